@@ -16,7 +16,7 @@ export class BacklogRows {
   }
 
   /**
-   * Keeps what is pending now, one row for each of some partners, as what is copied. The service sends to none of them
+   * Keeps pending rows, one for each of some partners, as templates to copy. The service sends to none of them
    * meanwhile: what it claimed would be copied as claimed.
    */
   async takeAsTemplates(): Promise<void> {
@@ -62,7 +62,7 @@ export class BacklogRows {
     return rows[0]?.dead ?? 0;
   }
 
-  /** Nothing of a partner is pending any more, and nothing is known of its endpoints. */
+  /** Removes everything pending of the partners, and the state of their endpoints. */
   async remove(partnerId: string): Promise<void> {
     for (const table of ["pending", "endpoints"]) {
       await this.#client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);

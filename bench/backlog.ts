@@ -26,11 +26,11 @@ export interface BacklogResult {
   readonly manyPerS: Spread;
   /** Round by round. */
   readonly manyOfFew: Spread;
-  /** Of the most that either service held, how much more it was with many pending, in bytes. */
+  /** Peak memory with many pending minus peak memory with few, in bytes. */
   readonly memoryGrowth: number;
   /** Each statement that took a visible share of the drains. */
   readonly statements: readonly GrownStatement[];
-  /** Those of them that take half as long again with many pending. */
+  /** The statements among them that take half as long again with many pending. */
   readonly grown: readonly GrownStatement[];
 }
 
@@ -58,7 +58,7 @@ export async function measureBacklog(
   const many = await openDrained("backlog-many", around, cleanup, statements);
   note(`backlog: writing ${plan.pending} pending notifications`);
   await many.rows.add(plan.pending);
-  // So that its last rows are not drained with fewer and fewer POSTs in flight.
+  // Otherwise its last rows would be drained with fewer and fewer POSTs in flight.
   await few.rows.add(plan.rowsPerRound / 4);
   const ratesOf = new Map<Drained, number[]>([
     [few, []],

@@ -40,7 +40,7 @@ export interface BenchResult extends ConditionResults {
   readonly serviceMemory: MemorySample | undefined;
 }
 
-/** Says what happens now, on stderr: a bench takes minutes. */
+/** Reports progress on stderr, because a benchmark takes minutes. */
 export type Note = (line: string) => void;
 
 /** Measures the selected parts. `cleanup` stops everything that it started, whatever happens. */

@@ -3,7 +3,7 @@ import { closeService, openCalledService } from "./service-rows.ts";
 
 export interface BurstPlan {
   readonly completions: number;
-  /** Of the load before it, which shows what is delivered where nothing piles up. */
+  /** Duration of the load before the burst: it shows the rate at which nothing piles up. */
   readonly steadyMs: number;
 }
 
@@ -21,7 +21,7 @@ export interface BurstResult {
 const batch = 100;
 const callers = 8;
 
-/** So many completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
+/** Reports completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
 export async function measureBurst(around: BenchEnvironment, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
   const service = await openCalledService(around, cleanup, "burst");
   const { caller, process } = service;

@@ -14,7 +14,7 @@ import {
 } from "@paybell/contract";
 import { Pool } from "undici";
 
-/** Where callbacks go. */
+/** The receiver of a run's callbacks. */
 export interface CallbackTarget {
   /** https://127.0.0.1:<port>/ipn */
   readonly url: string;
@@ -28,7 +28,7 @@ export interface Callback {
   close(): Promise<void>;
 }
 
-/** Keep-alive HTTPS with undici's Pool. `connections`: at most so many, so many callbacks in flight. */
+/** Keep-alive HTTPS with undici's Pool. `connections`: at most this many, so many callbacks in flight. */
 export function openCallback(target: CallbackTarget, connections: number): Callback {
   const { origin, pathname } = new URL(target.url);
   const pool = new Pool(origin, { connections, connect: { ca: target.ca }, keepAliveTimeout: 60_000 });

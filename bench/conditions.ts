@@ -8,6 +8,7 @@ import type { BenchOptions, PartName } from "./options.ts";
 import { measureRecovery, type RecoveryResult } from "./recovery.ts";
 import { measureRestart, type RestartResult } from "./restart.ts";
 import { measureScale, type ScaleStep } from "./scale.ts";
+import { measureSession, type SessionResult } from "./session.ts";
 import { measureTakeover, type TakeoverResult } from "./takeover.ts";
 
 /** The service under adverse conditions; undefined if not measured. */
@@ -20,6 +21,7 @@ export interface ConditionResults {
   readonly recovery: RecoveryResult | undefined;
   readonly restart: readonly RestartResult[] | undefined;
   readonly takeover: TakeoverResult | undefined;
+  readonly session: SessionResult | undefined;
   readonly scale: readonly ScaleStep[] | undefined;
 }
 
@@ -57,6 +59,7 @@ export async function measureConditions(
     recovery: await measure("recovery", (own) => measureRecovery(around, own, options.recovery, note)),
     restart: await measure("restart", (own) => measureRestart(around, own, options.restart, note)),
     takeover: await measure("takeover", (own) => measureTakeover(around, own, options.takeover)),
+    session: await measure("session", (own) => measureSession(around, own, options.session)),
     scale: await measure("scale", (own) => measureScale(around, own, options.scale, note)),
   };
 }

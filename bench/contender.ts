@@ -11,7 +11,7 @@ export interface ContenderStart {
   readonly setting: ContenderSetting;
 }
 
-/** How a contender is driven, each at the best of several. */
+/** A contender's own settings: the best of several that were tried. */
 export type ContenderSetting = Readonly<Record<string, number>>;
 
 export interface RoundOutcome {
@@ -19,7 +19,7 @@ export interface RoundOutcome {
   readonly count: number;
   /** From the first to the last recorded. */
   readonly elapsedMs: number;
-  /** Of the contender's own process. */
+  /** CPU time of the contender's own process. */
   readonly cpuMs: number;
 }
 
@@ -32,7 +32,7 @@ export type ContenderMethods = {
 
 /** Concurrent callers in every row. */
 export const producers = 256;
-/** Of what was handed over and is not done: more would only make a peer's tables longer. */
+/** Bound on jobs handed over and not done: more would only make a peer's tables longer. */
 const outstandingMax = 1_024;
 
 /**

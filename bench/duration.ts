@@ -14,7 +14,7 @@ const recoveryEndsMs = 30_000;
 /** A lease that expires, and what its owner left. */
 const takeoverEndsMs = 10_000;
 
-/** How long it will take, more or less, in milliseconds: a bench that is waited for says so first. */
+/** The approximate duration of the run: it is printed first, for a person who waits. */
 export function expectedMs(options: BenchOptions): number {
   return [...options.parts].reduce((sum, part) => sum + expectedOfMs(part, options), 2 * startMs);
 }
@@ -24,7 +24,7 @@ export function inWords(ms: number): string {
 }
 
 function expectedOfMs(part: PartName, options: BenchOptions): number {
-  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = options;
+  const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, takeover, session, scale } = options;
   if (rowNames.some((name) => name === part)) {
     const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
     return 1_000 + calibration + (rounds + 1) * (roundMs * 1.1 + 100);
@@ -58,6 +58,8 @@ function expectedOfMs(part: PartName, options: BenchOptions): number {
       return 2 * startMs + 2 * (restart.beforeMs + restart.afterMs + startMs);
     case "takeover":
       return 2 * startMs + takeover.beforeMs + takeoverEndsMs;
+    case "session":
+      return 3 * startMs + (1 + 4 * session.rounds) * session.roundMs + takeoverEndsMs;
     case "scale":
       return scale.rounds * scale.instances.length * (startMs + 2.2 * scale.roundMs + stopMs);
     case "library":

@@ -8,7 +8,7 @@ import { type CalledService, closeService, openCalledService, partners } from ".
 import { median } from "./statistics.ts";
 
 export interface IsolationPlan extends Omit<LatencyPlan, "ratePerS"> {
-  /** Of the one partner that answers late, or never. */
+  /** Pending notifications of the one partner that answers late, or never. */
   readonly pending: number;
   /** The service's maximum rate, if known: half of it arrives. */
   readonly servicePerS: number | undefined;
@@ -20,9 +20,9 @@ export interface IsolationResult {
   /** The other partners' p99, medians over all windows: while that partner answers at once, late, and never. */
   readonly p99Ms: Readonly<Record<SiteBehaviour, number>>;
   readonly p99OfWindowsMs: Readonly<Record<SiteBehaviour, readonly number[]>>;
-  /** Of the p99 beside one that answers at once. */
+  /** The p99, divided by the p99 beside a partner that answers at once. */
   readonly ratio: Readonly<Record<"late" | "never", number>>;
-  /** The most that the p99 may be: 1.5 times what it is without, or 10 ms more. */
+  /** The upper limit of the p99: 1.5 times the value without, or 10 ms more. */
   readonly allowedMs: number;
 }
 

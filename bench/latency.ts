@@ -10,7 +10,7 @@ export interface LatencyResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly p99OfWindowsMs: readonly number[];
-  /** How late the caller was, median: part of the above. */
+  /** Median delay of the caller itself: part of the above. */
   readonly callerLateMs: number;
 }
 

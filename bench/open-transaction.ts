@@ -27,13 +27,13 @@ export interface OpenTransactionResult {
   /** Accepted a second before somebody opened a transaction. */
   readonly beforePerS: number;
   readonly windows: readonly OpenTransactionWindow[];
-  /** Of the rate before, that of the last window. */
+  /** The rate of the last window, divided by the rate before. */
   readonly lastOfBefore: number;
   /** When the transaction has ended: the first window after it. */
   readonly afterPerS: number;
 }
 
-/** Less than that, and more is written: what is measured is a backlog. */
+/** Below this, more rows are written, because the measurement needs a backlog. */
 const fewestLeft = 0.3;
 
 /**

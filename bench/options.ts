@@ -6,6 +6,7 @@ import type { OpenTransactionPlan } from "./open-transaction.ts";
 import type { RecoveryPlan } from "./recovery.ts";
 import type { RestartPlan } from "./restart.ts";
 import type { ScalePlan } from "./scale.ts";
+import type { SessionPlan } from "./session.ts";
 import type { TakeoverPlan } from "./takeover.ts";
 
 /** The peers that we are compared with: bench/peers. */
@@ -26,6 +27,7 @@ const partNames = [
   "recovery",
   "restart",
   "takeover",
+  "session",
   "scale",
   "library",
   "start",
@@ -53,6 +55,7 @@ export interface BenchOptions {
   readonly recovery: RecoveryPlan;
   readonly restart: RestartPlan;
   readonly takeover: TakeoverPlan;
+  readonly session: SessionPlan;
   readonly scale: ScalePlan;
 }
 
@@ -78,6 +81,7 @@ const modes = {
     recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
     restart: { completionsPerS: 800, beforeMs: 10_000, afterMs: 15_000 },
     takeover: { beforeMs: 5_000 },
+    session: { rounds: 5, roundMs: 3_000 },
     scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
   },
   quick: {
@@ -94,6 +98,7 @@ const modes = {
     recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
     restart: { completionsPerS: 800, beforeMs: 3_000, afterMs: 8_000 },
     takeover: { beforeMs: 3_000 },
+    session: { rounds: 3, roundMs: 2_000 },
     scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
   },
   smoke: {
@@ -110,6 +115,7 @@ const modes = {
     recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
     restart: { completionsPerS: 50, beforeMs: 500, afterMs: 500 },
     takeover: { beforeMs: 500 },
+    session: { rounds: 1, roundMs: 200 },
     scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
   },
 } as const;

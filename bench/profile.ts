@@ -14,7 +14,7 @@ interface CpuProfile {
 
 const lines = 40;
 
-/** Where a process spent its own time, the most first, as lines: percent of the time it was not idle. */
+/** The functions that took the most time of a process, as lines: percent of the time it was not idle. */
 export async function selfTimes(path: string): Promise<string> {
   const profile = JSON.parse(await readFile(path, "utf8")) as CpuProfile;
   const names = new Map(profile.nodes.map(({ id, callFrame }) => [id, nameOf(callFrame)]));

@@ -5,9 +5,9 @@ import type { partnerSitesMethods } from "./processes/partner-sites.ts";
 import { closeService, openService, partners } from "./service-rows.ts";
 
 export interface RecoveryPlan {
-  /** How long nobody listens, while completions come. */
+  /** Duration for which nobody listens while completions come. */
   readonly downMs: number;
-  /** Of half of the partners; the others have no limit a second. */
+  /** The limit of half of the partners; the others have none. */
   readonly maxPerSecond: number;
   /** Together. */
   readonly completionsPerS: number;

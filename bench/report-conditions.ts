@@ -7,11 +7,12 @@ import type { RecoveryResult } from "./recovery.ts";
 import { line, megabytes, memoryText, seconds, spreadText } from "./report-lines.ts";
 import type { RestartResult } from "./restart.ts";
 import type { ScaleStep } from "./scale.ts";
+import type { SessionResult } from "./session.ts";
 import type { TakeoverResult } from "./takeover.ts";
 
 /** Lines of what was measured of the service under conditions. */
 export function conditionLines(result: ConditionResults): string[] {
-  const { memory, burst, isolation, backlog, openTransaction, recovery, restart, takeover, scale } = result;
+  const { memory, burst, isolation, backlog, openTransaction, recovery, restart, takeover, session, scale } = result;
   return [
     ...(memory ? [line(`memory at ${memory.perS.toFixed(0)} a second`, memoryText(memory.most), "≤ 250 MB")] : []),
     ...(burst ? burstLines(burst) : []),
@@ -21,6 +22,7 @@ export function conditionLines(result: ConditionResults): string[] {
     ...(recovery ? recoveryLines(recovery) : []),
     ...(restart ?? []).map(restartLine),
     ...(takeover ? [takeoverLine(takeover)] : []),
+    ...(session ? sessionLines(session) : []),
     ...(scale ?? []).map(scaleLine),
   ];
 }
@@ -136,6 +138,18 @@ function takeoverLine({ orphaned, firstMs, lastMs }: TakeoverResult): string {
     `first delivery to one of its ${orphaned} partners ${seconds(firstMs)} after it, to the last ${seconds(lastMs)}`,
     "≤ 9 s",
   );
+}
+
+function sessionLines({ holderPerS, otherPerS, holderMs, otherMs, takeoverMs }: SessionResult): string[] {
+  return [
+    line(
+      "one session for two instances",
+      `Sales a second at the one with it ${holderPerS.toFixed(0)}, at the other ${otherPerS.toFixed(0)}; one caller ` +
+        `${holderMs.toFixed(1)} ms, ${otherMs.toFixed(1)} ms a Sale`,
+      "",
+    ),
+    line("the one with it killed", `the other has an answer of the host ${seconds(takeoverMs)} after it`, "≤ 9 s"),
+  ];
 }
 
 function scaleLine({ instances, perS, ofOne, ownUs, postgresUs, receiverUs }: ScaleStep): string {

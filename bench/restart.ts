@@ -11,7 +11,7 @@ import { type BenchService, closeService, openService, partners } from "./servic
 export interface RestartPlan {
   /** By HTTP, whatever becomes of them. */
   readonly completionsPerS: number;
-  /** How long the rate must be steady before PostgreSQL is stopped, and is measured after it is back. */
+  /** Duration of the steady rate before PostgreSQL is stopped, and of the measurement after it is back. */
   readonly beforeMs: number;
   readonly afterMs: number;
 }
@@ -38,7 +38,7 @@ const lookEveryMs = 50;
 /** A rate is taken over so long. */
 const windowMs = 500;
 const deliveredWithinMs = 60_000;
-/** Of the rate that is asked for, and of the rate before. */
+/** The share of the requested rate, and of the rate before, that counts as steady. */
 const steady = 0.9;
 const steadyWithinMs = 60_000;
 
@@ -192,14 +192,14 @@ class DeliveryRate {
     }
   }
 
-  /** Of the last `overMs`. */
+  /** The rate of the last `overMs`. */
   perS(overMs: number): number {
     const last = this.#samples.at(-1);
     const first = this.#samples.find(({ atMs }) => last !== undefined && atMs >= last.atMs - overMs);
     return first === undefined || last === undefined ? Number.NaN : rateOf(first, last);
   }
 
-  /** How long after `sinceMs` the rate was first at least so high; it looks no more from now on. */
+  /** The time from `sinceMs` until the rate was first this high. Ends the sampling. */
   async reached(perS: number, sinceMs: number): Promise<number> {
     this.#going = false;
     await this.#running;

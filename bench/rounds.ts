@@ -17,7 +17,7 @@ export interface RowResult {
   readonly label: string;
   readonly setting: string;
   readonly perS: Spread;
-  /** Of the same round's raw; undefined where raw is not measured. */
+  /** The quotient with the same round's raw; undefined where raw is not measured. */
   readonly ofRaw: Spread | undefined;
   readonly ownUs: number;
   readonly postgresUs: number | undefined;

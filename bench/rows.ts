@@ -8,7 +8,7 @@ import { type Process, startProcess } from "./processes/channel.ts";
 export interface Row {
   readonly name: RowName;
   readonly label: string;
-  /** How it is driven, for the reader. */
+  /** The settings of the run, for the reader. */
   readonly setting: string;
   round(durationMs: number): Promise<RoundOutcome>;
 }

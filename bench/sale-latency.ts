@@ -14,7 +14,7 @@ export interface SaleLatencyResult {
   readonly p99Ms: number;
   readonly p50OfWindowsMs: readonly number[];
   readonly p99OfWindowsMs: readonly number[];
-  /** How late the caller was, median: part of the above. */
+  /** Median delay of the caller itself: part of the above. */
   readonly callerLateMs: number;
 }
 

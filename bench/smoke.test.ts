@@ -58,6 +58,21 @@ test("the bench restarts PostgreSQL in both manners, and counts what was accepte
   }
 }, 120_000);
 
+test("the bench sells over one session of two instances, and kills the one that has it", async () => {
+  const cleanup = new Cleanup();
+  try {
+    const result = await runBench(readOptions(["--smoke", "--only", "session"]), cleanup, () => undefined);
+    const { holderPerS = 0, otherPerS = 0, takeoverMs = 0 } = result.session ?? {};
+    expect(holderPerS).toBeGreaterThan(0);
+    expect(otherPerS).toBeGreaterThan(0);
+    // A lease is dead after six seconds without a beat.
+    expect(takeoverMs).toBeGreaterThan(4_000);
+    expect(tableLines(result).join("\n")).toContain("one session for two instances");
+  } finally {
+    await cleanup.run();
+  }
+}, 120_000);
+
 test("an unknown part is refused by its name", () => {
   expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);
   expect(() => readOptions(["--rounds", "0"])).toThrow(/--rounds/);

@@ -9,7 +9,7 @@ export const statementSettings = {
   "pg_stat_statements.track": "none",
 } as const;
 
-/** Of all databases, from the start. */
+/** Settings that count the statements of all databases from the start. */
 export const everyStatement = { ...statementSettings, "pg_stat_statements.track": "top" } as const;
 
 /** One statement of a database, since the last `forget`. */
@@ -47,7 +47,7 @@ export class Statements {
     await this.#client.query("SELECT pg_stat_statements_reset()");
   }
 
-  /** Those of the service, of one database: the most expensive first. */
+  /** The service's statements in one database, the most expensive first. */
   async of(database: string): Promise<readonly StatementCost[]> {
     const { rows } = await this.#client.query<StatementCost>(
       `SELECT s.query, s.calls::float8 AS calls, s.rows::float8 AS rows, s.total_exec_time AS "totalMs"

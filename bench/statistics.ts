@@ -1,4 +1,4 @@
-/** Of values in any order; NaN of none. */
+/** The percentile of values in any order; NaN if there are none. */
 export function median(values: readonly number[]): number {
   return percentile(values, 50);
 }
@@ -13,7 +13,7 @@ export function percentile(values: readonly number[] | Float64Array, rank: numbe
   return sorted[Math.max(0, Math.ceil((rank / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
-/** A ratio as its rounds saw it. */
+/** A ratio over the rounds. */
 export interface Spread {
   readonly median: number;
   readonly min: number;

@@ -3,7 +3,7 @@ import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { openService, partners } from "./service-rows.ts";
 
 export interface TakeoverPlan {
-  /** How long both instances have work before one is killed. */
+  /** Duration for which both instances have work before one is killed. */
   readonly beforeMs: number;
 }
 

@@ -6,7 +6,7 @@ export interface CallerResponse {
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A report is repeated at once elsewhere. */
+/** A report is repeated immediately at another instance. */
 const reportPath = "/operator/v1/completions";
 const reportAnsweredWithinMs = 3_000;
 /** A command waits for its acquirer. */
@@ -23,7 +23,7 @@ export class Caller {
   readonly #agent = new Agent({ connections: 64, connect: { timeout: 2_000 } });
   readonly #avoidedUntilMs = new Map<ServiceInstance, number>();
   #turn = 0;
-  /** How many calls were answered so, by status. */
+  /** The number of calls by the status of their answer. */
   readonly answers = new Map<string, number>();
   readonly #troubles = new Map<string, number>();
 
@@ -31,7 +31,7 @@ export class Caller {
     this.#instances = instances;
   }
 
-  /** One call of one instance. @returns status 0 where there was no answer: nobody knows what became of it */
+  /** One call of one instance. @returns status 0 if there was no answer: its result is unknown */
   async call(method: "GET" | "POST", path: string, key: string, json?: unknown): Promise<CallerResponse> {
     const answer = await this.#call(method, path, key, json);
     const name = answer.status === 0 ? "none" : String(answer.status);
@@ -47,7 +47,7 @@ export class Caller {
     return told;
   }
 
-  /** Time for what is not there to come back. */
+  /** Time for a missing server to come back. */
   async pause(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }

@@ -12,7 +12,7 @@ export interface PartnerCertificate {
 /** Names of partners: `<anything>.partners.test`. */
 export const partnerDomain = "partners.test";
 
-/** Of an HTTPS server that partners' names and this address lead to. It vouches for no other. */
+/** Makes the certificate of an HTTPS server that partners' names and this address lead to. It vouches for no other. */
 export async function partnerCertificate(address: string): Promise<PartnerCertificate> {
   const made = await generate([{ name: "commonName", value: "Partners of the fault suite" }], {
     keyType: "ec",
@@ -31,7 +31,7 @@ export async function partnerCertificate(address: string): Promise<PartnerCertif
   return { key: made.private, cert: made.cert, ca: made.cert };
 }
 
-/** An address of this machine that production may call; undefined on a machine that has loopback ones alone. */
+/** An address of this machine that production may call; undefined if it has only loopback addresses. */
 export function machineAddress(): string | undefined {
   return Object.values(networkInterfaces())
     .flatMap((addresses = []) => addresses)

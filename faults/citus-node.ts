@@ -8,14 +8,14 @@ import { freePort } from "./instance.ts";
 
 const run = promisify(execFile);
 
-/** Where Debian's package postgresql-15 has its programs. */
+/** The folder of the programs of Debian's package postgresql-15. */
 const programs = process.env["PG_BIN"] ?? "/usr/lib/postgresql/15/bin";
 /** After a `kill -9` its own processes need a moment to notice, and PostgreSQL refuses to start beside them. */
 const leftoversTimeoutMs = 15_000;
 const leftoversPauseMs = 200;
 const isRoot = process.getuid?.() === 0;
 
-/** A required program is missing on this machine. */
+/** Thrown if a required program is missing on this machine. */
 export class CitusMissing extends Error {
   override readonly name = "CitusMissing";
 }
@@ -84,6 +84,8 @@ export class CitusNode {
       fsync: "off",
       "citus.node_conninfo": "'sslmode=disable'",
       "citus.enable_statistics_collection": "off",
+      // As docs/scaling.md says: a prepared transaction that a dead node left keeps its locks until then.
+      "citus.recover_2pc_interval": "'5s'",
       ...more,
     };
     const lines = Object.entries(settings).map(([key, value]) => `${key} = ${value}`);
@@ -125,7 +127,7 @@ export class CitusNode {
     this.#isRunning = false;
   }
 
-  /** Of the server, which all its processes descend from. */
+  /** The server's process id; all its processes descend from it. */
   async pid(): Promise<number> {
     const [pid] = (await readFile(join(this.#data, "postmaster.pid"), "utf8")).split("\n");
     return Number(pid);

@@ -1,5 +1,5 @@
 /**
- * Everything that names a command is made of its number, and tells it again: so the journal needs no table of names,
+ * All names of a command are made from its number, which can be read back: so the journal needs no table of names,
  * and a million commands fit into a few bytes each.
  */
 const merchantTransIdForm = /^f-(\d+)$/;
@@ -27,7 +27,7 @@ export function numberOfReqId(reqId: string): number {
   return Number.parseInt(reqId.slice(-12), 16);
 }
 
-/** In VND, which has no decimals: different for neighbours, so that a mixed up amount is seen. */
+/** In VND, without decimals; neighbours differ, so that a swapped amount is noticed. */
 export function amountOf(no: number): number {
   return 1_000 + ((no * 7_919) % 89_989);
 }

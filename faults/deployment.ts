@@ -31,7 +31,7 @@ export interface DeploymentPlan {
   readonly serveArguments: readonly (readonly string[])[];
 }
 
-/** POSTs in flight of one instance, and what it may have answered and not written down for each of them. */
+/** POSTs in flight of one instance, and the unrecorded outcomes that it may have for each of them. */
 export const slots = 64;
 export const unrecordedPerSlot = 4;
 
@@ -50,7 +50,7 @@ const programs = {
 };
 const hook = pathToFileURL(join(import.meta.dirname, "processes/name-hook.ts")).href;
 
-/** Everything that a fault can happen to: instances, database, partners and the network between them. */
+/** The parts that a fault can affect: instances, database, partners and the network between them. */
 export class Deployment {
   readonly journal = new Journal();
   readonly books = new ExpectedTotals();
@@ -94,7 +94,7 @@ export class Deployment {
     return stage;
   }
 
-  /** Where one server is enough for a fault: of Citus, the coordinator. */
+  /** The server for a fault that needs only one: of Citus, the coordinator. */
   get primary(): PostgresCluster["primary"] | CitusCluster["primary"] {
     return required(this.#cluster).primary;
   }
@@ -131,7 +131,7 @@ export class Deployment {
     for (const link of this.databaseLinks) link.leadTo(this.primary.address);
   }
 
-  /** @returns how many versions were there before this one */
+  /** @returns the number of earlier versions */
   nextVersion(): number {
     this.#version += 1;
     return this.#version;

@@ -10,7 +10,7 @@ function told(): ExpectedTotals {
   return books;
 }
 
-test("a settlement that says what its IPNs came to differs in nothing", () => {
+test("a settlement that equals its IPNs has no differences", () => {
   const books = told();
   books.enter(0, settlementIpn(9, [1, 2, 3], [2]), undefined);
   expect(books.differences()).toEqual([]);
@@ -34,7 +34,7 @@ test("a PreAuth is in no batch, and another terminal's Sale is in another one", 
   expect(books.differences()).toEqual([]);
 });
 
-test("what was reversed is in no total and no list", () => {
+test("a reversed transaction is in no total and no list", () => {
   const books = told();
   books.reverse(3);
   books.enter(0, settlementIpn(9, [1, 2], [2]), undefined);

@@ -4,7 +4,7 @@ import { merchantTransIdOf, numberOf, numberOfReqId } from "./command-id.ts";
 interface Batch {
   /** Amounts of successful Sales and PreAuth-Completes, by the command's number. */
   readonly sales: Map<number, number>;
-  /** Of each successful Void, the number of what it voids. */
+  /** The numbers of the transactions that were voided. */
   readonly voided: Set<number>;
   settlement: SettlementIpn | undefined;
 }
@@ -38,12 +38,12 @@ export class ExpectedTotals {
     }
   }
 
-  /** The acquirer took it back, as the service said. */
+  /** The acquirer undid it, according to the service. */
   reverse(no: number): void {
     this.#reversed.add(no);
   }
 
-  /** A sentence for each settlement that says something else than the IPNs of its batch. */
+  /** A sentence for each settlement that differs from the IPNs of its batch. */
   differences(): readonly string[] {
     return [...this.#batches].flatMap(([name, { settlement, sales, voided }]) => {
       if (settlement === undefined) return [];

@@ -14,11 +14,11 @@ export interface FaultContext {
   readonly random: SeededRandom;
   /** The fault is over: from now on partners are waited for. Once, before `happen` resolves. */
   over(): void;
-  /** Lets it last. A short run takes the least. */
+  /** Waits while it lasts; a short run uses the minimum. */
   last(leastMs: number, mostMs: number): Promise<void>;
 }
 
-/** Something that happens to a stage while commands come, and ends. */
+/** A temporary fault of a stage under load. */
 export interface InjectedFault {
   readonly name: string;
   readonly needs: Needs;

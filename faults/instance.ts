@@ -12,13 +12,13 @@ export interface ServiceInstanceOptions {
   readonly tree: string;
   /** The program, by its path in the tree, and its first arguments. */
   readonly program: readonly string[];
-  /** Of Node, before the program: `--import` of a hook. */
+  /** Arguments of Node, before the program: `--import` of a hook. */
   readonly nodeArguments: readonly string[];
-  /** Of `paybell serve`, such as `--role delivery`. */
+  /** Arguments of `paybell serve`, such as `--role delivery`. */
   readonly serveArguments: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
-  /** Of the operators' own listener. */
+  /** The port of the operators' own listener. */
   readonly operatorPort: number;
 }
 
@@ -40,7 +40,7 @@ export class ServiceInstance {
     this.#tree = options.tree;
   }
 
-  /** Where a path is served: the operators have a listener of their own. */
+  /** The URL of a path: the operators have a listener of their own. */
   urlOf(path: string): string {
     const { port, operatorPort } = this.#options;
     return `http://127.0.0.1:${path.startsWith("/operator") ? operatorPort : port}${path}`;
@@ -93,7 +93,7 @@ export class ServiceInstance {
     this.#child?.kill(signal);
   }
 
-  /** As when the machine goes. Resolves when it is gone. */
+  /** Kills it, as when the machine fails. Resolves when it has ended. */
   async kill(): Promise<void> {
     await this.#end("SIGKILL");
   }

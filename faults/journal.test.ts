@@ -9,7 +9,7 @@ function begun(count: number): Journal {
   return journal;
 }
 
-test("what was accepted and never delivered is lost, and owed to its partner until it comes", () => {
+test("a command that was accepted and never delivered is lost, and owed to its partner until it arrives", () => {
   const journal = begun(2);
   journal.accept(0, "t-0");
   journal.accept(1, "t-1");
@@ -21,7 +21,7 @@ test("what was accepted and never delivered is lost, and owed to its partner unt
   expect(journal.owedTo(0)).toBe(0);
 });
 
-test("what came before its answer is no ghost once the answer is known, and one for ever without it", () => {
+test("an IPN before its command's answer is a ghost only until the answer is known", () => {
   const journal = begun(2);
   journal.deliver(0, cardIpn(0));
   journal.deliver(0, cardIpn(1));
@@ -43,14 +43,14 @@ test.each([
   expect(journal.ghostCount).toBe(1);
 });
 
-test("an IPN at another partner than asked for it is a ghost there", () => {
+test("an IPN that reaches another partner is a ghost there", () => {
   const journal = begun(1);
   journal.deliver(3, cardIpn(0));
   expect(journal.ghostCount).toBe(1);
   expect(journal.delivered).toBe(0);
 });
 
-test("a second notification of one transaction is a ghost, the same one again a duplicate", () => {
+test("a second notification of a transaction is a ghost, and the same one again is a duplicate", () => {
   const journal = begun(1);
   journal.deliver(0, cardIpn(0));
   journal.deliver(0, cardIpn(0));
@@ -60,7 +60,7 @@ test("a second notification of one transaction is a ghost, the same one again a 
   expect(journal.repeats(0, 1)).toBe(2);
 });
 
-test("one that comes before an earlier one of its chain breaks the order, unless it says so", () => {
+test("an IPN before an earlier one of its chain breaks the order, unless its header says so", () => {
   const journal = new Journal();
   const sale = journal.begin(0);
   const voided = journal.begin(0, [sale]);
@@ -71,7 +71,7 @@ test("one that comes before an earlier one of its chain breaks the order, unless
   expect(journal.orderViolations).toEqual([{ no: voided, before: sale }]);
 });
 
-test("whatever comes in whatever order, every command is delivered, owed or not accepted", () => {
+test("every command is delivered, owed or not accepted, in any order of events", () => {
   const step = fc.record({ no: fc.nat(19), what: fc.constantFrom("accept", "deliver") });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {

@@ -14,7 +14,7 @@ export interface Ghost {
 
 export interface Delivered {
   readonly no: number;
-  /** Those whose IPNs had to come before it; of a Void or PreAuth-Complete, its original. */
+  /** Numbers whose IPNs had to come before it; of a Void or PreAuth-Complete, its original. */
   readonly before: readonly number[];
 }
 
@@ -36,7 +36,7 @@ export class Journal {
   #state = new Uint8Array(0);
   #repeats = new Uint8Array(0);
   #partner = new Uint8Array(0);
-  /** Of the transaction's id and of the notification's: a second one of either is seen, and neither is kept. */
+  /** Hashes of the ids of transactions and of notifications: they reveal a second one without storing either. */
   #transaction = new Uint32Array(0);
   #notification = new Uint32Array(0);
   readonly #before = new Map<number, readonly number[]>();
@@ -81,7 +81,7 @@ export class Journal {
     return this.#orderViolationCount;
   }
 
-  /** Those that came before an earlier one and said so, by their header. */
+  /** IPNs that came before an earlier one and said so, by their header. */
   get outOfOrder(): number {
     return this.#outOfOrder;
   }
@@ -101,7 +101,7 @@ export class Journal {
     return no;
   }
 
-  /** The service took it: from now on its IPN is owed. */
+  /** The service accepted it: from now on its IPN is owed. */
   accept(no: number, transactionId: string): void {
     if (this.#has(no, isAccepted)) return;
     this.#mark(no, isAccepted);
@@ -154,31 +154,31 @@ export class Journal {
     return this.#has(no, isDelivered);
   }
 
-  /** Of one partner: taken by the service and not delivered yet. */
+  /** The number of one partner's commands accepted by the service and not delivered yet. */
   owedTo(partner: number): number {
     return this.#owedTo[partner] ?? 0;
   }
 
-  /** How many of those from `from` to less than `to` are owed. */
+  /** The number of those from `from` to less than `to` that are owed. */
   owed(from: number, to: number): number {
     let count = 0;
     for (let no = from; no < Math.min(to, this.#size); no += 1) if (this.#isOwed(no)) count += 1;
     return count;
   }
 
-  /** How often those from `from` to less than `to` came once more. */
+  /** The number of repeated arrivals of those from `from` to less than `to`. */
   repeats(from: number, to: number): number {
     let sum = 0;
     for (let no = from; no < Math.min(to, this.#size); no += 1) sum += this.#repeats[no] ?? 0;
     return sum;
   }
 
-  /** Those that were taken and never came, the first of them. */
+  /** Commands that were accepted but never delivered; the first of them. */
   lost(max = notedMax): readonly number[] {
     return this.#where((no) => this.#isOwed(no), max);
   }
 
-  /** Those that came although the service never said that it took them. */
+  /** Commands that were delivered although the service never accepted them. */
   neverAccepted(max = notedMax): readonly number[] {
     return this.#where((no) => this.#has(no, isDelivered) && !this.#has(no, isAccepted), max);
   }
@@ -204,7 +204,7 @@ export class Journal {
   }
 
   #sameAs(column: Uint32Array, no: number, id: string, why: string): void {
-    // Zero is what was never seen.
+    // Zero: never seen.
     const hash = Math.max(1, hash32(id));
     if (column[no] === 0) column[no] = hash;
     else if (column[no] !== hash) this.#ghost(no, why);

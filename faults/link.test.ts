@@ -49,7 +49,7 @@ async function answerTo(words: string): Promise<string> {
   return String(piece);
 }
 
-test("a whole link passes everything on", async () => {
+test("a link without a fault forwards everything", async () => {
   expect(await answerTo("one")).toBe("ONE");
   expect(link.damaged).toBe(0);
 });
@@ -76,7 +76,7 @@ test.each(["hold-requests", "hold-answers"] as const)(
   },
 );
 
-test("what was held never comes where the end resets it", async () => {
+test("held data never arrive if the link is reset at the end", async () => {
   expect(await answerTo("one")).toBe("ONE");
   await link.begin("hold-requests");
   caller.write("two");
@@ -85,7 +85,7 @@ test("what was held never comes where the end resets it", async () => {
   await isClosed;
 });
 
-test("a cut resets what stands, and takes nothing until its end", async () => {
+test("a cut resets open connections, and refuses new ones until its end", async () => {
   expect(await answerTo("one")).toBe("ONE");
   const isClosed = closed(caller);
   await link.begin("cut");
@@ -96,7 +96,7 @@ test("a cut resets what stands, and takes nothing until its end", async () => {
   expect(await answerTo("two")).toBe("TWO");
 });
 
-test("a link that refuses is one where nobody listens, and is back on the same port", async () => {
+test("a refusing link behaves like a closed port, and reopens on the same port", async () => {
   await link.begin("refuse");
   const refused = connect(link.port, "127.0.0.1");
   const [error] = await once(refused, "error");

@@ -4,9 +4,9 @@ import type { SeededRandom } from "./random.ts";
 
 /** Faults of connections. */
 export type LinkFault =
-  /** Every connection is reset, and none is taken. */
+  /** Every connection is reset, and none is accepted. */
   | "cut"
-  /** Connections are refused, as where nobody listens. */
+  /** Connections are refused, as at a closed port. */
   | "refuse"
   /** Nothing that callers send arrives, until the end: then it does, as TCP repeats it. */
   | "hold-requests"
@@ -101,7 +101,7 @@ export class FaultyLink {
     return this.#port;
   }
 
-  /** Connections that something was done to, each with one answer at most that may not have arrived. */
+  /** Damaged connections, each with at most one answer that may not have arrived. */
   get damaged(): number {
     return this.#damaged;
   }

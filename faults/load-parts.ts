@@ -10,7 +10,7 @@ export interface LoadParts {
   readonly books: ExpectedTotals;
   readonly pace: Pace;
   readonly operatorToken: string;
-  /** Refusals, by what was asked and why. */
+  /** Refusals, by request and reason. */
   readonly refusals: Map<string, number>;
   /** No further command is begun; those that were are brought to an end. */
   isEnding(): boolean;

@@ -33,7 +33,7 @@ export class FaultLoad {
         ),
       ]),
     );
-    // end() reports our own mistakes, not an unhandled rejection in the middle of a fault.
+    // end() reports bugs of the suite, instead of an unhandled rejection in the middle of a fault.
     this.#working.catch(() => undefined);
   }
 

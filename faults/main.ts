@@ -1,5 +1,5 @@
 import { Cleanup } from "../bench/environment.ts";
-import { readOptions, usage } from "./options.ts";
+import { type FaultOptions, readOptions, usage } from "./options.ts";
 import { runFaults, summaryOf } from "./run.ts";
 
 /** After Ctrl-C the current step ends first, because nothing else would stop the processes it started. */
@@ -21,17 +21,26 @@ async function main(): Promise<number> {
 
 /** Never rejects: what went wrong is the exit code. */
 async function run(cleanup: Cleanup): Promise<number> {
+  const options = optionsOrUsage();
+  if (options === undefined) return 2;
   try {
-    const options = readOptions(process.argv.slice(2));
     const verdict = await runFaults(options, cleanup, (line) => process.stderr.write(`${line}\n`));
     for (const line of verdict.broken) process.stdout.write(`${line}\n`);
     process.stdout.write(`${verdict.settlements} settlements were held against the IPNs of their batches\n`);
     process.stdout.write(`${JSON.stringify(summaryOf(options.seed, verdict))}\n`);
     return verdict.broken.length === 0 ? 0 : 1;
   } catch (error) {
-    const isUsage = error instanceof TypeError && error.message.startsWith("--");
-    process.stderr.write(isUsage ? `${error.message}\n${usage}` : `${error instanceof Error ? error.stack : error}\n`);
+    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
     return 1;
+  }
+}
+
+function optionsOrUsage(): FaultOptions | undefined {
+  try {
+    return readOptions(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n${usage}`);
+    return undefined;
   }
 }
 

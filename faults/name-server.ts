@@ -1,7 +1,7 @@
 import { createSocket, type Socket } from "node:dgram";
 import { once } from "node:events";
 
-/** How the name server behaves. */
+/** The name server's misbehaviour. */
 export type NameServerFault = "unknown" | "failing" | "silent";
 
 const answerCode = { unknown: 3, failing: 2 } as const;
@@ -55,7 +55,7 @@ export class NameServer {
     const isFound = this.#trouble === undefined && question.readUInt16BE(question.length - 4) === typeA;
     const code = this.#trouble === undefined ? 0 : answerCode[this.#trouble];
     const head = Buffer.from([query[0] ?? 0, query[1] ?? 0, 0x81, 0x80 | code, 0, 1, 0, isFound ? 1 : 0, 0, 0, 0, 0]);
-    // No name is remembered longer than it takes to ask for it: a failing name server is felt at once.
+    // Names are not cached, so a failing name server has an immediate effect.
     const record = Buffer.from([0xc0, 12, 0, typeA, 0, 1, 0, 0, 0, 0, 0, 4, ...this.#address]);
     return isFound ? Buffer.concat([head, question, record]) : Buffer.concat([head, question]);
   }

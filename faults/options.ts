@@ -14,7 +14,7 @@ export interface FaultOptions {
   readonly faults: number | undefined;
   /** At least so many, all together. */
   readonly commands: number;
-  /** Of all stages that are played at the same time. */
+  /** The rate of all concurrent stages together. */
   readonly perSecond: number;
   /** Stages that are played at the same time: much of a fault is waiting, for leases and circuit breakers. */
   readonly stages: number;

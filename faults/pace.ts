@@ -1,4 +1,4 @@
-/** How much a run may ask for: so many commands a second, and never a burst for what was held up. */
+/** The pace of a run: a number of commands per second, without a burst after a delay. */
 export class Pace {
   readonly #perMs: number;
   #freeAtMs = 0;

@@ -9,19 +9,19 @@ const named = (argv: readonly string[], seed = 1) =>
 
 const withoutCitus = catalogue.filter(({ needs }) => needs !== "Citus");
 
-test("the same seed plans the same run, another one another", () => {
+test("the same seed plans the same run, and another seed another run", () => {
   expect(named([], 7)).toEqual(named([], 7));
   expect(named([], 7)).not.toEqual(named([], 8));
 });
 
-test("a long run has as many faults as were asked for, and each of them many times", () => {
+test("a long run has the requested number of faults, and each fault many times", () => {
   const all = planOf(readOptions(["--faults", "500"]), seeded(3)).flatMap(({ faults }) => faults);
   expect(all).toHaveLength(500);
   for (const { name } of withoutCitus)
     expect(all.filter((fault) => fault.name === name).length, name).toBeGreaterThan(4);
 });
 
-test("each fault finds what it needs", () => {
+test("each fault is planned on a stage that has what it needs", () => {
   for (const { stage, faults } of planOf(readOptions([]), seeded(5))) {
     for (const { needs } of faults) {
       if (needs === "one instance" || needs === "a small disk") expect(stage.instances).toBe(1);
@@ -74,7 +74,7 @@ test("arguments of instances are split into words", () => {
   ]);
 });
 
-test("random numbers stay within their bounds and are told apart by name", () => {
+test("random numbers stay within their bounds, and differ by name", () => {
   const random = seeded(9);
   const drawn = Array.from({ length: 1_000 }, () => random.within(3, 5));
   expect(new Set(drawn)).toEqual(new Set([3, 4, 5]));

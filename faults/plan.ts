@@ -28,13 +28,13 @@ const onCitus: Kind = {
   isCitus: true,
 };
 
-/** A stage begins anew after so many: disk and memory of a long run stay bounded. */
+/** After this many commands a new stage begins, so that disk and memory of a long run stay bounded. */
 const faultsOfStage = 24;
 const partners = 8;
 /** Each takes a second of two processors to start. */
 const quickInstancesMax = 2;
 
-/** Which faults happen on which stage. Every one that was asked for comes about as often as every other one. */
+/** The plan of faults and stages. Every fault that was asked for comes about as often as every other one. */
 export function planOf(options: FaultOptions, random: SeededRandom): readonly FaultSeries[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
   const usable = kindsOf(options).filter((kind) => faultsOf(kind, wanted, options).length > 0);
@@ -66,7 +66,7 @@ function stageOf(
   return { instances: count, hasStandby, isCitus, partners, serveArguments };
 }
 
-/** Where a fault belongs that can happen anywhere, when there is no time for both: where there is less to start. */
+/** Whether a quick run plays the fault here: one that can happen anywhere belongs where there is the least to start. */
 function belongsTo(kind: Kind, needs: Needs, options: FaultOptions): boolean {
   return needs === "nothing" ? kind === kindsOf(options)[0] : kind.meets.has(needs);
 }
@@ -75,7 +75,7 @@ function faultsOf(kind: Kind, wanted: readonly InjectedFault[], options: FaultOp
   return wanted.filter(({ needs }) => (options.quick ? belongsTo(kind, needs, options) : kind.meets.has(needs)));
 }
 
-/** Draws without putting back, and shuffles when all have been drawn. */
+/** Draws without replacement, and shuffles again when all have been drawn. */
 class Deck {
   readonly #all: readonly InjectedFault[];
   readonly #random: SeededRandom;

@@ -58,7 +58,7 @@ export class PostgresServer {
     return this.#program.account;
   }
 
-  /** Of its unix socket: where links lead to. */
+  /** The path of its unix socket, to which links lead. */
   get socketPath(): string {
     return join(this.#socketDirectory, ".s.PGSQL.5432");
   }

@@ -46,7 +46,7 @@ const sabotage: InjectedFault = {
   },
 };
 
-test("what somebody deletes before it was delivered is told to be lost", { timeout: 120_000 }, async () => {
+test("a notification that is deleted before its delivery is reported as lost", { timeout: 120_000 }, async () => {
   const folder = await mkdtemp(join(tmpdir(), "paybell-faults-"));
   cleanup.addFolder(folder);
   await chmod(folder, 0o711);

@@ -42,7 +42,7 @@ export function seeded(seed: number): SeededRandom {
   };
 }
 
-/** FNV-1a: tells texts apart in 32 bits. */
+/** FNV-1a: distinguishes texts by 32 bits. */
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;
   for (let at = 0; at < text.length; at += 1) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);

@@ -24,7 +24,7 @@ export function cardIpn(no: number, change: Change = {}): ReceivedIpn {
   return { kind: "card", command, notificationId, outOfOrder, ipn } as unknown as ReceivedIpn;
 }
 
-/** Of a settlement that counts these Sales and the Voids among them. */
+/** The IPN of a settlement that counts these Sales and the Voids among them. */
 export function settlementIpn(no: number, sales: readonly number[], voided: readonly number[]): ReceivedIpn {
   const total = (numbers: readonly number[]) => numbers.reduce((sum, one) => sum + amountOf(one), 0);
   const ipn = {

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { IpnRefused, type ReceivedIpn, type Receiver } from "@paybell/partner";
 import type { PartnerCertificate } from "./certificate.ts";
 
-/** How a partner's server fares. Only `well`, `late` and `forgetful` accept what they are sent. */
+/** The condition of a partner's server. Only `well`, `late` and `forgetful` accept what they are sent. */
 export type ReceiverMode =
   | "well"
   /** 503 */
@@ -35,7 +35,7 @@ export class PartnersServer {
   constructor({ key, cert }: PartnerCertificate, accepted: (partner: number, received: ReceivedIpn) => void) {
     this.#accepted = accepted;
     this.#server = createServer({ key, cert, keepAliveTimeout: 60_000 }, (request, response) => {
-      // A sender that goes away in the middle is what some faults are about.
+      // In some faults the sender disconnects in the middle.
       this.#take(request, response).catch(() => response.destroy());
     });
   }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Recovery } from "./recovery.ts";
 
-test("a recovery ends with the partner that is told last, and what was sent before it does not count", async () => {
+test("a recovery ends with the last partner that is notified, and earlier IPNs do not count", async () => {
   const recovery = new Recovery(2, 100, 1_000);
   recovery.delivered(0, 99, 1_010);
   recovery.delivered(1, 100, 1_020);
@@ -11,6 +11,6 @@ test("a recovery ends with the partner that is told last, and what was sent befo
   expect(await recovery.within(1_000)).toBe(700);
 });
 
-test("a partner that is told of nothing keeps it from ending", async () => {
+test("a recovery does not end while a partner gets no notification", async () => {
   expect(await new Recovery(1, 0).within(10)).toBeUndefined();
 });

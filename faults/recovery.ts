@@ -31,7 +31,7 @@ export class Recovery {
     }
   }
 
-  /** Partners that were told of nothing yet. */
+  /** Partners that have no notification yet. */
   get waiting(): readonly number[] {
     return [...this.#waiting];
   }

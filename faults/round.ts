@@ -14,7 +14,7 @@ export interface Round {
   readonly recoveryMs: number | undefined;
   /** From the end of the fault until nothing was owed of all that was accepted before it. */
   readonly drainedMs: number;
-  /** How many IPNs may have come once more: what was in flight where the fault hit. */
+  /** The bound on repeated IPNs: those in flight where the fault hit. */
   readonly duplicatesMax: number;
 }
 
@@ -30,7 +30,7 @@ const settleMs = 2_000;
 
 export interface RoundPlan {
   readonly fault: InjectedFault;
-  /** How many commands there are in all before the next fault. */
+  /** The total number of commands before the next fault. */
   readonly until: number;
   /** Faults last as short as they can. */
   readonly isQuick: boolean;

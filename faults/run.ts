@@ -51,7 +51,7 @@ export async function runFaults(
   return together(verdicts);
 }
 
-/** The line that programs read. */
+/** The line for programs. */
 export function summaryOf(seed: number, verdict: RunVerdict) {
   return {
     seed,

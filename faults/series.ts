@@ -20,7 +20,7 @@ export interface FaultSeriesPlan {
 
 const deliveredWithinMs = 180_000;
 const nothingPendingWithinMs = 120_000;
-/** Of what an instance wrote that is more than information. */
+/** The warnings and errors of an instance's log. */
 const tellingMax = 10;
 const informationLevel = /"level":("info"|30)/;
 const errorCharsMax = 1_000;
@@ -91,7 +91,7 @@ function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** An instance that ended by itself is started again, and told of. */
+/** An instance that ended by itself is restarted and reported. */
 async function revive(stage: Deployment, fault: InjectedFault): Promise<readonly string[]> {
   const dead = stage.instances.filter(({ isRunning }) => !isRunning);
   const told = dead.map(

@@ -35,7 +35,7 @@ export class PartnerTill {
   readonly #tid: string;
   #sales: Original[] = [];
   #preAuths: Original[] = [];
-  /** Of the open batch. */
+  /** The numbers in the open batch. */
   #inBatch: number[] = [];
 
   constructor(partner: RegisteredPartner, till: number, parts: LoadParts, random: SeededRandom) {

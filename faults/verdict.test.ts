@@ -18,12 +18,12 @@ function delivered(times: number): Journal {
   return journal;
 }
 
-test("a run that kept every promise is told without a word", () => {
+test("a run that kept every promise reports nothing", () => {
   const verdict = judge(delivered(1), new ExpectedTotals(), [round], nothingSeen);
   expect(verdict).toMatchObject({ faults: 1, commands: 2, lost: 0, ghosts: 0, slowestRecoveryMs: 900, broken: [] });
 });
 
-test("what is lost is told with the fault that it was near", () => {
+test("a loss is reported with the fault that it was near", () => {
   const { lost, broken } = judge(delivered(0), new ExpectedTotals(), [round], nothingSeen);
   expect(lost).toBe(2);
   expect(broken[0]).toBe("lost: f-0 was taken and never delivered (kill-service)");
@@ -36,19 +36,19 @@ test("more duplicates than were in flight at the fault are too many", () => {
   expect(judge(delivered(2), new ExpectedTotals(), [{ ...round, duplicatesMax: 2 }], nothingSeen).broken).toEqual([]);
 });
 
-test("a recovery that took too long, or never ended, is told", () => {
+test("a recovery that took too long, or never ended, is reported", () => {
   const slow = judge(delivered(1), new ExpectedTotals(), [{ ...round, recoveryMs: 31_000 }], nothingSeen);
   expect(slow.broken).toEqual(["recovery: after kill-service it took 31.0 s"]);
   const never = judge(delivered(1), new ExpectedTotals(), [{ ...round, recoveryMs: undefined }], nothingSeen);
   expect(never.broken).toEqual(["recovery: after kill-service it did not end"]);
 });
 
-test("what was not authentic, had no answer or died is told", () => {
+test("IPNs that are not authentic, commands without an answer, and dead instances are reported", () => {
   const seen = { unauthentic: ["partner 1: signature"], unanswered: true, deaths: ["after kill-postgres"] };
   expect(judge(delivered(1), new ExpectedTotals(), [round], seen).broken).toHaveLength(3);
 });
 
-test("stages are added up, their slowest recovery is that of all", () => {
+test("the results of stages are added up, with the slowest recovery of all", () => {
   const one = judge(delivered(1), new ExpectedTotals(), [round], nothingSeen);
   const other = judge(delivered(0), new ExpectedTotals(), [{ ...round, recoveryMs: 2_000 }], nothingSeen);
   expect(together([one, other])).toMatchObject({ faults: 2, commands: 4, lost: 2, slowestRecoveryMs: 2_000 });

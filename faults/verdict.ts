@@ -28,11 +28,11 @@ export interface Seen {
   readonly unauthentic: readonly string[];
   /** Commands that got no answer, although the service was whole again. */
   readonly unanswered: boolean;
-  /** Instances that ended without being told to. */
+  /** Instances that ended unexpectedly. */
   readonly deaths: readonly string[];
 }
 
-/** Holds what was acknowledged against what was delivered: every promise, each by its own sentence. */
+/** Compares acknowledged with delivered commands: each broken promise is one sentence. */
 export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly Round[], seen: Seen): RunVerdict {
   const lost = journal.lost(Number.POSITIVE_INFINITY);
   const neverAccepted = journal.neverAccepted(Number.POSITIVE_INFINITY);

@@ -3,7 +3,7 @@ import { type Profiler, Session } from "node:inspector/promises";
 /** Code of ours: what V8, Node and libraries reach says nothing about an input. */
 const ours = /\/packages\/[^/]+\/src\//;
 
-/** Which blocks of our code were run since the last question, as V8 counts them. */
+/** The blocks of our code that were run since the last question, as V8 counts them. */
 export class Coverage {
   readonly #session = new Session();
   readonly #seen = new Set<string>();
@@ -34,7 +34,7 @@ export class Coverage {
   #note({ url, functions }: Profiler.ScriptCoverage): void {
     for (const { ranges } of functions) {
       for (const { startOffset, endOffset, count } of ranges) {
-        // How often, by powers of two: a loop that goes round more often is news as well.
+        // The count by powers of two: a loop that runs more often is news as well.
         if (count > 0) this.#seen.add(`${url} ${startOffset} ${endOffset} ${Math.min(12, 32 - Math.clz32(count))}`);
       }
     }

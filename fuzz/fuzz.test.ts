@@ -6,7 +6,7 @@ import { targets } from "./targets.ts";
 const short = { seed: 20_260_131, casesMax: 4_000, durationMs: 1_500 };
 
 test.each(targets.map((target) => [target.name, target] as const))(
-  "%s bear what strangers may write: the short form of npm run fuzz",
+  "%s survive untrusted input: the short form of npm run fuzz",
   async (_, target) => {
     const { failure, cases } = await fuzz(target, short);
     expect(failure?.error, failure?.input.toString("latin1")).toBeUndefined();

@@ -19,7 +19,7 @@ export interface FuzzResult {
 }
 
 const together = 64;
-/** Of the processor, for one input of 4 KiB at most: what takes longer lets a stranger hold everybody up. */
+/** CPU time for one input of 4 KiB at most: an input that takes longer lets a stranger hold everybody up. */
 const cpuMsMax = 250;
 
 /** Tries inputs near those that reached new code, until one is not borne or its time is over. */
@@ -43,7 +43,7 @@ export async function fuzz(target: FuzzTarget, { seed, casesMax, durationMs }: F
         if (failure !== undefined) return { ...result(), failure: { input, error: failure } };
       }
       if (!(await coverage.hasNew())) continue;
-      // Which of them it was costs running them again, and happens seldom.
+      // Finding the one of them costs running them again, and happens seldom.
       corpus.push(...(await reaching(target, inputs)));
     }
     return result();
@@ -52,7 +52,7 @@ export async function fuzz(target: FuzzTarget, { seed, casesMax, durationMs }: F
   }
 }
 
-/** Those of a batch that reach code which those before them do not. */
+/** The inputs of a batch that reach code which no earlier one reached. */
 async function reaching(target: FuzzTarget, inputs: readonly Buffer[]): Promise<Buffer[]> {
   const alone = new Coverage();
   await alone.start();

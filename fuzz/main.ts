@@ -5,8 +5,15 @@ import { targets } from "./targets.ts";
 
 const usage = "npm run fuzz -- [--target name] [--cases number] [--seconds number] [--seed number]\n";
 
-async function main(): Promise<number> {
+const all = [
+  ...targets.map((target) => ({ name: target.name, run: (options: FuzzOptions) => fuzz(target, options) })),
+  { name: "routes", run: fuzzRoutes },
+];
+const names = all.map(({ name }) => name).join(", ");
+
+function readOptions(args: string[]) {
   const { values } = parseArgs({
+    args,
     options: {
       target: { type: "string" },
       cases: { type: "string", default: "1000000" },
@@ -14,16 +21,24 @@ async function main(): Promise<number> {
       seed: { type: "string", default: String(Date.now() % 1_000_000) },
     },
   });
-  const all = [
-    ...targets.map((target) => ({ name: target.name, run: (options: FuzzOptions) => fuzz(target, options) })),
-    { name: "routes", run: fuzzRoutes },
-  ];
   const chosen = all.filter(({ name }) => values.target === undefined || values.target === name);
+  if (chosen.length === 0) throw new TypeError(`--target knows ${names}; found ${values.target}`);
   const [casesMax, seconds, seed] = [Number(values.cases), Number(values.seconds), Number(values.seed)];
-  if (chosen.length === 0 || ![casesMax, seconds, seed].every((number) => number >= 0)) {
-    process.stderr.write(usage);
+  if (![casesMax, seconds, seed].every((number) => number >= 0)) {
+    throw new TypeError("--cases, --seconds and --seed must be numbers");
+  }
+  return { chosen, casesMax, seconds, seed };
+}
+
+async function main(): Promise<number> {
+  let options: ReturnType<typeof readOptions>;
+  try {
+    options = readOptions(process.argv.slice(2));
+  } catch (error) {
+    process.stderr.write(`${error instanceof Error ? error.message : error}\n${usage}`);
     return 2;
   }
+  const { chosen, casesMax, seconds, seed } = options;
   let failures = 0;
   for (const target of chosen) {
     const { failure, ...result } = await target.run({ seed, casesMax, durationMs: seconds * 1_000 });

@@ -1,7 +1,26 @@
 import type { OpenApiDocument, Schema } from "../scripts/generate/openapi.ts";
 
 const odd: readonly unknown[] = [
-  ...[null, true, 0, -1, 1.5, 1e308, 2 ** 53, "", " ", "\0", "\ud800", "😀", "'", "%00", "../..", "A".repeat(3_000)],
+  ...[
+    null,
+    true,
+    0,
+    -1,
+    1.5,
+    1e308,
+    2 ** 53,
+    "",
+    " ",
+    "\0",
+    "a\0b",
+    "\ud800",
+    "a\ud800",
+    "😀",
+    "'",
+    "%00",
+    "../..",
+    "A".repeat(3_000),
+  ],
   ...[[], {}, [[[]]], { __proto__: 1 }, "4111111111111111", "01a201e6-1bf7-73ed-8aa6-cf91ed000000", "2026-02-30", -0],
 ];
 const depthMax = 6;

@@ -12,12 +12,13 @@ import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts"
 import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/error.ts";
 import { holdsCardNumber } from "../packages/server/src/card-number.ts";
 import { ServiceError } from "../packages/server/src/errors.ts";
-import { readJson } from "../packages/server/src/http/json.ts";
-import { withoutCardNumbers } from "../packages/server/src/masked-answer.ts";
-import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/addresses.ts";
+import { readJson } from "../packages/server/src/input/json.ts";
+import { maskCardNumbers } from "../packages/server/src/mask-card-numbers.ts";
+import { AddressBlocks, networkOf } from "../packages/server/src/partners/address-blocks.ts";
 import { callbackUrlProblem } from "../packages/server/src/partners/callback-url.ts";
+import { parseBlock } from "../packages/server/src/partners/cidr.ts";
 
-/** Something that reads what strangers write. */
+/** A reader of untrusted input. */
 export interface FuzzTarget {
   readonly name: string;
   readonly seeds: readonly Buffer[];
@@ -121,7 +122,7 @@ function unpacks(input: Buffer): void {
 
 function findsCards(input: Buffer): void {
   holdsCardNumber(input.toString("utf8"));
-  if (holdsCardNumber(withoutCardNumbers(input, input.length).toString("utf8"))) throw new Error("a card is kept");
+  if (holdsCardNumber(maskCardNumbers(input, input.length).toString("utf8"))) throw new Error("a card is kept");
 }
 
 export const targets: readonly FuzzTarget[] = [

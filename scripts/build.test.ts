@@ -20,7 +20,7 @@ async function typesOf(files: Readonly<Record<string, string>>, ...entries: stri
 describe("published types", () => {
   const failure = { "failure.d.ts": "export declare class Failure extends Error { code: string }" };
 
-  test("hold what an entry exports and what that needs, and nothing else", async () => {
+  test("contain what an entry exports and what that needs, and nothing else", async () => {
     const types = await typesOf(
       {
         "index.d.ts": 'export { open } from "./open.js";\n',

@@ -1,19 +1,16 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { generate, generators, outdated, write } from "./generate.ts";
 import { generatedNotice } from "./sources/blocks.ts";
 import { listTree } from "./sources/files.ts";
 
 const root = join(import.meta.dirname, "..");
 let folder: string;
-let files: Awaited<ReturnType<typeof generate>>;
 
 // Takes seconds, and what the code writes does not change meanwhile.
-beforeAll(async () => {
-  files = await generate();
-});
+const files = await generate();
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "paybell-generate-"));
 });
@@ -21,7 +18,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("generated files", () => {
   // `npm test` compares the repository's own as a static check, by the command.
-  test("are the only documents that say so, and so are not held to their blocks otherwise", () => {
+  test("are the only documents that say so, because only their blocks are not checked", () => {
     const says = (path: string) => readFileSync(join(root, path), "utf8").includes(`\n${generatedNotice}`);
     const documents = listTree(root)
       .files.filter((path) => path.endsWith(".md") && says(path))

@@ -45,14 +45,14 @@ test("fails when it read nothing", () => {
   expect(text(report)).toContain("read no files and no imports");
 });
 
-test("reads this repository, whose findings are the static check's to tell", () => {
+test("reads this repository; the static check reports its findings", () => {
   const { read } = checkImports(repository);
 
   expect(read["files"]).toBeGreaterThan(50);
   expect(read["imports"]).toBeGreaterThan(100);
 });
 
-test("names no place in the layout twice and none that it does not define", () => {
+test("names no folder of the layout twice, and none that is not defined", () => {
   const places = new Set([...Object.keys(LAYOUT), "server"]);
   const targets = Object.values(LAYOUT).flatMap((rules) => (rules === "everything" ? [] : Object.keys(rules)));
 

@@ -1,7 +1,7 @@
 import { checkImports } from "./imports/check.ts";
 import { describe, passes } from "./sources/finding.ts";
 
-// `node scripts/imports.ts [root]`: who imports whom, held against the layout.
+// `node scripts/imports.ts [root]`: checks the imports against the layout.
 if (import.meta.main) {
   const report = checkImports(process.argv[2] ?? process.cwd());
   process.stdout.write(describe(report));

@@ -13,7 +13,7 @@ test.each([
   [
     "the name of a cipher",
     /"aes-256-cbc"|aes-256-gcm, aes-256-cbc/,
-    ["cli/src/certify/refused.ts", "contract/src/seal.ts", "contract/src/sealing.ts", "partner/src/options.ts"],
+    ["contract/src/seal.ts", "contract/src/sealing.ts", "partner/src/certify/refused.ts", "partner/src/options.ts"],
   ],
   ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/sealing.ts"]],
   ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings.ts"]],
@@ -25,6 +25,15 @@ test.each([
   ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/retry-schedule.ts"]],
   ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/schemas/problem.ts"]],
   ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
+  [
+    "which commands charge, and which can be voided",
+    /SALE["'](?:,| \|| \|\| command ===) ["']PREAUTH_COMPLETE|"SALE", "PREAUTH"/,
+    // The order in which a report's original is looked for is of its own.
+    ["contract/src/commands.ts", "server/src/ledger/report-identity.ts"],
+  ],
+  ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/notification-headers.ts"]],
+  ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/sample.ts"]],
+  ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/complete-card.ts"]],
 ])("%s is in one place", (_, definition, files) => {
   const found = sources.filter((path) => {
     const text = readFileSync(join(root, "packages", path), "utf8");

@@ -32,7 +32,7 @@ describe("static checks", () => {
     expect(failed && describeOutcome(failed)).toMatch(/^ {2}FAIL {2}bad \(0\.0 s\)\n\n(?:out\nerr|err\nout)\n\n$/);
   });
 
-  test("fail when their command is not there", async () => {
+  test("fail when their command does not exist", async () => {
     const [outcome] = await run([{ name: "absent", command: join(directory, "absent"), args: [] }]);
 
     expect(outcome?.passed).toBe(false);

@@ -12,7 +12,7 @@ export class Agenda {
   #count = 0;
   #nowMs = 0;
 
-  /** Milliseconds since the world began. */
+  /** Milliseconds since the simulation began. */
   get nowMs(): number {
     return this.#nowMs;
   }

@@ -7,7 +7,7 @@ import type { WorkerThread } from "./service/worker-thread.ts";
 import type { Variation } from "./variation.ts";
 import type { World } from "./world.ts";
 
-/** How large this world is. */
+/** The size of one simulated world. */
 export interface SimulationPlan {
   readonly services: number;
   readonly merchants: number;

@@ -1,7 +1,8 @@
 import { Circuits } from "../packages/server/src/delivery/circuits.ts";
+import type { OwnedShard } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
-import type { OwnedShard } from "../packages/server/src/delivery/shard-store.ts";
+import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
 import type { LeaseBeat } from "../packages/server/src/leases/store.ts";
 import { carryOut } from "./database/deliveries.ts";
@@ -118,6 +119,19 @@ export const mutants: readonly Mutant[] = [
     sabotage: () => patch(Queue.prototype, "wake", () => () => undefined),
   },
   {
+    name: "a delivery that is offered late is put into its queue",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        DeliveryWorker.prototype,
+        "offer",
+        (original) =>
+          function (this: DeliveryWorker, deliveries) {
+            original.call(this, deliveries, Number.POSITIVE_INFINITY);
+          },
+      ),
+  },
+  {
     name: "what follows waits for nothing",
     seed: 1,
     variation: {
@@ -137,7 +151,7 @@ function bound(of: object, name: string | symbol): unknown {
   return typeof value === "function" ? value.bind(of) : value;
 }
 
-/** Holds on to the last lease that was had. */
+/** Keeps using the last lease. */
 function believing(lease: Parameters<Variation["holder"]>[0]): ReturnType<Variation["holder"]> {
   let last: LeaseId | undefined;
   return {

@@ -25,7 +25,7 @@ export interface SimulationResult {
   readonly steps: number;
   readonly simulatedMs: number;
   readonly violation: Violation | undefined;
-  /** The last lines of what happened. */
+  /** The last recorded events. */
   readonly tail: (lines: number, about?: RegExp) => readonly string[];
 }
 

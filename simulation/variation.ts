@@ -17,7 +17,7 @@ export interface Variation {
   readonly faults: "all" | "exits";
 }
 
-/** As it is meant to be. */
+/** The code without a mutation. */
 export const faithful: Variation = {
   Leases: SimulatedLeases,
   Shards: SimulatedShards,

@@ -5,7 +5,7 @@ type Detail = string | number | boolean | undefined;
 
 /** A violation that was found. */
 export interface Violation {
-  /** Of docs/internals/simulation.md; 0: the code broke. */
+  /** The number in docs/internals/simulation.md; 0: the code threw an error. */
   readonly invariant: number;
   readonly text: string;
   readonly step: number;
@@ -14,7 +14,7 @@ export interface Violation {
 
 const traceLength = 20_000;
 
-/** Time, chance, and what happened: everything that the parts of the simulated world have in common. */
+/** Time, randomness and the event log, which all parts of the simulation share. */
 export class World {
   readonly agenda = new Agenda();
   readonly random: SimulationRandom;
@@ -38,7 +38,7 @@ export class World {
     return this.#violation;
   }
 
-  /** Runs one event. False: nothing is to come. */
+  /** Runs one event. False: no event is left. */
   step(): boolean {
     let planned = this.agenda.next();
     while (planned !== undefined && planned.run === undefined) planned = this.agenda.next();
@@ -52,14 +52,14 @@ export class World {
     return true;
   }
 
-  /** Keeps a line of what happened. It costs little: nothing is put into words before it is asked for. */
+  /** Records an event. It is cheap, because the text is made only on request. */
   note(...details: readonly Detail[]): void {
     const line = [this.#steps, Math.round(this.nowMs * 1_000) / 1_000, ...details];
     this.#trace.push(line);
     if (this.#trace.length > 2 * traceLength) this.#trace.splice(0, traceLength);
   }
 
-  /** The last lines of what happened. */
+  /** The last recorded events. */
   tail(lines: number, about?: RegExp): readonly string[] {
     const told = this.#trace.filter((line) => line.length > 0).map((line) => line.join(" "));
     return (about === undefined ? told : told.filter((line) => about.test(line))).slice(-Math.max(1, lines));

@@ -62,7 +62,7 @@ function stateOf(instance: Instance, what: RegExp): Promise<string> {
 const run = (nth: number) =>
   callHttp(instances[nth]?.baseUrl ?? "", "POST", "/v1/commands", { key: partner.secrets.apiKey, json: sale() });
 
-test("both instances take commands over one session, and after kill -9 of its holder the other connects", async () => {
+test("both instances run commands over one session, and after a kill -9 of its holder the other connects", async () => {
   const [first, second] = instances;
   if (first === undefined || second === undefined) throw new Error("two were started");
   await stateOf(second, /another instance has the one session that the host allows: signed on at/);

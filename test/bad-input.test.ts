@@ -1,25 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type ErrorCode, errors } from "../packages/server/src/errors.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { countRows } from "./support/rows.ts";
-import { callHttp, type HttpAnswer, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { callHttp, type HttpAnswer, startTestService } from "./support/service.ts";
 
-// Production: the sandbox alone would allow http:// and loopback callbacks.
-let service: WholeService;
-let partner: TestPartner;
-let other: TestPartner;
-beforeAll(async () => {
-  service = await startTestService({ sandbox: false });
-  const callback = { callBackUrl: "https://203.0.113.10/ipn", callbackAddresses: ["203.0.113.0/24"] };
-  partner = await service.register(callback);
-  other = await service.register(callback);
-  // Notifications of valid commands are stored and not sent: no attempt is made while another test counts the rows.
-  for (const { id } of [partner, other]) {
-    const paused = await service.operator("POST", `/operator/v1/partners/${id}/pause`);
-    expect(paused.status, paused.text).toBe(200);
-  }
-});
+// Production, because only the sandbox allows http:// and loopback callbacks.
+const service = await startTestService({ sandbox: false });
+const callback = { callBackUrl: "https://203.0.113.10/ipn", callbackAddresses: ["203.0.113.0/24"] };
+const partner = await service.register(callback);
+const other = await service.register(callback);
+// Notifications of valid commands are stored and not sent: no attempt is made while another test counts the rows.
+for (const { id } of [partner, other]) {
+  const paused = await service.operator("POST", `/operator/v1/partners/${id}/pause`);
+  expect(paused.status, paused.text).toBe(200);
+}
 afterAll(() => service.stop());
 
 const tables = ["transactions", "notifications", "pending", "parked", "attempts", "terminals"];
@@ -28,7 +23,7 @@ beforeEach(async () => {
   before = await countRows(service.database, tables);
 });
 
-/** Refused with this code, every bad field named, each with what to do, and nothing half done. */
+/** Refused with this code: every invalid field is named with its remedy, and nothing is half done. */
 async function expectRefusal(answer: HttpAnswer, code: ErrorCode, fields: Readonly<Record<string, ErrorCode>> = {}) {
   expect(answer.body, answer.text).toMatchObject({ code });
   expect(answer.status).toBe(errors[code].status);
@@ -192,8 +187,8 @@ describe("a message is refused as a whole", () => {
   test.each([
     ["malformed JSON", '{"command": "SALE"'],
     ["a list", "[]"],
-    ["a key that stands twice", '{"command": "LOGON", "command": "SALE"}'],
-    ["a key that stands twice, once escaped", '{"amount": "1", "\\u0061mount": "2"}'],
+    ["a duplicate key", '{"command": "LOGON", "command": "SALE"}'],
+    ["a duplicate key, once escaped", '{"amount": "1", "\\u0061mount": "2"}'],
   ])("for %s", async (_, body) => {
     await expectRefusal(await post(body), "invalid_json");
   });
@@ -206,8 +201,10 @@ describe("a message is refused as a whole", () => {
     await expectRefusal(await post(JSON.stringify(sale({ surprise: "x".repeat(65_536) }))), "body_too_large");
   });
 
-  test("for NUL in what is looked up, which the database does not take", async () => {
-    await expectRefusal(await partner.call("GET", "/v1/transactions?reqId=%00"), "not_found");
+  test("for NUL in a searched value, which the database does not accept", async () => {
+    await expectRefusal(await partner.call("GET", "/v1/transactions?reqId=%00"), "invalid_text", {
+      reqId: "invalid_text",
+    });
     const terminals = `/operator/v1/partners/${partner.id}/terminals?after=%00`;
     await expectRefusal(await service.operator("GET", terminals), "invalid_text", { after: "invalid_text" });
     await expectRefusal(await service.operator("GET", "/operator/v1/notifications?q=a%00"), "invalid_text", {
@@ -219,7 +216,7 @@ describe("a message is refused as a whole", () => {
     });
   });
 
-  test("for a route or a method that there is not", async () => {
+  test("for an unknown route or method", async () => {
     await expectRefusal(await partner.call("GET", "/v1/refunds"), "not_found");
     const wrongMethod = await partner.call("DELETE", "/v1/commands");
     await expectRefusal(wrongMethod, "method_not_allowed");
@@ -257,7 +254,7 @@ describe("a caller is refused", () => {
   });
 });
 
-describe("what belongs to another partner", () => {
+describe("an object of another partner", () => {
   test("is as unknown as what does not exist", async () => {
     const { body } = await other.run(sale({ tid: "T0000077" }));
     before = await countRows(service.database, tables);
@@ -292,7 +289,7 @@ describe("what belongs to another partner", () => {
   });
 });
 
-test("an unknown command is told which there are", async () => {
+test("an unknown command is answered with the known ones", async () => {
   const { body } = await run({ ...sale(), command: "sale" });
   expect(body["errors"]).toContainEqual(
     expect.objectContaining({ field: "command", message: expect.stringMatching(/must be one of SALE, VOID, .*LOGON/) }),
@@ -317,7 +314,7 @@ describe("a report takes its good items and names the bad ones", () => {
     ["an http:// callback", { callBackUrl: "http://203.0.113.10/" }, "insecure_callback_url", "callBackUrl"],
   ];
 
-  test("in their order, wherever they stand", async () => {
+  test("in their order, wherever they are", async () => {
     const good = bad.map(() => reportedSale(partner.id));
     const completions = bad.flatMap(([, change], index) => [reportedSale(partner.id, change), good[index]]);
     const answer = await service.operator("POST", "/operator/v1/completions", { completions });
@@ -342,7 +339,7 @@ describe("a report takes its good items and names the bad ones", () => {
     expect(answer.text).not.toContain(visa);
   });
 
-  test("but what is no list of at most 1,000 items is refused as a whole", async () => {
+  test("but a body that is not a list of at most 1,000 items is refused as a whole", async () => {
     const report = (json: unknown) => service.operator("POST", "/operator/v1/completions", json);
     await expectRefusal(await report({ completions: "all" }), "wrong_type", { completions: "wrong_type" });
     const many = Array.from({ length: 1_001 }, () => ({}));

@@ -1,17 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
 const [tid, mid] = ["BATCH001", "M00000000000001"];
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 async function idOf(command: Readonly<Record<string, unknown>>): Promise<string> {

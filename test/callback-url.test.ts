@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { type PartnerServer, startPartnerServer } from "./support/receiver.ts";
-import { eventually, startTestService, type WholeService } from "./support/service.ts";
+import { startPartnerServer } from "./support/receiver.ts";
+import { eventually, startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let other: PartnerServer;
-beforeAll(async () => {
-  service = await startTestService();
-  other = await startPartnerServer();
-});
+const service = await startTestService();
+const other = await startPartnerServer();
 afterAll(async () => {
   await service.stop();
   await other.close();
@@ -44,7 +40,7 @@ test("a redelivery goes to the original URL, or on request to the registered one
   expect(attempts.map(({ url }) => url)).toEqual([callBackUrl, partner.server.url, callBackUrl]);
 });
 
-test("a name whose addresses are outside the whitelist is not called, and only operators see exactly why", async () => {
+test("a name whose addresses are not on the allowlist is not called, and only operators see exactly why", async () => {
   const partner = await service.register({ callbackAddresses: ["127.0.0.2/32"], callBackUrl: null, retry: [3_600] });
   const { port } = new URL(other.url);
   const before = other.deliveries.length;
@@ -65,7 +61,7 @@ test("a name whose addresses are outside the whitelist is not called, and only o
   expect(seen.text).not.toContain("127.0.0.");
 });
 
-test("a literal address outside the whitelist is refused with the command, which then does not run", async () => {
+test("a command with a literal address that is not on the allowlist is refused, and does not run", async () => {
   const partner = await service.register();
   const refused = await partner.run(sale({ callBackUrl: "https://203.0.113.9/ipn" }));
   expect(refused).toMatchObject({ status: 400, body: { code: "address_not_whitelisted" } });
@@ -79,7 +75,7 @@ test("without any callback URL a command is refused before it is processed", asy
   expect(service.acquirer.bank.all()).toHaveLength(booked);
 });
 
-test("a corrected registration heals what is queued", async () => {
+test("a corrected registration also applies to queued notifications", async () => {
   const partner = await service.register({ retry: [1, 1, 1] });
   partner.server.answersAlways(404);
   const { body } = await partner.run(sale());

@@ -3,14 +3,11 @@ import { open, sealingKey } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
 import { ipnOf, type ReceivedDelivery } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService, type TestPartner } from "./support/service.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 const agreed = {
@@ -64,7 +61,7 @@ const agreements: readonly Agreement[] = [
   },
 ];
 
-/** Every field of section 2.2 that a switch can give, each with a value of its own. */
+/** Every field of section 2.2 that a switch can give, each with a different value. */
 function cardFields(command: string): Record<string, string> {
   return {
     aid: "A0000000651010",
@@ -253,7 +250,7 @@ test("the Void of a PreAuth is a CANCEL", async () => {
   expect(types).toEqual({ [String(preAuth["id"])]: "SALE", [String(cancel["id"])]: "CANCEL" });
 });
 
-test("what a switch leaves out goes out as an empty string, 14 digits of a time as they are", async () => {
+test("a field that a switch leaves out is sent as an empty string, and a time of 14 digits as given", async () => {
   const partner = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
   const failure = { status: "ERROR", isoResponseCode: "51", transDateTime: "20260301120000" };
   await service.report([{ partnerId: partner.id, externalId: "bare", command: "SALE", ...failure }]);

@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { createDatabase, queryHomes, type TestDatabase } from "./support/database.ts";
-import { eventually, shareShards, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { createDatabase, queryHomes } from "./support/database.ts";
+import { eventually, shareShards, startTestService, type TestPartner } from "./support/service.ts";
 
 interface Endpoint {
   readonly id: string;
@@ -17,16 +17,11 @@ interface Endpoint {
 
 const failuresToOpen = 5;
 
-let database: TestDatabase;
-let service: WholeService;
-let other: WholeService;
-beforeAll(async () => {
-  database = await createDatabase();
-  const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "10000" } };
-  service = await startTestService(how);
-  other = await startTestService(how);
-  await shareShards(database.url);
-});
+const database = await createDatabase();
+const how = { database, masterKey: randomBytes(32), env: { PAYBELL_ATTEMPT_TIMEOUT_MS: "10000" } };
+const service = await startTestService(how);
+const other = await startTestService(how);
+await shareShards(database.url);
 afterAll(async () => {
   await Promise.all([service.stop(), other.stop()]);
   await database.drop();
@@ -45,14 +40,14 @@ function endpointThatIs(partner: TestPartner, state: string): Promise<Endpoint> 
   );
 }
 
-/** Fails as often as it takes. */
+/** Fails as often as needed. */
 async function open(partner: TestPartner): Promise<Endpoint> {
   partner.server.answersAlways(503);
   await Promise.all(Array.from({ length: failuresToOpen }, () => partner.run(sale())));
   return endpointThatIs(partner, "open");
 }
 
-/** As a person would change it: the owner of its shard reads it again. */
+/** Changes it as a person would, so that the owner of its shard reads it again. */
 async function probeIn(partner: TestPartner, seconds: number): Promise<void> {
   await sql(
     `UPDATE endpoints SET probe_at = now() + $2 * interval '1 second', control_no = control_no + 1, updated_at = now()
@@ -75,7 +70,7 @@ async function pendingOf(partner: TestPartner): Promise<readonly Record<string, 
   return sql("SELECT attempts_made, queue FROM pending WHERE partner_id = $1 ORDER BY id", [partner.id]);
 }
 
-/** Both instances have looked for what is due, after everything that was due before. */
+/** Both instances have looked for due deliveries since then. */
 async function bothClaimed(): Promise<void> {
   for (const instance of [service, other]) {
     const healthy = await instance.register();
@@ -86,8 +81,8 @@ async function bothClaimed(): Promise<void> {
 }
 
 describe.concurrent("an endpoint that fails", () => {
-  test("opens with the fifth failure; what comes then waits, unattempted, and leaves once it answers", async () => {
-    // On a slow machine one fails more than once before the fifth failure: it is due again soon all the same.
+  test("opens with the fifth failure; later notifications wait unattempted, and are sent once it answers", async () => {
+    // On a slow machine one fails more than once before the fifth failure; it is due again soon anyway.
     const partner = await service.register({ retry: [1, 1, 1, 1, 1, 1, 3_600] });
     const found = await open(partner);
     expect(found).toMatchObject({
@@ -158,7 +153,7 @@ describe.concurrent("an endpoint that fails", () => {
     expect(await eventKinds(partner)).toEqual([]);
   });
 
-  test("is closed by hand, by the partner or the operator, and what waited leaves at once", async () => {
+  test("is closed by the partner or the operator, and waiting notifications are sent immediately", async () => {
     const partner = await service.register({ retry: [3_600] });
     const stranger = await service.register();
     for (const [close, posts] of [
@@ -175,7 +170,7 @@ describe.concurrent("an endpoint that fails", () => {
     expect(await eventKinds(partner)).toEqual(["breaker_open", "breaker_closed", "breaker_open", "breaker_closed"]);
   });
 
-  test("parks what waits for it when its schedule is over", async () => {
+  test("parks waiting notifications when their schedule is over", async () => {
     const partner = await service.register({ retry: [3_600] });
     await open(partner);
     const { body } = await partner.run(sale());
@@ -186,7 +181,7 @@ describe.concurrent("an endpoint that fails", () => {
     expect(await eventKinds(partner)).toEqual(["breaker_open", "parked"]);
   });
 
-  test("is open still for a service that was started since", async () => {
+  test("is still open for a service that was started later", async () => {
     const own = await createDatabase();
     const how = { database: own, masterKey: randomBytes(32) };
     const first = await startTestService(how);
@@ -209,7 +204,7 @@ describe.concurrent("an endpoint that fails", () => {
 });
 
 describe.concurrent("a URL that answers 410", () => {
-  test("gets nothing more until it is closed by hand; the other URLs of its origin go on", async () => {
+  test("gets nothing more until it is closed manually; the other URLs of its origin continue", async () => {
     const partner = await service.register({ retry: [1, 3_600] });
     const callBackUrl = partner.server.url.replace("/ipn", "/left");
     partner.server.answers(410);
@@ -234,7 +229,7 @@ describe.concurrent("a URL that answers 410", () => {
     expect(await eventKinds(partner)).toEqual(["endpoint_gone", "breaker_closed"]);
   });
 
-  test("that was the registered one is healed by another that is registered", async () => {
+  test("that was the registered one is replaced by registering another", async () => {
     const partner = await service.register({ retry: [1, 3_600] });
     partner.server.answers(410);
     await partner.run(sale());

@@ -29,12 +29,12 @@ let sandboxEnded: Promise<number | null>;
 let database: TestDatabase;
 let readers: Server;
 let env: NodeJS.ProcessEnv;
-/** Text of the documents, and its replacement here. */
+/** Text of the documents, and its replacement in this test. */
 let ports: readonly (readonly [written: RegExp, here: number])[];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "paybell-examples-"));
   await chmod(folder, 0o711);
-  // As if the reader stood in a checkout, had installed the packages there, and had a database.
+  // The reader is in a checkout with the packages installed and with a database.
   await symlink(join(root, "node_modules"), join(folder, "node_modules"));
   const paybell = `#!/bin/sh\nexec "${process.execPath}" --conditions=paybell-source "${cli}" "$@"\n`;
   await writeFile(join(folder, "paybell"), paybell, { mode: 0o755 });
@@ -67,7 +67,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** The reader's own server, where a document says no more of it than its place. */
+/** The reader's own server, if a document gives only its address. */
 async function startReaders(keys: ReceiverOptions): Promise<Server> {
   const { encryptionKey, signingKey, webhookSecret } = keys;
   const server = createServer(
@@ -77,7 +77,7 @@ async function startReaders(keys: ReceiverOptions): Promise<Server> {
   return server;
 }
 
-/** Of an example, with the ports that are used here. */
+/** The text of an example, with the ports that are used here. */
 function here(text: string): string {
   return ports.reduce((changed, [written, port]) => changed.replaceAll(written, String(port)), text);
 }
@@ -88,7 +88,7 @@ interface Ran {
   readonly stderr: string;
 }
 
-/** Runs it as a reader would: in the folder that holds .paybell. */
+/** Runs it as a reader would, in the folder that has .paybell. */
 async function run(language: "sh" | "js", text: string): Promise<Ran> {
   const file = join(folder, language === "sh" ? "example.sh" : "example.mjs");
   await writeFile(file, here(text));
@@ -101,7 +101,7 @@ async function run(language: "sh" | "js", text: string): Promise<Ran> {
   return { code: exitCode, stdout, stderr };
 }
 
-/** `terminal` is the document's second one: what goes on runs there. */
+/** `terminal` is the document's second terminal, for examples that keep running. */
 async function expectAsWritten(example: Example, terminal: TerminalScreen): Promise<void> {
   const { place, text } = example;
   if (example.does === "write") return writeFile(join(folder, example.file), here(text));
@@ -138,7 +138,7 @@ describe("the runner of examples", () => {
     expect(answers.slice(0, 3)).toEqual(["json", "text", undefined]);
   });
 
-  test("passes what answers as written", async () => {
+  test("passes an example whose output matches", async () => {
     for (const example of examples) await expectAsWritten(example, terminal);
   });
 
@@ -152,12 +152,12 @@ describe("the runner of examples", () => {
     await expect(expectAsWritten({ ...example, answer }, terminal)).rejects.toThrow(example.place);
   });
 
-  test("fails for a quotation that does not stand there", async () => {
+  test("fails for a quotation that the file does not contain", async () => {
     const quote = { ...fixtureExample("quote"), text: "nobody wrote this" };
     await expect(expectAsWritten(quote, terminal)).rejects.toThrow(quote.place);
   });
 
-  test("fails for what nothing shows", async () => {
+  test("fails for lines that are never shown", async () => {
     const ended = new TerminalScreen(folder, env);
     await ended.run("echo something else");
     await expect(expectAsWritten(fixtureExample("show"), ended)).rejects.toThrow("it never showed");
@@ -179,7 +179,7 @@ describe("the runner of examples", () => {
   }
 });
 
-// In their order, each document's from top to bottom: an example may go on from the one above it.
+// The examples in order, each document from top to bottom: an example may build on the one above it.
 describe.each(documents)("$path", ({ examples }) => {
   let terminal: TerminalScreen;
   beforeAll(() => {

@@ -9,17 +9,14 @@ const timeoutMs = "1000";
 /** A third of PAYBELL_DATABASE_CONNECTIONS. */
 const peopleConnections = 5;
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService({
-    env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
-  });
+const service = await startTestService({
+  env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
 });
 afterAll(() => service.stop());
 
 const sql = (text: string, values: readonly unknown[] = []) => queryHomes(service.database, text, values);
 
-/** Copies of one notification, all due: as many as an outage of hours leaves behind. */
+/** Copies of one notification, all due: as many as an outage of hours leaves. */
 async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
   const copies = `
     (SELECT (left($2, 24) || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, $3) AS i) AS c`;
@@ -48,7 +45,7 @@ async function standing(partner: TestPartner): Promise<{ pending: number; untouc
   return { pending: rows.length, untouched: rows.filter((row) => row["attempts_made"] === 0).length };
 }
 
-/** As a person would change it: the owner of its shard reads it again. */
+/** Changes it as a person would, so that the owner of its shard reads it again. */
 async function probeNow(partner: TestPartner): Promise<void> {
   await sql(
     `UPDATE endpoints SET probe_at = now(), control_no = control_no + 1, updated_at = now()
@@ -59,7 +56,7 @@ async function probeNow(partner: TestPartner): Promise<void> {
 }
 
 describe("a partner whose endpoint hangs", () => {
-  test("delays no other, with 20,000 waiting for it, which stay untouched", async () => {
+  test("delays no other partner, although 20,000 notifications wait for it", async () => {
     const dead = await service.register({ retry: [3_600] });
     const { body } = await dead.run(sale());
     const { id } = body["notification"] as { id: string };
@@ -69,7 +66,7 @@ describe("a partner whose endpoint hangs", () => {
 
     const living = await service.register();
     await Promise.all(Array.from({ length: 100 }, () => living.run(sale())));
-    // Whatever a slow machine sends twice counts once.
+    // Notifications that a slow machine sends twice count once.
     await living.server.until((all) => new Set(all.map(({ received }) => received?.ipn.id)).size >= 100);
 
     await eventually("its endpoint to be open", async () => {
@@ -84,7 +81,7 @@ describe("a partner whose endpoint hangs", () => {
     expect(found.pending).toBe(backlog);
     expect(found.untouched).toBeGreaterThanOrEqual(backlog - 2 * 32);
 
-    // Healed, it has everything; most of it is taken away here to keep the test short.
+    // After its recovery it gets everything; most of the backlog is removed to keep the test short.
     await sql(
       `DELETE FROM pending p WHERE p.partner_id = $1
          AND p.id > (SELECT q.id FROM pending q WHERE q.partner_id = $1 ORDER BY q.id OFFSET 1000 LIMIT 1)`,
@@ -93,7 +90,7 @@ describe("a partner whose endpoint hangs", () => {
     dead.server.answersAlways(204);
     let probedMs = 0;
     await eventually("the backlog to be drained", async () => {
-      // Again and again: what still hangs puts itself, and the next probe, off when its time is over.
+      // Repeatedly, because a hanging delivery puts itself and the next probe off when its time is over.
       if (performance.now() - probedMs > 1_000) {
         probedMs = performance.now();
         await probeNow(dead);
@@ -112,7 +109,7 @@ describe("partners that hang all in one instant", () => {
   });
   afterAll(() => few.stop());
 
-  test("let the notifications of another arrive within a second, though they had answered until then", async () => {
+  test("let another partner's notifications arrive within a second, although they answered until then", async () => {
     const hanging = await Promise.all(Array.from({ length: 16 }, () => few.register({ maxInFlight: 8 })));
     const living = await few.register({ maxInFlight: 8 });
     const reportedAtMs = new Map<string, number>();
@@ -178,7 +175,7 @@ describe("operators' searches that hold every connection for people", () => {
 });
 
 describe("maxPerSecond", () => {
-  test("is kept: of any second, no more than the rate and one second's worth", async () => {
+  test("is kept: in any second at most the rate and one second's worth", async () => {
     const perSecond = 10;
     const partner = await service.register({ maxPerSecond: perSecond });
     await service.report(Array.from({ length: 40 }, () => reportedSale(partner.id)));

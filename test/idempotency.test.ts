@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 async function deliveriesOf(id: unknown): Promise<number> {
   const sentinel = await partner.run(sale());
-  // No order holds between them: they are of two chains.
+  // They are in two chains, so there is no order between them.
   const all = await partner.server.until((some) =>
     [id, sentinel.body["id"]].every((wanted) => some.some(({ received }) => received?.ipn.id === wanted)),
   );
@@ -24,7 +20,7 @@ test("one command sent 20 times at once is one transaction, one charge and one I
   const command = sale({ card: { token: "tok_slow_100" } });
   const answers = await Promise.all(Array.from({ length: 20 }, () => partner.run(command)));
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-  // The notification goes on meanwhile: its state may differ from answer to answer, its id may not.
+  // The notification proceeds meanwhile: its state may differ between answers, but not its id.
   const told = answers.map(({ body: { notification, ...fields } }) => ({
     ...fields,
     notificationId: (notification as { id: string }).id,
@@ -68,13 +64,13 @@ test("a decline is a result too: repeated, not tried again", async () => {
   expect(await deliveriesOf(first.body["id"])).toBe(1);
 });
 
-test("a refusal uses nothing up: the corrected command runs under the same reqId", async () => {
+test("a refusal does not use up the reqId: the corrected command runs under it", async () => {
   const command = sale();
   expect((await partner.run({ ...command, amount: "0" })).status).toBe(400);
   expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
 });
 
-test("another partner's reqId is no business of this one", async () => {
+test("another partner's command with the same reqId is independent", async () => {
   const other = await service.register();
   const command = sale();
   const [mine, theirs] = await Promise.all([partner.run(command), other.run(command)]);

@@ -1,16 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
-import { chainSchema, moneyRecords } from "../packages/server/src/http/schemas/money.ts";
+import { chainSchema, merchantsSchema, moneyRecords } from "../packages/server/src/http/schemas/money.ts";
 import { sale } from "./support/commands.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 const get = async (path: string) => (await service.operator("GET", `/operator/v1/${path}`)).body;
@@ -32,12 +28,19 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
     resolved,
     retried,
   ]);
+  const gauge = async () =>
+    /^paybell_reversals_parked (\d+)$/m.exec((await service.operator("GET", "/metrics")).text)?.[1];
+  await eventually("the gauge", async () => ((await gauge()) === "2" ? true : undefined));
   const retry = () => service.operator("POST", `/operator/v1/reversals/${retried}/retry`);
   expect(await retry()).toMatchObject({ status: 200 });
   await eventually("the Reversal to be done", async () => ((await states(retried)) === "DONE" ? true : undefined));
   expect(await retry()).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
   const resolve = (json: unknown) => service.operator("POST", `/operator/v1/reversals/${resolved}/resolve`, json);
   expect(await resolve({})).toMatchObject({ status: 400 });
+  expect(await resolve({ reason: "card 4111 1111 1111 1111" })).toMatchObject({
+    status: 400,
+    body: { code: "card_number_in_clear" },
+  });
   expect(await resolve({ reason: "the acquirer said so" })).toMatchObject({ status: 200, body: { state: "DONE" } });
   expect(await resolve({ reason: "again" })).toMatchObject({ status: 409 });
   const again = await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: resolved });
@@ -51,7 +54,7 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
   expect(await get(`events/${event?.["id"]}`)).toEqual(event);
 });
 
-test("a settlement that is not answered is seen, and aborted with a reason: its batch is open again", async () => {
+test("a settlement without an answer is listed, and aborted with a reason: its batch is open again", async () => {
   const tid = "T8000003";
   const { body: sold } = await partner.run(sale({ tid }));
   const silent = service.acquirer.behave(({ command }) => (command === "SETTLEMENT" ? { answers: "lost" } : undefined));
@@ -63,6 +66,13 @@ test("a settlement that is not answered is seen, and aborted with a reason: its 
   expect(await abort()).toMatchObject({ status: 200, body: { id, state: "ERROR", isoResponseCode: "96" } });
   silent();
   expect(await abort()).toMatchObject({ status: 404 });
+  expect(await get(`settlements/${id}`)).toMatchObject({ state: "refused", isoResponseCode: "96", dueAt: null });
+  const events = await eventually("its events", async () => {
+    const found = await itemsOf(`events?subject=${id}`);
+    return found.length === 2 ? found : undefined;
+  });
+  expect(events.map(({ kind }) => kind).sort()).toEqual(["settlement_aborted", "settlement_refused"]);
+  expect(new Set(events.map(({ subjectId }) => subjectId))).toEqual(new Set([id]));
   const { body: more } = await partner.run(sale({ tid }));
   expect(more).toMatchObject({ status: "SUCCESS", batchNo: sold["batchNo"] });
 });
@@ -79,6 +89,30 @@ test("transactions come in pages, the newest first, without a card in them", asy
   expect(JSON.stringify(all)).not.toMatch(/411111|tok_/);
   await other.run({ command: "SETTLEMENT", reqId: randomUUID(), tid: "T8000004", mid: "M00000000000001" });
   expect(await itemsOf(`batches?partner=${other.id}`)).toMatchObject([{ saleQuantity: 3, saleTotalMinor: "6" }]);
+});
+
+test("a merchant's sales of a period are counted by their results, and a batch lists its own", async () => {
+  const shop = await service.register();
+  const tid = "T8000012";
+  const from = new Date().toISOString();
+  const { body: sold } = await shop.run(sale({ tid, amount: "150000" }));
+  const { body: voided } = await shop.run(sale({ tid, amount: "1000" }));
+  await shop.run({ command: "VOID", reqId: randomUUID(), transactionId: voided["id"] });
+  await shop.run(sale({ tid, amount: "7", card: { ...(sale()["card"] as object), token: "tok_decline_51" } }));
+  const to = new Date(Date.now() + 1_000).toISOString();
+  const { items } = await get(`merchants?partner=${shop.id}&from=${from}&to=${to}`);
+  expect(merchantsSchema.shape.items.parse(items)).toEqual([
+    expect.objectContaining({
+      ...{ partnerId: shop.id, mid: sold["mid"], currency: "VND", saleQuantity: 2, saleTotalMinor: "151000" },
+      ...{ voidQuantity: 1, voidTotalMinor: "1000", refundQuantity: 0, reversedQuantity: 0, declinedQuantity: 1 },
+    }),
+  ]);
+  expect((await get(`merchants?partner=${shop.id}&from=${to}&to=${from}`))["code"]).toBe("invalid_value");
+  await shop.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid: sold["mid"] });
+  const [batch] = await itemsOf(`batches?partner=${shop.id}`);
+  const ofBatch = await itemsOf(`transactions?partner=${shop.id}&batch=${String(batch?.["id"])}`);
+  expect(ofBatch.map(({ id }) => id)).toEqual(expect.arrayContaining([sold["id"], voided["id"]]));
+  expect(await itemsOf(`transactions?partner=${shop.id}&batch=${randomUUID()}`)).toEqual([]);
 });
 
 test("each kind answers exactly the fields that the API documents", async () => {

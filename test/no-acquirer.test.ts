@@ -5,7 +5,7 @@ import { createDatabase } from "./support/database.ts";
 import { spawnInstance } from "./support/instance.ts";
 import { callHttp, serviceClient } from "./support/service.ts";
 
-test("without PAYBELL_ACQUIRER serve refuses commands, takes reports, and says which acquirer it has", async () => {
+test("without PAYBELL_ACQUIRER serve refuses commands, accepts reports, and says which acquirer it has", async () => {
   const database = await createDatabase();
   const masterKey = randomBytes(32);
   const env = { PAYBELL_ACQUIRER: "" };

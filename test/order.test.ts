@@ -1,14 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { inHomes, queryHomes } from "./support/database.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 const accepted = (all: readonly ReceivedDelivery[]) =>
@@ -37,7 +34,7 @@ describe.concurrent("the notifications of one chain", () => {
     expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual([undefined, undefined, undefined]);
   });
 
-  test("leave as they come where the partner wants no order", async () => {
+  test("are sent as they come if the partner wants no order", async () => {
     const partner = await service.register({ retry: [2, 2, 2], ordering: "none" });
     partner.server.answers(503);
     const { body } = await partner.run(sale());
@@ -54,7 +51,7 @@ describe.concurrent("the notifications of one chain", () => {
     const { body } = await partner.run(sale());
     await partner.server.next(1);
     await voidOf(partner, body["id"]);
-    // Not due while their time is set back: a claim that looks in between would compare the one's new with the other's
+    // Not due while their time is set back: a read in between would compare one's new time with the other's
     // old.
     await inHomes(service.database, async (client) => {
       const both = "UPDATE pending SET due_at = now() + $2 * interval '1 minute'";
@@ -101,7 +98,7 @@ describe.concurrent("a settlement's notification", () => {
   });
 });
 
-/** As a switch reports them: what it says of its terminal's batch, with an id that is nobody else's. */
+/** As a switch reports them: the data of its terminal's batch, with a unique id. */
 function reportedOf(partner: TestPartner, command: string, change: Readonly<Record<string, unknown>> = {}) {
   return {
     partnerId: partner.id,
@@ -180,7 +177,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
     ]);
   });
 
-  test("leaves as it comes where the partner wants no order", async () => {
+  test("is sent as it comes if the partner wants no order", async () => {
     const partner = await service.register({ retry: [3_600], ordering: "none" });
     partner.server.answers(503);
     await service.report([reportedOf(partner, "SALE")]);

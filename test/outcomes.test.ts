@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "400" } });
-  partner = await service.register();
-});
+const service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "400" } });
+const partner = await service.register();
 afterAll(() => service.stop());
 
 async function ipnOfTransaction(id: unknown): Promise<Record<string, string>> {
@@ -36,7 +32,7 @@ test("an acquirer that does not answer in time makes an error 68", async () => {
   expect(await ipnOfTransaction(body["id"])).toMatchObject(failure);
 });
 
-test("an answer that comes late changes nothing and is told to the operator, not to the partner", async () => {
+test("a late answer changes nothing and is reported to the operator, not to the partner", async () => {
   const { body } = await partner.run(sale({ card: { token: "tok_late" } }));
   expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
   await ipnOfTransaction(body["id"]);

@@ -1,23 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { createDatabase, type TestDatabase } from "./support/database.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { createDatabase } from "./support/database.ts";
+import { eventually, startTestService, type WholeService } from "./support/service.ts";
 
-let database: TestDatabase;
 let service: WholeService;
 let other: WholeService;
-let partner: TestPartner;
 const masterKey = randomBytes(32);
 
-beforeAll(async () => {
-  database = await createDatabase();
-  [service, other] = await Promise.all([
-    startTestService({ database, masterKey }),
-    startTestService({ database, masterKey }),
-  ]);
-  partner = await service.register();
-});
+const database = await createDatabase();
+[service, other] = await Promise.all([
+  startTestService({ database, masterKey }),
+  startTestService({ database, masterKey }),
+]);
+const partner = await service.register();
 
 afterAll(async () => {
   await Promise.all([service.stop(), other.stop()]);
@@ -48,7 +44,7 @@ async function notified(): Promise<string> {
   return (body["notification"] as { id: string }).id;
 }
 
-test("whoever waits from now on gets the next notification, whichever instance they wait at", async () => {
+test("a waiting caller gets the next notification, whichever instance it waits at", async () => {
   await notified();
   for (const instance of [service, other]) {
     const page = pull(instance, "after=now&wait=30");
@@ -59,7 +55,7 @@ test("whoever waits from now on gets the next notification, whichever instance t
   }
 });
 
-test("going on from each page, nothing is skipped and nothing shown twice", async () => {
+test("page by page, nothing is skipped and nothing shown twice", async () => {
   let { next } = await pull(service, "after=now");
   const made = Promise.all(Array.from({ length: 40 }, notified));
   const seen: string[] = [];
@@ -77,7 +73,7 @@ test("an empty page comes when the time is over", async () => {
   expect({ status, items, next: next.length }).toEqual({ status: 200, items: [], next: 64 });
 });
 
-test("one partner waits sixteen times at most, and keeps nobody else from it", async () => {
+test("one partner has at most sixteen waiting requests, and blocks no other partner", async () => {
   const crowd = Array.from({ length: 16 }, () => pull(service, "after=now&wait=30"));
   await waiting(service, 16);
   const refused = await fetch(`${service.baseUrl}/v1/notifications?after=now&wait=30`, {
@@ -91,7 +87,7 @@ test("one partner waits sixteen times at most, and keeps nobody else from it", a
   for (const { items } of await Promise.all(crowd)) expect(items.map((item) => item.id)).toEqual([id]);
 });
 
-test("a stop answers whoever waits, with the cursor to go on from, and is not held up", async () => {
+test("a stop answers waiting callers with the cursor to continue from, and is not delayed", async () => {
   const third = await startTestService({ database, masterKey });
   const page = pull(third, "after=now&wait=30");
   await waiting(third, 1);
@@ -101,4 +97,26 @@ test("a stop answers whoever waits, with the cursor to go on from, and is not he
   await stopped;
   const id = await notified();
   expect((await pull(service, `after=${next}&wait=30`)).items.map((item) => item.id)).toEqual([id]);
+});
+
+test("a partner sees what it has not received and how far it has pulled, and sends its parked ones again", async () => {
+  const shop = await service.register({ retry: [1] });
+  shop.server.answersAlways(500);
+  const { body: sold } = await shop.run(sale());
+  await shop.settled((sold["notification"] as { id: string }).id, "parked");
+  const backlog = async () => (await shop.call("GET", "/v1/backlog")).body;
+  expect(await backlog()).toEqual({ pending: 0, oldestPendingAt: null, parked: 1, pull: null });
+  const first = await eventually("it to be settled", async () => {
+    const page = await pull(service, "limit=1", shop.secrets.apiKey);
+    return page.items.length === 1 ? page : undefined;
+  });
+  expect(await pull(service, `after=${first.next}`, shop.secrets.apiKey)).toMatchObject({ items: [] });
+  expect(await backlog()).toMatchObject({ pull: { left: 0, problem: null, upTo: expect.any(String) } });
+  shop.server.answersAlways(204);
+  const again = (json: object) => shop.call("POST", "/v1/redeliveries", { json: { filter: {}, ...json } });
+  expect(await again({ dryRun: true })).toMatchObject({ status: 200, body: { matched: 1, redelivered: 0 } });
+  expect(await again({ filter: { partner: partner.id } })).toMatchObject({ status: 400 });
+  expect(await again({})).toMatchObject({ body: { matched: 1, redelivered: 1 } });
+  await shop.settled((sold["notification"] as { id: string }).id, "accepted");
+  expect(await backlog()).toMatchObject({ pending: 0, parked: 0 });
 });

@@ -1,13 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 interface Result {
@@ -65,8 +62,8 @@ describe("an externalId that was reported before", () => {
   });
 });
 
-describe("where the command tells reports of one number apart", () => {
-  test("a Sale and its Void are told both, in one call and in two", async () => {
+describe("reports that only the command distinguishes", () => {
+  test("a Sale and its Void are both notified, in one call and in two", async () => {
     const partner = await service.register({ reports: { identity: "externalId+command" } });
     for (const inOneCall of [true, false]) {
       const sale = saleOf(partner);
@@ -91,7 +88,7 @@ describe("where the command tells reports of one number apart", () => {
     expect(body).toMatchObject({ transaction_type: "VOID", chain: results.map(({ transactionId: id }) => ({ id })) });
   });
 
-  test("what was reported before they were told apart is known on", async () => {
+  test("earlier reports stay known after the identity setting changed", async () => {
     const partner = await service.register();
     const sale = saleOf(partner);
     const [first] = await report(sale);
@@ -171,7 +168,7 @@ describe("a Void that is reported before its original", () => {
     expect(ipnOf(delivery)).toMatchObject({ transaction_type: "VOID", id: voided?.transactionId });
   });
 
-  test("leaves at once where the report says what it voids", async () => {
+  test("is sent immediately if the report names what it voids", async () => {
     const partner = await service.register();
     await report(voidOf(partner, "a PreAuth", { originalCommand: "PREAUTH" }));
     await report(voidOf(partner, "a Sale", { originalCommand: "SALE" }));
@@ -181,4 +178,23 @@ describe("a Void that is reported before its original", () => {
       { result: "refused", problem: { code: "invalid_value" } },
     ]);
   });
+});
+
+test("metrics count what is refused, whatever is wrong with it, and name no topic where none is consumed", async () => {
+  const partner = await service.register();
+  const metrics = async () => (await service.operator("GET", "/metrics")).text;
+  const countsIn = (text: string) =>
+    ["refused", "conflict"].map((result) =>
+      Number(new RegExp(`^paybell_reports_total\\{command="SALE",result="${result}"\\} (\\d+)$`, "m").exec(text)?.[1]),
+    );
+  const [refused = Number.NaN, conflicts = Number.NaN] = countsIn(await metrics());
+  const good = saleOf(partner);
+  await report(good, saleOf(partner, { amount: 7 }), saleOf(partner, { amount: "-1" }), { ...good, amount: "2" });
+  // An answer is kept for a moment.
+  const text = await eventually("the counts to be shown", async () => {
+    const now = await metrics();
+    return countsIn(now)[0] === refused ? undefined : now;
+  });
+  expect(countsIn(text)).toEqual([refused + 2, conflicts + 1]);
+  expect(text).not.toMatch(/^paybell_intake_kafka_/m);
 });

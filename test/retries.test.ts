@@ -5,9 +5,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { eventually, notificationIdOf, startTestService, type WholeService } from "./support/service.ts";
+import { eventually, notificationIdOf, startTestService } from "./support/service.ts";
 
 const alertSecret = `whsec_${randomBytes(32).toString("base64")}`;
 
@@ -33,19 +33,16 @@ const alertServer = createServer(async (request, response) => {
   response.writeHead(204).end();
 });
 
-let service: WholeService;
-beforeAll(async () => {
-  await once(alertServer.listen(0, "127.0.0.1"), "listening");
-  const { port } = alertServer.address() as AddressInfo;
-  const alertUrl = `http://127.0.0.1:${port}/alerts`;
-  service = await startTestService({
-    env: {
-      PAYBELL_ALERT_URL: alertUrl,
-      PAYBELL_ALERT_SECRET: alertSecret,
-      PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32",
-      PAYBELL_ALERT_QUIET_SECONDS: "0",
-    },
-  });
+await once(alertServer.listen(0, "127.0.0.1"), "listening");
+const { port } = alertServer.address() as AddressInfo;
+const alertUrl = `http://127.0.0.1:${port}/alerts`;
+const service = await startTestService({
+  env: {
+    PAYBELL_ALERT_URL: alertUrl,
+    PAYBELL_ALERT_SECRET: alertSecret,
+    PAYBELL_ALERT_ADDRESSES: "127.0.0.1/32",
+    PAYBELL_ALERT_QUIET_SECONDS: "0",
+  },
 });
 afterAll(async () => {
   await service.stop();
@@ -65,7 +62,7 @@ describe.concurrent("a notification", () => {
     expect(deliveries.map((delivery) => notificationIdOf(delivery))).toEqual([id, id, id]);
     expect(deliveries.map(({ headers }) => headers["paybell-attempt"])).toEqual(["1", "2", "3"]);
     expect(new Set(deliveries.map(({ received }) => received?.ipn.id))).toEqual(new Set([body["id"]]));
-    // Fresh at each attempt: the seal, and so the signature of the headers.
+    // The encryption is fresh at each attempt, and so is the signature of the headers.
     expect(new Set(deliveries.map(({ body: bytes }) => bytes.toString())).size).toBe(3);
 
     const settled = await partner.settled(id, "accepted");
@@ -85,7 +82,7 @@ describe.concurrent("a notification", () => {
     expect(operators.body).toEqual({ ...settled, attempts: withAddress, events: [] });
   });
 
-  test("waits for Retry-After where that is longer than its step", async () => {
+  test("waits for Retry-After if that is longer than its step", async () => {
     const partner = await service.register({ retry: [1, 10] });
     partner.server.answers({ status: 503, headers: { "retry-after": "3" } });
     await partner.run(sale());
@@ -94,7 +91,8 @@ describe.concurrent("a notification", () => {
   });
 
   test("is parked at the end of the schedule, alerted, and delivered once the partner asks for it", async () => {
-    const partner = await service.register({ retry: [1] });
+    // Longer than a first attempt takes on a slow machine: the schedule would be over with it.
+    const partner = await service.register({ retry: [3] });
     partner.server.answersAlways(500);
     const { body } = await partner.run(sale());
     const { id } = body["notification"] as { id: string };
@@ -114,7 +112,7 @@ describe.concurrent("a notification", () => {
     const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
     expect(asked.status, asked.text).toBe(202);
     const settled = await partner.settled(id, "accepted");
-    // Numbered on, so that the last one is the third for both sides.
+    // The numbers continue, so the last one is the third for both sides.
     expect((settled["attempts"] as Attempt[]).map(({ attemptNo, httpStatus }) => [attemptNo, httpStatus])).toEqual([
       [1, 500],
       [2, 500],
@@ -135,7 +133,7 @@ describe.concurrent("a notification", () => {
 
   test("that is parked is redelivered by the operator, after a dry run that sends nothing", async () => {
     const partner = await service.register({ retry: [1], callBackUrl: null });
-    // Without any callback URL nothing leaves, and everything is kept.
+    // Without any callback URL nothing is sent, and everything is kept.
     const ids = await service.report([reportedSale(partner.id), reportedSale(partner.id), reportedSale(partner.id)]);
     const filter = { partner: partner.id };
     const dryRun = await eventually("three to be parked", async () => {
@@ -171,7 +169,7 @@ describe.concurrent("a notification", () => {
     expect(second?.received?.ipn).toEqual(first?.received?.ipn);
   });
 
-  test("to a partner that never answers holds up no other partner's", async () => {
+  test("to a partner that never answers delays no other partner's", async () => {
     const [slow, quick] = await Promise.all([service.register({ retry: [3_600] }), service.register()]);
     slow.server.answersAlways("hang");
     await service.report(Array.from({ length: 40 }, () => reportedSale(slow.id)));
@@ -194,3 +192,20 @@ function namesIn(value: object): object {
     .map(([name, one]) => (typeof one === "object" && one !== null ? [name, namesIn(one)] : [name]))
     .sort();
 }
+
+test("a redelivered notification counts the attempts of all its schedules, as its attempts are numbered", async () => {
+  const partner = await service.register({ retry: [1] });
+  partner.server.answersAlways(404);
+  const { body } = await partner.run(sale());
+  const { id } = body["notification"] as { id: string };
+  const redeliver = () => partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
+  const lastOf = (found: Readonly<Record<string, unknown>>) => (found["attempts"] as Attempt[]).at(-1)?.attemptNo;
+  const first = await partner.settled(id, "parked");
+  await redeliver();
+  const second = await partner.settled(id, "parked");
+  partner.server.answersAlways(204);
+  await redeliver();
+  const accepted = await partner.settled(id, "accepted");
+  expect(lastOf(second)).toBeGreaterThan(lastOf(first) ?? 0);
+  for (const found of [first, second, accepted]) expect(found["attemptsMade"]).toBe(lastOf(found));
+});

@@ -1,31 +1,27 @@
 import { cardIpnFields, contractVersion } from "@paybell/contract";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const sixDigits = /^(?!000000)\d{6}$/;
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-  const terminal = {
-    mid: "M00000000000001",
-    merchantId: "MERCHANT-7",
-    merchantName: "Phở & Bánh mì",
-    merchantAddress: "1 Lê Lợi, Huế",
-    deviceId: "SN-0001",
-    appName: "Till 3",
-  };
-  const registered = await service.operator("PUT", `/operator/v1/partners/${partner.id}/terminals/T0000001`, terminal);
-  expect(registered.status, registered.text).toBe(200);
-});
+const service = await startTestService();
+const partner = await service.register();
+const terminal = {
+  mid: "M00000000000001",
+  merchantId: "MERCHANT-7",
+  merchantName: "Phở & Bánh mì",
+  merchantAddress: "1 Lê Lợi, Huế",
+  deviceId: "SN-0001",
+  appName: "Till 3",
+};
+const registered = await service.operator("PUT", `/operator/v1/partners/${partner.id}/terminals/T0000001`, terminal);
+expect(registered.status, registered.text).toBe(200);
 afterAll(() => service.stop());
 
-/** Where the seconds turn between question and answer, the later one is right too. */
+/** If the second changes between request and answer, the later one is correct, too. */
 function secondsFrom(fromMs: number): string[] {
   return [0, 1_000, 2_000].map((more) => new Date(fromMs + more).toISOString().replaceAll(/[-T:]|\.\d+Z/g, ""));
 }

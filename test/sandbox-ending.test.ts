@@ -13,12 +13,12 @@ let postmaster: number;
 
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "paybell-ending-"));
-  // Its PostgreSQL's own user has to reach its data below.
+  // PostgreSQL's own user must be able to reach its data below this folder.
   await chmod(home, 0o711);
 });
 afterAll(() => rm(home, { recursive: true, force: true }));
 
-// One home for all, so that its data are made once; and by a hook, so that a test has its whole time for the ending.
+// One home for all tests, so that its data is created once, in a hook, outside the tests' time limits.
 // Measured on a machine with nine programs for each core: up to 18 s to the first line, 2 s for the ending.
 beforeEach(async () => {
   sandbox = spawnPaybell(["sandbox"], { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) });
@@ -36,7 +36,7 @@ test("a sandbox whose terminal is closed stops in order, and leaves no PostgreSQ
 
 test("a second Ctrl-C waits for nothing in flight, and leaves no PostgreSQL behind", async () => {
   const { baseUrl, apiKey } = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Record<string, string>;
-  // Nobody answers it before the stop's own bound, and its answer is asked for at once: it is in the bank's hands then.
+  // It has no answer before the stop's own limit, and it was answered 202: the bank has it.
   const unanswered = sale({ card: { token: "tok_timeout" } });
   const headers = { prefer: "respond-async" };
   const asked = await callHttp(baseUrl ?? "", "POST", "/v1/commands", { key: apiKey ?? "", json: unanswered, headers });

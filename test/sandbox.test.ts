@@ -16,7 +16,7 @@ let sandbox: SpokenProcess;
 let credentials: Credentials;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "paybell-sandbox-"));
-  // Its PostgreSQL's own user has to reach its data below.
+  // PostgreSQL's own user must be able to reach its data below this folder.
   await chmod(home, 0o711);
   sandbox = spawnPaybell(["sandbox"], { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) });
   await sandbox.said((line) => line.match(/ready in/));
@@ -76,7 +76,7 @@ test("SIGUSR1 opens no inspector", async () => {
   sandbox.signal("SIGUSR1");
   const { status } = await callHttp(baseUrl(), "GET", "/healthz", { key: null });
   expect(status).toBe(200);
-  // Told after whatever the signal did.
+  // Printed after any effect of the signal.
   await call("POST", "/v1/commands", sale({ merchantTransId: "after-the-signal" }));
   await sandbox.said((line) => line.match(/after-the-signal/));
   expect(sandbox.output()).not.toContain("Debugger");

@@ -1,18 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
 import { dumpRows } from "./support/rows.ts";
-import { callHttp, operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { callHttp, operatorToken, startTestService } from "./support/service.ts";
 
 const cardNumbers = ["4111111111111111", "5555 5555 5555 4444", "3782-822463-10005", "6011111111111117"];
 const cardTokens = { approved: "tok_slow_7", declined: "tok_decline_54", unknown: "tok_sesame_open_9" };
 const wrongKey = "pb_wrongwrongwrongwrongwrongwrongwrongwrongwro";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register({ retry: [1] });
-});
+const service = await startTestService();
+const partner = await service.register({ retry: [1] });
 afterAll(() => service.stop());
 
 test("no answer, no log line and no row shows a key, a card's token or a full card number", async () => {
@@ -41,7 +37,7 @@ test("no answer, no log line and no row shows a key, a card's token or a full ca
   show(await callHttp(service.baseUrl, "POST", "/v1/commands", { key: wrongKey, json: sale() }));
   show(await callHttp(service.baseUrl, "GET", `/v1/self?key=${partner.secrets.apiKey}`, { key: wrongKey }));
 
-  // And what works leaves traces too: results, attempts, answers of the partner's server, parked ones.
+  // Successful work leaves traces, too: results, attempts, answers of the partner's server, parked ones.
   partner.server.answers({ status: 500, body: "no" });
   show(await partner.run(sale({ card: { token: declined } })));
   const { body, text } = await partner.run(sale({ card: { token: approved } }));

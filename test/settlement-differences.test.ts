@@ -1,15 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, startTestService, type TestPartner } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 const batch = { tid: "T0000001", mid: "M00000000000001", batchNo: "000017" };
@@ -43,7 +40,7 @@ async function inspected(partner: TestPartner): Promise<Inspected> {
   return body as unknown as Inspected;
 }
 
-/** As if ten minutes had gone by. Resolves once it was compared. */
+/** Moves the comparison's due time to now, and resolves once it was compared. */
 async function compared(partner: TestPartner): Promise<void> {
   const compare = (text: string) => queryHomes(service.database, text, [partner.id]);
   const waiting = "WHERE partner_id = $1 AND compare_at IS NOT NULL";
@@ -66,7 +63,7 @@ async function counted(result: string): Promise<number> {
 }
 
 describe("a settlement that a switch reported", () => {
-  test("goes out as given; what differs from the ledger is an event that the operator sees with it", async () => {
+  test("is sent as given; a difference from the ledger is an event that the operator sees with it", async () => {
     const partner = await service.register();
     const [first, second] = [saleOf(partner), saleOf(partner)];
     const stranger = { reqId: randomUUID(), refNo: "999" };
@@ -101,7 +98,7 @@ describe("a settlement that a switch reported", () => {
     expect(body, "what the partner sees").not.toHaveProperty("events");
   });
 
-  test("that says what the ledger holds is no event, whatever was reported a little after it", async () => {
+  test("that equals the ledger causes no event, whatever was reported shortly after it", async () => {
     const partner = await service.register();
     const [first, second, voided] = [saleOf(partner), saleOf(partner), saleOf(partner)];
     const totals = { saleQuantity: "3", saleTotalAmount: "37.50", voidQuantity: "1", voidTotalAmount: "12.5" };

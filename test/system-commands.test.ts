@@ -1,14 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 /** IPNs arrive in order: when this Sale's IPN is there, nothing created before it is still to come. */
@@ -44,7 +40,7 @@ test("Logon, Reversal and Batch Upload that a switch reports are kept, and not n
   }
 });
 
-test("what the partner pulls holds no system command either", async () => {
+test("a partner's pull holds no system command either", async () => {
   const { body } = await partner.call("GET", "/v1/notifications");
   const items = body["items"] as { id: string; headers: Record<string, string> }[];
   expect(items.length).toBeGreaterThan(0);

@@ -25,12 +25,12 @@ afterAll(async () => {
 const databaseUrl = "postgres://127.0.0.1:9/none";
 const masterKey = Buffer.alloc(32, 1).toString("base64");
 
-test.each(["sandbox", "serve"])("%s tells of a taken port before it starts anything", async (command) => {
+test.each(["sandbox", "serve"])("%s reports a used port before it starts anything", async (command) => {
   const env = { PAYBELL_HOME: home, PAYBELL_PORT: port, PAYBELL_HOST: "127.0.0.1", PAYBELL_MASTER_KEY: masterKey };
   const started = spawnPaybell([command], command === "serve" ? { ...env, DATABASE_URL: databaseUrl } : env);
   expect(await started.exited).toBe(1);
-  expect(started.output()).toContain(`port ${port} is taken by another program`);
-  // No data were made, and no PostgreSQL.
+  expect(started.output()).toContain(`port ${port} is in use by another program`);
+  // Neither data nor a PostgreSQL was created.
   expect(await readdir(home)).toEqual([]);
 });
 
@@ -42,7 +42,7 @@ test("serve requires a database, and starts none of its own", async () => {
   expect(await readdir(home)).toEqual([]);
 });
 
-test("the operators' port is told by its setting", async () => {
+test("a used operators' port is reported with its setting", async () => {
   const started = spawnPaybell(["serve"], {
     PAYBELL_HOME: home,
     PAYBELL_PORT: String(await freePort()),
@@ -51,7 +51,7 @@ test("the operators' port is told by its setting", async () => {
     DATABASE_URL: databaseUrl,
   });
   expect(await started.exited).toBe(1);
-  expect(started.output()).toContain(`port ${port} is taken by another program`);
+  expect(started.output()).toContain(`port ${port} is in use by another program`);
   expect(started.output()).toContain("PAYBELL_OPERATOR_PORT");
 });
 
@@ -67,7 +67,7 @@ test("with a database of its own it is not blamed on the sandbox that runs in th
       DATABASE_URL: databaseUrl,
     });
     expect(await served.exited).toBe(1);
-    expect(served.output()).toContain(`port ${env.PAYBELL_PORT} is taken by another program`);
+    expect(served.output()).toContain(`port ${env.PAYBELL_PORT} is in use by another program`);
     expect(served.output()).not.toContain("is using");
   } finally {
     sandbox.signal("SIGINT");
@@ -75,7 +75,7 @@ test("with a database of its own it is not blamed on the sandbox that runs in th
   }
 });
 
-test("a second sandbox on one home and port is told of the first, by its number", async () => {
+test("a second sandbox on the same home and port names the process id of the first", async () => {
   const env = { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) };
   const first = spawnPaybell(["sandbox"], env);
   try {

@@ -1,13 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService, type TestPartner } from "./support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 let terminals = 0;
@@ -18,7 +15,7 @@ const newTid = () => {
 const put = (partner: TestPartner, tid: string, mid: string) =>
   service.operator("PUT", `/operator/v1/partners/${partner.id}/terminals/${tid}`, { mid });
 
-test("a terminal that one partner has registered is taken for every other, also at first use", async () => {
+test("a terminal that one partner has registered is refused for every other, also at first use", async () => {
   const [owner, other] = [await service.register(), await service.register()];
   const tid = newTid();
   expect(await put(owner, tid, "M1")).toMatchObject({ status: 200 });

@@ -1,14 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { startTestService } from "./support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 async function settle(tid: string, headers = {}) {
@@ -20,20 +16,36 @@ async function settle(tid: string, headers = {}) {
 test("a settlement of SETTLE_REFUSED is refused, and its batch is open again", async () => {
   const { body, sold } = await settle("SETTLE_REFUSED");
   expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "58", saleQuantity: "1", settlementList: [] });
+  const { body: settlement } = await service.operator("GET", `/operator/v1/settlements/${body["id"]}`);
+  expect(settlement).toMatchObject({
+    state: "refused",
+    isoResponseCode: "58",
+    totals: { saleQuantity: 1, saleTotalMinor: "150000" },
+    acquirerTotals: null,
+  });
   const { body: more } = await partner.run(sale({ tid: "SETTLE_REFUSED" }));
   expect(more).toMatchObject({ status: "SUCCESS", batchNo: sold["batchNo"] });
 });
 
-test("one of SETTLE_MISMATCH differs, and is right after its upload", async () => {
+test("one of SETTLE_MISMATCH differs, and is accepted after its upload", async () => {
   const { body, sold } = await settle("SETTLE_MISMATCH");
   expect(body).toMatchObject({ status: "SUCCESS", isoResponseCode: "00", settlementList: [{ reqId: sold["reqId"] }] });
   const { body: events } = await service.operator("GET", "/operator/v1/events?state=settlement_mismatched");
   expect(events["items"]).toMatchObject([{ subjectId: body["id"], detail: { tid: "SETTLE_MISMATCH" } }]);
+  const { body: settlement } = await service.operator("GET", `/operator/v1/settlements/${body["id"]}`);
+  expect(settlement).toMatchObject({
+    state: "settled",
+    batchNo: "000001",
+    tries: null,
+    listed: 1,
+    totals: { saleQuantity: 1, saleTotalMinor: "150000", refundQuantity: 0 },
+    acquirerTotals: { saleQuantity: 0, saleTotalMinor: "0", refundQuantity: 0 },
+  });
 });
 
 test("one of SETTLE_SILENT is not answered", async () => {
   const { body } = await settle("SETTLE_SILENT", { prefer: "respond-async" });
   expect(body).toMatchObject({ status: "INIT" });
   const { body: under } = await service.operator("GET", `/operator/v1/settlements/${body["id"]}`);
-  expect(under).toMatchObject({ kind: "SETTLEMENT", tid: "SETTLE_SILENT" });
+  expect(under).toMatchObject({ kind: "SETTLEMENT", tid: "SETTLE_SILENT", totals: { saleQuantity: 1 } });
 });

@@ -106,7 +106,7 @@ async function install(shop: string): Promise<void> {
   await writeFile(join(shop, "package.json"), '{"name": "shop", "version": "1.0.0", "type": "commonjs"}');
 }
 
-/** Everybody else's packages, as they are installed here. */
+/** Third-party packages, as they are installed here. */
 function link(modules: string): void {
   for (const name of readdirSync(join(root, "node_modules"))) {
     if (name === "paybell" || name === "@paybell" || existsSync(join(modules, name))) continue;
@@ -130,7 +130,7 @@ describe("the reader of a tutorial", () => {
   });
 });
 
-// In their order: each goes on from the ones above it.
+// The steps in order: each builds on the ones above it.
 test.each(steps.map((step) => [step.place, step.does, step] as const))(
   "%s: %s",
   async (_place, _does, step) => {

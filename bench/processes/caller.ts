@@ -37,7 +37,7 @@ export interface Trickle {
 /** Monotonic milliseconds of the machine. */
 export interface OpenLoopOutcome {
   readonly scheduledMs: Float64Array;
-  /** How late the calls left, median: this process' own share of the latency. */
+  /** Median delay before a call left: this process's own share of the latency. */
   readonly lateMs: number;
 }
 
@@ -143,7 +143,7 @@ export function callerMethods(process: NodeJS.Process) {
           calls.push(report([completion]));
           next += 1;
         }
-        // Up to 2 ms late, which counts against the service; to spin until the moment would take a core from it.
+        // Up to 2 ms late, which counts against the service; busy waiting would take a core from it.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       await Promise.all(calls);

@@ -41,7 +41,7 @@ export interface Process<All extends Methods> {
 }
 
 const exitWaitMs = 5_000;
-/** Where `npm start` keeps it too: what strips types is no part of what is measured. */
+/** The compile cache of `npm start`: stripping types is not part of the measurement. */
 const compiledCode = fileURLToPath(new URL("../../node_modules/.cache/paybell", import.meta.url));
 
 /** Starts a file of this folder as a process of its own. `execArgv`: further arguments of Node, such as --cpu-prof. */

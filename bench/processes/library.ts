@@ -97,7 +97,7 @@ function makeDelivery(keys: Keys): Delivery {
   };
 }
 
-/** Code that a careful partner would write by hand for exactly this configuration. */
+/** Code that a careful partner would write for exactly this configuration. */
 function bareOpen({ body, headers }: Delivery, keys: Keys): string {
   const { [headerNames.id]: id, [headerNames.timestamp]: timestamp, [headerNames.signature]: signature = "" } = headers;
   const expected = createHmac("sha256", keys.webhook).update(`${id}.${timestamp}.`).update(body).digest();

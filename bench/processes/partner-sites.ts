@@ -76,7 +76,7 @@ export function partnerSitesMethods(process: NodeJS.Process) {
     behave: (next: SiteBehaviour): void => {
       manner = next;
     },
-    /** Nobody listens any more, and what is open is cut off. */
+    /** Stops listening, and cuts open connections. */
     async goDown(): Promise<void> {
       const closed = server && once(server, "close");
       server?.close();
@@ -132,7 +132,7 @@ class Site {
   }
 }
 
-/** How many of these times, in order, lie within `spanMs` at most. */
+/** The largest number of these ordered times within any `spanMs`. */
 function mostWithin(timesMs: readonly number[], spanMs: number): number {
   let most = 0;
   let first = 0;

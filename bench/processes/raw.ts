@@ -4,7 +4,7 @@ import { type ContenderMethods, producers } from "../contender.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
-/** The bare loop: sign, seal, POST. No queue, no database: what is lost is lost. */
+/** The bare loop: sign, seal, POST, without a queue or a database. */
 export function rawMethods(process: NodeJS.Process): ContenderMethods {
   let callback: Callback | undefined;
   return {

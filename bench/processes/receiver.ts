@@ -5,7 +5,7 @@ import { answer } from "./channel.ts";
 
 export interface Received {
   readonly count: number;
-  /** Of this process, since it started. */
+  /** CPU time of this process since its start. */
   readonly cpuMs: number;
 }
 
@@ -40,7 +40,7 @@ export function receiverMethods(process: NodeJS.Process) {
     noteArrivals: (size: number): void => {
       arrivals = new Float64Array(size);
     },
-    /** Of the first `size` callbacks, how many did not come yet. */
+    /** The number of the first `size` callbacks that have not arrived. */
     missing: (size: number): number => arrivals.subarray(0, size).filter((cameMs) => cameMs === 0).length,
     /** Monotonic milliseconds of the machine, by index; 0: not come. */
     arrivals: (): Float64Array => arrivals,

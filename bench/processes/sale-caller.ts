@@ -16,11 +16,11 @@ export interface SaleLoopOutcome {
   readonly scheduledMs: Float64Array;
   /** From the scheduled moment to the whole answer. */
   readonly latencyMs: Float64Array;
-  /** How late the calls left, median: this process' own share of the latency. */
+  /** Median delay before a call left: this process's own share of the latency. */
   readonly lateMs: number;
 }
 
-/** Where to call. */
+/** The address to call. */
 interface At {
   readonly url: string;
   readonly partners: readonly { readonly apiKey: string }[];
@@ -70,7 +70,7 @@ export function saleCallerMethods() {
           calls.push(sold);
           next += 1;
         }
-        // Up to 2 ms late, which counts against the service; to spin until the moment would take a core from it.
+        // Up to 2 ms late, which counts against the service; busy waiting would take a core from it.
         await new Promise((resolve) => setTimeout(resolve, 1));
       }
       await Promise.all(calls);

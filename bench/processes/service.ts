@@ -33,6 +33,8 @@ export interface ServiceStart {
   readonly register: readonly BenchPartner[];
   /** Another instance's, on the same database: its key, and whom it registered. */
   readonly joins?: Pick<ServiceAt, "masterKey" | "partners">;
+  /** The port of a host that allows one session: instances pass messages on to the one that has it. */
+  readonly oneSessionAt?: number;
   /** Callbacks are meant to fail: they are counted, and end nothing. */
   readonly mayFail?: boolean;
 }
@@ -45,7 +47,7 @@ export interface ServiceAt {
   readonly masterKey: string;
 }
 
-/** How far it is. */
+/** The progress of the service. */
 export interface ServiceFigures {
   /** Callbacks that were accepted, since the start. */
   readonly attempts: number;
@@ -87,7 +89,7 @@ export function serviceMethods(process: NodeJS.Process) {
       config: { ...readConfig({}), port: 0, operatorTokens: [operatorToken] },
       databaseUrl: plan.databaseUrl,
       masterKey: MasterKey.parse(masterKey),
-      acquirer: await acquirerOf(process.env),
+      acquirer: await acquirerOf(process.env, plan.oneSessionAt),
       acquirerName: process.env["BENCH_ACQUIRER"] ?? "simulator",
       log: createLog(mayFail ? "error" : "warn", stderr),
       sandbox: true,
@@ -132,7 +134,7 @@ export function serviceMethods(process: NodeJS.Process) {
 
   async function answered(wanted: number): Promise<void> {
     while (attempts < wanted || (service?.inFlight() ?? 0) > 0) {
-      // It is sent again, and nothing is lost; but it is no measurement any more.
+      // It is sent again, and nothing is lost, but the measurement is invalid.
       if (failure !== undefined && !mayFail) throw new Error(failure);
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }

@@ -29,7 +29,7 @@ export const databaseFaults: readonly InjectedFault[] = [
       await stage.disk?.fill();
       await last(3_000, 8_000);
       await stage.disk?.free();
-      // Where the log found no room, PostgreSQL has given up.
+      // PostgreSQL stops if its log has no space.
       if (!stage.primary.isRunning) await stage.primary.start();
       over();
       return { instances: stage.instances.length };
@@ -49,7 +49,7 @@ export const databaseFaults: readonly InjectedFault[] = [
   },
 ];
 
-/** Takes every connection that PostgreSQL has to give, and each that becomes free. */
+/** Occupies every connection of PostgreSQL, and each that becomes free. */
 class ConnectionHog {
   readonly #server: Deployment["primary"];
   readonly #sessions: Client[] = [];

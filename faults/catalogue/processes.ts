@@ -25,7 +25,7 @@ export const processFaults: readonly InjectedFault[] = [
     async happen({ stage, random, over, last }) {
       const instance = random.pick(stage.instances);
       await instance.kill();
-      // The others are to go on by themselves: nobody waits for its return.
+      // The others must continue by themselves, so its return is not awaited.
       over();
       await last(2_000, 12_000);
       await instance.start();

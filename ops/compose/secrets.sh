@@ -16,6 +16,11 @@ PAYBELL_OPERATOR_HOST=0.0.0.0
 PAYBELL_OPERATOR_ADDRESSES=10.74.20.0/24
 PAYBELL_TRUSTED_PROXIES=10.74.20.10
 PAYBELL_ACQUIRER=simulator
+# Completions of a switch: files in the volume intake, or messages of a topic.
+#PAYBELL_INTAKE_FOLDER=/srv/paybell-intake
+#PAYBELL_KAFKA_BROKERS=kafka:9092
+#PAYBELL_KAFKA_TOPIC=completions
+#PAYBELL_KAFKA_TLS=off
 EOF
 fi
 if [ ! -s tls/paybell.key ]; then

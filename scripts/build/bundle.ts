@@ -27,7 +27,7 @@ export async function bundleTypes(dist: string, entries: readonly string[]): Pro
   return new Map([...types].map(([path, text]) => [path, `${shortDeclaration(text)}\n`]));
 }
 
-// How long plugins take is nobody's concern here.
+// Warnings about slow plugins are not needed here.
 const checks = { bundlerTimings: false };
 
 async function bundle(

@@ -46,7 +46,7 @@ export async function packPackages(
   return packed;
 }
 
-/** They are released together: one of another version beside them was never tried. */
+/** They are released together: other combinations of versions are untested. */
 export function requireOneVersion(packages: readonly Pick<Package, "manifest">[]): void {
   const versions = new Set(packages.map(({ manifest }) => manifest.version));
   const own = new Set(packages.map(({ manifest }) => manifest.name));

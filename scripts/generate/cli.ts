@@ -11,7 +11,7 @@ type Option = Command["options"][number];
 
 /** Every command, as its own `--help` tells it. */
 export function cliReference(): GeneratedFile {
-  // Commands are described, and none is run: nothing of this world is used.
+  // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
   const commands = leaves(root);
   return {
@@ -20,7 +20,7 @@ export function cliReference(): GeneratedFile {
       "The command `paybell`",
       "Every command has `--help`; `paybell --version` prints the version. With `--json` it prints one JSON " +
         'document to stdout, and an error as `{"error": {code, message, remedy}}` to stderr. Colours and progress ' +
-        "are for a terminal alone; `NO_COLOR` takes the colours away.",
+        "are shown only in a terminal; `NO_COLOR` turns colours off.",
       table(
         ["Command", "What it does"],
         commands.map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]),
@@ -31,12 +31,12 @@ export function cliReference(): GeneratedFile {
         Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
       ),
       "## Credentials",
-      "What an option does not say is taken from the environment, then from a file: that of `--credentials`, else " +
+      "A value without an option comes from the environment, then from a file: that of `--credentials`, otherwise " +
         "`.paybell/sandbox.json` in this folder (`PAYBELL_HOME` moves it). The keys of the sandbox are never sent to " +
-        "another service. No key is an option, because a process list shows those.",
+        "another service. No key is an option, because a process list shows options.",
       'The file is JSON: `{"baseUrl", "apiKey", "operatorToken", "partnerId", "encryptionKey", "signingKey", ' +
-        '"webhookSecret", "cipher", "encoding", "signing", "wireNames"}`, each where it is needed. ' +
-        "`paybell partner add --out` writes it so. Of a key that is being rotated it holds each version: " +
+        '"webhookSecret", "cipher", "encoding", "signing", "wireNames"}`, as far as they are needed. ' +
+        "`paybell partner add --out` writes such a file. A key that is being rotated is a list of its versions: " +
         '`[{"id": "…", "key": "…"}]`.',
       table(
         ["Variable", "Meaning"],

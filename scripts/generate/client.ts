@@ -54,9 +54,11 @@ function operationsOf({ paths }: OpenApiDocument, wanted: RegExp): readonly Docu
     .filter((operation) => !isStream(operation));
 }
 
-/** A stream is not called: a browser's EventSource reads it. */
+const streamed = ["text/event-stream", "application/jsonl"];
+
+/** A stream is not called: it is read as it comes. */
 function isStream({ responses }: Operation): boolean {
-  return Object.values(responses).some(({ content }) => content !== undefined && "text/event-stream" in content);
+  return Object.values(responses).some(({ content = {} }) => streamed.some((type) => type in content));
 }
 
 /** Lists for which the contract has a type; the client refers to each by its name. */
@@ -149,7 +151,7 @@ function typeOf(schema: Schema): string {
   if (Array.isArray(type)) return type.map((one) => typeOf({ ...schema, type: one })).join(" | ");
   if (type === "array") return `(${typeOf(items as Schema)})[]`;
   if (type === "integer") return "number";
-  // A schema without any rule: of it nothing is known.
+  // A schema without any rule: any value.
   if (type === undefined) return "unknown";
   if (type !== "object") return String(type);
   if (schema["properties"] !== undefined) return ipnOf(schema) ?? fieldsOf(schema);
@@ -204,7 +206,7 @@ function errorCodes(operations: readonly DocumentedOperation[]): string {
   return `${meaning}\nexport type ErrorCode = ${union.join(" | ")};`;
 }
 
-/** How an operation is called: its path's ids, then its query or body, then the options. */
+/** The methods for these operations: each takes its path's ids, then its query or body, then the options. */
 function apiOf(name: string, operations: readonly DocumentedOperation[]): string {
   const methods = operations.map((operation) => {
     const input = inputOf(operation);

@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import { systemClock } from "../../packages/server/src/clock.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
-import type { HttpParts } from "../../packages/server/src/http/parts.ts";
+import type { HttpDependencies } from "../../packages/server/src/http/dependencies.ts";
 import { createHttp } from "../../packages/server/src/http/server.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
@@ -19,7 +19,7 @@ export interface Operation {
   readonly summary: string;
   readonly parameters?: readonly {
     readonly name: string;
-    readonly in: "path" | "query";
+    readonly in: "path" | "query" | "header";
     readonly required?: boolean;
     readonly schema: Schema;
   }[];
@@ -37,9 +37,9 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
   const metrics = createMetrics();
   const clock = systemClock;
   const log = createLog("silent", { write: () => undefined });
-  // Nothing but the document is asked for, so nobody needs to be there who answers.
+  // Only the document is needed, so no route has to work.
   const sessionKey = createSecretKey(Buffer.alloc(32));
-  const parts: Partial<HttpParts> = {
+  const parts: Partial<HttpDependencies> = {
     config: readConfig({}),
     log,
     metrics,
@@ -47,7 +47,7 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
     endWaits: () => undefined,
     sessionKey,
   };
-  const app = createHttp(parts as HttpParts);
+  const app = createHttp(parts as HttpDependencies);
   try {
     const answer = await app.inject("/openapi.json");
     return answer.json<OpenApiDocument>();

@@ -1,10 +1,10 @@
-import type { Setting } from "../../packages/server/src/config/setting.ts";
+import type { ServiceSetting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
 import { code, type GeneratedFile, markdown, table } from "./document.ts";
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
-  const list: readonly Setting<unknown, unknown>[] = Object.values(settings);
+  const list: readonly ServiceSetting<unknown, unknown>[] = Object.values(settings);
   return {
     path: "docs/reference/settings.md",
     text: markdown(
@@ -20,11 +20,11 @@ export function settingsReference(): GeneratedFile {
   };
 }
 
-function valueText({ kind, unit, secret }: Setting<unknown, unknown>): string {
+function valueText({ kind, unit, secret }: ServiceSetting<unknown, unknown>): string {
   return [kind.description, unit === undefined ? "" : ` (${unit})`, secret === true ? "; a secret" : ""].join("");
 }
 
-function defaultText(setting: Setting<unknown, unknown>): string {
+function defaultText(setting: ServiceSetting<unknown, unknown>): string {
   const value = setting.default;
   const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
   return isEmpty ? "not set" : code(String(value));

@@ -15,7 +15,7 @@ import {
 } from "@paybell/contract";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 
-/** Bytes that count up from 0: nobody can take them for a key in use. */
+/** Bytes that count up from 0, so that they cannot be confused with a real key. */
 const exampleKey = Buffer.from(Array.from({ length: 32 }, (_, at) => at));
 
 const examples: Readonly<Record<IpnKind, Readonly<Record<string, unknown>>>> = {

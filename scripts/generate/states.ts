@@ -49,7 +49,7 @@ const statusMeanings: Readonly<Record<TransactionStatus, string>> = {
   SETTLED: "it succeeded, and its batch is CLOSED",
 };
 
-/** Every state and every step between them, from the tables that the tests hold the commands to. */
+/** Every state and transition, from the tables that the tests check the commands against. */
 export function statesReference(): GeneratedFile {
   const standing = [...statusTransitions, ...begun()];
   return {

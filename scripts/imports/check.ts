@@ -6,7 +6,7 @@ import { placeOf, WITH_SQL } from "./layout.ts";
 import { sqlLines } from "./sql.ts";
 import { readImports } from "./statements.ts";
 
-/** Holds the sources below `root`/packages against the layout. Tests are free. */
+/** Checks the sources below `root`/packages against the layout. Tests may import anything. */
 export function checkImports(root: string): CheckReport {
   const paths = listTree(root).files.filter(
     (path) => isTypeScript(path) && !isTest(path) && placeOf(path) !== undefined,

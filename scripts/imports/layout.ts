@@ -37,7 +37,21 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/leases": "type",
   },
   "server/delivery": { ...COMMON, "server/partners": "any", "server/ipn": "any", "server/leases": "type" },
-  "server/notifications": { ...COMMON, "server/partners": "any", "server/ipn": "any", "server/delivery": "any" },
+  "server/notifications": {
+    ...COMMON,
+    "server/partners": "any",
+    "server/ipn": "any",
+    "server/delivery": "any",
+    "server/backups": "type",
+  },
+  "server/backups": COMMON,
+  "server/callbacks": {
+    ...COMMON,
+    partner: "any",
+    "server/partners": "any",
+    "server/delivery": "any",
+    "server/notifications": "any",
+  },
   "server/alerts": { ...COMMON, "server/delivery": "any" },
   "server/store": {
     ...COMMON,
@@ -48,20 +62,41 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/delivery": "interface",
     "server/notifications": "interface",
     "server/alerts": "interface",
+    "server/intake": "interface",
     "server/leases": "interface",
     "server/partners": "interface",
     "server/operators": "interface",
+    "server/backups": "interface",
+  },
+  "server/input": { ...COMMON, "server/commands": "any", "server/partners": "any" },
+  "server/intake": {
+    ...COMMON,
+    "server/input": "any",
+    "server/ledger": "any",
+    "server/commands": "any",
+    "server/partners": "any",
   },
   "server/http": {
     ...COMMON,
+    "server/input": "any",
+    "server/intake": "any",
+    partner: "any",
+    "server/callbacks": "type",
     "server/ledger": "any",
     "server/delivery": "any",
     "server/notifications": "any",
     "server/partners": "any",
     "server/operators": "any",
     "server/acquirer": "type",
+    "server/backups": "type",
     "server/commands": "any",
     "server/ipn": "any",
+  },
+  "server/tracing": {
+    ...COMMON,
+    "server/acquirer": "any",
+    "server/ledger": "type",
+    "server/delivery": "type",
   },
   "server/kms": COMMON,
   "server/postgres": { "server/*": "any" },
@@ -73,7 +108,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
 /** The only places that speak SQL: the service's own, and what a partner keeps in a database of theirs. */
 export const WITH_SQL: ReadonlySet<string> = new Set(["server/store", "server/postgres", "partner/stores"]);
 
-/** Folders that hold the parts of a file beside them, and may no more than that file. */
+/** Folders with the parts of a file next to them, under the same rules as that file. */
 const PARTS_OF_A_FILE: ReadonlyMap<string, string> = new Map([
   ["config", "server/*"],
   ["app", "server/app.ts"],

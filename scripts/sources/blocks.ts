@@ -1,4 +1,4 @@
-/** One fenced block of a document, and the comment that says how it is held to what it shows. */
+/** One fenced block of a document, and the comment that says how it is tested. */
 export interface Block {
   /** The line of its fence, counted from 1. */
   readonly line: number;

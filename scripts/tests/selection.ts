@@ -2,7 +2,7 @@ import { listTree } from "../sources/files.ts";
 import type { Changes } from "./changes.ts";
 import { isInput, type Tier, tierOf, tiers } from "./tiers.ts";
 
-/** Which tests a run leaves out, and why. */
+/** The tests that a run leaves out, and why. */
 export interface Selection {
   readonly leftOut: readonly Tier[];
   /** Test files in them. */

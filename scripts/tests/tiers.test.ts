@@ -8,7 +8,7 @@ import { selectAll, selectChanged, selectCore, testFiles } from "./selection.ts"
 import { isInput, leftOutGlobs, leftOutVariable, tierOf, tiers } from "./tiers.ts";
 
 const root = join(import.meta.dirname, "../..");
-// `npm run citus` alone runs these, on servers that it starts.
+// Only `npm run citus` runs these, on servers that it starts.
 const files = testFiles(root).filter((path) => !path.startsWith("test/citus/"));
 
 /** The files that vitest would run, by this repository's settings. */
@@ -54,12 +54,12 @@ describe("each test file", () => {
   });
 });
 
-test("what a tier tests is there", () => {
+test("the inputs of a tier exist", () => {
   for (const { tests, inputs } of tiers)
     for (const path of [...tests, ...inputs]) expect(existsSync(join(root, path)), path).toBe(true);
 });
 
-describe("what has changed", () => {
+describe("a change", () => {
   let repository: string;
   let record: string;
   const git = (...args: string[]) =>
@@ -82,7 +82,7 @@ describe("what has changed", () => {
     git("init", "-q");
   });
 
-  test("is known since the commit that passed: committed, edited, added and removed files", () => {
+  test("are found since the commit that passed: committed, edited, added and removed files", () => {
     commit("removed", "1");
     const passed = commit("edited", "1");
     recordPassed(record, repository);
@@ -116,7 +116,7 @@ describe("what has changed", () => {
   });
 });
 
-describe("what is run after a change", () => {
+describe("the tests after a change", () => {
   const since = "0123456789abcdef0123456789abcdef01234567";
   const leftOutAfter = (...paths: string[]) => selectChanged({ since, paths }, root).leftOut.map(({ name }) => name);
   const all = tiers.map(({ name }) => name);

@@ -3,7 +3,7 @@ export interface Tier {
   readonly name: string;
   /** Its test files, and folders that hold nothing but its tests. */
   readonly tests: readonly string[];
-  /** Files and folders whose change can make it fail, beside its tests and `sharedInputs`. */
+  /** Files and folders whose change can make it fail, in addition to its tests and `sharedInputs`. */
   readonly inputs: readonly string[];
 }
 
@@ -25,7 +25,11 @@ const service = ["packages/cli", "packages/contract", "packages/partner", "packa
 
 /** Every tier but the core. A test file that none of them names belongs to the core. */
 export const tiers: readonly Tier[] = [
-  { name: "languages", tests: ["test/languages"], inputs: ["docs/partner", "packages/contract", "packages/partner"] },
+  {
+    name: "languages",
+    tests: ["test/contract", "test/languages"],
+    inputs: ["docs/partner", "packages/contract", "packages/partner", "packages/server/src"],
+  },
   {
     name: "packages",
     tests: ["scripts/supply.test.ts", "test/packages"],
@@ -51,6 +55,7 @@ export const tiers: readonly Tier[] = [
   { name: "browser", tests: ["test/console"], inputs: [...service, "packages/console"] },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },
+  { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
   {
     name: "simulation",

@@ -9,7 +9,7 @@ import { lineOf, nodesOf, type Source } from "../sources/program.ts";
 import { linesMatching, type RuleViolation, type StyleRule } from "./rule.ts";
 
 const NAMELESS_FOLDERS = new Set(["util", "utils", "common", "helper", "helpers", "lib", "libs", "misc", "shared"]);
-// The third word is also ISO 4217's "no currency": it counts as a mark in a comment alone.
+// The third word is also ISO 4217's "no currency": it counts as a mark only in a comment.
 const MARK = /\b(?:TO(?:DO)|FIX(?:ME))\b|(?:\/\/|^\s*\*).*\bX{3}\b/;
 
 export const WORD_RULES: readonly StyleRule[] = [

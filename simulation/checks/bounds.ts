@@ -5,7 +5,7 @@ import type { World } from "../world.ts";
 const rowsPerSlot = 8;
 const rowsPerQueueMin = 4;
 const unrecordedPerSlot = 4;
-/** Of one page, or of one row, which comes whatever its size. */
+/** The size of one page, or of one row, which comes whatever its size. */
 const pageBytesMax = 4 * 1_024 * 1_024;
 
 /** Invariant 10: what a worker has in memory stays within its bounds. */

@@ -1,4 +1,4 @@
-import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { SimulationPlan } from "../context.ts";
@@ -105,6 +105,7 @@ export class Checks {
       return recorded;
     } catch (error) {
       this.#world.note(worker.name, "could not record", outcome.id);
+      for (const change of outcome.circuits) known.withdrawn(change);
       for (const start of this.#tables.notifications.get(outcome.id)?.starts ?? []) start.mayRepeat = true;
       throw error;
     }

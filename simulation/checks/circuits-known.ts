@@ -5,11 +5,13 @@ import { circuitKey } from "../database/circuits.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
 
 interface Known {
+  /** As it was loaded or changed, which tells one change from the next. */
+  readonly circuit: CircuitChange["circuit"];
   readonly state: CircuitState;
   readonly epoch: number;
   readonly controlNo: number;
   readonly sinceMs: number;
-  /** In the world's time. */
+  /** In simulated time. */
   readonly probeAtMs: number;
 }
 
@@ -35,9 +37,17 @@ export class CircuitsKnown {
   }
 
   changed({ partnerId, queue, circuit, epoch, controlNo }: CircuitChange): void {
-    // Of an earlier ownership: the worker may drop it or not.
+    // A circuit of an earlier ownership may be dropped or not.
     const current = this.#epochOf(partnerId);
     if (current === undefined || current === epoch) this.#set(circuitKey(partnerId, queue), circuit, epoch, controlNo);
+  }
+
+  /** The change could not be stored. An endpoint whose probe failed stays open, and its next probe at its time. */
+  withdrawn({ partnerId, queue, circuit, before }: CircuitChange): void {
+    const key = circuitKey(partnerId, queue);
+    const known = this.#known.get(key);
+    if (known?.circuit !== circuit || (before.state === "open" && circuit.state === "open")) return;
+    this.#known.set(key, { ...known, state: before.state, probeAtMs: known.sinceMs + (before.probeInMs ?? 0) });
   }
 
   /** Undefined: closed, or not known under this epoch. */
@@ -49,6 +59,6 @@ export class CircuitsKnown {
   #set(key: string, circuit: CircuitChange["circuit"], epoch: number, controlNo: number): void {
     const { state, probeInMs } = circuit;
     const nowMs = this.#nowMs();
-    this.#known.set(key, { state, epoch, controlNo, sinceMs: nowMs, probeAtMs: nowMs + (probeInMs ?? 0) });
+    this.#known.set(key, { circuit, state, epoch, controlNo, sinceMs: nowMs, probeAtMs: nowMs + (probeInMs ?? 0) });
   }
 }

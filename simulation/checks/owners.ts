@@ -21,7 +21,7 @@ export function checkAllOwned(world: World, tables: Tables): void {
   if (free.length > 0) world.violated(12, `${free.length} shards are nobody's: ${free[0]?.shard} among them`);
 }
 
-/** Invariant 12, its second part: no worker is below its floor. */
+/** Invariant 12, its second part: no worker is below its share, rounded down. */
 export function checkEvenlyOwned(world: World, tables: Tables): void {
   const workers = [...tables.leases.values()].filter(({ kind }) => kind === "delivery");
   const floor = Math.floor(tables.shards.length / workers.length);

@@ -5,12 +5,12 @@ import type { Tables } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
 
-/** While nothing fails, whatever may leave begins within this. */
+/** Without faults, a sendable delivery starts within this time. */
 const startsWithinMs = 10_000;
 /** An outcome that no table takes is held for 30 s before its notification is sent again. */
 const unstorableMs = 45_000;
 
-/** Invariant 8, asked while the world is calm: no partner that could send waits for its next slot. */
+/** Invariant 8, checked in calm phases: no partner that could send waits for its next slot. */
 export function checkProgress(
   world: World,
   tables: Tables,

@@ -5,7 +5,7 @@ import type { World } from "../world.ts";
 const windowMs = 1_000;
 const readsMax = 150;
 
-/** No queue is read over and over: a worker that reads in vain is a loop that only a slow database stops. */
+/** No queue is read endlessly: a worker that reads without result is a busy loop. */
 export class ReadsCheck {
   readonly #world: World;
   readonly #counts = new WeakMap<WorkerThread, Map<string, { sinceMs: number; count: number }>>();

@@ -1,4 +1,4 @@
-import type { AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import { originQueue, urlQueue } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { NotificationId } from "../../packages/server/src/ids.ts";

@@ -25,11 +25,11 @@ export interface WriteStatement<T> {
   readonly apply: () => T;
 }
 
-/** How badly statements fare now. */
+/** The present conditions for statements. */
 export interface DatabaseConditions {
   isDown: boolean;
   failChance: number;
-  /** Of a COMMIT whose answer is lost: half of them are committed. */
+  /** The chance of a COMMIT whose answer is lost: half of them are committed. */
   unknownChance: number;
   slowChance: number;
   /** All takes so many times as long. */
@@ -108,7 +108,7 @@ export class SimulatedDatabase {
     });
   }
 
-  /** How long something takes that is usually done within `ms`. */
+  /** A random duration of an action that usually takes `ms`. */
   tookMs(ms: number): number {
     const { random } = this.#world;
     const { slowChance, slowness } = this.weather;

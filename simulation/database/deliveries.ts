@@ -4,10 +4,11 @@ import type {
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
+  MisplacedLooked,
   OverdueLook,
   OverdueLooked,
+  Postponement,
   Precedence,
-  PutOff,
   QueueHead,
   QueuePage,
   QueueRead,
@@ -76,12 +77,17 @@ export class SimulatedDeliveries implements DeliveryStore {
     return this.#parts.record(outcome);
   }
 
-  putOff(deliveries: readonly PutOff[]): Promise<void> {
+  postpone(deliveries: readonly Postponement[]): Promise<void> {
     return this.#update("put off", deliveries, ({ delayMs }) => ({ dueAtUs: this.#dueAtUs(delayMs) }));
   }
 
   setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
     return this.#update("set aside", deliveries, ({ queue }) => ({ queue }));
+  }
+
+  /** Its partners have one registered URL each. */
+  moveMisplaced(): Promise<MisplacedLooked> {
+    return Promise.resolve({ moved: 0, after: undefined });
   }
 
   parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {

@@ -22,7 +22,7 @@ export class OutcomeCommits {
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
-  /** Of an outcome that no table takes. */
+  /** The chance of an outcome that cannot be stored. */
   unstorableChance = 0;
 
   constructor(

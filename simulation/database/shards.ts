@@ -1,4 +1,4 @@
-import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/shard-store.ts";
+import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/ownership.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { Thread } from "../service/thread.ts";
 import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";

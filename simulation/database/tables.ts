@@ -18,7 +18,7 @@ export interface ShardRow {
   readonly shard: number;
   leaseId: LeaseId | null;
   epoch: number;
-  /** In the world's time. */
+  /** In simulated time. */
   changedMs: number;
 }
 
@@ -33,6 +33,8 @@ export interface CircuitRow {
 
 /** Parked and accepted notifications that people may still ask for. */
 const keptMax = 500;
+/** Accepted ones are known for longer: one that is sent again is noticed. */
+const knownForMs = 60_000;
 
 /** Everything that is committed. */
 export class Tables {
@@ -49,6 +51,8 @@ export class Tables {
   readonly merchants: readonly Merchant[];
   readonly #nowMs: () => number;
   readonly #ended: SimulatedNotification[] = [];
+  /** Accepted ones that people no longer ask for, the oldest first. */
+  readonly #leaving: SimulatedNotification[] = [];
 
   constructor(merchants: readonly Merchant[], nowMs: () => number) {
     this.merchants = merchants;
@@ -88,8 +92,21 @@ export class Tables {
     this.#ended.push(one);
     if (this.#ended.length <= keptMax) return;
     const oldest = this.#ended.shift();
-    if (oldest === undefined || oldest.state !== "accepted" || this.#ended.includes(oldest)) return;
-    this.notifications.delete(oldest.id);
-    oldest.predecessors = [];
+    if (oldest !== undefined && this.#isOver(oldest)) this.#leaving.push(oldest);
+    this.#forget();
+  }
+
+  #forget(): void {
+    const beforeMs = this.#nowMs() - knownForMs;
+    for (let [one] = this.#leaving; one !== undefined && one.changedMs < beforeMs; [one] = this.#leaving) {
+      this.#leaving.shift();
+      if (!this.#isOver(one)) continue;
+      this.notifications.delete(one.id);
+      one.predecessors = [];
+    }
+  }
+
+  #isOver(one: SimulatedNotification): boolean {
+    return one.state === "accepted" && !this.#ended.includes(one);
   }
 }

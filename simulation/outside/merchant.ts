@@ -16,7 +16,7 @@ export class Merchant {
   readonly id: PartnerId;
   readonly shard: number;
   readonly endpoints: readonly SimulatedEndpoint[];
-  /** How much of all notifications are its own. */
+  /** Its share of all notifications. */
   readonly weight: number;
   #partner: Partner;
 
@@ -29,6 +29,7 @@ export class Merchant {
     const maxInFlight = random.pick([1, 2, 4, 8, 32]);
     const settings = {
       callBackUrl: this.urlOf(0),
+      callBackUrlByCommand: {},
       retry: random.pick(retries),
       maxInFlight,
       maxPerSecond: random.pick(rates),

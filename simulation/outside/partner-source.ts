@@ -1,4 +1,4 @@
-import type { PartnerSource } from "../../packages/server/src/delivery/attempting.ts";
+import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulatedDatabase } from "../database/database.ts";

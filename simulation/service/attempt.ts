@@ -1,4 +1,4 @@
-import type { Attempted, Attempting, AttemptOptions } from "../../packages/server/src/delivery/attempting.ts";
+import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
 import { callbackUrlOf } from "../../packages/server/src/delivery/callback-url.ts";
 import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
@@ -9,7 +9,7 @@ import type { NotificationStart } from "../database/notification.ts";
 import type { Reception } from "../outside/endpoint.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
-const putOffMs = 1_000;
+const postponeMs = 1_000;
 
 interface Posting {
   readonly delivery: Delivery;
@@ -17,7 +17,7 @@ interface Posting {
   readonly options: AttemptOptions;
   readonly url: string;
   readonly startedMs: number;
-  readonly resolve: (attempted: Attempted | { readonly putOffMs: number }) => void;
+  readonly resolve: (attempted: AttemptResult | { readonly postponeMs: number }) => void;
 }
 
 interface Answer {
@@ -36,7 +36,7 @@ export class SimulatedAttempts {
     this.#sender = sender;
   }
 
-  readonly attempt: Attempting = (delivery, partner, options) =>
+  readonly attempt: MakeAttempt = (delivery, partner, options) =>
     new Promise((resolve) => {
       const { world } = this.#context;
       const url = callbackUrlOf(delivery, partner) ?? "";
@@ -54,7 +54,7 @@ export class SimulatedAttempts {
     const { delivery, options, url, startedMs, resolve } = posting;
     if (!options.mayWrite() || world.random.chance(0.003)) {
       checks.attemptEnds(this.#sender, delivery, url);
-      resolve({ putOffMs });
+      resolve({ postponeMs });
       return;
     }
     const start = checks.firstByte(this.#sender, delivery, options, begunMs);
@@ -95,7 +95,7 @@ export class SimulatedAttempts {
     });
   }
 
-  #next(delivery: Delivery, partner: Partner, { reason, retryAfterMs }: Answer): Attempted["next"] {
+  #next(delivery: Delivery, partner: Partner, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
     if (reason === null) return { kind: "accepted" };
     const { database, world } = this.#context;
     const failed = {

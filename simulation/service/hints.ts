@@ -4,6 +4,8 @@ import type { World } from "../world.ts";
 import type { WorkerThread } from "./worker-thread.ts";
 
 const coalesceMs = 5;
+/** A few are later than outcomes are remembered: the answer to their COMMIT was, or their thread stalled. */
+const veryLateMs = 25_000;
 
 function earlier(one: Hint, other: Hint): Hint {
   if (one.sinceMs === undefined) return one;
@@ -26,7 +28,8 @@ export class SimulatedHints {
   /** Rows with their content, to the worker of the same process. */
   rows(worker: WorkerThread, deliveries: readonly Delivery[], begunMs: number, onOffered: () => void): void {
     const { random } = this.#world;
-    const afterMs = this.#isLate() ? random.between(1, 400) : random.between(0.02, 0.5);
+    const lateMs = () => random.between(1, random.chance(0.2) ? veryLateMs : 400);
+    const afterMs = this.#isLate() ? lateMs() : random.between(0.02, 0.5);
     this.#send(worker, afterMs, () => {
       worker.worker.offer(deliveries, begunMs);
       onOffered();

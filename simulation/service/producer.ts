@@ -71,6 +71,6 @@ export class Producer {
       });
     }
     const others = rows.filter((one) => !own.includes(one));
-    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: begunMs }) => ({ partnerId, queue, begunMs })));
+    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: sinceMs }) => ({ partnerId, queue, sinceMs })));
   }
 }

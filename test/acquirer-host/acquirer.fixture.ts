@@ -17,7 +17,7 @@ export const tokens: AcquirerUnderTest["tokens"] = {
   unusable: "4242-stolen-token",
 };
 
-/** A link that is signed on at one of these ports of this machine. */
+/** A link that is signed on at one of these local ports. */
 export async function connected(
   ports: readonly number[],
   options: Partial<Iso8583Options> = {},

@@ -16,7 +16,7 @@ const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
 
 interface Step extends TillStep {
   readonly token: string;
-  /** Of a settlement: it counts one too many, and uploads its batch. */
+  /** The settlement counts one too many, and uploads its batch. */
   readonly differs: boolean;
 }
 
@@ -31,13 +31,13 @@ const steps = fc.array(
 
 interface Sent {
   readonly message: TillMoneyMessage;
-  /** Of the simulated bank, and of the host. */
+  /** The answer of the simulated bank, and that of the host. */
   readonly answers: readonly [AcquirerAnswer, AcquirerAnswer];
 }
 
 const patient = { timeoutMs: 20_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
-/** One message to both, each with the references that it gave itself; they must answer with the same code. */
+/** Sends one message to both, each with its own references; they must answer with the same code. */
 class Pair {
   readonly bank = new SimulatedBank({ strict: true });
   readonly tills = [new Till(1), new Till(2)] as const;
@@ -80,7 +80,7 @@ class Pair {
     if (answer.responseCode === "00") till.batchNo = (Number(till.batchNo) + 1).toString().padStart(6, "0");
   }
 
-  /** One of its Sales, whatever the bank has: that is the batch then, as far as the totals say so too. */
+  /** One Sale of the terminal, whatever the bank has: the totals follow from it. */
   async #upload(till: Till, sent: Sent[], settlement: AcquirerMessage): Promise<AcquirerAnswer> {
     const uploaded = sent.findLast(({ message }) => message.command === "SALE" && message.batchNo === till.batchNo);
     if (uploaded !== undefined) await this.#both(till.upload(uploaded.message, uploaded.answers[0]), uploaded);
@@ -109,7 +109,7 @@ function ofHost(message: AcquirerMessage, original: Sent | undefined): AcquirerM
     : message;
 }
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("a host on jPOS", () => {
   let host: AcquirerHost;
   let link: Iso8583Acquirer;

@@ -25,7 +25,7 @@ const wanting = {
   },
 };
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("a host that wants cards again", () => {
   let folder: string;
   let database: TestDatabase;
@@ -64,7 +64,7 @@ describe.skipIf(unavailable !== undefined)("a host that wants cards again", () =
   const run = (json: Readonly<Record<string, unknown>>, headers: Readonly<Record<string, string>> = {}) =>
     callHttp(instance.baseUrl, "POST", "/v1/commands", { key: partner.secrets.apiKey, json, headers });
 
-  test("gets them in a Void, and in the Reversal by an instance that never saw them; nobody else does", async () => {
+  test("gets cards in a Void, and in the Reversal by an instance that never saw them, and nowhere else", async () => {
     const token = "tok_approve";
     const voided = await run(sale({ card: { token, expiry: "12/29" } }));
     expect(voided.body, voided.text).toMatchObject({ status: "SUCCESS" });

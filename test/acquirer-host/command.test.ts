@@ -8,7 +8,7 @@ const unavailable = prepareHost();
 const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 const options = ["--mid", "M00000000000001", "--tid", "T0000001", "--token", "tok_approve", "--amount", "10000"];
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("paybell acquirer test", () => {
   let host: AcquirerHost;
   beforeAll(async () => {
@@ -60,7 +60,7 @@ describe.skipIf(unavailable !== undefined)("paybell acquirer test", () => {
     expect((await host.order("books")).join()).not.toContain("stands");
   });
 
-  test("asks nothing where an option or a setting is wrong, and says all of them", async () => {
+  test("sends nothing if options or settings are wrong, and names all of them", async () => {
     const ended = run(["--amount", "0", "--batch", "1"], { PAYBELL_ACQUIRER: "simulator" });
     expect(await ended.exited).toBe(2);
     expect(ended.output().trim().split("\n")).toEqual([
@@ -76,7 +76,7 @@ describe.skipIf(unavailable !== undefined)("paybell acquirer test", () => {
     expect(ended.output()).toContain("framing: Invalid input");
   });
 
-  test("goes on to the next host where one cannot be reached, and says so", async () => {
+  test("uses the next host if one cannot be reached, and says so", async () => {
     const ended = run([], { PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:1,127.0.0.1:${host.port}` });
     expect(await ended.exited, ended.output()).toBe(0);
     expect(ended.output()).toContain("unusable 127.0.0.1:1: connect ECONNREFUSED 127.0.0.1:1");

@@ -41,7 +41,7 @@ const links: readonly { name: string; host: AcquirerHostOptions; profile: Profil
   },
 ];
 
-// Left out where no JDK or Maven is, which fetch and run the host: the line above the tests says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: the line above the tests says which is missing.
 describe.skipIf(unavailable !== undefined).each(links)("the link to a host on jPOS, $name: it", (link) => {
   let host: AcquirerHost;
   beforeAll(async () => {
@@ -58,7 +58,7 @@ describe.skipIf(unavailable !== undefined).each(links)("the link to a host on jP
   });
 });
 
-test("the tests of the link to a host run here, or it is said why not", ({ skip }) => {
+test("the tests of the link to a host run here, or a skipped test says why not", ({ skip }) => {
   // The machine lacks what runs the host.
   skip(unavailable !== undefined, `not run: ${unavailable}`);
   expect(unavailable).toBeUndefined();

@@ -9,7 +9,7 @@ import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
 const unavailable = prepareHost();
 const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
   let hosts: readonly AcquirerHost[] = [];
   let acquirer: Iso8583Acquirer | undefined;
@@ -49,7 +49,7 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
     const link = await open();
     const till = new Till();
     const sale = till.sale("tok_break");
-    // The first host took it; the second, to which the link goes on, has books of its own.
+    // The first host processed it; the second, to which the link moves on, has its own books.
     await expect(link.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
     expect(await nth(0).order("books")).toEqual([expect.stringContaining("SALE 15000000 00 stands")]);
     await nth(1).order("refuse on");
@@ -61,7 +61,7 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
     expect(await nth(0).order("books")).toEqual([expect.stringContaining("SALE 15000000 00 reversed")]);
   });
 
-  test("refuses to sign on: the next host is taken", async () => {
+  test("refuses to sign on: the next host is used", async () => {
     await nth(0).order("refuse on");
     const link = await open();
     expect(link.health().detail).toContain(`127.0.0.1:${nth(1).port}`);
@@ -89,7 +89,7 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
     expect((await link.ask(till.settlement(once), patient)).responseCode).toBe("00");
   });
 
-  test("approves for another amount: the ledger is told of a partial approval, and reverses it", async () => {
+  test("approves another amount: the ledger treats it as a partial approval, and reverses it", async () => {
     const link = await open();
     const till = new Till();
     const sale = till.sale("tok_partial");
@@ -98,7 +98,7 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {
     expect((await link.ask(till.reversal(sale), patient)).responseCode).toBe("00");
   });
 
-  test("counts a batch otherwise: 95, and settled by the upload once it counts right", async () => {
+  test("has other totals: 95, and the batch is settled after the upload", async () => {
     const link = await open();
     const till = new Till();
     const sale = till.sale("tok_approve");

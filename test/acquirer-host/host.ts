@@ -7,13 +7,13 @@ import { createInterface } from "node:readline";
 /** The small switch on jPOS that plays the acquirer's host. */
 export interface AcquirerHost {
   readonly port: number;
-  /** Gives it an order, such as `break` or `totals 1`, and waits until it is carried out. @returns what it said */
+  /** Gives it an order, such as `break` or `totals 1`, and waits until it is executed. @returns its answer */
   order(order: string): Promise<readonly string[]>;
   stop(): Promise<void>;
 }
 
 export interface AcquirerHostOptions {
-  /** Any free one when not given. */
+  /** Default: any free port. */
   readonly port?: number;
   readonly encoding?: "bcd" | "ascii";
   /** In hexadecimal: messages carry a MAC of ANSI X9.19. */
@@ -27,9 +27,9 @@ const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-cla
 const buildTimeoutMs = 180_000;
 
 /**
- * Fetches jPOS by Maven and compiles the switch, where that was not done before.
+ * Fetches jPOS with Maven and compiles the switch, unless that was done before.
  *
- * @returns why it cannot be had on this machine; undefined when it can
+ * @returns why it cannot run on this machine; undefined if it can
  */
 export function prepareHost(): string | undefined {
   const missing = ["java", "javac", "mvn"].find((tool) => spawnSync(tool, ["-version"]).error !== undefined);
@@ -42,7 +42,7 @@ export function prepareHost(): string | undefined {
 export async function startHost(options: AcquirerHostOptions = {}): Promise<AcquirerHost> {
   const { port = 0, encoding = "bcd", macKey } = options;
   const classpath = [classes(), readFileSync(classpathFile, "utf8").trim()].join(":");
-  // A short life: to compile little is faster than to run fast.
+  // It runs only briefly: less compilation is faster than faster code.
   const java = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", classpath, "Host"];
   const child = spawn("java", [...java, port.toString(), encoding, ...(macKey === undefined ? [] : [macKey])], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -64,7 +64,7 @@ export async function startHost(options: AcquirerHostOptions = {}): Promise<Acqu
   };
 }
 
-/** Several may prepare at once: each makes its own, and puts it in its place in one step. */
+/** Several processes may prepare at once: each makes its own copy, and moves it into place in one step. */
 function fetched(): string | undefined {
   const known = existsSync(classpathFile) ? readFileSync(classpathFile, "utf8").trim() : "";
   if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return undefined;
@@ -76,7 +76,7 @@ function fetched(): string | undefined {
   return undefined;
 }
 
-/** A compile error is a mistake of ours, and no reason to skip a test. */
+/** A compile error is a bug, not a reason to skip a test. */
 function compiled(): undefined {
   if (existsSync(classes())) return;
   const own = mkdtempSync(join(target, "compiling-"));

@@ -37,7 +37,7 @@ function sent(key: Buffer): string {
     .toUpperCase();
 }
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("a host on jPOS that sends keys", () => {
   let host: AcquirerHost;
   beforeAll(async () => {
@@ -45,7 +45,7 @@ describe.skipIf(unavailable !== undefined)("a host on jPOS that sends keys", () 
   });
   afterAll(() => host.stop());
 
-  test("has its new key taken up while a Sale is in flight, and refused where it is not the one it says", async () => {
+  test("changes the key while a Sale is in flight, and a key with a wrong check value is refused", async () => {
     const keys: string[] = [];
     const acquirer = await connected([host.port], {
       profile: withKeys,

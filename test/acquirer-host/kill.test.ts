@@ -13,7 +13,7 @@ const kills = 3;
 const callersAtOnce = 4;
 const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_timeout", "tok_late"];
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583 that is killed again and again", () => {
   let database: TestDatabase;
   let host: AcquirerHost;
@@ -52,7 +52,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583 th
     return answer !== undefined && answer.status < 300 ? answer.body : undefined;
   }
 
-  /** Sells on one terminal, and voids now and then, until it is told to end. */
+  /** Sells on one terminal, and voids now and then, until it is stopped. */
   async function sell(nth: number, ends: { now: boolean }): Promise<void> {
     for (let count = 0; !ends.now; count += 1) {
       const token = tokens[(nth + count) % tokens.length];
@@ -85,7 +85,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583 th
     }
   }
 
-  test("what it reported as a success is what the host's books hold, and nothing else", async () => {
+  test("the host's books hold exactly the transactions that were reported as successful", async () => {
     const ends = { now: false };
     const callers = Array.from({ length: callersAtOnce }, (_, nth) => sell(nth, ends));
     for (let kill = 0; kill < kills; kill += 1) {

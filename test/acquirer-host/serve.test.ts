@@ -12,7 +12,7 @@ import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
 const unavailable = prepareHost();
 const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", () => {
   let database: TestDatabase;
   let host: AcquirerHost;
@@ -68,13 +68,13 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     const { body: shown } = await instance.operator("GET", `/operator/v1/transactions/${settled.body["id"]}`);
     expect(shown).toMatchObject({ settlementDate: "0201", acquirer: "" });
     const ipns = (await partner.server.next(5)).map(ipnOf);
-    // Chains know no order among each other.
+    // There is no order between chains.
     const statuses = ipns.map((ipn) => String(ipn?.["status"])).sort();
     expect(statuses).toEqual(["ERROR", "SUCCESS", "SUCCESS", "SUCCESS", "SUCCESS"]);
     expect(kept.body["refId"]).toMatch(/^\d{12}$/);
   });
 
-  test("keeps what the host counts itself with the event of a mismatch", async () => {
+  test("keeps the host's own totals with the event of a mismatch", async () => {
     await run(sale({ amount: "40000" }));
     await host.order("totals 1");
     const refused = await settlement(fresh());
@@ -112,7 +112,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     const again = await run(command);
     expect(again.body, again.text).toMatchObject({ status: "ERROR", isoResponseCode: "96" });
 
-    // The host answers the Sale after all, to an instance that never asked for it.
+    // The host answers the Sale late, to an instance that never sent it.
     await host.order("deliver");
     await expect.poll(() => eventsOf(String(begun.body["id"])), { timeout: 20_000 }).toContain("late_approval");
     const repeated = '"MTI  0401"';

@@ -2,7 +2,7 @@ import { prepareHost, startHost } from "./host.ts";
 
 const portDefault = 9583;
 
-// `npm run acquirer-host [-- port]`: the host that the tests speak to, for people. Ctrl-C ends it.
+// `npm run acquirer-host [-- port]`: starts the host of the tests. Ctrl-C ends it.
 if (import.meta.main) {
   const why = prepareHost();
   if (why !== undefined) {

@@ -7,16 +7,17 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
 import { afterEach, describe, expect, it } from "vitest";
-import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
-import { type CertifyOptions, type CertifyReport, certify } from "../../packages/cli/src/certify/certify.ts";
-import { marks } from "../../packages/cli/src/certify/facts.ts";
+import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
+import { type CertifyOptions, type CertifyReport, certify } from "../../packages/partner/src/certify/certify.ts";
+import { marks } from "../../packages/partner/src/certify/facts.ts";
+import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
 import { broken, byTheContract, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
-/** A slow body that is quick to test. */
+/** A slow body, shortened for the test. */
 const quick = { pieces: 4, gapMs: 10 };
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -30,8 +31,10 @@ async function start(listener: Parameters<typeof startEndpoint>[0]): Promise<Tes
   return endpoint;
 }
 
-function certifyAt(url: URL, more: Partial<CertifyOptions> = {}): Promise<CertifyReport> {
-  return certify({ url, keys, run: "0badc0de", nowMs: Date.now, limits: quick, ...more });
+type Given = Partial<Omit<CertifyOptions, "keys">> & { readonly keys?: ReceiverOptions };
+
+function certifyAt(url: URL, { keys: given = keys, ...more }: Given = {}): Promise<CertifyReport> {
+  return certify({ url, keys: sealerKeys(given), run: "0badc0de", nowMs: Date.now, limits: quick, ...more });
 }
 
 /** The failed cases with what was found. */
@@ -85,7 +88,7 @@ describe("an endpoint that is right", () => {
     expect([failures(untrusted), untrusted.results[1]?.verdict]).toEqual([{ sale: "tls" }, "not_run"]);
   });
 
-  it("is told what is wrong with its certificate, or that its port speaks no TLS", async () => {
+  it("gets a report of what is wrong with its certificate, or that its port does not speak TLS", async () => {
     const authority = await makeAuthority("Partners");
     const found = async (issued: Awaited<ReturnType<typeof authority.issue>>) => {
       const server = createHttpsServer(issued, (_, response) => response.writeHead(204).end());
@@ -101,13 +104,13 @@ describe("an endpoint that is right", () => {
 
     const { url } = await start(byTheLibrary(keys));
     const { results } = await certifyAt(new URL(url.href.replace("http:", "https:")), { only: ["sale"] });
-    expect(results[0]?.finding).toMatchObject({ code: "no_tls", mend: expect.stringContaining("terminate TLS") });
+    expect(results[0]?.finding).toMatchObject({ code: "no_tls", fix: expect.stringContaining("terminate TLS") });
     expect(results[0]?.exchanges[0]?.came).toMatchObject({
       detail: expect.not.stringMatching(/routines|--use-system/),
     });
   });
 
-  it("refuses each forgery for what is wrong with it, and for nothing else", async () => {
+  it("refuses each forgery for its own defect", async () => {
     const { url, refusals } = await start(byTheContract(keys));
     await certifyAt(url, { only: cases.filter(({ alike }) => alike === true).map(({ code }) => code) });
     expect(refusals).toEqual([
@@ -117,7 +120,7 @@ describe("an endpoint that is right", () => {
     ]);
   });
 
-  it("gets notifications that say of themselves what they are", async () => {
+  it("gets notifications that identify themselves as tests", async () => {
     const { url, taken } = await start(byTheLibrary(keys));
     await certifyAt(url, { only: codesOf("accepted").filter((code) => code !== "huge-settlement") });
     expect(taken.length).toBeGreaterThan(20);
@@ -130,7 +133,7 @@ describe("an endpoint that is right", () => {
     );
   });
 
-  it("may do without the webhook- headers, where that was agreed on", async () => {
+  it("may accept IPNs without the webhook- headers, if that was agreed on", async () => {
     const { url } = await start(byTheLibrary({ ...keys, allowMissingHeaders: true }));
     expect(failures(await certifyAt(url))).toEqual({ "missing-headers": "accepted_forgery" });
     const certificate = await certifyAt(url, { allowMissingHeaders: true });
@@ -155,20 +158,20 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
     });
   });
 
-  it("answers 500 to a notification that comes again", async () => {
+  it("answers 500 to a repeated notification", async () => {
     const { url } = await start(broken.failsOnDuplicates(keys));
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual({ duplicate: "server_error" });
     const { exchanges, finding } = certificate.results.find(({ code }) => code === "duplicate") ?? {};
     expect(exchanges?.map(({ came }) => "status" in came && came.status)).toEqual([200, 500]);
-    expect(finding?.mend).toContain("Deduplicate by the IPN's id");
+    expect(finding?.fix).toContain("Deduplicate by the IPN's id");
   });
 
-  it("takes bodies up to 1 MB", async () => {
+  it("accepts bodies up to 1 MB", async () => {
     const { url } = await start(broken.limitsBodies(keys));
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual({ "huge-settlement": "too_large" });
-    expect(certificate.results.find(({ code }) => code === "huge-settlement")?.finding?.mend).toContain("16 MB");
+    expect(certificate.results.find(({ code }) => code === "huge-settlement")?.finding?.fix).toContain("16 MB");
   });
 
   it("does not check freshness", async () => {
@@ -194,12 +197,12 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
 
   it("answers before the body is whole", async () => {
     const { url } = await start(broken.answersAtOnce());
-    // Its next piece is a minute away: the answer cannot but come before.
+    // Its next piece is a minute away, so the answer comes first.
     const certificate = await certifyAt(url, { only: ["slow-body"], limits: { pieces: 2, gapMs: 60_000 } });
     expect(failures(certificate)).toEqual({ "slow-body": "answered_early" });
   });
 
-  it("tells which check failed", async () => {
+  it("reveals which check failed", async () => {
     const { url } = await start(broken.tellsWhy(keys));
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual({ [alikeCase.code]: "distinguishable" });
@@ -217,7 +220,7 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
     expect(failures(await certifyAt(url))).toEqual({ reordered: "server_error" });
   });
 
-  it("has other keys: one cause for all, told once", async () => {
+  it("has other keys: one common cause, reported once", async () => {
     const { url } = await start(byTheLibrary({ ...keys, webhookSecret: `whsec_${key()}` }));
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual(all(codesOf("accepted"), "refused_authentic"));
@@ -247,7 +250,7 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
     expect(new Set(after.map(({ verdict }) => verdict))).toEqual(new Set(["not_run"]));
   });
 
-  it("ends at a body that is no JSON", async () => {
+  it("ends at a body that is not JSON", async () => {
     const { url } = await start(broken.endsAtJunk(keys));
     const certificate = await certifyAt(url);
     expect(failures(certificate)).toEqual({ "junk-body": "reset", "empty-body": "no_connection" });
@@ -264,7 +267,7 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
     expect([certificate.passed, diagnoses(certificate)]).toEqual([false, []]);
   });
 
-  it("speaks no HTTP", async () => {
+  it("does not speak HTTP", async () => {
     const server = createServer((socket) => socket.resume().end("220 mail.example ESMTP\r\n"));
     await once(server.listen(0, "127.0.0.1"), "listening");
     closers.push(() => once(server.close(), "close"));
@@ -295,13 +298,13 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
   });
 });
 
-it("compares the refusals although nothing else was asked for", async () => {
+it("compares the refusals even if only the comparison was requested", async () => {
   const { url } = await start(broken.tellsWhy(keys));
   const certificate = await certifyAt(url, { only: [alikeCase.code] });
   expect(certificate.results.map(({ code, verdict }) => [code, verdict])).toEqual([[alikeCase.code, "failed"]]);
 });
 
-it("ends when it is told to, in the middle of a case", async () => {
+it("ends when it is aborted in the middle of a case", async () => {
   const aborting = new AbortController();
   const { url } = await start(() => () => aborting.abort());
   await expect(certifyAt(url, { signal: aborting.signal })).rejects.toMatchObject({ name: "AbortError" });

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { alikeCase, caseCodes, cases } from "../../packages/cli/src/certify/cases.ts";
-import { findings } from "../../packages/cli/src/certify/findings.ts";
 import { run } from "../../packages/cli/src/index.ts";
+import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
+import { findings } from "../../packages/partner/src/certify/findings.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { broken, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 
@@ -57,7 +57,7 @@ describe("paybell certify", () => {
   });
 
   describe("an endpoint on another machine", () => {
-    // This machine all the same, by a name that does not say so.
+    // This machine, under another name than localhost.
     const elsewhere = () => [`http://[::ffff:127.0.0.1]:${endpoint.url.port}/ipn`, "--allow-http", "--only", "sale"];
 
     it.each([
@@ -73,7 +73,7 @@ describe("paybell certify", () => {
       expect(endpoint.taken.length).toBe(expected === 0 ? 1 : 0);
     });
 
-    it("is refused where nobody is at a terminal, and tried with --yes", async () => {
+    it("is refused without a terminal, and runs with --yes", async () => {
       const { code, stderr } = await certify([...elsewhere(), "--json"]);
       expect([code, endpoint.taken.length]).toEqual([2, 0]);
       expect(JSON.parse(stderr)).toMatchObject({
@@ -104,7 +104,7 @@ describe("paybell certify", () => {
     expect(stdout).not.toContain("\u001b");
   });
 
-  it("ends with 1 where nobody is", async () => {
+  it("ends with 1 if nothing listens there", async () => {
     await endpoint.close();
     const { code, stdout } = await certify([endpoint.url.href]);
     expect([code, stdout]).toEqual([1, expect.stringContaining("no connection: connect ECONNREFUSED")]);
@@ -113,7 +113,7 @@ describe("paybell certify", () => {
 
   it.each<[string, readonly string[], Record<string, string>, RegExp]>([
     ["a case that there is none of", ["http://localhost/", "--only", "sale,sail"], env, /no case sail\..*duplicate/s],
-    ["no URL", ["ftp://localhost/ipn"], env, /"ftp:\/\/localhost\/ipn" is no URL of an endpoint/],
+    ["no URL", ["ftp://localhost/ipn"], env, /"ftp:\/\/localhost\/ipn" is not the URL of an endpoint/],
     ["http:// to another machine", ["shop.example/ipn"], env, /shop\.example is another machine/],
     ["no keys", ["http://localhost/"], {}, /there is no PAYBELL_ENCRYPTION_KEY/],
     ["a key that is none", ["http://localhost/"], { ...env, PAYBELL_SIGNING_KEY: "abc" }, /signingKey has 2 bytes/],

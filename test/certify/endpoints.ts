@@ -11,14 +11,14 @@ import type { AddressInfo } from "node:net";
 import { NotAuthentic, openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import { IpnRefused, type ReceivedIpn, type Receiver, type ReceiverOptions, receiver } from "@paybell/partner";
 import { nodeHandler } from "@paybell/partner/node";
-import { sealerKeys } from "../../packages/cli/src/certify/keys.ts";
+import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
 
 /** A partner's endpoint, in a real server. */
 export interface TestEndpoint {
   readonly url: URL;
   /** The accepted IPNs. */
   readonly taken: ReceivedIpn[];
-  /** Why it refused what it refused, in the order in which it did. */
+  /** The reasons of its refusals, in order. */
   readonly refusals: string[];
   close(): Promise<void>;
 }
@@ -75,7 +75,7 @@ export function byTheContract(options: ReceiverOptions): Listener {
     };
 }
 
-/** Code that an engineer writes by hand around `open`. Each of the broken ones below changes one line of it. */
+/** Code that an engineer writes around `open`. Each of the broken ones below changes one line of it. */
 interface ByHand {
   readonly open?: Receiver["open"];
   readonly refuse?: (response: ServerResponse, error: unknown) => void;
@@ -122,7 +122,7 @@ function refuseAlike(response: ServerResponse): void {
   response.writeHead(400).end("not authentic");
 }
 
-/** Calls back with the whole body, or with undefined as soon as it is longer than may be. */
+/** Calls back with the whole body, or with undefined as soon as it is too long. */
 function whenRead(request: IncomingMessage, bytesMax: number, done: (body: Buffer | undefined) => void): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
@@ -147,7 +147,7 @@ export const broken = {
     request.resume().on("end", () => response.writeHead(200).end("ok"));
   },
 
-  /** Lets its framework parse the body, and verifies what it writes of that again. */
+  /** Lets its framework parse the body, and verifies the re-serialised form. */
   reserialises: (options: ReceiverOptions): Listener => {
     const { open } = receiver(options);
     return byHand(options, {
@@ -155,7 +155,7 @@ export const broken = {
     });
   },
 
-  /** Inserts into a table with a unique id, and answers 500 when it is there. */
+  /** Inserts into a table with a unique id, and answers 500 if the row exists. */
   failsOnDuplicates: (options: ReceiverOptions): Listener => {
     const ids = new Set<string>();
     return byHand(options, {
@@ -166,13 +166,13 @@ export const broken = {
     });
   },
 
-  /** Takes bodies up to 1 MB. */
+  /** Accepts bodies up to 1 MB. */
   limitsBodies: (options: ReceiverOptions): Listener => byHand(options, { bodyBytesMax: 1_000_000 }),
 
-  /** Verifies the signature over the time, and never looks at the time. */
+  /** Verifies the signature over the time, but not the time. */
   ignoresFreshness: (options: ReceiverOptions): Listener => byHand({ ...options, freshnessSeconds: 86_400 }),
 
-  /** Knows the tables' names alone. */
+  /** Knows only the tables' names. */
   knowsNoAlias: (options: ReceiverOptions): Listener => {
     const { open } = receiver(options);
     const { sealing, signing, encryptionKey, signingKey } = sealerKeys(options);
@@ -187,7 +187,7 @@ export const broken = {
     });
   },
 
-  /** Has a page of its own for browsers, at the same path. */
+  /** Has a web page at the same path. */
   answersGet:
     (options: ReceiverOptions): Listener =>
     (endpoint) => {
@@ -198,7 +198,7 @@ export const broken = {
       };
     },
 
-  /** Answers as soon as the headers are there, and verifies afterwards. */
+  /** Answers as soon as the headers arrive, and verifies afterwards. */
   answersAtOnce: (): Listener => () => (request, response) => {
     response.writeHead(202).end();
     request.resume();
@@ -213,7 +213,7 @@ export const broken = {
       },
     }),
 
-  /** Catches nothing of what opening throws. */
+  /** Does not catch what opening throws. */
   throwsOnForgery: (options: ReceiverOptions): Listener =>
     byHand(options, { refuse: (response, error) => void response.writeHead(500).end(String(error)) }),
 
@@ -228,7 +228,7 @@ export const broken = {
     });
   },
 
-  /** Moved, and says where to. */
+  /** Answers with a redirect. */
   redirects: (): Listener => () => (request, response) => {
     request.resume().on("end", () => response.writeHead(308, { location: `${request.url}/` }).end());
   },

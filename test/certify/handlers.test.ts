@@ -9,7 +9,8 @@ import { fetchHandler } from "@paybell/partner/fetch";
 import express from "express";
 import Fastify from "fastify";
 import { afterEach, expect, it } from "vitest";
-import { certify } from "../../packages/cli/src/certify/certify.ts";
+import { certify } from "../../packages/partner/src/certify/certify.ts";
+import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };
@@ -77,7 +78,7 @@ async function asFetch(request: IncomingMessage): Promise<Request> {
 it.each(Object.entries(starts))("an endpoint made with the library passes: %s", async (_name, start) => {
   const url = await start();
   const { passed, results } = await certify({
-    ...{ url, keys, run: "0badc0de", nowMs: Date.now },
+    ...{ url, keys: sealerKeys(keys), run: "0badc0de", nowMs: Date.now },
     limits: { pieces: 4, gapMs: 10 },
   });
   const failed = results

@@ -26,6 +26,8 @@ const leftOut: Readonly<Record<string, string>> = {
   "test/sandbox-ending.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/taken-port.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/tutorial.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/fairness.test.ts":
+    "bounds a first attempt and an arrival by a second each; they took up to four on three servers",
   "test/faults/database-restart.test.ts": "stops the embedded PostgreSQL; test/citus/faults.test.ts kills nodes",
   "test/faults/database-away.test.ts": "cuts all off at one socket; test/citus/faults.test.ts cuts off nodes",
   "test/faults/silent-connection.test.ts": "silences one socket; test/citus/faults.test.ts holds back answers of nodes",

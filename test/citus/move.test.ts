@@ -81,7 +81,7 @@ test("a home moves to a node that was added, with what is pending, and is pulled
   const { pathname } = new URL(database.url);
   await node.query(`CREATE DATABASE ${pathname.slice(1)}`);
   await node.query("CREATE EXTENSION citus", [], pathname.slice(1));
-  // The database is a clone, and Citus looks for the one that it was cloned from.
+  // The database is a clone, and Citus looks for its original.
   await node.query(`CREATE DATABASE ${templateDatabase}`);
   await asOperator("SELECT citus_add_node('127.0.0.1', $1)", [node.port]);
   await asOperator("SELECT replicate_reference_tables('block_writes')");

@@ -35,7 +35,7 @@ afterAll(async () => {
   await database.drop();
 }, 120_000);
 
-test("what no time is left for goes from every home, and what is pending stays with its content", async () => {
+test("expired rows are dropped in every home, and pending notifications keep their content", async () => {
   await partner.run(sale());
   await partner.server.next(1);
   await service.operator("POST", `/operator/v1/partners/${partner.id}/pause`);
@@ -47,7 +47,7 @@ test("what no time is left for goes from every home, and what is pending stays w
 
   await new PostgresFigures(homes.homes).dropOld(clock.nowMs());
   await new PostgresCards(homes.homes).sweep(30);
-  const done = await new Partitions({ homes: homes.homes, clock, historyDays: 90 }).maintain();
+  const done = await new Partitions({ homes: homes.homes, clock, historyDays: 90, proofDays: 400 }).maintain();
   expect(done).toMatchObject({ waiting: [], troubles: [] });
   expect(done.dropped).toBeGreaterThan(0);
   const parked = await queryHomes(database, "SELECT reason, notification ->> 'content' AS content FROM parked");
@@ -73,7 +73,7 @@ test("what no time is left for goes from every home, and what is pending stays w
   expect(dropped).toContain("transactions 2");
 }, 120_000);
 
-test("the master key is changed on all nodes, and the audit tells it", async () => {
+test("the master key is rotated on all nodes, and the audit records it", async () => {
   const rotate = spawnPaybell(["master-key", "rotate"], {
     DATABASE_URL: database.url,
     PAYBELL_MASTER_KEY: newMasterKey.toString("base64"),

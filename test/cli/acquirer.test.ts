@@ -1,33 +1,32 @@
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
+import {
+  encrypted,
+  kek,
+  keyMessage,
+  registered,
+  wireUnder,
+  withExchange,
+} from "../../packages/server/src/acquirer/iso8583/key-exchange.fixture.ts";
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
+import { spawnPaybell } from "../support/instance.ts";
 import { dumpRows } from "../support/rows.ts";
-import {
-  eventually,
-  operatorToken,
-  startTestService,
-  type TestPartner,
-  type WholeService,
-} from "../support/service.ts";
+import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 const profile = readFileSync(join(import.meta.dirname, "../../docs/operator/acquirer-profile.json"), "utf8");
+const masterKey = randomBytes(32);
 const macKey = "0123456789abcdeffedcba9876543210";
 
-let service: WholeService;
-let partner: TestPartner;
-let line: CommandLine;
-let hosts: readonly FakeHost[];
-beforeAll(async () => {
-  service = await startTestService();
-  hosts = [await FakeHost.listen(), await FakeHost.listen()];
-  partner = await service.register({ retry: [1] });
-  line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
-  line.write("host.json", JSON.parse(profile));
-  line.write("mac.hex", macKey);
-});
+const service = await startTestService({ masterKey });
+const hosts: readonly FakeHost[] = [await FakeHost.listen(), await FakeHost.listen(), await FakeHost.listen()];
+const partner = await service.register({ retry: [1] });
+const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
+line.write("host.json", JSON.parse(profile));
+line.write("mac.hex", macKey);
 afterAll(async () => {
   line.remove();
   await service.stop();
@@ -84,4 +83,73 @@ test("its keys are in no row, no log, no answer and no entry of the audit", asyn
   const json = (await ok("acquirer", "show", "first-bank", "--json")).stdout;
   const seen = [JSON.stringify(body), json, service.logged(), await dumpRows(service.database)].join("\n");
   expect(seen).not.toContain(macKey);
+});
+
+const own = () => ({ DATABASE_URL: service.database.serviceUrl, PAYBELL_MASTER_KEY: masterKey.toString("base64") });
+
+test("a certification runs on a registered acquirer too, beside the service", async () => {
+  const options = ["--mid", "M00000000000001", "--tid", "T0000078", "--token", "tok_approve", "--amount", "10000"];
+  const ended = spawnPaybell(["acquirer", "test", "first-bank", ...options], own());
+  expect(await ended.exited, ended.output()).toBe(0);
+  expect(ended.output()).toMatch(/^ok {5}Sign-on +signed on at 127\.0\.0\.1:/m);
+  expect(hosts[1]?.heard.filter(({ mti }) => mti === "0500")).toHaveLength(1);
+  const unknown = spawnPaybell(["acquirer", "test", "nobody", ...options], own());
+  expect(await unknown.exited).toBe(2);
+  expect(unknown.output()).toContain("no acquirer is registered as nobody");
+});
+
+test("paybell check goes through all registered acquirers", async () => {
+  await ok("acquirer", "add", "away", "--profile", "host.json", "--hosts", "127.0.0.1:1", "--tls", "off");
+  const check = spawnPaybell(["check", "--json"], own());
+  expect(await check.exited, check.output()).toBe(1);
+  const { findings } = JSON.parse(check.output()) as { findings: { what: string; level: string; detail: string }[] };
+  expect(findings.filter(({ what }) => what.startsWith("acquirer"))).toMatchObject([
+    { what: "acquirer", level: "warning" },
+    { what: "acquirer away", level: "error", detail: expect.stringContaining("ECONNREFUSED") },
+    { what: "acquirer first-bank", level: "ok", detail: expect.stringContaining(`signed on at ${at(1)}`) },
+  ]);
+  await ok("acquirer", "remove", "away", "--yes");
+});
+
+test("each MAC key that comes over a link is an event, a metric, and in the acquirer's state", async () => {
+  const [, , host] = hosts;
+  if (host === undefined) throw new Error("three were started");
+  host.wire = wireUnder(registered);
+  line.write("keys.json", withExchange({ belongsTo: "acquirer" }));
+  line.write("registered.hex", registered.toString("hex"));
+  line.write("kek.hex", kek.toString("hex"));
+  const files = ["--profile", "keys.json", "--mac-key", "registered.hex", "--key-encryption-key", "kek.hex"];
+  await ok("acquirer", "add", "second-bank", "--hosts", at(2), "--tls", "off", ...files);
+  const linkSays = (what: string) =>
+    eventually(what, async () => {
+      const { stdout } = await ok("acquirer", "show", "second-bank");
+      return stdout.includes(what) ? true : undefined;
+    });
+  const seen = async (kind: string, result: string) => {
+    const { body } = await service.operator("GET", `/operator/v1/events?state=${kind}`);
+    const metrics = await (await fetch(`${service.baseUrl}/metrics`)).text();
+    const count = `paybell_acquirer_mac_keys_total{acquirer="second-bank",result="${result}"} 1`;
+    return { items: body["items"], isCounted: metrics.includes(count) };
+  };
+  await linkSays("under the registered MAC key");
+  host.send(keyMessage("no key at all"));
+  await linkSays("was refused: the message contains no key");
+  await expect
+    .poll(() => seen("mac_key_refused", "refused"), { timeout: 10_000 })
+    .toMatchObject({
+      items: [{ detail: { acquirer: "second-bank", host: at(2), detail: "the message contains no key" } }],
+      isCounted: true,
+    });
+  const key = Buffer.alloc(16, 2);
+  host.send(keyMessage(encrypted(key)));
+  await linkSays("under the MAC key that came at ");
+  host.wire = wireUnder(key);
+  await expect
+    .poll(() => seen("mac_key_taken", "taken"), { timeout: 10_000 })
+    .toMatchObject({
+      items: [{ detail: { acquirer: "second-bank", host: at(2), detail: "sent by the host" } }],
+      isCounted: true,
+    });
+  const { body } = await service.operator("GET", "/readyz");
+  expect(JSON.stringify(body)).toMatch(/acquirer second-bank.*under the MAC key that came at/);
 });

@@ -7,8 +7,8 @@ import { Client } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import type { CommandContext } from "../../packages/cli/src/context.ts";
+import { loadServer } from "../../packages/cli/src/load-server.ts";
 import { program } from "../../packages/cli/src/program.ts";
-import { service } from "../../packages/cli/src/service.ts";
 import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
@@ -22,7 +22,7 @@ afterEach(() => line.remove());
 
 type Command = ReturnType<typeof program>;
 
-/** A context in which nothing runs: for what commander alone knows. */
+/** A context in which nothing runs, for questions that only commander answers. */
 const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext;
 
 function leaves(one: Command): Command[] {
@@ -53,17 +53,19 @@ describe("every command", () => {
     if (!/ (?:sandbox|serve|export|new|completion|complete)$/.test(path)) expect(stdout).toContain("--json");
   });
 
-  test.each(all)("%s refuses an option that there is not, with 2", async (path) => {
+  test.each(all)("%s refuses an unknown option, with exit code 2", async (path) => {
     const { code, stderr } = await line.run([...path.split(" ").slice(1), "--no-such-option"]);
     expect(code).toBe(2);
-    expect(stderr).toContain("--no-such-option");
+    // Commander tells a missing required option first.
+    expect(stderr).toMatch(/--no-such-option|required option/);
     expect(stderr).not.toMatch(/\n\s+at /);
   });
 
   test.each([
     [["trigger", "--json"], "missing required argument 'what'."],
     [["statu", "--json"], "unknown command 'statu'."],
-    [["listen", "--json", "--count", "x"], "It is a whole number from 1."],
+    [["listen", "--json", "--count", "x"], "It must be a whole number from 1 to 999999999."],
+    [["notifications", "list", "--json", "--limit", "0"], "It must be a whole number from 1 to 9999999."],
     [["keys", "generate", "--json", "extra"], "too many arguments"],
   ])("%j tells its wrong usage as JSON", async (args, words) => {
     const { code, stdout, stderr } = await line.run(args);
@@ -74,7 +76,7 @@ describe("every command", () => {
   });
 });
 
-test("paybell --version tells that of the package", async () => {
+test("paybell --version prints the package's version", async () => {
   const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../packages/cli/package.json"), "utf8"));
   const { code, stdout } = await line.run(["--version"]);
   expect([code, stdout]).toEqual([0, `${version}\n`]);
@@ -88,13 +90,13 @@ test("several commands under one word show an example of each", async () => {
 });
 
 describe("the service", () => {
-  const on = (node: string) => service({ process: { versions: { node }, env: {} } as unknown as NodeJS.Process });
+  const on = (node: string) => loadServer({ process: { versions: { node }, env: {} } as unknown as NodeJS.Process });
 
   test.each(["20.19.0", "22.17.1"])("is not begun on Node %s, and the version is named", async (node) => {
     await expect(on(node)).rejects.toMatchObject({ code: "node_too_old", message: expect.stringContaining(node) });
   });
 
-  test("is begun on what its package names", async () => {
+  test("runs on the versions that its package names", async () => {
     const { engines } = JSON.parse(
       readFileSync(join(import.meta.dirname, "../../packages/server/package.json"), "utf8"),
     );
@@ -103,7 +105,7 @@ describe("the service", () => {
 });
 
 describe("the documents", () => {
-  test("show no command that its parser does not take", async () => {
+  test("show only commands that the parser accepts", async () => {
     const root = join(import.meta.dirname, "../..");
     const documents = await readDocuments(root);
     const lines = documents.flatMap(({ path, text }) => shellLines(text).map((shell) => ({ path, shell })));
@@ -175,14 +177,14 @@ describe("credentials", () => {
     line.write(".paybell/sandbox.json", sandbox);
   }
 
-  test("come from the sandbox's file where nothing else is said", async () => {
+  test("come from the sandbox's file by default", async () => {
     inSandbox();
     const { code, seen } = await calls(["trigger", "sale"]);
     expect(code).toBe(3);
     expect(seen).toEqual([{ url: `${sandbox.baseUrl}/v1/commands`, key: "Bearer pb_sandbox" }]);
   });
 
-  test("of the environment win over the file, and flags over both", async () => {
+  test("of the environment override the file, and flags override both", async () => {
     inSandbox();
     const own = await calls(["partner", "list"], { PAYBELL_OPERATOR_TOKEN: "own-token" });
     expect(own.seen).toMatchObject([{ key: "Bearer own-token" }]);
@@ -201,16 +203,16 @@ describe("credentials", () => {
     expect((await calls(["partner", "list", "--url", "http://localhost:7420"])).seen).toHaveLength(1);
   });
 
-  test("never go over http:// to another machine, unless told to", async () => {
+  test("never go over http:// to another machine without --allow-http", async () => {
     const env = { PAYBELL_URL: "http://paybell.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
     expect(await calls(["partner", "list"], env)).toMatchObject({ code: 2, seen: [] });
     expect((await calls(["partner", "list", "--allow-http"], env)).seen).toHaveLength(1);
   });
 
   test.each([
-    ["{", "is no JSON"],
-    ["[]", "is no JSON object"],
-    ['{"apiKey": 5}', "apiKey is no text"],
+    ["{", "is not JSON"],
+    ["[]", "is not a JSON object"],
+    ['{"apiKey": 5}', "apiKey is not a string"],
     ['{"cipher": "des"}', "cipher must be one of"],
   ])("in a file that holds %s are refused by name", async (text, word) => {
     line.write("bad.json", text);
@@ -218,7 +220,7 @@ describe("credentials", () => {
     expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
   });
 
-  test("that are missing are named, and the file that is not there", async () => {
+  test("that are missing are named, and so is a missing file", async () => {
     expect((await calls(["trigger", "sale"])).stderr).toContain("--url or PAYBELL_URL");
     const env = { PAYBELL_URL: "https://paybell.example" };
     expect((await calls(["trigger", "sale"], env)).stderr).toContain("PAYBELL_API_KEY");
@@ -237,14 +239,14 @@ describe("errors", () => {
     [502, "<html>Bad gateway</html>", "not as Paybell does"],
     [200, "<html>Welcome</html>", "not as Paybell does"],
     [302, "", "not as Paybell does"],
-  ])("of a %s that is not Paybell's are told as that", async (status, body, word) => {
+  ])("of a %s that is not Paybell's say so", async (status, body, word) => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
     const stranger: typeof fetch = () => Promise.resolve(new Response(body, { status }));
     const { code, stderr } = await line.run(["partner", "list"], { env, fetch: stranger });
     expect([code, stderr]).toEqual([3, expect.stringContaining(word)]);
   });
 
-  test("of a key that the service does not know name the key by its place, and never show it", async () => {
+  test("for an unknown key name its source, and never show it", async () => {
     const refusing: typeof fetch = () =>
       Promise.resolve(Response.json({ code: "unauthorized", detail: "D", remedy: "R" }, { status: 401 }));
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "own-token" };
@@ -259,7 +261,7 @@ describe("errors", () => {
     expect(ofEnvironment.stderr + ofFile.stderr).not.toMatch(/own-token|pb_own/);
   });
 
-  test("that nobody foresaw are told without a stack, with 4", async () => {
+  test("that are unexpected are shown without a stack, with exit code 4", async () => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
     const odd: typeof fetch = () => Promise.resolve({ status: 200, text: async () => '{"items": 5}' } as Response);
     const { code, stderr } = await line.run(["partner", "list"], { env, fetch: odd });
@@ -267,7 +269,7 @@ describe("errors", () => {
     expect(stderr).toMatch(/^paybell: this should not happen: .*\n$/);
   });
 
-  test("a stranger's words in them cannot steer the terminal", async () => {
+  test("untrusted text in them cannot control the terminal", async () => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
     const problem = { code: "x", detail: "a\u001b[2Jb", remedy: "c\u202ed" };
     const stranger: typeof fetch = () => Promise.resolve(Response.json(problem, { status: 400 }));
@@ -291,14 +293,14 @@ describe("the process", () => {
     expect(away.output()).toContain("cannot be reached: nobody listens there (ECONNREFUSED)");
   });
 
-  test("runs the service beside variables that are for the other commands", async () => {
+  test("runs the service although variables for other commands are set", async () => {
     const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_API_KEY: "pb_key", PAYBELL_CIPHER: "jwe" };
     const check = spawnPaybell(["check", "--json"], { ...env, PAYBELL_HOME: line.folder });
     await check.exited;
     expect(JSON.parse(check.output())).toMatchObject({ findings: expect.any(Array) });
   });
 
-  test("checks settings that cannot be read, and tells each as a finding", async () => {
+  test("checks settings that cannot be read, and reports each as a finding", async () => {
     const check = spawnPaybell(["check", "--json"], {
       PAYBELL_PORT: "x",
       PAYBELL_PROT: "1",
@@ -308,6 +310,18 @@ describe("the process", () => {
     const finding = (detail: string) => ({ level: "error", what: "settings", detail: expect.stringContaining(detail) });
     expect(JSON.parse(check.output())).toMatchObject({
       findings: [finding("PAYBELL_PROT is not a setting"), finding("PAYBELL_PORT must be")],
+    });
+  });
+
+  test("names an intake folder that does not exist as a finding", async () => {
+    const folder = join(line.folder, "nowhere");
+    const check = spawnPaybell(["check", "--json"], { PAYBELL_HOME: line.folder, PAYBELL_INTAKE_FOLDER: folder });
+    expect(await check.exited).toBe(1);
+    expect((JSON.parse(check.output()) as { findings: unknown[] }).findings).toContainEqual({
+      level: "error",
+      what: "intake folder",
+      detail: `PAYBELL_INTAKE_FOLDER (${folder}) does not exist`,
+      remedy: "Name a folder that this service may write to.",
     });
   });
 
@@ -370,7 +384,7 @@ describe("the process", () => {
     }
   }, 60_000);
 
-  test("checks as the guide to production shows, but for a database and egress addresses", async () => {
+  test("prints what the production guide shows, except for the database and egress addresses", async () => {
     const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
     const check = spawnPaybell(["check"], { ...env, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" });
     expect(await check.exited, check.output()).toBe(0);
@@ -415,7 +429,7 @@ describe("the process", () => {
     expect([code, child.output()]).toEqual([130, ""]);
   });
 
-  test("ends when nobody reads it any more", async () => {
+  test("ends when its output is no longer read", async () => {
     const item = {
       id: "n",
       createdAt: "2026-01-01T00:00:00.000Z",

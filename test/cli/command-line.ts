@@ -38,7 +38,7 @@ export class CommandLine {
 
   constructor(env: Readonly<Record<string, string>> = {}) {
     this.#env = env;
-    // PostgreSQL's own user can enter, so that the data of a service are here too, and are removed with the rest.
+    // PostgreSQL's own user can enter, so that a service's data is here, too, and is removed with the rest.
     chmodSync(this.folder, 0o711);
   }
 

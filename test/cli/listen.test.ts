@@ -3,9 +3,9 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { receiver } from "@paybell/partner";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { callHttp, eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { callHttp, eventually, startTestService, type TestPartner } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
 interface Post {
@@ -13,7 +13,7 @@ interface Post {
   readonly headers: IncomingHttpHeaders;
 }
 
-/** The server under development, listening on localhost only. */
+/** The partner's server under development, on localhost. */
 async function startLocalServer() {
   const posts: Post[] = [];
   const waiting = new Set<() => void>();
@@ -48,7 +48,7 @@ async function startLocalServer() {
   };
 }
 
-/** A network that breaks what is on its way, too. */
+/** A network that also breaks requests in flight. */
 function unreliable(baseUrl: string) {
   let away = new AbortController();
   const refused = () => new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
@@ -74,14 +74,11 @@ function named(headers: IncomingHttpHeaders): object {
   return Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, changing.includes(name) ? "" : text]));
 }
 
-let service: WholeService;
 let partner: TestPartner;
 let local: Awaited<ReturnType<typeof startLocalServer>>;
 let line: CommandLine;
 
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(async () => {
   await service.stop();
 });
@@ -100,15 +97,15 @@ function listen(...args: string[]) {
   return line.start(["listen", "--credentials", "partner.json", "--forward", local.place, ...args]);
 }
 
+/** A notification from before the command starts. */
+async function notifyBefore() {
+  const { body } = await partner.run(sale({ merchantTransId: "before" }));
+  await partner.listed((body["notification"] as { id: string }).id);
+}
+
 describe("listen", () => {
-  test("forwards what happens from now on as it was sealed, and shows it opened, verified and answered", async () => {
-    const { body: before } = await partner.run(sale({ merchantTransId: "before" }));
-    // It is listed once every transaction that began before its own has ended, those of other databases too.
-    await eventually("it to be listed", async () => {
-      const { body: page } = await partner.call("GET", "/v1/notifications?limit=500");
-      const { id } = before["notification"] as { id: string };
-      return (page["items"] as { id: string }[]).some((item) => item.id === id) ? true : undefined;
-    });
+  test("forwards new notifications encrypted, and shows them decrypted and verified, with the answer", async () => {
+    await notifyBefore();
     const listening = listen();
     await listening.said("Forwarding to");
     const { body: transaction } = await partner.run(sale({ merchantTransId: "after" }));
@@ -128,7 +125,7 @@ describe("listen", () => {
     expect(stderr).toMatch(/paybell listen --after \S+\n$/);
   });
 
-  test("POSTs with the headers of a callback, and no other", async () => {
+  test("POSTs with the headers of a callback, and no others", async () => {
     const listening = listen();
     await listening.said("Forwarding to");
     const { body: original } = await partner.run(sale());
@@ -144,7 +141,7 @@ describe("listen", () => {
     });
   });
 
-  test("goes on from the cursor that the last run printed, and from the beginning when asked to", async () => {
+  test("continues from the cursor that the last run printed, or from the beginning on request", async () => {
     await partner.run(sale({ merchantTransId: "first" }));
     const first = listen("--since-start", "--count", "1");
     expect((await first.ended).code).toBe(0);
@@ -176,7 +173,7 @@ describe("listen", () => {
     });
   });
 
-  test("a server that fails, redirects or is not there is told, and with --count ends it with 1", async () => {
+  test("a server that fails, redirects or is missing is reported, and with --count the exit code is 1", async () => {
     local.answers(500, 302);
     await partner.run(sale());
     await partner.run(sale());
@@ -193,7 +190,7 @@ describe("listen", () => {
     local = await startLocalServer();
   });
 
-  test("r and Enter forwards again what failed, and nothing else, without waiting for what comes", async () => {
+  test("r and Enter forwards failed ones again, and nothing else, without waiting for new ones", async () => {
     local.answers(204, 500);
     const quiet: typeof fetch = async (input, init) => {
       if (local.posts.length < 2 || !String(input).includes("wait=")) return fetch(input, init);
@@ -215,7 +212,7 @@ describe("listen", () => {
     expect((await listening.ended).code).toBe(0);
   });
 
-  test("forwards unseen where there are no keys, and names the key that is wrong", async () => {
+  test("forwards unopened without keys, and names a wrong key", async () => {
     await partner.run(sale());
     line.write("partner.json", { baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
     const { code, stdout, stderr } = await listen("--since-start", "--count", "1").ended;
@@ -230,7 +227,7 @@ describe("listen", () => {
     expect(wrong.stderr).not.toContain("    at ");
   });
 
-  test("takes up a key that was rotated while it listened", async () => {
+  test("uses a key that was rotated while it listened", async () => {
     const listening = listen();
     await listening.said("Forwarding to");
     const path = `/operator/v1/partners/${partner.id}/keys/rotate`;
@@ -242,8 +239,8 @@ describe("listen", () => {
     expect((await listening.ended).stdout).not.toContain("NOT AUTHENTIC");
   });
 
-  test("reads nothing of what is there already, and asks nothing while nothing comes", async () => {
-    await partner.run(sale());
+  test("skips existing notifications, and sends no requests while nothing happens", async () => {
+    await notifyBefore();
     const asked: string[] = [];
     const watched: typeof fetch = (input, init) => {
       asked.push(
@@ -260,6 +257,7 @@ describe("listen", () => {
     await listening.said("verified");
     await partner.run(sale());
     await listening.said("verified", 2);
+    await eventually("it to wait for the next", async () => asked.length >= 5 || undefined);
     listening.interrupt();
     const { code, stderr } = await listening.ended;
     expect([code, stderr.includes("cannot be reached")]).toEqual([0, false]);
@@ -267,7 +265,7 @@ describe("listen", () => {
     expect(asked).toEqual(["self", "notifications?after=now", pull, pull, pull]);
   });
 
-  test("waits for a service that is away, and misses nothing", async () => {
+  test("waits for an unavailable service, and misses nothing", async () => {
     const { network, goes, comes } = unreliable(service.baseUrl);
     const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
     const listening = line.start(args, { fetch: network });
@@ -285,7 +283,7 @@ describe("listen", () => {
 
   const forgotten = { code: "cursor_from_another_history", detail: "Another history.", remedy: "Begin again." };
 
-  test("goes on where it was when the service has forgotten its cursor", async () => {
+  test("continues where it was when the service has forgotten its cursor", async () => {
     let forgets = false;
     const restored: typeof fetch = (input, init) => {
       if (!forgets || !String(input).includes("after=")) return fetch(input, init);
@@ -293,14 +291,14 @@ describe("listen", () => {
       return Promise.resolve(Response.json(forgotten, { status: 409 }));
     };
     const args = ["listen", "--credentials", "partner.json", "--forward", local.place];
-    await partner.run(sale({ merchantTransId: "before" }));
+    await notifyBefore();
     const listening = line.start(args, { fetch: restored });
     await listening.said("Forwarding to");
-    // It waits for this one already: what it asks after it is refused.
+    // It already waits for this one: its later requests are refused.
     forgets = true;
     await partner.run(sale({ merchantTransId: "first" }));
     await listening.said("→ 204");
-    await listening.said("Going on with what came since");
+    await listening.said("Continuing with what came since");
     await partner.run(sale({ merchantTransId: "second" }));
     await listening.said("→ 204", 2);
     listening.interrupt();
@@ -309,7 +307,7 @@ describe("listen", () => {
     expect(ids).toEqual(["first", "second"]);
   });
 
-  test("a cursor that never stood is told, and nothing is forwarded", async () => {
+  test("a cursor that never existed is reported, and nothing is forwarded", async () => {
     await partner.run(sale());
     const stranger: typeof fetch = (input, init) =>
       String(input).includes("after=")
@@ -321,7 +319,7 @@ describe("listen", () => {
     expect(JSON.parse(stderr)).toMatchObject({ error: { code: "cursor_from_another_history" } });
   });
 
-  test("takes up another API key that was written down, and ends where there is none", async () => {
+  test("uses a new API key from the file, and ends if there is none", async () => {
     const listening = listen();
     await listening.said("Forwarding to");
     const path = `/operator/v1/partners/${partner.id}/keys/rotate`;

@@ -58,7 +58,7 @@ function delivery(options: Partial<ReceiverOptions> = {}) {
   return testDelivery({ ...keys, ...options }, { kind: "card" });
 }
 
-/** An IPN with any signature, in a right seal. */
+/** An IPN with any signature, correctly encrypted. */
 function signedBy(signature: string, wire: object = content) {
   return testEnvelope(keys, JSON.stringify({ ...wire, signature }));
 }
@@ -83,7 +83,7 @@ describe("a capture", () => {
     expect([code, explained.authentic], ran.stdout).toEqual([0, true]);
   });
 
-  test("comes by standard input too, and is told to a person", async () => {
+  test("is also read from standard input, and explained to a person", async () => {
     const { code, stdout } = await line.run(["open", "-", "--credentials", "keys.json"], { stdin: body });
     expect(code).toBe(0);
     expect(stdout).toContain("Authentic.");
@@ -104,12 +104,12 @@ describe("a capture", () => {
   test.each([
     ["<html></html>", "HTML"],
     ["data=abc", "form"],
-    ["[object Object]", "turned into text"],
-    [JSON.stringify('{"data": "abc"}'), "text within text"],
+    ["[object Object]", "converted to a string"],
+    [JSON.stringify('{"data": "abc"}'), "a string within a string"],
     ['{"data": "abc', "cut short"],
     ['{"amount": "1", "transaction_type": "SALE"}', "opened already"],
     ['{"data": "abc", "more": "1"}', "more"],
-  ])("of %s is told as what it is", async (capture, word) => {
+  ])("of %s is reported as such", async (capture, word) => {
     const { code, explained } = await open(capture);
     expect(code).toBe(1);
     expect(finding(explained, "body")?.text).toContain(word);
@@ -122,13 +122,13 @@ describe("a capture", () => {
 });
 
 describe("the headers", () => {
-  test("a stale one is told and is no reason to call it forged", async () => {
+  test("a stale one is reported, and does not count as forged", async () => {
     const { code, explained } = await open(delivery(), [], { nowMs: () => Date.now() + 3 * 3_600_000 });
     expect(code).toBe(0);
     expect(finding(explained, "freshness")).toMatchObject({ level: "note", text: expect.stringContaining("3 h old") });
   });
 
-  test("a body that was parsed and written again is told as that", async () => {
+  test("a body that was parsed and re-serialised is reported as such", async () => {
     const { body, headers } = delivery();
     const { code, explained } = await open({ body: JSON.stringify(JSON.parse(body), null, 2), headers });
     expect(code).toBe(1);
@@ -136,7 +136,7 @@ describe("the headers", () => {
     expect(finding(explained, "signature")?.level).toBe("right");
   });
 
-  test("one that is missing, another secret, and swapped keys are told apart", async () => {
+  test("a missing one, another secret, and swapped keys are distinguished", async () => {
     const { body, headers } = delivery();
     const { "webhook-timestamp": _, ...two } = headers;
     expect(finding((await open({ body, headers: two })).explained, "headers")?.text).toContain("webhook-timestamp is");
@@ -175,7 +175,7 @@ describe("the seal", () => {
     expect(finding(explained, "signature")?.level).toBe("right");
   });
 
-  test("swapped keys, an unknown key and a changed byte are told apart", async () => {
+  test("swapped keys, an unknown key and a changed byte are distinguished", async () => {
     const swapped = delivery({ encryptionKey: keys.signingKey, signingKey: keys.encryptionKey });
     const { explained } = await open(swapped);
     expect(finding(explained, "seal")?.remedy).toContain("give what you call signingKey as encryptionKey");
@@ -192,7 +192,7 @@ describe("the seal", () => {
     expect(finding(forged.explained, "headers")?.level).toBe("wrong");
   });
 
-  test("a space in place of a plus is told", async () => {
+  test("a space in place of a plus is reported", async () => {
     const { body } = delivery();
     const { data } = JSON.parse(body) as { data: string };
     const { explained } = await open({ data: `${data.replaceAll("+", " ")}`, headers: {} });
@@ -300,7 +300,7 @@ describe("the content", () => {
     expect(finding(explained, "content")).toMatchObject({ level: "wrong", text: expect.stringContaining(word) });
   });
 
-  test("with a key twice, and with the sample's names, is told", async () => {
+  test("with a duplicate key, or with the sample's names, is reported", async () => {
     const twice = await open(testEnvelope(keys, '{"id": "1", "id": "2"}'));
     expect(finding(twice.explained, "content")?.text).toContain("twice");
     const sample = await open(testDelivery(keys, { kind: "card" }, { wireNames: "sample" }));
@@ -308,7 +308,7 @@ describe("the content", () => {
     expect(finding(sample.explained, "content")?.text).toContain("approve_code for approveCode");
   });
 
-  test("a stranger's characters cannot steer the terminal", async () => {
+  test("untrusted characters cannot control the terminal", async () => {
     const wire = { ...content, merchantTransId: "\u001b[2J\u202e" };
     line.write("capture", testEnvelope(keys, JSON.stringify({ ...wire, signature: "x" })));
     const { stdout } = await line.run(["open", "capture", "--credentials", "keys.json"]);

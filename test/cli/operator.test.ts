@@ -2,27 +2,16 @@ import { randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
 import { spawnPaybell } from "../support/instance.ts";
-import {
-  eventually,
-  operatorToken,
-  startTestService,
-  type TestPartner,
-  type WholeService,
-} from "../support/service.ts";
+import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-let line: CommandLine;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register({ retry: [1] });
-  line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
-  line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
-});
+const service = await startTestService();
+const partner = await service.register({ retry: [1] });
+const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
+line.write("partner.json", { baseUrl: service.baseUrl, partnerId: partner.id, ...partner.secrets });
 afterAll(async () => {
   line.remove();
   await service.stop();
@@ -39,11 +28,7 @@ async function acceptedNotification(merchantTransId: string): Promise<string> {
   const { body } = await partner.run(sale({ merchantTransId }));
   const { id } = body["notification"] as { id: string };
   await partner.settled(id, "accepted");
-  // It is listed once every transaction that began before its own has ended, those of the server's other databases too.
-  await eventually("it to be listed", async () => {
-    const { body: page } = await partner.call("GET", "/v1/notifications?limit=500");
-    return (page["items"] as { id: string }[]).some((item) => item.id === id) ? true : undefined;
-  });
+  await partner.listed(id);
   return id;
 }
 
@@ -67,12 +52,52 @@ describe("operator", () => {
     expect((await ok("operator", "list")).stdout).toContain("revoked");
   });
 
-  test("audit verify reads the chain of the database, and finds it whole", async () => {
+  test("audit verify reads the chain of the database, and finds it complete", async () => {
     const verify = spawnPaybell(["audit", "verify", "--json"], { DATABASE_URL: service.database.url });
     expect(await verify.exited, verify.output()).toBe(0);
     const verified = JSON.parse(verify.output()) as { entries: number; hash: string };
     const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
     expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
+  });
+});
+
+describe("api-key", () => {
+  type Keys = { items: { id: string; name?: string; scopes?: string[]; lastUsedAt: string | null }[] };
+
+  test("add makes another key with scopes, list shows its use, and the partner revokes it itself", async () => {
+    const own = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_URL: "" };
+    const asPartner = (file: string, ...args: string[]) => line.run([...args, "--credentials", file], { env: own });
+    const add = (...args: string[]) => asPartner("partner.json", "api-key", "add", ...args);
+    const added = await add("till", "--scopes", "read", "pull", "--out", "till.json");
+    expect(added.code, added.stderr).toBe(0);
+    expect(added.stdout).not.toContain("pb_");
+    expect(((await stat(join(line.folder, "till.json"))).mode & 0o777).toString(8)).toBe("600");
+    expect((await asPartner("till.json", "partner", "show")).code).toBe(0);
+    const beyond = await asPartner("till.json", "api-key", "add", "more", "--scopes", "manage");
+    expect([beyond.code, beyond.stderr]).toEqual([3, expect.stringContaining("scope")]);
+
+    const listed = await ok("api-key", "list", "--partner", partner.id, "--json");
+    const till = listed.json<Keys>().items.find(({ name }) => name === "till");
+    expect(till).toMatchObject({ scopes: ["read", "pull"], lastUsedAt: expect.any(String) });
+    expect((await asPartner("partner.json", "api-key", "list")).stdout).toMatch(/till +read, pull +last used /);
+    expect((await asPartner("partner.json", "api-key", "revoke", till?.id ?? "")).code).toBe(0);
+    await eventually("the key is refused", async () =>
+      (await asPartner("till.json", "partner", "show")).code === 3 ? true : undefined,
+    );
+    const left = (await ok("api-key", "list", "--partner", partner.id, "--json")).json<Keys>();
+    expect(left.items.map(({ name }) => name)).not.toContain("till");
+  });
+
+  test("add by the operator prints the key without --out, and says what is wrong", async () => {
+    const args = ["api-key", "add", "reports", "--scopes", "read", "--partner", partner.id];
+    expect((await ok(...args, "--expires-in-days", "30", "--json")).json()).toMatchObject({
+      partnerId: partner.id,
+      apiKey: expect.stringMatching(/^pb_/),
+    });
+    expect((await line.run(["api-key", "add", "reports", "--partner", partner.id])).code).toBe(2);
+    expect((await line.run([...args, "--scopes", "all"])).code).toBe(2);
+    const unknown = await line.run(["api-key", "revoke", "x", "--partner", partner.id]);
+    expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringContaining("no such API key")]);
   });
 });
 
@@ -95,7 +120,7 @@ describe("partner", () => {
   });
 
   test("add keeps the operators' own URL out of the partner's file", async () => {
-    // In production operators have a listener of their own, on which no partner is served.
+    // In production operators have their own listener, which serves no partner.
     const ofOperators: typeof fetch = (input, init) =>
       String(input).includes("/v1/self") && !String(input).includes("/operator/")
         ? Promise.resolve(new Response("{}", { status: 404 }))
@@ -111,10 +136,10 @@ describe("partner", () => {
     expect(written("told")).toMatchObject({ baseUrl: "https://paybell.example" });
   });
 
-  test("an API key where the operator's token belongs is told as that, and the reverse", async () => {
+  test("an API key in place of an operator's token is reported as such, and the reverse", async () => {
     const swapped = { env: { PAYBELL_OPERATOR_TOKEN: partner.secrets.apiKey } };
     expect((await line.run(["partner", "list"], swapped)).stderr).toContain("This is a partner's API key");
-    line.write("swapped.json", { baseUrl: service.baseUrl, apiKey: operatorToken });
+    line.write("swapped.json", { baseUrl: service.baseUrl, apiKey: `pbo_${"a".repeat(43)}` });
     const args = ["notifications", "list", "--as", "partner", "--credentials", "swapped.json"];
     expect((await line.run(args)).stderr).toContain("This is an operator's token");
   });
@@ -158,7 +183,7 @@ describe("partner", () => {
   });
 });
 
-describe("what the operator looks after", () => {
+describe("the records of the operator", () => {
   test("a partner is changed, paused, resumed and disabled, and shows its statistics", async () => {
     const { id } = await service.register({ name: "Changing" });
     line.write("change.json", { maxInFlight: 3 });
@@ -181,7 +206,7 @@ describe("what the operator looks after", () => {
     expect((await line.run(["partner", "set", id])).stderr).toContain("--settings");
   });
 
-  test("a terminal is registered and listed; the service's own words say what is wrong", async () => {
+  test("a terminal is registered and listed; the service's own message says what is wrong", async () => {
     const of = ["--partner", partner.id];
     const set = await ok("terminal", "set", "T0000077", "--mid", "M00000000000077", "--merchant-name", "Shop", ...of);
     expect(set.stdout).toContain("T0000077 belongs to M00000000000077");
@@ -212,7 +237,7 @@ describe("what the operator looks after", () => {
     expect((await line.run(["settlement", "abort", unknown, "--reason", "not there"])).code).toBe(3);
   });
 
-  test("an endpoint that is gone is listed, and closed by hand", async () => {
+  test("an endpoint that is gone is listed, and closed manually", async () => {
     const gone = await service.register({ name: "Closing" });
     gone.server.answersAlways(410);
     await gone.run(sale());
@@ -227,20 +252,39 @@ describe("what the operator looks after", () => {
     expect((await ok("endpoint", "close", found.id)).stdout).toContain("is closed");
   });
 
-  test("top prints once where the output is no terminal", async () => {
+  test("a partner changes the URL of a command, and removes it", async () => {
+    const own = await service.register({ callBackUrlChange: "partner" });
+    const env = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: own.secrets.apiKey };
+    const change = (...words: string[]) => line.run(["endpoint", "change", ...words], { env });
+    const url = `${own.server.url}/books`;
+    const changed = await change(url, "--command", "SETTLEMENT");
+    expect([changed.code, changed.stdout]).toEqual([
+      0,
+      `It accepted a test IPN: deliveries of SETTLEMENT go to ${url} now.\n`,
+    ]);
+    const removed = await change("--command", "SETTLEMENT", "--remove");
+    expect(removed.stdout).toBe(`Removed: deliveries of SETTLEMENT go to ${own.server.url} now.\n`);
+    expect((await change("--remove")).stderr).toContain("Give the new URL, or --command and --remove.");
+    expect((await change(url, "--command", "LOGON")).stderr).toContain("SALE, VOID");
+  });
+
+  test("top prints once if the output is not a terminal", async () => {
     const { stdout } = await ok("top");
     expect(stdout).toMatch(/^Deliveries of the last hour/);
     expect(stdout).toMatch(/^Pending /m);
     expect((await ok("top", "--json")).json()).toMatchObject({ pending: expect.any(Number) });
   });
 
-  test("completion prints a script, and complete what may follow", async () => {
+  test("completion prints a script, and complete prints the completions", async () => {
     const script = spawnPaybell(["completion", "bash"], {});
     expect(await script.exited, script.output()).toBe(0);
     expect(script.output()).toContain("complete -F");
     const following = spawnPaybell(["complete", "--", "rever"], {});
     expect(await following.exited).toBe(0);
     expect(following.output()).toContain("reversal\t");
+    const scopes = spawnPaybell(["complete", "--", "api-key", "add", "till", "--scopes", ""], {});
+    expect(await scopes.exited).toBe(0);
+    expect(scopes.output()).toContain("commands");
   });
 });
 
@@ -254,7 +298,7 @@ describe("notifications", () => {
     expect(shown.stdout).toMatch(/accepted at .*, attempt 1/);
   });
 
-  test("show --json gives open what it takes", async () => {
+  test("show --json prints the input of open", async () => {
     const id = await acceptedNotification("opened-1");
     const shown = await ok("notifications", "show", id, "--json", "--credentials", "partner.json");
     const opened = await line.run(["open", "-", "--credentials", "partner.json"], { stdin: shown.stdout });
@@ -290,7 +334,7 @@ describe("notifications", () => {
     expect((await line.run(["notifications", "list", ...as, "--q", "x"])).code).toBe(2);
   });
 
-  test("redeliver sends by id, says which it could not, and by filter what is parked", async () => {
+  test("redeliver sends by id, names those it could not, and sends parked ones by filter", async () => {
     const id = await acceptedNotification("again-1");
     const seen = partner.server.deliveries.length;
     const stranger = "01a1fc4e-6d3c-700f-874e-0ad9ef58793d";
@@ -325,9 +369,9 @@ describe("notifications", () => {
   });
 
   test.each([
-    [[], "which notifications"],
+    [[], "no notification is selected"],
     [["x", "--state", "parked"], "exclude each other"],
-    [["--state", "accepted"], "since a time"],
+    [["--state", "accepted"], "only with --since"],
   ])("redeliver %j ends with 2", async (args, word) => {
     const { code, stderr } = await line.run(["notifications", "redeliver", ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
@@ -335,7 +379,7 @@ describe("notifications", () => {
 });
 
 describe("status", () => {
-  test("tells readiness, backlog, failing endpoints and keys that end", async () => {
+  test("shows readiness, backlog, failing endpoints and expiring keys", async () => {
     const { id } = await service.register({ name: "Rotating" });
     await ok("partner", "rotate", "apiKey", "--partner", id, "--overlap-hours", "48");
     const { ready, backlog, endpoints, keysEnding, partners } = (await ok("status", "--json")).json<{

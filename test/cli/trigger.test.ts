@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test } from "vitest";
 import { scenarios } from "../../packages/cli/src/trigger/scenarios.ts";
-import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-let line: CommandLine;
-beforeAll(async () => {
-  service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "1000" } });
-  partner = await service.register();
-  line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_API_KEY: partner.secrets.apiKey });
-});
+const service = await startTestService({ env: { PAYBELL_ACQUIRER_TIMEOUT_MS: "1000" } });
+const partner = await service.register();
+const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_API_KEY: partner.secrets.apiKey });
 afterAll(async () => {
   line.remove();
   await service.stop();
@@ -68,7 +63,7 @@ describe("trigger", () => {
     expect(notification).toBeNull();
   });
 
-  test("everything that can be triggered is tried above", () => {
+  test("every scenario is tried above", () => {
     expect(scenarios.map(({ name }) => name).sort()).toEqual(
       "sale decline timeout late void preauth preauth-complete preauth-void settlement reversal logon batch-upload"
         .split(" ")
@@ -76,7 +71,7 @@ describe("trigger", () => {
     );
   });
 
-  test("another code, amount and currency are taken, and shown to a person with where the IPN went", async () => {
+  test("another code, amount and currency are used, and shown with the target of the IPN", async () => {
     const args = ["trigger", "decline", "--code", "51", "--amount", "12.50", "--currency", "USD"];
     const { code, stdout } = await line.run(args);
     expect(code).toBe(0);
@@ -92,7 +87,7 @@ describe("trigger", () => {
     expect(stdout).toContain("pending, tried again at");
   });
 
-  test("what nobody knows, and what the service refuses, is told", async () => {
+  test("an unknown scenario, and a refusal by the service, are reported", async () => {
     const unknown = await line.run(["trigger", "refund"]);
     expect(unknown.code).toBe(2);
     expect(unknown.stderr).toContain("preauth-complete");
@@ -105,7 +100,7 @@ describe("trigger", () => {
     expect(JSON.parse(refused.stderr)).toMatchObject({ error: { code: "invalid_amount" } });
   });
 
-  test("runs at no other machine than this, unless told to", async () => {
+  test("runs only against this machine without --anywhere", async () => {
     const reached: string[] = [];
     const nobody: typeof fetch = (input) => {
       reached.push(String(input));

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,14 +7,18 @@ import axe from "axe-core";
 import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
 import { freePort, type SpokenProcess, spawnPaybell } from "../support/instance.ts";
 
-export interface ConsoleBench {
+/** A headless browser at the console of a service. */
+export interface ConsoleBrowser {
   readonly baseUrl: string;
-  readonly credentials: Readonly<Record<string, string>>;
-  /** A page of somebody's own: with cookies of its own. */
+  /** A page of another user, with separate cookies. */
   open(path: string, options?: OpenOptions): Promise<Page>;
+  close(): Promise<void>;
+}
+
+export interface ConsoleBench extends ConsoleBrowser {
+  readonly credentials: Readonly<Record<string, string>>;
   /** Calls the API as the sandbox partner, or with another key. */
   call(method: string, path: string, json?: unknown, key?: string): Promise<Record<string, unknown>>;
-  close(): Promise<void>;
 }
 
 interface OpenOptions {
@@ -24,8 +29,9 @@ interface OpenOptions {
 }
 
 const startMs = 60_000;
+const builtPages = join(import.meta.dirname, "../../packages/console/dist/index.html");
 
-/** A sandbox in a process of its own, and a browser that is looked at by nobody. */
+/** A sandbox in a separate process, and a headless browser. */
 export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<ConsoleBench> {
   const home = await mkdtemp(join(tmpdir(), "paybell-console-"));
   await chmod(home, 0o711);
@@ -37,6 +43,29 @@ export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<Console
   await sandbox.said((line) => line.match(/ready in/));
   const credentials = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Record<string, string>;
   const baseUrl = credentials["baseUrl"] ?? "";
+  const browser = await openBrowser(baseUrl);
+  return {
+    ...browser,
+    credentials,
+    async call(method, path, json, key = credentials["apiKey"] ?? "") {
+      const response = await fetch(`${baseUrl}${path}`, {
+        method,
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+        ...(json !== undefined && { body: JSON.stringify(json) }),
+      });
+      return (await response.json()) as Record<string, unknown>;
+    },
+    async close() {
+      await browser.close();
+      sandbox.signal("SIGKILL");
+      await sandbox.exited;
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
+  if (!existsSync(builtPages)) throw new Error("the console's pages are not built: `npm run console` builds them");
   const browser: Browser = await playwright.launch({
     executablePath: await chromium.executablePath(),
     args: ["--no-sandbox", "--disable-gpu"],
@@ -45,7 +74,6 @@ export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<Console
   const contexts: BrowserContext[] = [];
   return {
     baseUrl,
-    credentials,
     async open(path, { width = 1280, scheme = "light", token } = {}) {
       const viewport = { width, height: width < 500 ? 844 : 800 };
       const context = await browser.newContext({ viewport, colorScheme: scheme, locale: "en-GB", timezoneId: "UTC" });
@@ -56,27 +84,16 @@ export async function startConsole(env: NodeJS.ProcessEnv = {}): Promise<Console
       await page.goto(`${baseUrl}/console${path}`);
       return page;
     },
-    async call(method, path, json, key = credentials["apiKey"] ?? "") {
-      const response = await fetch(`${baseUrl}${path}`, {
-        method,
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
-        ...(json !== undefined && { body: JSON.stringify(json) }),
-      });
-      return (await response.json()) as Record<string, unknown>;
-    },
     async close() {
       for (const context of contexts) await context.close();
       await browser.close();
-      sandbox.signal("SIGKILL");
-      await sandbox.exited;
-      await rm(home, { recursive: true, force: true });
     },
   };
 }
 
 /** The violations that axe finds on the page: WCAG 2 A and AA. */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
-  // The page's own policy allows no script from elsewhere: this one is put in by the debugger's protocol.
+  // The page's policy allows no foreign script, so this one is injected through the debugger's protocol.
   await page.evaluate(axe.source);
   const found = await page.evaluate(async () => {
     const { axe: loaded } = globalThis as unknown as { axe: typeof axe };

@@ -64,25 +64,25 @@ describe("the console", () => {
       .waitFor();
   }, 60_000);
 
-  test("shows the IPN's fields and its signature to an operator, and the audit has the look", async () => {
+  test("shows the IPN's fields and its signature to an operator, and the audit records the look", async () => {
     const page = await bench.open("/search?q=order-17");
     await page.getByRole("button", { name: "Show the IPN and its signature" }).click();
     await page.getByRole("cell", { name: "411111******1007" }).waitFor();
     await page.getByRole("tab", { name: "Signature explained" }).click();
-    await page.getByText("HMAC-SHA-256 over the values").waitFor();
+    await page.getByText("HMAC-SHA-256 over key=value").waitFor();
     await page.goto(`${bench.baseUrl}/console/audit`);
     await page.getByText("read notification").first().waitFor();
   }, 60_000);
 
-  test("puts the API's words at the field they belong to, and keeps what was typed", async () => {
+  test("shows the API's messages at their fields, and keeps what was typed", async () => {
     const page = await bench.open("/partners/new");
     await page.getByRole("textbox", { name: "Name" }).fill("A shop");
-    await page.getByLabel("Callback URL").fill("ftp://shop.example");
+    await page.getByRole("textbox", { name: "Callback URL" }).fill("ftp://shop.example");
     await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
     await page.getByRole("button", { name: "Register" }).click();
     await page.getByText("callBackUrl is not an absolute https:// URL.").waitFor();
     expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("A shop");
-    expect(await page.getByLabel("Callback URL").getAttribute("aria-invalid")).toBe("true");
+    expect(await page.getByRole("textbox", { name: "Callback URL" }).getAttribute("aria-invalid")).toBe("true");
   }, 60_000);
 
   test("asks for a sign-in where the session has ended, above what was typed", async () => {
@@ -107,6 +107,32 @@ describe("the console", () => {
     await page.getByText('{"data":"').waitFor();
   }, 60_000);
 
+  test("makes the sandbox's receiver fail, hang, cut and reject, and the notification says so", async () => {
+    const page = await bench.open("/try");
+    const modes = [
+      ["Fail (503)", /it answered 503/],
+      ["Cut", /connection/],
+      ["Reject (401)", /it answered 401/],
+    ] as const;
+    for (const [nth, [mode, words]] of modes.entries()) {
+      await page.getByText(mode, { exact: true }).click();
+      await page.getByRole("radio", { name: mode }).and(page.locator(":checked")).waitFor({ state: "attached" });
+      await page.getByRole("textbox", { name: "Order" }).fill(`broken-${nth}`);
+      await page.getByRole("button", { name: "Sale", exact: true }).click();
+      const own = await bench.open(`/search?q=broken-${nth}`);
+      await own.getByText(words).first().waitFor();
+      await own.context().close();
+    }
+    await page.getByText("Hang", { exact: true }).click();
+    await page.getByRole("radio", { name: "Hang" }).and(page.locator(":checked")).waitFor({ state: "attached" });
+    const { operatorToken } = bench.credentials;
+    expect(await bench.call("GET", "/operator/v1/sandbox/receiver", undefined, operatorToken)).toMatchObject({
+      mode: "hang",
+    });
+    await page.getByText("Accept", { exact: true }).click();
+    await page.getByRole("radio", { name: "Accept" }).and(page.locator(":checked")).waitFor({ state: "attached" });
+  }, 90_000);
+
   test("shows a partner its own notifications alone", async () => {
     const own = await bench.open("/notifications", { token: bench.credentials["apiKey"] ?? "" });
     await own.getByRole("link", { name: "order-17" }).waitFor();
@@ -117,6 +143,32 @@ describe("the console", () => {
     await other.getByText("There is no such notification").waitFor();
     await other.goto(`${bench.baseUrl}/console/partners`);
     await other.getByText("There is no such page").waitFor();
+  }, 60_000);
+
+  test("certifies a partner's endpoint, and shows when its certificate ends", async () => {
+    const own = await bench.open("/?tab=certify", { token: bench.credentials["apiKey"] ?? "" });
+    await own.getByRole("button", { name: "Certify" }).click();
+    await own.getByRole("dialog").getByRole("button", { name: "Certify" }).click();
+    await own.getByText(/All \d+ cases passed/).waitFor({ timeout: 60_000 });
+    await own.getByRole("tab", { name: "Endpoints" }).click();
+    await own.getByText("The endpoint's server").waitFor();
+    expect(await violationsOf(own)).toEqual([]);
+  }, 120_000);
+
+  test("counts what merchants sold, and opens a settled batch with its transactions", async () => {
+    const { operatorToken } = bench.credentials;
+    const sold = await bench.call("POST", "/v1/commands", saleOf("batch-1", { tid: "T7", mid: "M7" }));
+    await bench.call("POST", "/v1/commands", { command: "SETTLEMENT", reqId: randomUUID(), tid: "T7", mid: "M7" });
+    const page = await bench.open("/money?tab=merchants", { token: operatorToken ?? "" });
+    await page.getByText("M7").waitFor();
+    const saved = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Save as CSV" }).click();
+    expect((await saved).suggestedFilename()).toMatch(/^merchants-\d{4}-\d\d-\d\d\.csv$/);
+    await page.getByRole("tab", { name: "Batches" }).click();
+    await page.getByRole("row", { name: /T7/ }).getByRole("link").first().click();
+    await page.getByText("the acquirer agreed with the totals").waitFor();
+    await page.locator(`a[href$="/transactions/${String(sold["id"])}"]`).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
   }, 60_000);
 
   test("redelivers a notification", async () => {
@@ -135,6 +187,9 @@ describe("a page", () => {
     "/partners/new",
     "/money",
     "/money?tab=transactions",
+    "/money?tab=settlements",
+    "/money?tab=merchants",
+    "/acquirers",
     "/try",
     "/audit",
     "/operators",
@@ -153,6 +208,18 @@ describe("a page", () => {
     },
     90_000,
   );
+
+  test("takes at most 300 kB when it is first opened", async () => {
+    const page = await bench.open("/");
+    await page.getByRole("heading", { name: "Overview" }).waitFor();
+    await page.waitForLoadState("networkidle");
+    const bytes = await page.evaluate<number>(
+      `performance.getEntries().filter(({ name }) => name.includes("/console")).reduce((all, { encodedBodySize = 0 }) =>
+        all + encodedBodySize, 0)`,
+    );
+    expect(bytes).toBeGreaterThan(50_000);
+    expect(bytes).toBeLessThanOrEqual(300_000);
+  }, 60_000);
 
   test("breaks no rule of its own content security policy, and fits a phone", async () => {
     const page = await bench.open("/notifications", { width: 390 });

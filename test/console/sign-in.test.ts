@@ -29,11 +29,11 @@ test("a person signs in at the provider's site, and the page that they wanted kn
   await page.getByRole("heading", { name: "Audit" }).waitFor();
   // The sandbox would have signed in its own operator if the session's cookie had not arrived.
   const answer = await page.context().request.get(`${bench.baseUrl}/console/session`);
-  expect(await answer.json()).toMatchObject({ kind: "operator", name: "Ada", role: "admin" });
+  expect(await answer.json()).toMatchObject({ kind: "operator", name: "Ada (OIDC)", role: "admin" });
   await page.getByText("sign in", { exact: true }).first().waitFor();
 }, 120_000);
 
-test("who has no role is told so, where the sign-in begins", async () => {
+test("the sign-in page says when a person has no role", async () => {
   provider.person = { sub: "eve", name: "Eve", roles: [] };
   const page = await bench.open("/sign-in");
   await page.getByRole("button", { name: "Continue" }).click();

@@ -9,7 +9,7 @@ async function serving(options: Parameters<typeof startTestService>[0] = {}): Pr
   return service;
 }
 
-/** Longer than a snapshot of a partner is believed, and than two steps of its schedule. */
+/** Longer than a partner's snapshot is valid, and than two steps of its schedule. */
 const quietMs = 7_000;
 
 /** The first event of a kind, as soon as there is one. */
@@ -25,9 +25,7 @@ function eventOf(service: WholeService, kind: string, withinMs: number) {
   );
 }
 
-test("a partner whose keys cannot be opened waits alone, is told of, and goes on once they can", {
-  timeout: 60_000,
-}, async () => {
+test("a partner whose keys cannot be decrypted waits alone, is reported, and continues once they can", async () => {
   const service = await serving();
   const retry = [...Array<number>(20).fill(1), ...Array<number>(9).fill(3), 600];
   const [good, bad] = [await service.register({ retry }), await service.register({ retry })];
@@ -56,9 +54,7 @@ test("a partner whose keys cannot be opened waits alone, is told of, and goes on
   await bad.server.until((all) => all.length > before, 30_000);
 });
 
-test("shards that nobody owns for 15 s are told of by a process that delivers nothing itself", {
-  timeout: 90_000,
-}, async () => {
+test("shards without an owner for 15 s are reported by a process that delivers nothing itself", async () => {
   const service = await serving({ role: "api" });
   const told = await eventOf(service, "shards_unowned", 60_000);
   const { shards, seconds } = told["detail"] as { shards: number; seconds: number };

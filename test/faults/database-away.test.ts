@@ -41,7 +41,7 @@ const voidReport = () => {
   return service.operator("POST", "/operator/v1/completions", { completions });
 };
 
-test("a command whose INIT is durable is answered 202 when the database goes: it goes on by itself", async () => {
+test("a command whose INIT is durable is answered 202 during a database outage, and continues by itself", async () => {
   const [slow, settlement] = [randomUUID(), randomUUID()];
   const card = { token: "tok_slow_2000" };
   const terminal = { tid: "T0000009", mid: "M00000000000001" };

@@ -55,7 +55,7 @@ async function withService(
 }
 
 describe.concurrent("while another session locks a table,", () => {
-  test("reports end in 503, what was accepted waits, and all goes on by itself", { timeout: 60_000 }, () =>
+  test("reports end in 503, accepted notifications wait, and everything continues by itself", () =>
     withService(async (service, lockNow) => {
       const partner = await service.register();
       const answered = Promise.withResolvers<void>();
@@ -86,10 +86,9 @@ describe.concurrent("while another session locks a table,", () => {
       expect(first["attempts"]).toHaveLength(1);
       // Written once, sent once: what was refused left nothing behind.
       expect(partner.server.deliveries).toHaveLength(ids.length);
-    }),
-  );
+    }));
 
-  test("a command that cannot begin ends in 503, and its repetition is a first one", { timeout: 60_000 }, () =>
+  test("a command that cannot begin ends in 503, and its repeat counts as new", () =>
     withService(async (service, lockNow) => {
       const partner = await service.register();
       const command = sale();
@@ -106,10 +105,9 @@ describe.concurrent("while another session locks a table,", () => {
       // Had the acquirer been asked twice, the terminal would have given two numbers.
       const next = await partner.run(sale());
       expect([done, next].map(({ body }) => Number(body["invoiceNo"]))).toEqual([1, 2]);
-    }),
-  );
+    }));
 
-  test("no more waits than is allowed: the rest is refused at once", { timeout: 60_000 }, () =>
+  test("at most the allowed number waits, and the rest is refused immediately", () =>
     withService(async (service, lockNow) => {
       const { id } = await service.register();
       // Kept, and not sent: what is counted here is what was written.
@@ -131,6 +129,5 @@ describe.concurrent("while another session locks a table,", () => {
       const accepted = (await Promise.all(reports)).reduce((sum, count) => sum + count, 0);
       expect(accepted).toBeLessThan(24_000);
       expect(await countRows(service.database, ["pending"])).toEqual({ pending: accepted });
-    }),
-  );
+    }));
 });

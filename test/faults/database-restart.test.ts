@@ -43,12 +43,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Sessions are ended first, and nothing has to be recovered. */
+/** Sessions are ended first, so nothing has to be recovered. */
 async function stopFast(): Promise<void> {
   await postgres.stop();
 }
 
-/** As in a crash: whatever was under way is cut off, and the log is gone through at the next start. */
+/** As in a crash: work in progress is cut off, and the log is replayed at the next start. */
 async function stopAtOnce(): Promise<void> {
   process.kill(postgres.pid, "SIGQUIT");
   await postgres.died;
@@ -66,14 +66,14 @@ test.each([
     const refusals: HttpAnswer[] = [];
     const refused = Promise.withResolvers<void>();
     let loading = true;
-    /** Repeats a batch until it is accepted, as Retry-After asks it to: at once, here. */
+    /** Repeats a batch until it is accepted, without the wait of Retry-After. */
     async function reportBatch(): Promise<void> {
       const completions = Array.from({ length: batchSize }, () => reportedSale(partner.id));
       for (;;) {
         const answer = await service.operator("POST", "/operator/v1/completions", { completions });
         if (answer.status === 200) {
           const results = answer.body["results"] as { result: string; transactionId?: string }[];
-          // Of one report, some items may have become durable before PostgreSQL went and the others not.
+          // Some items of a report may have become durable before PostgreSQL stopped, and others not.
           for (const { transactionId } of results) if (transactionId !== undefined) accepted.add(transactionId);
           if (results.every(({ result }) => result !== "refused")) return;
           continue;

@@ -40,7 +40,7 @@ test("a command whose instance is killed while the acquirer has it ends as ERROR
   expect(survivor.logged()).toMatch(/in doubt.*ERROR 96|ERROR 96.*in doubt/);
 });
 
-test("a living instance's command is never touched", async () => {
+test("a command of a living instance is never taken over", async () => {
   const command = sale({ card: { token: "tok_slow_300" } });
   const { status, body } = await partner.run(command);
   expect(status).toBe(200);

@@ -37,11 +37,11 @@ function reportedSettlement(partnerId: string): Record<string, unknown> {
  */
 async function pulled(): Promise<{ readonly data: string } | undefined> {
   const items = async () => (await large.call("GET", "/v1/notifications")).body["items"] as { data: string }[];
-  await expect.poll(items, { timeout: 15_000, interval: 50 }).toHaveLength(1);
+  await expect.poll(items, { timeout: 60_000, interval: 50 }).toHaveLength(1);
   return (await items())[0];
 }
 
-test("a settlement of 50,000 entries is sealed in a thread, for its callback and for who pulls it", async () => {
+test("a settlement of 50,000 entries is encrypted in a thread, for its callback and for a pull", async () => {
   const thread = once(process, "worker") as Promise<[Worker]>;
   const [id] = await service.report([reportedSettlement(large.id)]);
   const { body } = await small.run(sale());

@@ -21,10 +21,10 @@ export interface Authorities {
 
 /** The record of the first attempt at a misbehaving receiver. */
 export interface RecordedRequest {
-  /** Whichever of these; null: accepted. */
+  /** One of these; null: accepted. */
   readonly reasons: readonly (string | null)[];
   readonly httpStatus: number | null;
-  /** Of `detail`. */
+  /** A pattern of `detail`. */
   readonly says: RegExp | null;
 }
 
@@ -34,7 +34,7 @@ export interface ReceiverFault extends RecordedRequest {
   serve(authorities: Authorities): Promise<string>;
 }
 
-/** Of 100 MB in an answer, what all receivers together got rid of. */
+/** The bytes that all receivers together could send of an answer of 100 MB. */
 export const flood = { bytes: 0 };
 
 const trickleEveryMs = 1_000;
@@ -84,7 +84,7 @@ export function faults(attemptTimeoutMs: number): readonly ReceiverFault[] {
     ),
     fault("refuses connections", { reasons: ["connect"], httpStatus: null, says: /ECONNREFUSED/ }, closedPort),
     answering("redirects", { reasons: ["redirect"], httpStatus: 308, says: /never followed/ }, (response) =>
-      // Followed, it would be asked for ever.
+      // A redirect to itself: following it would never end.
       response.writeHead(308, { location: "/ipn" }).end(),
     ),
     answering("fails with 100 MB", { reasons: ["status"], httpStatus: 500, says: /Answered 500/ }, (response) =>
@@ -134,7 +134,7 @@ function urlOf({ port }: Pick<Peer, "port">): string {
   return `https://127.0.0.1:${port}/ipn`;
 }
 
-/** Speaks TLS, and once a request begins, whatever `talk` says. */
+/** Speaks TLS, and calls `talk` once a request begins. */
 async function talking(authority: Authority, talk: (socket: Socket) => void): Promise<Peer> {
   const spoken = new WeakSet<Socket>();
   return tlsPeer(await authority.issue("localhost"), (socket) => {
@@ -176,7 +176,7 @@ function pour(response: ServerResponse, status: number): void {
   more();
 }
 
-/** Somebody listened there a moment ago. */
+/** A server listened there a moment ago. */
 async function closedPort(): Promise<string> {
   const server = createServer();
   await once(server.listen(0, "127.0.0.1"), "listening");

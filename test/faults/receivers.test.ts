@@ -29,7 +29,7 @@ let service: Service;
 let client: ServiceClient;
 /** Its receiver behaves. */
 let good: TestPartner;
-/** Nobody calls it: the others' callbacks go to what misbehaves. */
+/** It is never called: the others' callbacks go to the misbehaving receiver. */
 let unused: PartnerServer;
 const lines: string[] = [];
 beforeAll(async () => {
@@ -66,7 +66,7 @@ function registerAt(callBackUrl: string): Promise<TestPartner> {
   return client.register({ callBackUrl, retry }, { server: unused });
 }
 
-/** As the operator sees them: the partner is not told what was looked up. */
+/** As the operator sees them: the partner does not see looked-up addresses. */
 async function attemptsOf(notificationId: string): Promise<readonly AttemptView[]> {
   const { body } = await client.operator("GET", `/operator/v1/notifications/${notificationId}`);
   return body["attempts"] as AttemptView[];
@@ -84,27 +84,30 @@ function notificationOf(body: Readonly<Record<string, unknown>>): string {
   return (body["notification"] as { id: string }).id;
 }
 
-test.each(faults(attemptTimeoutMs))("a receiver that $name has that recorded, and costs nobody else", async (fault) => {
-  const bad = await registerAt(await fault.serve(authorities));
-  const { body } = await bad.run(sale());
-  const other = await good.run(sale());
-  await arrived(other.body["id"]);
+test.each(faults(attemptTimeoutMs))(
+  "a receiver that $name is recorded as such, and affects no other partner",
+  async (fault) => {
+    const bad = await registerAt(await fault.serve(authorities));
+    const { body } = await bad.run(sale());
+    const other = await good.run(sale());
+    await arrived(other.body["id"]);
 
-  const [first, ...more] = await eventually("the attempt to be recorded", async () => {
-    const attempts = await attemptsOf(notificationOf(body));
-    return attempts.length > 0 ? attempts : undefined;
-  });
-  const { reasons, httpStatus, says } = fault;
-  expect(first).toMatchObject({ attemptNo: 1, httpStatus });
-  expect(reasons).toContain(first?.reason);
-  if (says === null) expect(first?.detail).toBeNull();
-  else expect(first?.detail).toMatch(says);
-  expect(more).toEqual([]);
-  const { body: standing } = await bad.call("GET", `/v1/notifications/${notificationOf(body)}`);
-  expect(standing["state"]).toBe(first?.reason === null ? "accepted" : "pending");
-});
+    const [first, ...more] = await eventually("the attempt to be recorded", async () => {
+      const attempts = await attemptsOf(notificationOf(body));
+      return attempts.length > 0 ? attempts : undefined;
+    });
+    const { reasons, httpStatus, says } = fault;
+    expect(first).toMatchObject({ attemptNo: 1, httpStatus });
+    expect(reasons).toContain(first?.reason);
+    if (says === null) expect(first?.detail).toBeNull();
+    else expect(first?.detail).toMatch(says);
+    expect(more).toEqual([]);
+    const { body: standing } = await bad.call("GET", `/v1/notifications/${notificationOf(body)}`);
+    expect(standing["state"]).toBe(first?.reason === null ? "accepted" : "pending");
+  },
+);
 
-test("all of them at once, each with more than it may have in flight, cost nobody else, and end", async () => {
+test("all of them at once, each with more than its maxInFlight, affect no other partner, and end", async () => {
   const urls = await Promise.all(faults(attemptTimeoutMs).map((fault) => fault.serve(authorities)));
   const partners: TestPartner[] = [];
   for (const url of urls) partners.push(await registerAt(url));
@@ -113,7 +116,7 @@ test("all of them at once, each with more than it may have in flight, cost nobod
   const sales = await Promise.all(Array.from({ length: 50 }, () => good.run(sale())));
   await arrived(...sales.map(({ body }) => body["id"]));
 
-  // Bounded: what hangs is given up, and every place is free again.
+  // Bounded: hanging attempts are given up, and every slot is free again.
   await eventually("every place to be free", async () => (service.inFlight() === 0 ? true : undefined), 30_000);
   // 80 answers of 100 MB are 8 GB; measured: each was cut after 0.2 MB.
   expect(flood.bytes).toBeLessThan(80 * 8 * 1_024 * 1_024);

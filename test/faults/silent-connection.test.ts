@@ -5,7 +5,7 @@ import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
-/** A statement and what marks the one call of it: its connection falls silent before the answer. */
+/** A statement, and how to recognise the call whose connection falls silent before the answer. */
 interface Fault {
   readonly statement: string;
   readonly marker: string;
@@ -18,7 +18,7 @@ let proxy: Server;
 let service: WholeService;
 let partner: TestPartner;
 
-/** PostgreSQL, by TCP; what it answers to a fault's call, and all that follows on that connection, is swallowed. */
+/** PostgreSQL over TCP. Its answer to the faulty call, and everything later on that connection, is dropped. */
 function startProxy(socket: string): Server {
   return createServer((client) => {
     const server = connect(socket);
@@ -64,7 +64,7 @@ afterAll(async () => {
 });
 
 describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () => {
-  test("costs nobody a report: refused as unavailable, it is a duplicate when it is repeated", async () => {
+  test("loses no report: it is refused as unavailable, and a duplicate when it is repeated", async () => {
     const externalId = "silent-report-1";
     faults.push({ statement: "insert_whole_reports", marker: externalId });
     const completion = reportedSale(partner.id, { externalId });
@@ -73,15 +73,15 @@ describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () =>
     expect((await report()).body).toMatchObject({ results: [{ externalId, result: "duplicate" }] });
   });
 
-  test("costs nobody a command's INIT: refused as unavailable, it is processed when it is repeated", async () => {
+  test("loses no INIT: the command is refused as unavailable, and processed when it is repeated", async () => {
     const command = sale({ merchantTransId: "silent-init-1", tid: "T0000001" });
     faults.push({ statement: "insert_inits", marker: "silent-init-1" });
     expect(await partner.run(command)).toMatchObject({ status: 503, body: { code: "unavailable" } });
     expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
   });
 
-  test("costs nobody a result: the Sale is answered, late", async () => {
-    // Not in one batch with the INIT that is lost.
+  test("loses no result: the Sale is answered late", async () => {
+    // It must not share a batch with the lost INIT.
     const isInitLost = async () => (faults.some(({ statement }) => statement === "insert_inits") ? undefined : true);
     await eventually("the INIT beside it to be lost", isInitLost);
     faults.push({ statement: "complete_whole", marker: "silent-result-1" });

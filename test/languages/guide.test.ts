@@ -9,7 +9,7 @@ import { run } from "./programs.ts";
 
 const partner = join(import.meta.dirname, "../../docs/partner");
 const guide = readFileSync(join(partner, "other-languages.md"), "utf8");
-/** Compilers start cold and share two cores with everything else. */
+/** A generous limit: compilers start cold, and share two cores with everything else. */
 const timeoutMs = 240_000;
 
 let copy: string;
@@ -23,7 +23,7 @@ afterAll(() => {
   rmSync(copy, { recursive: true, force: true });
 });
 
-test("shows an agreement that a receiver takes, with the keys of the vectors", () => {
+test("shows an agreement that a receiver accepts, with the keys of the vectors", () => {
   const text = blocksOf(guide).find(({ language }) => language === "json")?.text ?? "";
   const { vectors } = JSON.parse(readFileSync(join(partner, "vectors.json"), "utf8"));
   const agreed = JSON.parse(text);

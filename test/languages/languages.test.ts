@@ -10,7 +10,7 @@ import { type LanguageRuntime, languages } from "./languages.ts";
 import { oddVectors, type Vector } from "./odd-vectors.ts";
 import { type ProgramResponse, run, type Server, send, startServer } from "./programs.ts";
 
-/** Compilers start cold and share two cores with everything else. */
+/** A generous limit: compilers start cold, and share two cores with everything else. */
 const buildTimeoutMs = 240_000;
 const runTimeoutMs = 60_000;
 
@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test("what is odd is refused for the most part, but not all of it", () => {
+test("most unusual inputs are refused, but not all", () => {
   const accepted = odd.filter(({ ipn }) => ipn !== undefined);
   expect(accepted.length).toBeGreaterThan(30);
   expect(odd.length - accepted.length).toBeGreaterThan(100);
@@ -64,7 +64,7 @@ function holdToTheContract(runtime: LanguageRuntime, out: string): void {
     expect(exitCode).toBe(0);
   });
 
-  test("agrees with @paybell/partner about what is odd", { timeout: runTimeoutMs }, async () => {
+  test("agrees with @paybell/partner on unusual inputs", { timeout: runTimeoutMs }, async () => {
     const file = join(out, "odd.json");
     await writeFile(file, JSON.stringify({ vectors: odd }));
     const { stdout, stderr } = await run(runtime.vectors(out, file), { timeoutMs: runTimeoutMs });
@@ -72,7 +72,7 @@ function holdToTheContract(runtime: LanguageRuntime, out: string): void {
     expect(stderr).toBe("");
   });
 
-  test("says so of each vector that expects something else", { timeout: runTimeoutMs }, async () => {
+  test("reports each vector that expects something else", { timeout: runTimeoutMs }, async () => {
     const file = join(out, "wrong.json");
     await writeFile(file, JSON.stringify({ vectors: vectors.map(wrong) }));
     const { exitCode, stdout } = await run(runtime.vectors(out, file), { timeoutMs: runTimeoutMs });
@@ -125,7 +125,7 @@ function holdToTheContract(runtime: LanguageRuntime, out: string): void {
       expect((await readdir(join(home, "inbox"))).filter((name) => !/^[0-9a-f-]{36}\.json$/.test(name))).toEqual([]);
     });
 
-    test("refuses what is not authentic with 400, always alike, and stores nothing", async () => {
+    test("refuses unauthentic requests with the same 400, and stores nothing", async () => {
       const stored = await readdir(join(home, "inbox"));
       const good = testDelivery(options, sale());
       const answers: ProgramResponse[] = [];
@@ -139,10 +139,10 @@ function holdToTheContract(runtime: LanguageRuntime, out: string): void {
       expect((await deliver(server, good)).status).toBe(204);
     });
 
-    test("asks who sent it before it decrypts anything", async () => {
+    test("verifies the sender before it decrypts anything", async () => {
       const other = freshOptions({});
       const { encryptionKey, webhookSecret } = other;
-      const reason = server.said(/refused: webhook-signature is not that of the body/);
+      const reason = server.said(/refused: webhook-signature does not match the body/);
 
       expect((await deliver(server, testDelivery({ ...options, encryptionKey, webhookSecret }, sale()))).status).toBe(
         400,
@@ -162,7 +162,7 @@ function holdToTheContract(runtime: LanguageRuntime, out: string): void {
   });
 }
 
-/** Every way of signing, one with each cipher; the encodings too. The vectors hold all of them together. */
+/** Every kind of signing with one cipher each, and every encoding. The vectors cover all combinations. */
 const agreements = [
   {
     cipher: "aes-256-gcm",
@@ -250,7 +250,7 @@ function forgeries(options: FreshOptions, good: TestDelivery): TestDelivery[] {
   ];
 }
 
-/** The vector with another expectation: a changed IPN, none, or one where there must be none. */
+/** The vector with another expectation: a changed IPN, no IPN, or an IPN in place of a refusal. */
 function wrong(vector: Vector, at: number): Vector {
   if (vector.ipn === undefined) return { ...vector, ipn: {} };
   const { ipn, ...rest } = vector;

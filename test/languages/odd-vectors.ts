@@ -18,8 +18,8 @@ export interface Vector {
 }
 
 /**
- * Unusual inputs without a reason of their own, with the result of @paybell/partner: every receiver has to agree. All
- * are sealed and signed with the keys of `like`, so that only their own oddness can be refused.
+ * Unusual inputs, with the result of @paybell/partner: every receiver has to agree. All
+ * are encrypted and signed with the keys of `like`, so that only the unusual part can be refused.
  */
 export function oddVectors(like: Vector): Vector[] {
   const content = JSON.stringify(like.ipn);
@@ -35,7 +35,7 @@ export function oddVectors(like: Vector): Vector[] {
   ];
 }
 
-/** The IPN's JSON, written in ways that some readers take and others do not. */
+/** The IPN's JSON, written in ways that some parsers accept and others refuse. */
 function oddTexts(content: string): string[] {
   const open = content.slice(0, -1);
   return [
@@ -53,7 +53,7 @@ function oddTexts(content: string): string[] {
 
 const levels = [3, 60, 62, 63, 64, 65, 100, 600, 3000];
 
-/** JSON and what is almost JSON, as the value of a field that nobody knows and no signature covers. */
+/** JSON and almost-JSON, as the value of an unknown field that no signature covers. */
 const oddValues: readonly string[] = [
   ...["true", "false", "null", "0", "-1", "1.5", "1e5", "01", "NaN", "Infinity", "undefined", "'x'", "{}", "[]"],
   ...["[1]", '["a",]', '[,"a"]', '["a" "b"]', '["a":"b"]', '{"a"}', '{"a":"b",}', '["a"', '{"a":[null]}'],
@@ -119,7 +119,7 @@ function signed(like: Vector, name: string, body: string): Vector {
   const key = Buffer.from(secret.slice("whsec_".length), "base64");
   const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
   const { ipn: _, ...posted } = { ...like, body, headers: { ...like.headers, "webhook-signature": `v1,${mac}` } };
-  // One line of what people can read; its end tells most.
+  // One readable line; its end is the most informative part.
   const vector = {
     ...posted,
     name: JSON.stringify(name)

@@ -4,7 +4,7 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { text } from "node:stream/consumers";
 
 export interface ProgramResult {
-  /** Null when the program did not start, or was stopped because it took too long. */
+  /** Null if the program did not start, or was stopped because it took too long. */
   readonly exitCode: number | null;
   readonly stdout: string;
   readonly stderr: string;
@@ -36,12 +36,12 @@ export interface Server {
   readonly url: string;
   /** Everything it wrote, to both streams. */
   output(): string;
-  /** Resolves when what it wrote, from now on, is found to hold a match. */
+  /** Resolves when its output from now on contains a match. */
   said(pattern: RegExp): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts a server on a port that is free and resolves when it says that it listens. */
+/** Starts a server on a free port, and resolves when it reports that it listens. */
 export async function startServer(
   [program, ...args]: ShellCommand,
   port: number,

@@ -11,7 +11,7 @@ import { callHttp, type HttpAnswer, operatorToken, serviceClient, type TestPartn
 
 type Command = Readonly<Record<string, unknown>>;
 
-/** Several instances of the whole service on one database, before one bank that goes by its own books alone. */
+/** Several instances of the whole service on one database, with one strict bank. */
 export interface Instances {
   readonly bank: SimulatedBank;
   readonly acquirers: readonly SimulatedAcquirer[];

@@ -1,18 +1,14 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import type { HttpAnswer, TestPartner } from "../support/service.ts";
-import { type Instances, startInstances } from "./instances.fixture.ts";
+import type { HttpAnswer } from "../support/service.ts";
+import { startInstances } from "./instances.fixture.ts";
 
 const rounds = 8;
 const mid = "M00000000000001";
 
-let instances: Instances;
-let partner: TestPartner;
-beforeAll(async () => {
-  instances = await startInstances(2);
-  partner = await instances.register();
-});
+const instances = await startInstances(2);
+const partner = await instances.register();
 afterAll(() => instances.stop());
 
 const tidOf = (race: string, round: number) => `${race}${String(round).padStart(5, "0")}`;
@@ -30,7 +26,7 @@ async function tellingsOf(id: unknown): Promise<number> {
   return partner.server.deliveries.filter(({ received }) => received?.ipn.id === id).length;
 }
 
-test("a Void of one Sale on both instances at once: one wins, the other is told why not", async () => {
+test("a Void of one Sale on both instances at once: one wins, the other gets the reason", async () => {
   for (let round = 0; round < rounds; round += 1) {
     const { body } = await instances.run(round % 2, partner, sale({ tid: tidOf("V", round) }));
     const voids = () => ({ command: "VOID", reqId: randomUUID(), transactionId: body["id"] });

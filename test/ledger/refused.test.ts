@@ -1,17 +1,13 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { next } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "../support/commands.ts";
 import { queryHomes } from "../support/database.ts";
-import type { HttpAnswer, TestPartner } from "../support/service.ts";
-import { type Instances, startInstances } from "./instances.fixture.ts";
+import type { HttpAnswer } from "../support/service.ts";
+import { startInstances } from "./instances.fixture.ts";
 
-let instances: Instances;
-let partner: TestPartner;
-beforeAll(async () => {
-  instances = await startInstances(1);
-  partner = await instances.register();
-});
+const instances = await startInstances(1);
+const partner = await instances.register();
 afterAll(() => instances.stop());
 
 let tids = 0;
@@ -42,7 +38,7 @@ async function done(json: Readonly<Record<string, unknown>>): Promise<string> {
   return String(body["id"]);
 }
 
-/** A problem that names its code, and in words the state that forbids it and what to do. */
+/** A problem with its code, and the state and the remedy in words. */
 function expectProblem(
   { status, headers, body, text }: HttpAnswer,
   expected: number,

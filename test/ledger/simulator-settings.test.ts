@@ -10,7 +10,7 @@ let home: string;
 let sandbox: SpokenProcess;
 beforeAll(async () => {
   home = await mkdtemp(join(tmpdir(), "paybell-simulator-"));
-  // Its PostgreSQL's own user has to reach its data below.
+  // PostgreSQL's own user must be able to reach its data below this folder.
   await chmod(home, 0o711);
 });
 afterAll(() => rm(home, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ async function startSandbox(env: NodeJS.ProcessEnv): Promise<Sandbox> {
   };
 }
 
-test("what an outage of the simulator left in doubt stays so until the sandbox starts without it", async () => {
+test("a transaction in doubt after a simulated outage stays so until the sandbox starts without it", async () => {
   const during = await startSandbox({ PAYBELL_SIMULATOR_OUTAGE: "no_answer" });
   const { body, text } = await during.run(sale());
   expect(body, text).toMatchObject({ status: "ERROR", isoResponseCode: "68" });

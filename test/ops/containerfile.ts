@@ -6,7 +6,7 @@ import { repository } from "./tools.ts";
 
 const run = promisify(execFile);
 
-/** An image as its Containerfile makes it. */
+/** An image as built from its Containerfile. */
 export interface Image {
   /** The folder that is its root. */
   readonly root: string;
@@ -31,11 +31,11 @@ interface Stage {
 }
 
 /**
- * Carries out the steps of a Containerfile without a container engine. Files are copied below a folder for each stage;
+ * Executes the steps of a Containerfile without a container engine. Files are copied below a folder for each stage;
  * a RUN runs on this machine in the stage's working directory, so it may name relative paths only. The last stage
- * has what its base image has of use: Node, and the libraries that it loads.
+ * has the needed parts of its base image: Node, and the libraries that it loads.
  *
- * @throws Error for a step that is not known here, so that none is passed over
+ * @throws Error for an unknown step, so that none is skipped
  */
 export async function assemble(containerfile: string, directory: string): Promise<Image> {
   const stages: Stage[] = [];
@@ -124,7 +124,7 @@ function copy(stage: Stage, stages: readonly Stage[], words: readonly string[]):
 async function runStep(stage: Stage, script: string): Promise<void> {
   const cwd = join(stage.root, stage.workdir);
   if (script === "npm ci --ignore-scripts") {
-    // The packages that CI has just installed by the same lock file, in place of a second download.
+    // The packages that CI has just installed from the same lock file, to avoid a second download.
     await run("cp", ["-a", "--link", join(repository, "node_modules"), join(cwd, "node_modules")]);
     rmSync(join(cwd, "node_modules/.cache"), { recursive: true, force: true });
     return;

@@ -1,7 +1,7 @@
 import { type ChildProcess, execFileSync, spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { freePort } from "../support/instance.ts";
 import { assemble, type Image } from "./containerfile.ts";
 import { ops } from "./tools.ts";
 
-/** Namespaces and chroot are root's. */
+/** Namespaces and chroot require root. */
 const mayIsolate = process.platform === "linux" && process.getuid?.() === 0 && isolates();
 if (!mayIsolate) process.stderr.write("NOT TRIED to run the image: this takes root, and namespaces\n");
 
@@ -54,6 +54,11 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
+test("the image has a folder that its user may write, for a volume of files", () => {
+  const { uid, gid, mode } = statSync(join(image.root, "srv/paybell-intake"));
+  expect([`${uid}:${gid}`, mode & 0o777]).toEqual([image.user, 0o755]);
+});
+
 test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQL", () => {
   const app = join(image.root, "app");
   expect(readdirSync(join(app, "packages/server")).sort()).toEqual(["dist", "package.json"]);
@@ -65,7 +70,7 @@ test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQ
   expect(Number(user)).toBeGreaterThan(0);
 });
 
-// Namespaces and chroot take root, on Linux.
+// Namespaces and chroot require root on Linux.
 test.skipIf(!mayIsolate)(
   "it serves as its user on a read-only root, is healthy, and drains as process 1",
   async () => {
@@ -97,7 +102,7 @@ test.skipIf(!mayIsolate)(
   120_000,
 );
 
-/** In namespaces of its own, below the image's root, as its user; the root and all below it are read-only. */
+/** Runs in separate namespaces, below the image's root, as its user; the whole tree is read-only. */
 function start(command: readonly string[]): ChildProcess {
   const mounts = `
     set -e

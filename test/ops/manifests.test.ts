@@ -4,13 +4,14 @@ import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../../packages/server/src/config/settings.ts";
+import { readConfig } from "../../packages/server/src/config.ts";
 import { ops, pythonModule, run, tool } from "./tools.ts";
 
 /** Every name of a setting that a file of ops/ writes. */
 const named = (text: string) => [...new Set(text.match(/\bPAYBELL_[A-Z_]+\b/g))];
 const known = new Set(Object.values(settings).map(({ name }) => name));
 
-test("every setting that the files name is one", () => {
+test("every setting that the files name exists", () => {
   const files = readdirSync(ops, { recursive: true, encoding: "utf8", withFileTypes: true });
   for (const { parentPath, name } of files.filter((file) => file.isFile())) {
     const path = join(parentPath, name);
@@ -19,22 +20,57 @@ test("every setting that the files name is one", () => {
   }
 });
 
+interface EnvVar {
+  readonly name: string;
+  readonly value?: string;
+}
+
+/** As by the command in the file: the lines of both intakes count. */
+const turnedOn = (text: string) => text.replaceAll(/#(?:files|kafka) /g, "");
+
 describe("Kubernetes", () => {
   const path = join(ops, "kubernetes/paybell.yaml");
 
-  test("the manifests are of the published schemas, with no field that those do not know", async ({ skip }) => {
+  test("the manifests match the published schemas, without unknown fields", async ({ skip }) => {
     const env = await pythonModule("kubernetes-validate", "1.37.0");
     if (env === undefined) return skip("kubernetes-validate could not be fetched");
     const validate = (file: string) => run("python3", ["-m", "kubernetes_validate", "--strict", file], { env });
     await expect(validate(path)).resolves.toBeDefined();
     const folder = mkdtempSync(join(tmpdir(), "paybell-kubernetes-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));
+    const withIntakes = join(folder, "intakes.yaml");
+    writeFileSync(withIntakes, turnedOn(readFileSync(path, "utf8")));
+    await expect(validate(withIntakes)).resolves.toBeDefined();
     const wrong = join(folder, "wrong.yaml");
     writeFileSync(wrong, readFileSync(path, "utf8").replace("readinessProbe", "readyProbe"));
     await expect(validate(wrong)).rejects.toThrow();
   }, 300_000);
 
-  test("a budget and a service stand for pods that there are, and pods get longer than a stop takes", () => {
+  test("the lines of both intakes give the instances that read them valid settings and a volume", () => {
+    const text = readFileSync(path, "utf8");
+    const [plain, withIntakes] = [text, turnedOn(text)].map((one) =>
+      parseAllDocuments(one).map((document) => document.toJS()),
+    );
+    const podOf = (documents: typeof plain, component: string) =>
+      documents?.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === component).spec.template.spec;
+    expect(podOf(withIntakes, "paybell-delivery")).toEqual(podOf(plain, "paybell-delivery"));
+    const pod = podOf(withIntakes, "paybell-api");
+    const [{ env, volumeMounts }] = pod.containers;
+    const config = readConfig({
+      ...Object.fromEntries(env.map((one: EnvVar) => [one.name, one.value ?? "a-password-or-token-of-the-secret"])),
+      DATABASE_URL: "postgres://paybell@db.internal/paybell",
+      PAYBELL_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
+    });
+    expect(config).toMatchObject({ kafkaTopic: "completions", kafkaTls: "on", kafkaSasl: "SCRAM-SHA-512" });
+    const mount = volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === config.intakeFolder);
+    const { claimName } = pod.volumes.find(({ name }: { name: string }) => name === mount.name).persistentVolumeClaim;
+    const claims = withIntakes
+      ?.filter(({ kind }) => kind === "PersistentVolumeClaim")
+      .map(({ metadata }) => metadata.name);
+    expect(claims).toEqual([claimName]);
+  });
+
+  test("budgets and services select existing pods, and pods get more time than a stop needs", () => {
     const documents = parseAllDocuments(readFileSync(path, "utf8")).map((one) => one.toJS());
     const deployments = documents.filter(({ kind }) => kind === "Deployment");
     const labels = deployments.map(({ spec }) => spec.template.metadata.labels);
@@ -71,7 +107,7 @@ describe("compose", () => {
   const made = new Set(["paybell.env", "secrets/master.key", "secrets/database.password", "tls"]);
   const isThere = (path: string) => made.has(path.replace(/^\.\//, "")) || existsSync(join(folder, path));
 
-  test.each(services)("%s names only files and volumes that there are", (_, { volumes = [], env_file = [], build }) => {
+  test.each(services)("%s names only existing files and volumes", (_, { volumes = [], env_file = [], build }) => {
     for (const volume of volumes) {
       const [source = ""] = volume.split(":");
       expect(source.startsWith(".") ? isThere(source) : source in compose.volumes, volume).toBe(true);
@@ -80,7 +116,7 @@ describe("compose", () => {
     if (build !== undefined) expect(existsSync(join(folder, build.context, build.dockerfile))).toBe(true);
   });
 
-  test.each(services)("%s names only secrets and services that there are", (_, { secrets = [], depends_on = [] }) => {
+  test.each(services)("%s names only existing secrets and services", (_, { secrets = [], depends_on = [] }) => {
     for (const secret of secrets) expect(compose.secrets).toHaveProperty(secret);
     const needed = Array.isArray(depends_on) ? depends_on : Object.keys(depends_on);
     for (const other of needed) expect(compose.services).toHaveProperty(other);
@@ -101,11 +137,13 @@ describe("compose", () => {
     );
     expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
     expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
+    const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];
+    expect(compose.services["paybell-1"].volumes).toEqual([`intake:${drop}`]);
     expect(dirname(script)).toBe(copy);
   });
 });
 
-test("systemd takes the unit", async ({ skip }) => {
+test("systemd accepts the unit", async ({ skip }) => {
   const analyze = tool("systemd-analyze");
   if (analyze === undefined) return skip("systemd is not installed");
   const { stdout, stderr } = await run(analyze, ["verify", join(ops, "systemd/paybell.service")]);

@@ -3,7 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
+import { alertKinds } from "../../packages/server/src/alerts/store.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
+import { startTestService } from "../support/service.ts";
 import { ops, repository, run, tool } from "./tools.ts";
 
 interface Rule {
@@ -31,7 +33,7 @@ function knownSeries(): Map<string, ReadonlySet<string>> {
   return known;
 }
 
-/** The metrics that an expression names, with the labels it picks them by. */
+/** The metrics that an expression names, with the labels that it selects by. */
 function namedIn(expression: string): readonly { readonly name: string; readonly labels: readonly string[] }[] {
   return [...expression.matchAll(/\b((?:paybell|process)_[a-z0-9_]+)(?:\{([^}]*)\})?/g)].map(
     ([, name = "", by = ""]) => ({
@@ -52,7 +54,7 @@ function expectKnown(expressions: readonly string[]): void {
 }
 
 describe("the rules for Prometheus", () => {
-  test("name metrics and labels that there are", () => {
+  test("name existing metrics and labels", () => {
     expectKnown(rules.map(({ expr }) => expr).filter((expr) => !expr.startsWith("up{")));
   });
 
@@ -62,7 +64,33 @@ describe("the rules for Prometheus", () => {
     expect(sections).toEqual(rules.map(({ alert }) => alert));
   });
 
-  test("are taken by Prometheus, and fire as they should", async ({ skip }) => {
+  test("name each event of money in doubt", () => {
+    const expr = rules.find(({ alert }) => alert === "PaybellMoneyInDoubt")?.expr ?? "";
+    const kinds = /kind=~"([^"]+)"/.exec(expr)?.[1]?.split("|") ?? [];
+    expect(kinds.toSorted()).toEqual(
+      alertKinds.filter((kind) => /^(reversal|settlement|upload)_/.test(kind)).toSorted(),
+    );
+  });
+
+  test("count increases of series that exist before their first event", async () => {
+    const service = await startTestService();
+    onTestFinished(() => service.stop());
+    const { text } = await service.operator("GET", "/metrics");
+    const counted = rules.flatMap(({ expr }) => [...expr.matchAll(/increase\((\w+)\{(\w+)=~?"([^"]+)"\}/g)]);
+    const series = counted
+      .filter(([, name = ""]) => name !== "paybell_http_requests_total")
+      .flatMap(([, name, label, values = ""]) =>
+        values.split("|").map((value) => [name, `${label}="${value}"`] as const),
+      );
+    expect(series.length).toBeGreaterThan(7);
+    const zeros = text.split("\n").filter((line) => line.endsWith(" 0"));
+    for (const [name, label] of series) {
+      const found = zeros.filter((line) => line.startsWith(`${name}{`) && line.includes(label));
+      expect(found, `${name} ${label}`).not.toEqual([]);
+    }
+  });
+
+  test("are accepted by Prometheus, and fire as they should", async ({ skip }) => {
     const promtool = tool("promtool");
     if (promtool === undefined) return skip("promtool is not installed");
     await run(promtool, ["check", "rules", rulesFile]);
@@ -76,7 +104,7 @@ describe("the rules for Prometheus", () => {
 });
 
 describe("the dashboards for Grafana", () => {
-  test.each(dashboards)("%s names metrics and labels that there are, by the data source that is set up", (name) => {
+  test.each(dashboards)("%s names existing metrics and labels, and the configured data source", (name) => {
     const { panels, templating, uid } = JSON.parse(readFileSync(join(ops, "grafana", name), "utf8"));
     expectKnown(panels.flatMap(({ targets }: { targets: { expr: string }[] }) => targets.map(({ expr }) => expr)));
     const variables = templating.list as { name: string; query: string }[];

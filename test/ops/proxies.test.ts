@@ -63,7 +63,7 @@ function pointed(sample: string): string {
   return text.replace("paybell-1:7420", one).replace("paybell-2:7420", other);
 }
 
-test("nginx terminates TLS, says who calls, and goes on with one instance", async ({ skip }) => {
+test("nginx terminates TLS, forwards the caller's address, and continues with one instance", async ({ skip }) => {
   const nginx = tool("nginx");
   if (nginx === undefined) return skip("nginx is not installed");
   const port = await freePort();
@@ -80,7 +80,7 @@ test("nginx terminates TLS, says who calls, and goes on with one instance", asyn
   await expectProxy(port);
 }, 60_000);
 
-test("Caddy terminates TLS, says who calls, and goes on with one instance", async ({ skip }) => {
+test("Caddy terminates TLS, forwards the caller's address, and continues with one instance", async ({ skip }) => {
   const caddy = tool("caddy");
   if (caddy === undefined) return skip("Caddy is not installed");
   const port = await freePort();
@@ -99,9 +99,9 @@ test("Caddy terminates TLS, says who calls, and goes on with one instance", asyn
 async function expectProxy(port: number): Promise<void> {
   await eventually("the proxy to listen", () => listens(port));
   expect(await self(port, "127.0.0.3")).toBe(200);
-  // An address that a caller wrote there itself is not believed.
+  // An address that a caller wrote there is ignored.
   expect(await self(port, "127.0.0.4", { "x-forwarded-for": "127.0.0.3" })).toBe(403);
-  // Every instance serves it, and is asked in turn.
+  // Every instance serves it, in turn.
   expect(await Promise.all([1, 2, 3, 4].map(() => self(port, "127.0.0.3")))).toEqual([200, 200, 200, 200]);
   // The operators' routes are missing on it.
   expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);

@@ -7,7 +7,7 @@ export const repository = join(import.meta.dirname, "../..");
 export const ops = join(repository, "ops");
 export const run = promisify(execFile);
 
-/** A program of the machine's; undefined, and told, where there is none. Debian keeps servers in /usr/sbin. */
+/** A program of this machine; undefined, with a message, if it is missing. Debian keeps servers in /usr/sbin. */
 export function tool(name: string): string | undefined {
   const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin", "/sbin"];
   const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
@@ -15,7 +15,7 @@ export function tool(name: string): string | undefined {
   return found;
 }
 
-/** A module of Python from its package index, fetched once; undefined, and told, where it cannot be. */
+/** A Python module from its package index, fetched once; undefined, with a message, if that fails. */
 export async function pythonModule(name: string, version: string): Promise<NodeJS.ProcessEnv | undefined> {
   const folder = join(repository, "node_modules/.cache/python", `${name}-${version}`);
   if (!existsSync(folder)) {

@@ -8,7 +8,7 @@ import { freePort } from "../support/instance.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { packAll, run } from "./project.ts";
 
-// As somebody does who has the packed files and npm: with every dependency as the registry has it.
+// Installs the packed files with npm, and every dependency from the registry.
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const folder = mkdtempSync(join(tmpdir(), "paybell-install-"));
 const shop = mkdtempSync(join(tmpdir(), "paybell-shop-"));
@@ -34,7 +34,7 @@ describe.each(nodes)("on Node $version", (node) => {
   const env = () => ({ ...process.env, PATH: `${dirname(node.path)}:${process.env["PATH"]}` });
   const npx = (...args: string[]) => run("npx", ["--no-install", "paybell", ...args], { cwd: shop, env: env() });
 
-  test("the command runs, and tells its version", async ({ skip }) => {
+  test("the command runs, and prints its version", async ({ skip }) => {
     if (whyNot !== undefined) skip(whyNot);
     expect((await npx("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
@@ -58,7 +58,7 @@ describe.each(nodes)("on Node $version", (node) => {
   }, 120_000);
 });
 
-/** Run by node itself: npx would be between it and the signal. */
+/** Run by node directly, because npx would intercept the signal. */
 async function withSandbox(node: NodeFound, env: NodeJS.ProcessEnv, use: () => Promise<void>): Promise<void> {
   const bin = join(shop, "node_modules/paybell/bin/paybell.js");
   const sandbox = spawn(node.path, [bin, "sandbox"], {

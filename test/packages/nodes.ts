@@ -7,7 +7,7 @@ export interface NodeFound {
   readonly version: string;
 }
 
-/** The newest of each line that the packages promise to run on, beside the one that runs the tests. */
+/** The newest release of each supported line, in addition to the one that runs the tests. */
 const lines = ["20.20.2", "22.23.3", "24.21.0"] as const;
 
 /** npm has each Node as a package for each platform. */

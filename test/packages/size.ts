@@ -48,7 +48,7 @@ export interface Weight {
 export function installedFiles(directory: string): Map<string, number> {
   const paths = readdirSync(directory, { recursive: true, encoding: "utf8" });
   const files = paths.map((path) => ({ path, stats: statSync(join(directory, path)) }));
-  // The licence's text is in every package of every author, and says nothing of what the library weighs.
+  // The licence's text is in every package, and is not part of the library's size.
   const weighed = files.filter(({ path, stats }) => stats.isFile() && path !== "LICENSE");
   return new Map(weighed.map(({ path, stats }) => [path, stats.size]));
 }

@@ -18,7 +18,7 @@ export function sale(change: Fields & { readonly card?: Fields } = {}): Record<s
   };
 }
 
-/** A Sale as a switch reports it, with the least it may say. */
+/** A Sale as a switch reports it, with only the required fields. */
 export function reportedSale(partnerId: string, change: Fields = {}): Record<string, unknown> {
   return {
     partnerId,

@@ -8,7 +8,7 @@ declare module "vitest" {
   interface ProvidedContext {
     /** The run's PostgreSQL (global-setup.ts), as a URL to its first database; of Citus the coordinator. */
     databaseServerUrl: string;
-    /** The same as a service logs in. */
+    /** The same, with the service's login. */
     databaseServiceUrl: string;
     /** The other nodes, with Citus: each has a copy of every database. */
     databaseNodeUrls: readonly string[];
@@ -29,7 +29,7 @@ export interface TestDatabase {
 }
 
 /**
- * A database of one's own, with the schema migrated and nothing in it: a clone of the template. Measured: 70 ms by
+ * A separate database with the migrated schema and no rows, cloned from the template. Measured: 70 ms by
  * copying its files, 180 ms by PostgreSQL's default, which writes every page to the log.
  */
 export async function createDatabase(): Promise<TestDatabase> {
@@ -45,7 +45,7 @@ export async function createDatabase(): Promise<TestDatabase> {
     url: databaseUrl(serverUrl, name),
     serviceUrl: databaseUrl(inject("databaseServiceUrl"), name),
     async drop() {
-      // Nodes of Citus keep connections to each other, and are no leak of a test.
+      // Nodes of Citus keep connections to each other, which are not a leak.
       for (const url of urls) await withAdmin(url, (client) => drop(client, name, urls.length > 1));
     },
   };

@@ -12,7 +12,7 @@ import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
 import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
 /**
- * Nothing of a test run needs to survive a power cut. The folder is temporary, so these settings can never meet real
+ * A test run need not survive a power failure. The folder is temporary, so these settings can never meet real
  * data.
  */
 const testSettings = {
@@ -81,7 +81,7 @@ async function makeClusterTemplate(coordinator: string, workers: readonly string
     onIdleError: () => undefined,
     homes: await findHomes(template),
   });
-  await new Partitions({ homes: database.homes, clock: systemClock, historyDays: 90 }).maintain();
+  await new Partitions({ homes: database.homes, clock: systemClock, historyDays: 90, proofDays: 400 }).maintain();
   await database.close();
   for (const url of urls) {
     await withAdmin(url, async (client) => {

@@ -12,7 +12,7 @@ import { operatorToken, type ServiceClient, serviceClient } from "./service.ts";
 const cli = join(import.meta.dirname, "../../packages/cli/bin/paybell.js");
 const localFixture = join(import.meta.dirname, "instance-fixtures/serve-loopback.ts");
 
-/** Takes what comes as the process says it, until it says what is waited for. */
+/** Reads lines as the process writes them, until the expected one. */
 export interface SpokenProcess {
   readonly pid: number;
   /** Everything it wrote, to both streams. */
@@ -20,7 +20,7 @@ export interface SpokenProcess {
   /** The first line, from the beginning, that `matches` finds something in. */
   said<Found>(matches: (line: string) => Found | undefined | null): Promise<Found>;
   signal(signal: NodeJS.Signals): void;
-  /** Reads no more: whatever it writes from now on fails, as in a terminal that was closed. */
+  /** Stops reading: later output fails, as in a terminal that was closed. */
   stopListening(): void;
   /** Its exit code once it has ended; null when a signal ended it. */
   readonly exited: Promise<number | null>;
@@ -37,7 +37,7 @@ export interface InstanceOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
-/** Where partners of instances in processes listen, and whether `paybell serve` itself may call them there. */
+/** The address on which partners of instances in processes listen, and whether `paybell serve` may call it. */
 export function partnerHost(): { readonly host: string; readonly callsLoopback: boolean } {
   const [address] = machineAddresses();
   // On a machine without any network there is nothing that production may call.
@@ -76,14 +76,17 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
   return { ...child, ...serviceClient(urls[0] ?? "", operatorUrls[0]), exited };
 }
 
+const portsPerProcess = 200;
+let nextPort = randomInt(portsPerProcess);
+
 /**
- * A port that nobody takes until it is listened at. It lies below those that a system gives to connections and to who
- * listens at port 0, and was free a moment ago; each of vitest's processes draws from ports of its own.
+ * A port that stays free until it is used. It lies below the range that the system gives to connections and to
+ * servers that listen on port 0. Each of vitest's processes has a range of its own and hands its ports out in turn.
  */
 export async function freePort(): Promise<number> {
-  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * 200;
+  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * portsPerProcess;
   for (;;) {
-    const port = first + randomInt(200);
+    const port = first + (nextPort++ % portsPerProcess);
     if (await isFree(port)) return port;
   }
 }

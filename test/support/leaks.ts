@@ -11,7 +11,7 @@ const resources = watchOpenResources();
 
 afterAll(async () => {
   const deadlineMs = performance.now() + closingTimeoutMs;
-  // Node says in the next turn what was cleared in this one.
+  // Node reports in the next turn what was cleared in this one.
   await turn();
   let left = resources.list();
   while (left.length > 0 && performance.now() < deadlineMs) {

@@ -10,7 +10,7 @@ export const testHomePrefix = "paybell-test-";
 /** A run younger than this may not have taken its home yet. */
 const startingMs = 60_000;
 
-/** Ends what an earlier run left when it was killed: its server goes on without it, and its folder stays. */
+/** Cleans up after a killed run: its server still runs, and its folder still exists. */
 export async function removeLeftovers(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (name.startsWith(testHomePrefix)) await removeIfLeft(join(tmpdir(), name));

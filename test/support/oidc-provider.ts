@@ -4,15 +4,17 @@ import type { AddressInfo } from "node:net";
 import { decodeJwt, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import Provider from "oidc-provider";
 
-/** An OpenID provider of a test, at which one person is always signed in. */
+/** A test's OpenID provider, at which one person is always signed in. */
 export interface TestProvider {
   readonly issuer: string;
   /** The signed-in user. */
   person: { readonly sub: string; readonly name?: string; readonly roles?: readonly string[] };
-  /** Whether they agree to be signed in. */
+  /** Whether the user consents to the sign-in. */
   agrees: boolean;
   /** Claims of the ID token that differ from the truth. */
   wrong: JWTPayload;
+  /** Claims of the userinfo endpoint that differ from the truth. */
+  wrongUserInfo: JWTPayload;
   /** Whether its signature is by a key that the provider does not publish. */
   forged: boolean;
   close(): Promise<void>;
@@ -46,6 +48,7 @@ export async function startOidcProvider(callbackUrl: string): Promise<TestProvid
     person: { sub: "ada", name: "Ada", roles: ["admin"] },
     agrees: true,
     wrong: {},
+    wrongUserInfo: {},
     forged: false,
     async close() {
       server.closeAllConnections();
@@ -72,6 +75,7 @@ export async function startOidcProvider(callbackUrl: string): Promise<TestProvid
       return provider.interactionFinished(context.req, context.res, result);
     }
     await next();
+    if (context.path === "/me") context.body = { ...(context.body as object), ...it.wrongUserInfo };
     const body = context.body as { id_token?: string } | undefined;
     if (context.path !== "/token" || body?.id_token === undefined) return;
     const signer = new SignJWT({ ...decodeJwt(body.id_token), ...it.wrong }).setProtectedHeader({ alg: "RS256", kid });

@@ -1,4 +1,6 @@
 import { createHook } from "node:async_hooks";
+// When a library imports it for the first time, Node opens the process's own streams. They are opened before the watch.
+import "node:process";
 
 /** Resources that keep a process alive if they are not closed, by Node's own names. */
 const kinds: Readonly<Record<string, string>> = {
@@ -27,7 +29,7 @@ interface Opened {
 export interface OpenResources {
   /** One line for each that still keeps the process alive: what it is, and where it was opened. */
   list(): string[];
-  /** Watches no longer. */
+  /** Stops watching. */
   stop(): void;
 }
 
@@ -40,7 +42,7 @@ const framesMax = 40;
 export function watchOpenResources(): OpenResources {
   const opened = new Map<number, Opened>();
   const hook = createHook({
-    // Promises are most of what a test makes, and none of them keeps a process alive.
+    // Most resources of a test are promises, and they never keep a process alive.
     trackPromises: false,
     init(id, type, _trigger, resource) {
       const kind = kinds[type];

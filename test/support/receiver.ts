@@ -6,7 +6,7 @@ import { networkInterfaces } from "node:os";
 import { IpnRefused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 
-/** One POST as it came. */
+/** One POST as received. */
 export interface ReceivedDelivery {
   readonly method: string;
   readonly path: string;
@@ -20,7 +20,7 @@ export interface ReceivedDelivery {
   readonly refused: IpnRefused | undefined;
 }
 
-/** How one POST is answered. `hang` never answers, `reset` cuts the connection. */
+/** The answer to one POST. `hang` never answers, `reset` cuts the connection. */
 export type ReceiverAnswer =
   | number
   | "hang"
@@ -48,7 +48,8 @@ export interface PartnerServer {
   close(): Promise<void>;
 }
 
-const waitDefaultMs = 15_000;
+/** As long as a machine with other work may take. */
+const waitDefaultMs = 60_000;
 
 interface Authority {
   readonly ca: string;
@@ -63,7 +64,7 @@ export async function callbackCa(): Promise<string> {
   return (await authority()).ca;
 }
 
-/** Addresses of this machine that are no loopback ones: production calls them, where a partner's list names them. */
+/** Addresses of this machine other than loopback: production calls them if a partner's list names them. */
 export function machineAddresses(): readonly string[] {
   return Object.values(networkInterfaces()).flatMap((addresses = []) =>
     addresses.filter(({ internal, family }) => !internal && family === "IPv4").map(({ address }) => address),
@@ -81,7 +82,7 @@ async function makeOnce(): Promise<Authority> {
   return { ca: root.cert, key, cert };
 }
 
-/** A partner's real HTTPS server. Every delivery is kept as it came, before it is answered. */
+/** A partner's real HTTPS server. Every delivery is stored as received, before it is answered. */
 export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerServer> {
   const { key, cert } = await authority();
   const deliveries: ReceivedDelivery[] = [];
@@ -112,7 +113,7 @@ export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerSer
   }
 
   const server = createServer({ key, cert, keepAliveTimeout: 30_000 }, (request, response) => {
-    // A sender that goes away in the middle is what some tests are about.
+    // In some tests the sender disconnects in the middle.
     take(request, response).catch(() => response.destroy());
   });
   server.listen(0, host);

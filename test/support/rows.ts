@@ -1,6 +1,6 @@
 import { queryHomes, type TestDatabase, withAdmin } from "./database.ts";
 
-/** How many rows each of the tables of partners has. */
+/** Counts the rows of each table of partners. */
 export async function countRows(
   database: Pick<TestDatabase, "url">,
   tables: readonly string[],

@@ -56,7 +56,7 @@ export interface ServiceClient {
 }
 
 interface RegisterOptions {
-  /** Where its server listens; default 127.0.0.1. */
+  /** The address on which its server listens; default 127.0.0.1. */
   readonly host?: string;
   /** Uses this one in place of a server of its own. */
   readonly server?: PartnerServer;
@@ -71,6 +71,8 @@ export interface TestPartner {
   run(command: Readonly<Record<string, unknown>>, headers?: Readonly<Record<string, string>>): Promise<HttpAnswer>;
   /** Its notification once it has the state. */
   settled(notificationId: string, state: string): Promise<Readonly<Record<string, unknown>>>;
+  /** Once a pull lists it: every older transaction of the database server has ended, those of other tests too. */
+  listed(notificationId: string): Promise<true>;
 }
 
 export interface Secrets {
@@ -128,6 +130,11 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
           const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
           return found["state"] === state ? found : undefined;
         }),
+      listed: (notificationId) =>
+        eventually(`notification ${notificationId} to be listed`, async () => {
+          const { body: page } = await call("GET", "/v1/notifications?limit=500");
+          return (page["items"] as { id: string }[]).some(({ id }) => id === notificationId) || undefined;
+        }),
     };
   }
 
@@ -174,7 +181,7 @@ export interface TestServiceOptions {
   /** Default true: it calls loopback addresses. */
   readonly sandbox?: boolean;
   readonly env?: NodeJS.ProcessEnv;
-  /** Of the other instances on the same database; 32 bytes. Default: one of its own. */
+  /** The master key of the other instances on the same database; 32 bytes. Default: one of its own. */
   readonly masterKey?: Buffer;
   /** Default `all`. */
   readonly role?: InstanceRole;
@@ -229,7 +236,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 const eventuallyMs = 60_000;
 const lookEveryMs = 10;
 
-/** The result of `look`, as soon as there is one: for changes without a signal, such as a row. */
+/** Polls `look` until it returns a result: for changes without a signal, such as a row. */
 export async function eventually<Found>(
   what: string,
   look: () => Promise<Found | undefined>,

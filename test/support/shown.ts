@@ -1,4 +1,4 @@
-/** Finds a line as it was printed, where what differs from run to run may differ: ids, times, codes and ports. */
+/** Finds a printed line, ignoring ids, times, codes and ports, which differ between runs. */
 export function patternOf(line: string): RegExp {
   const literal = line.trim().replaceAll(/[\\^$.*+?()[\]{}|]/g, "\\$&");
   const pattern = literal

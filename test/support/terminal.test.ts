@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-test("runs what comes next where the last script ended, and tells what failed", async () => {
+test("runs the next script in the folder of the last one, and reports failures", async () => {
   const terminal = new TerminalScreen(folder);
   await terminal.run("mkdir below && cd below");
   await expect(terminal.run("pwd; false")).rejects.toThrow(`it ended with 1:\n${folder}/below`);
@@ -30,7 +30,7 @@ test("shows lines as they come, and ends at Ctrl-C", async () => {
 });
 
 test("leaves nothing behind when the process of its test is killed", async () => {
-  // At SIGINT it ends in its own way, as the sandbox does, and by nothing else.
+  // It handles SIGINT itself, as the sandbox does.
   const script = `trap 'echo ended > "${folder}/ended"; exit' INT; echo runs; while true; do sleep 0.1; done`;
   const program = `import { TerminalScreen } from ${JSON.stringify(join(import.meta.dirname, "terminal.ts"))};
     const terminal = new TerminalScreen(${JSON.stringify(folder)});

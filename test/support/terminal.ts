@@ -34,7 +34,7 @@ export class TerminalScreen {
   /** Starts a script of bash, and resolves to its exit code when it has ended. */
   start(script: string): Promise<number | null> {
     const after = `trap 'pwd > "${join(this.cwd, ".cwd")}"' EXIT\n`;
-    // A process group of its own, so that Ctrl-C reaches what the shell started, and nobody else.
+    // A separate process group, so that Ctrl-C reaches only the shell's processes.
     const child = spawn("bash", ["-euo", "pipefail", "-c", watch + after + script], {
       cwd: this.cwd,
       detached: true,

@@ -1,4 +1,4 @@
-/** One thing that a tutorial has its reader do, or shows. A comment before a fence says which. */
+/** One step of a tutorial: an action of its reader, or an expected output. A comment before a fence says which. */
 export type TutorialStep = { readonly place: string; readonly text: string } & (
   | { readonly does: "run" | "start" | "standIn" | "show" | "interrupt"; readonly terminal: string }
   | { readonly does: "write"; readonly file: string }

@@ -10,7 +10,7 @@ const answerTimeoutMs = 90_000;
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 export interface How {
-  /** Gives the call up. */
+  /** Aborts the call. */
   readonly signal?: AbortSignal;
   readonly timeoutMs?: number;
 }
@@ -23,6 +23,8 @@ export interface Api {
   put<Answer>(path: string, body: object): Promise<Answer>;
   patch<Answer>(path: string, body: object): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
+  /** The body as it comes, for what may be long. */
+  stream(path: string, query?: Query): Promise<AsyncIterable<Uint8Array>>;
   /** Resolves with any status: for /readyz, whose 503 lists what is not ready. */
   look(path: string): Promise<{ readonly status: number; readonly text: string }>;
 }
@@ -41,25 +43,39 @@ export interface Key {
 
 /** @param key is sent to `baseUrl` and nowhere else */
 export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
-  async function call(method: string, path: string, { body, headers, signal, timeoutMs = answerTimeoutMs }: Call = {}) {
-    const signals = [context.signal, AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
+  async function call(method: string, path: string, { timeoutMs = answerTimeoutMs, signal, ...request }: Call = {}) {
+    const signals = [AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
     try {
-      const response = await context.fetch(`${baseUrl}${path}`, {
-        method,
-        headers: {
-          accept: "application/json",
-          ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
-          ...(body !== undefined && { "content-type": "application/json" }),
-          ...headers,
-        },
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-        redirect: "manual",
-        signal: AbortSignal.any(signals),
-      });
+      const response = await send(method, path, { ...request, signal: AbortSignal.any(signals) });
       return { status: response.status, text: await response.text() };
     } catch (error) {
       throw unreachable(baseUrl, error);
     }
+  }
+
+  function send(method: string, path: string, { body, headers, signal }: Omit<Call, "timeoutMs">): Promise<Response> {
+    const signals = [context.signal, ...(signal === undefined ? [] : [signal])];
+    return context.fetch(`${baseUrl}${path}`, {
+      method,
+      headers: {
+        accept: "application/json",
+        ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      redirect: "manual",
+      signal: AbortSignal.any(signals),
+    });
+  }
+
+  async function stream(path: string, query: Query = {}): Promise<AsyncIterable<Uint8Array>> {
+    const response = await send("GET", `${path}${queryText(query)}`, {}).catch((error: unknown) => {
+      throw unreachable(baseUrl, error);
+    });
+    if (!response.ok) throw refused(baseUrl, response.status, await response.text(), key);
+    if (response.body === null) throw noPaybell(baseUrl, response.status);
+    return response.body;
   }
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
@@ -77,6 +93,7 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     put: (path, body) => answer("PUT", path, { body }),
     patch: (path, body) => answer("PATCH", path, { body }),
     delete: (path) => answer("DELETE", path),
+    stream,
     look: (path) => call("GET", path),
   };
 }
@@ -117,7 +134,7 @@ function refused(baseUrl: string, status: number, text: string, key: Key | undef
     });
   }
   const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
-  // Some of the service's titles are no sentences.
+  // Some of the service's titles are not sentences.
   return new Failure(printable(/[.!?]$/.test(detail) ? detail : `${detail}.`), {
     code,
     status,

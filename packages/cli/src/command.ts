@@ -39,19 +39,19 @@ export function describe(made: Command, described: CommandDescription): Command 
     .summary(summary)
     .description(description === undefined ? sentence(summary) : `${sentence(summary)}\n\n${description}`)
     .addHelpText("after", sections.filter((section) => section !== "").join("\n"));
-  if (json) made.option("--json", "print JSON for a program; an error too, to stderr");
+  if (json) made.option("--json", "print JSON, and errors as JSON to stderr");
   descriptions.set(made, described);
   return made;
 }
 
-/** Several commands under one word. */
-export function group(name: string, summary: string, commands: readonly Command[]): Command {
+/** Several commands under one word. @param whenUnnamed what the word alone runs; absent: the help */
+export function group(name: string, summary: string, commands: readonly Command[], whenUnnamed?: Command): Command {
   const examples = commands.flatMap((one) => describedOf(one)?.examples[0] ?? []);
   const made = new Command(name)
     .summary(summary)
     .description(sentence(summary))
     .addHelpText("after", examplesText(examples));
-  for (const one of commands) made.addCommand(one);
+  for (const one of commands) made.addCommand(one, { isDefault: one === whenUnnamed });
   return made;
 }
 

@@ -14,18 +14,18 @@ import {
 import { Failure } from "./failure.ts";
 import { isLoopback } from "./loopback.ts";
 
-export interface ClientOptions {
+export interface AccessOptions {
   readonly url?: string;
   readonly credentials?: string;
   readonly allowHttp?: boolean;
 }
 
 /** Adds the options that say which service is meant. Keys are never options: a process list shows those. */
-export function withClientOptions(command: Command): Command {
+export function withAccessOptions(command: Command): Command {
   return command
-    .option("--url <url>", "where Paybell is (PAYBELL_URL)")
+    .option("--url <url>", "URL of Paybell (PAYBELL_URL)")
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
-    .option("--allow-http", "let http:// lead to another machine than this one");
+    .option("--allow-http", "allow http:// to other machines");
 }
 
 export interface SealingOptions {
@@ -57,7 +57,7 @@ export interface ClientSettings {
 /** @throws Failure naming what cannot be read, and never the value of a key */
 export async function readClientSettings(
   context: CommandContext,
-  options: ClientOptions & SealingOptions = {},
+  options: AccessOptions & SealingOptions = {},
 ): Promise<ClientSettings> {
   const { url, cipher, encoding, signing, allowHttp = false } = options;
   const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing }), "the options");
@@ -96,11 +96,17 @@ function isSame(one: string, other = ""): boolean {
   return a.protocol === b.protocol && sameHost;
 }
 
+/** Whether a command is the partner's own: none is named, and the credentials have an API key and no operator token. */
+export function callsAsPartner({ credentials }: ClientSettings, named: string | undefined): boolean {
+  const { operatorToken, apiKey } = credentials;
+  return named === undefined && apiKey !== undefined && operatorToken === undefined;
+}
+
 /** The partner that is named, or else the one that the credentials are of. @throws Failure where neither is known */
 export function partnerIdOf({ credentials }: ClientSettings, named: string | undefined): string {
   const known = named ?? credentials.partnerId;
   if (known !== undefined) return known;
-  throw new Failure("it is not said which partner.", {
+  throw new Failure("no partner is named.", {
     code: "no_partner",
     remedy: "`paybell partner list` lists them.",
   });
@@ -125,7 +131,7 @@ export function receiverOptionsOf(credentials: Credentials): ReceiverOptions {
 
 function readBaseUrl(text: string | undefined, allowHttp: boolean): string {
   if (text === undefined) {
-    throw new Failure("it is not known where Paybell is.", {
+    throw new Failure("the URL of Paybell is not set.", {
       code: "no_url",
       remedy: "Give --url or PAYBELL_URL, or work in the folder in which `paybell sandbox` runs.",
     });
@@ -134,14 +140,14 @@ function readBaseUrl(text: string | undefined, allowHttp: boolean): string {
   if (url === undefined || (url.protocol !== "http:" && url.protocol !== "https:")) {
     throw badUrl("begins with neither https:// nor http://");
   }
-  if (`${url.username}${url.password}${url.search}${url.hash}` !== "") throw badUrl("holds more than a place");
+  if (`${url.username}${url.password}${url.search}${url.hash}` !== "") throw badUrl("has more than a host and a port");
   if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {
-    throw new Failure(`${url.origin} is another machine: over http:// anybody on the way could read the key.`, {
+    throw new Failure(`${url.origin} is another machine: over http:// anybody on the network could read the key.`, {
       code: "insecure_url",
-      remedy: "Use https://, or say --allow-http where you trust the network.",
+      remedy: "Use https://, or --allow-http if you trust the network.",
     });
   }
-  return text.replace(/\/+$/, "");
+  return text.replace(/(?<!\/)\/+$/, "");
 }
 
 /** The text itself is not shown, because it may be a pasted key. */

@@ -10,7 +10,7 @@ import {
   type WireNames,
   wireNames,
 } from "@paybell/contract";
-import type { Keys, KeyVersion } from "@paybell/partner";
+import type { Keys, VersionedKey } from "@paybell/partner";
 import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
 import { whyUnreadable } from "./named-file.ts";
@@ -44,19 +44,19 @@ export function credentialsOfEnvironment(env: CommandContext["env"]): Credential
     signing: env["PAYBELL_SIGNING"],
     wireNames: env["PAYBELL_WIRE_NAMES"],
   };
-  // A variable that is set to nothing counts as not set.
+  // An empty variable counts as not set.
   const set = Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== undefined && text !== ""));
   return readCredentials(set, "the environment");
 }
 
 export interface CredentialsFile {
   readonly path: string;
-  /** It was not named by the user: it is the sandbox's, found in its folder. */
+  /** The user did not name it: it is the sandbox's, found in this folder. */
   readonly isSandbox: boolean;
   readonly credentials: Credentials;
 }
 
-/** The file that is named, else that of the sandbox in this folder; undefined where there is neither. */
+/** The named file, otherwise that of the sandbox in this folder; undefined if there is neither. */
 export async function credentialsOfFile(context: CommandContext, named?: string): Promise<CredentialsFile | undefined> {
   const path = named ?? setOrUndefined(context.env["PAYBELL_CREDENTIALS"]);
   const isSandbox = path === undefined;
@@ -82,9 +82,9 @@ function parse(text: string, path: string): Readonly<Record<string, unknown>> {
     value = JSON.parse(text);
   } catch {
     // The parser's own words quote the file, and it holds keys.
-    throw badFile(path, "is no JSON");
+    throw badFile(path, "is not JSON");
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw badFile(path, "is no JSON object");
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw badFile(path, "is not a JSON object");
   return value as Readonly<Record<string, unknown>>;
 }
 
@@ -132,12 +132,12 @@ function textIn(values: Values, name: string, where: string): string | undefined
   const value = values[name];
   if (value === undefined) return undefined;
   if (typeof value === "string" && value !== "") return value;
-  throw badValue(where, `${name} is no text`);
+  throw badValue(where, `${name} is not a string`);
 }
 
 function keysIn(values: Values, name: string, where: string): Keys | undefined {
   const value = values[name];
-  if (Array.isArray(value)) return value as KeyVersion[];
+  if (Array.isArray(value)) return value as VersionedKey[];
   const text = textIn(values, name, where);
   if (text === undefined || !text.includes(",")) return text;
   return text.split(",").map((key) => ({ key: key.trim() }));

@@ -12,7 +12,7 @@
 import { run } from "./run.ts";
 
 const interruption = new AbortController();
-// A second Ctrl-C does no more than the first: commands end at once, and the service's have a say of their own.
+// A second Ctrl-C has no further effect: commands end immediately, and those of the service handle it themselves.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
   process.on(signal, () => interruption.abort(signal));
 }

@@ -1,7 +1,10 @@
 import { InvalidArgumentError } from "commander";
 
-/** The value of a `--limit`. @throws InvalidArgumentError where it is no whole number from 1 */
-export function readLimit(text: string): number {
-  if (/^[1-9]\d{0,6}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number from 1.");
+/** Reads an option's value. The returned function throws InvalidArgumentError if it is not a whole number within. */
+export function wholeNumber(from: number, to: number): (text: string) => number {
+  return (text) => {
+    const number = Number(text);
+    if (/^(0|[1-9]\d*)$/.test(text) && number >= from && number <= to) return number;
+    throw new InvalidArgumentError(`It must be a whole number from ${from} to ${to}.`);
+  };
 }

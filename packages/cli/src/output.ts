@@ -14,6 +14,11 @@ export function print(
   stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
 }
 
+/** The rows of a list in columns, or that there are none. */
+export function listed(rows: readonly (readonly string[])[]): string[] {
+  return rows.length === 0 ? ["None."] : columns(rows);
+}
+
 /**
  * Columns as wide as their widest cell. A column that is empty in every row is left out, and the last is not padded.
  */

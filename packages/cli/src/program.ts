@@ -2,11 +2,14 @@ import { readFileSync } from "node:fs";
 import { Command } from "commander";
 import { acquirerCommand } from "./commands/acquirer.ts";
 import { alertsCommand } from "./commands/alerts.ts";
+import { apiKeyCommand } from "./commands/api-key.ts";
 import { auditCommand } from "./commands/audit.ts";
+import { backupCommand, verifyCommand } from "./commands/backup.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
 import { addCompletion } from "./commands/completion.ts";
 import { endpointCommand } from "./commands/endpoint.ts";
+import { historyCommand } from "./commands/history.ts";
 import { keysCommand } from "./commands/keys.ts";
 import { listenCommand } from "./commands/listen.ts";
 import { masterKeyCommand } from "./commands/master-key.ts";
@@ -15,6 +18,7 @@ import { notificationsCommand } from "./commands/notifications.ts";
 import { openCommand } from "./commands/open.ts";
 import { operatorCommand } from "./commands/operator.ts";
 import { partnerCommand } from "./commands/partner.ts";
+import { proposalCommand } from "./commands/proposal.ts";
 import {
   batchCommand,
   eventCommand,
@@ -22,6 +26,7 @@ import {
   settlementCommand,
   transactionCommand,
 } from "./commands/records.ts";
+import { restoreCommand } from "./commands/restore.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
 import { statusCommand } from "./commands/status.ts";
@@ -33,8 +38,20 @@ import { exitCodeMeanings } from "./exit-codes.ts";
 
 const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
-  ["For both sides:", [notificationsCommand]],
-  ["For the operator:", [partnerCommand, terminalCommand, endpointCommand, operatorCommand, statusCommand, topCommand]],
+  ["For both sides:", [notificationsCommand, apiKeyCommand]],
+  [
+    "For the operator:",
+    [
+      partnerCommand,
+      terminalCommand,
+      endpointCommand,
+      operatorCommand,
+      proposalCommand,
+      statusCommand,
+      topCommand,
+      historyCommand,
+    ],
+  ],
   ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand]],
   [
     "The service:",
@@ -47,6 +64,9 @@ const groups = [
       acquirerCommand,
       alertsCommand,
       auditCommand,
+      backupCommand,
+      verifyCommand,
+      restoreCommand,
     ],
   ],
 ] as const;

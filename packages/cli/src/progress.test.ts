@@ -36,7 +36,7 @@ test("neither cursor nor line wrap are switched off: Ctrl-C could leave them so"
   for (const code of ["[?25l", "[?7l"]) expect(context.text()).not.toContain(code);
 });
 
-test("where stderr is no terminal nothing is written", () => {
+test("nothing is written if stderr is not a terminal", () => {
   const context = terminal(false);
   const bar = progress(context, "reading", 10);
   context.pass(500);

@@ -12,7 +12,7 @@ const silent: Progress = { update: () => undefined, stop: () => undefined };
 /** Faster work needs no bar: it would only flash. */
 const shownAfterMs = 400;
 
-/** A bar, or a count where no total is known, on stderr; nothing where that is no terminal. */
+/** A bar on stderr, or a count if the total is unknown; nothing if stderr is not a terminal. */
 export function progress(
   { stderr, nowMs }: Pick<CommandContext, "stderr" | "nowMs">,
   what: string,

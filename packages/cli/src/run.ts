@@ -33,6 +33,6 @@ function wrongUsage({ message }: CommanderError): Failure {
   const [what = ""] = message.replace(/^error: /, "").split("\n");
   return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, {
     code: "bad_usage",
-    remedy: "--help says how it is used.",
+    remedy: "See --help.",
   });
 }

@@ -11,7 +11,9 @@ import { OverviewPage } from "./overview/overview-page.tsx";
 import { useSession } from "./session/session.ts";
 import { Shell } from "./shell/shell.tsx";
 
+const AcquirersPage = lazy(async () => ({ default: (await import("./acquirers/acquirers-page.tsx")).AcquirersPage }));
 const AuditPage = lazy(async () => ({ default: (await import("./audit/audit-page.tsx")).AuditPage }));
+const BatchPage = lazy(async () => ({ default: (await import("./money/batch-page.tsx")).BatchPage }));
 const MoneyPage = lazy(async () => ({ default: (await import("./money/money-page.tsx")).MoneyPage }));
 const MyPartnerPage = lazy(async () => ({ default: (await import("./partners/my-partner-page.tsx")).MyPartnerPage }));
 const NewPartnerPage = lazy(async () => ({
@@ -21,6 +23,7 @@ const OperatorsPage = lazy(async () => ({ default: (await import("./operators/op
 const ParkedPage = lazy(async () => ({ default: (await import("./parked/parked-page.tsx")).ParkedPage }));
 const PartnerPage = lazy(async () => ({ default: (await import("./partners/partner-page.tsx")).PartnerPage }));
 const PartnersPage = lazy(async () => ({ default: (await import("./partners/partners-page.tsx")).PartnersPage }));
+const SettlementPage = lazy(async () => ({ default: (await import("./money/settlement-page.tsx")).SettlementPage }));
 const SettingsPage = lazy(async () => ({ default: (await import("./operators/settings-page.tsx")).SettingsPage }));
 const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
 const TryPage = lazy(async () => ({ default: (await import("./try/try-page.tsx")).TryPage }));
@@ -50,6 +53,9 @@ function OperatorPages() {
       <Route path="/partners/new" component={NewPartnerPage} />
       <Route path="/partners/:id">{({ id }) => <PartnerPage key={id} id={id} />}</Route>
       <Route path="/money" component={MoneyPage} />
+      <Route path="/batches/:id">{({ id }) => <BatchPage key={id} id={id} />}</Route>
+      <Route path="/settlements/:id">{({ id }) => <SettlementPage key={id} id={id} />}</Route>
+      <Route path="/acquirers" component={AcquirersPage} />
       <Route path="/transactions/:id">{({ id }) => <TransactionPage key={id} id={id} />}</Route>
       <Route path="/try" component={TryPage} />
       <Route path="/audit" component={AuditPage} />

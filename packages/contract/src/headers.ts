@@ -16,8 +16,12 @@ export const headerNames = {
 } as const;
 export type HeaderName = (typeof headerNames)[keyof typeof headerNames];
 
-/** The value of paybell-contract: the version of the notification contract. */
-export const contractVersion = "1";
+/** The versions of the notification contract that can be sent, the newest last. */
+export const contractVersions = ["1"] as const;
+export type ContractVersion = (typeof contractVersions)[number];
+
+/** The value of paybell-contract unless another version was agreed on. */
+export const contractVersion: ContractVersion = "1";
 
 const secretPrefix = "whsec_";
 

@@ -1,5 +1,5 @@
 export { aids, cardSchemeFor, contradicts } from "./aids.ts";
-export { canonicalJson } from "./canonical.ts";
+export { canonicalJson } from "./canonical-json.ts";
 export * from "./codes.ts";
 export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn, UnsignedIpn } from "./columns.ts";
 export * from "./commands.ts";
@@ -8,10 +8,12 @@ export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
 export * from "./headers.ts";
+export { notificationHeaders } from "./notification-headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
 export { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";
 export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
+export { sampleSale } from "./sample.ts";
 export { ipnJsonSchema } from "./schema.ts";
 export { open, seal, sealedForms } from "./seal.ts";
 export {
@@ -26,13 +28,10 @@ export {
 export {
   cardSigningOrder,
   defaultSigning,
-  hmacKey,
   type Signing,
   settlementSigningOrder,
-  sign,
-  signatureMatches,
   signedFields,
-  signedString,
   signingProblems,
-} from "./signing.ts";
+} from "./signed-fields.ts";
+export { hmacKey, sign, signatureMatches, signedString } from "./signing.ts";
 export { toWire, type WireNames, wireNames } from "./wire.ts";

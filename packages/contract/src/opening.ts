@@ -2,8 +2,9 @@ import type { KeyObject } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { endOfString } from "./parse-json.ts";
 import { readWire, type WireIpn } from "./read-wire.ts";
-import { decrypt, keysFor, type Sealing, type SealingKey, takeApart, type Undecrypted } from "./sealing.ts";
-import { type Signing, signatureMatches, signedString } from "./signing.ts";
+import { decrypt, keysFor, parseSealed, type Sealing, type SealingKey, type Undecrypted } from "./sealing.ts";
+import type { Signing } from "./signed-fields.ts";
+import { signatureMatches, signedString } from "./signing.ts";
 import { parseStrictly } from "./strict-json.ts";
 
 /** An IPN that was decrypted and whose signature was verified. */
@@ -37,7 +38,7 @@ function tryToOpen(body: string, how: Opening): OpenedIpn | NotAuthenticReason {
   if (typeof body !== "string") return "envelope";
   const data = envelopeData(body);
   if (data === undefined) return "envelope";
-  const sealed = takeApart(data, how.sealing);
+  const sealed = parseSealed(data, how.sealing);
   if (typeof sealed === "string") return sealed;
   const keys = keysFor(sealed, how.encryptionKeys);
   let reason: NotAuthenticReason = keys.length === 0 ? "unknown_key" : "decryption";

@@ -42,7 +42,7 @@ export function countKeys(value: unknown): number {
   return keys;
 }
 
-/** The place after the closing quote of the string that begins at `start`; 0 when it has none. */
+/** The index after the closing quote of the string that begins at `start`; 0 when it has none. */
 export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (isEscaped(text, end)) end = text.indexOf('"', end + 1);
@@ -50,10 +50,10 @@ export function endOfString(text: string, start: number): number {
 }
 
 /** Whether an odd number of backslashes precedes an index. */
-function isEscaped(text: string, place: number): boolean {
-  let before = place - 1;
+function isEscaped(text: string, index: number): boolean {
+  let before = index - 1;
   while (text.charCodeAt(before) === backslash) before -= 1;
-  return (place - before) % 2 === 0;
+  return (index - before) % 2 === 0;
 }
 
 function hasEscapedKey(text: string): boolean {
@@ -75,7 +75,7 @@ function afterSpace(text: string, from: number): number {
   return at;
 }
 
-/** Parses without recursion, because the writer decides how deep a text is nested. */
+/** Parses without recursion, because the sender decides how deep a text is nested. */
 class Reader {
   readonly #text: string;
   readonly #holders: Holder[] = [];
@@ -151,7 +151,7 @@ class Reader {
     return key;
   }
 
-  /** A string outside of an object has no key that could be confused. */
+  /** A single string has no keys, so JSON.parse is safe here. */
   #string(): string {
     const end = endOfString(this.#text, this.#at);
     if (end === 0) this.#fail();

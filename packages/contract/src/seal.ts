@@ -2,7 +2,7 @@ import { Buffer } from "node:buffer";
 import { createCipheriv } from "node:crypto";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { pooledRandom } from "./pooled-random.ts";
-import { type Cipher, decrypt, keysFor, type Sealing, type SealingKey, takeApart } from "./sealing.ts";
+import { type Cipher, decrypt, keysFor, parseSealed, type Sealing, type SealingKey } from "./sealing.ts";
 
 const gcmIvBytes = 12;
 const cbcIvBytes = 16;
@@ -56,7 +56,7 @@ function sealJwe(plain: string, key: SealingKey, iv: Buffer): string {
  * @throws NotAuthentic for anything else, always in the same way.
  */
 export function open(data: string, sealing: Sealing, keys: readonly SealingKey[]): { text: string; keyId: string } {
-  const sealed = takeApart(data, sealing);
+  const sealed = parseSealed(data, sealing);
   if (typeof sealed === "string") throw new NotAuthentic(sealed);
   const candidates = keysFor(sealed, keys);
   let reason: NotAuthenticReason = candidates.length === 0 ? "unknown_key" : "decryption";

@@ -9,7 +9,7 @@ export const ciphers = ["aes-256-gcm", "aes-256-cbc", "jwe"] as const;
 /** The specification says only AES-256. A partner chooses one of these modes. Never ECB. */
 export type Cipher = (typeof ciphers)[number];
 
-/** How a partner's IPNs are sealed. It comes from configuration, never from the message. */
+/** The cipher and encoding of a partner's IPNs. They come from configuration, never from the message. */
 export interface Sealing {
   readonly cipher: Cipher;
   /** Ignored for jwe, which is base64url by RFC 7516. */
@@ -51,7 +51,7 @@ export interface Sealed {
   readonly keyId?: string;
 }
 
-export function takeApart(data: string, sealing: Sealing): Sealed | NotAuthenticReason {
+export function parseSealed(data: string, sealing: Sealing): Sealed | NotAuthenticReason {
   if (typeof data !== "string") return "encoding";
   if (sealing.cipher === "jwe") {
     const parts = jweParts(data);

@@ -24,6 +24,13 @@ export type ApiKeyToMake = {
   expiresInDays?: number;
 };
 
+export type Backlog = {
+  pending: number;
+  oldestPendingAt: string | null;
+  parked: number;
+  pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
+};
+
 export type CardTransaction = UnsignedIpn<CardIpn> & {
   status: Status;
   command: Command;
@@ -31,6 +38,29 @@ export type CardTransaction = UnsignedIpn<CardIpn> & {
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
   emv?: string;
 };
+
+export type Certification = {
+  passed: boolean;
+  url: string;
+  run: string;
+  durationMs: number;
+  certificateEndsAt: string | null;
+  counts: { passed: number; failed: number; notRun: number; leftOut: number };
+  diagnoses: { code: string; cases: string[]; means: string; fix: string }[];
+  cases: CertifiedCase[];
+};
+
+export type CertifiedCase = {
+  code: string;
+  title: string;
+  expected: "2xx" | "4xx";
+  verdict: "passed" | "failed" | "not_run" | "left_out";
+  finding: { code: string; means: string; fix: string } | null;
+  note: string | null;
+  exchanges: { what: string; status: number | null; failure: string | null; detail: string | null; ms: number }[];
+};
+
+export type Certify = { url?: string };
 
 export type CommandRequest =
   | SaleCommand
@@ -127,6 +157,15 @@ export type Endpoint = {
   updatedAt: string;
 };
 
+export type EndpointCertificates = {
+  items: {
+    whose: "server" | "client" | "authority";
+    target: string | null;
+    endsAt: string | null;
+    problem: string | null;
+  }[];
+};
+
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
 export type Figures = {
@@ -141,6 +180,8 @@ export type Figures = {
   deliveryP50Ms: number | null;
   deliveryP99Ms: number | null;
 };
+
+export type KeyUse = { items: { keyId: string; accepted: number; failed: number; lastAcceptedAt: string | null }[] };
 
 export type KeyVersion = {
   id: string;
@@ -170,17 +211,13 @@ export type Notification = {
   lastReason: string | null;
   createdAt: string;
   outcomeAt: string | null;
-  waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
+  waiting: Waiting | null;
   partnerName: string;
-  amount: string | null;
-  currency: string | null;
-  merchantTransId: string | null;
 };
 
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
-  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -224,6 +261,13 @@ export type NotificationSubject = {
   lastFour: string | null;
 };
 
+export type OwnRedeliveries = {
+  filter: { state?: "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  to?: "original" | "registered";
+  dryRun?: boolean;
+  limit?: number;
+};
+
 export type Problem = {
   type: string;
   title: string;
@@ -243,9 +287,12 @@ export type Self = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
+    callBackUrlByCommand: Record<string, string>;
+    callBackUrlChange: "operator" | "partner";
     callbackCa: string | null;
     callbackPins: string[];
     callbackPorts: number[] | null;
+    contract: "1";
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -297,7 +344,6 @@ export type TransactionDetail = Transaction & {
 
 export type Waiting = {
   because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
-  until: string | null;
   since: string | null;
   endpointId: string | null;
   target: string | null;
@@ -318,6 +364,8 @@ export type ErrorCode =
   | "batch_currency"
   | "batch_settled"
   | "body_too_large"
+  | "callback_url_fixed"
+  | "callback_url_not_confirmed"
   | "card_number_in_clear"
   | "cursor_expired"
   | "cursor_from_another_history"
@@ -352,6 +400,7 @@ export type ErrorCode =
   | "preauth_expired"
   | "refunds_off"
   | "req_id_reused"
+  | "request_timeout"
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"
   | "scope_not_allowed"
@@ -401,30 +450,45 @@ export interface PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<NotificationSearch>;
+  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
+  getBacklog(options?: Options): Promise<Backlog>;
+  /** Redeliver many of your notifications. POST /v1/redeliveries */
+  redeliverOwn(
+    body: OwnRedeliveries,
+    options?: Options,
+  ): Promise<{ matched: number; redelivered: number; ids: string[] }>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
-  /** Have a notification sent once more. POST /v1/notifications/{id}/redeliver */
+  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
   redeliverNotification(
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
   ): Promise<Notification>;
-  /** Have a test notification sent. POST /v1/test-notification */
+  /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */
   listEndpoints(
     query?: { state?: undefined | "closed" | "open" | "gone"; after?: undefined | string; limit?: undefined | number },
     options?: Options,
   ): Promise<EndpointPage>;
-  /** Have deliveries to an endpoint go on at once. POST /v1/endpoints/{id}/close */
+  /** Close an endpoint's circuit. POST /v1/endpoints/{id}/close */
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
+  /** See when the certificates of your callbacks end. GET /v1/certificates */
+  getCertificates(options?: Options): Promise<EndpointCertificates>;
+  /** See which version of your encryption key your endpoint accepts. GET /v1/key-use */
+  getOwnKeyUse(options?: Options): Promise<KeyUse>;
+  /** Test your endpoint with notifications that it must accept or refuse. POST /v1/certify */
+  certifyEndpoint(body: Certify, options?: Options): Promise<Certification>;
+  /** Change a callback URL of yours, once the new one has accepted a test IPN. PUT /v1/callback-url */
+  changeCallbackUrl(body: { callBackUrl: string | null; command?: NotifiedCommand }, options?: Options): Promise<Self>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
   /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
   addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
   revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
-  /** See how deliveries to you go. GET /v1/figures */
+  /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
 
@@ -435,11 +499,17 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   findTransaction: ["GET", "/v1/transactions", "query"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
+  getBacklog: ["GET", "/v1/backlog"],
+  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
+  getCertificates: ["GET", "/v1/certificates"],
+  getOwnKeyUse: ["GET", "/v1/key-use"],
+  certifyEndpoint: ["POST", "/v1/certify", "body"],
+  changeCallbackUrl: ["PUT", "/v1/callback-url", "body"],
   getSelf: ["GET", "/v1/self"],
   addOwnApiKey: ["POST", "/v1/api-keys", "body"],
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],

@@ -182,7 +182,7 @@ describe("invalid arguments of a call", () => {
     ["a word for a command", () => paybell().runCommand("SALE" as never), "wrong_option", /"SALE"\. Give an object/],
     ["a list of commands", () => paybell().runCommand([sale] as never), "wrong_option", /cannot be a list/],
     ["a word for a query", () => paybell().findTransaction("r" as never), "wrong_option", /findTransaction\(\) cannot/],
-  ])("is told, and not sent: %s", async (_what, call, reason, says) => {
+  ])("is reported, and not sent: %s", async (_what, call, reason, says) => {
     answers = [json(200, {})];
     const error = await failure(call());
     expect(error).toBeInstanceOf(Misused);

@@ -171,7 +171,7 @@ function checkedBaseUrl(baseUrl: string): string {
   if (!URL.canParse(baseUrl)) throw wrong("baseUrl", "is no URL", "Give https://… as the operator named it.");
   const { protocol, hostname, origin, pathname } = new URL(baseUrl);
   const isHere = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(hostname);
-  if (protocol === "https:" || (protocol === "http:" && isHere)) return origin + pathname.replace(/\/+$/, "");
+  if (protocol === "https:" || (protocol === "http:" && isHere)) return origin + pathname.replace(/(?<!\/)\/+$/, "");
   throw wrong("baseUrl", "is not https://: the API key would be sent in the clear", "http:// is for localhost alone.");
 }
 

@@ -44,7 +44,7 @@ async function listen(handle: (request: IncomingMessage, response: ServerRespons
 
 type Ask = (delivery: TestDelivery, method?: string) => Promise<Response>;
 
-/** How each framework passes a request to the handler. */
+/** Each framework's way of passing a request to the handler. */
 const frameworks: Record<string, (onIpn: (ipn: ReceivedIpn) => unknown, log?: () => void) => Promise<Ask>> = {
   async Hono(onIpn, log = () => undefined) {
     const app = new Hono();

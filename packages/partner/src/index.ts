@@ -1,7 +1,7 @@
 export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract/receiving";
 export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
-export type { Keys, KeyVersion } from "./keys.ts";
+export type { Keys, VersionedKey } from "./keys.ts";
 export { Misused, type MisusedReason } from "./misused.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
 export type { ChainOrder } from "./order.ts";

@@ -4,7 +4,7 @@ import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contr
 import { Misused, type MisusedReason } from "./misused.ts";
 
 /** One version of a key during a rotation. */
-export interface KeyVersion {
+export interface VersionedKey {
   /** The version's public id, as the rotation returned it: the JWE `kid`, or the header paybell-key. */
   readonly id?: string;
   /** Base64 of 32 bytes; for webhookSecret `whsec_` and the same. */
@@ -12,7 +12,7 @@ export interface KeyVersion {
 }
 
 /** One key as a string, or all versions that are valid now: the old and the new one during a rotation. */
-export type Keys = string | readonly KeyVersion[];
+export type Keys = string | readonly VersionedKey[];
 
 type Option = "encryptionKey" | "signingKey" | "webhookSecret";
 

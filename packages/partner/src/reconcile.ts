@@ -8,7 +8,7 @@ export interface Reconcilable
     CardIpn,
     "id" | "amount" | "batchNo" | "invoiceNo" | "mid" | "refId" | "reqId" | "status" | "tid" | "transaction_type"
   > {
-  /** Of a Void, if you stored it. Otherwise the invoiceNo identifies the voided transaction. */
+  /** The transaction that a Void voided, if you stored it. Otherwise the invoiceNo identifies it. */
   readonly originalTransactionId?: string | undefined;
 }
 

@@ -1,16 +1,15 @@
 import { randomUUID } from "node:crypto";
 import {
   type CardIpn,
-  contractVersion,
-  headerNames,
   type NotifiedCommand,
+  notificationHeaders,
   type SettlementIpn,
+  sampleSale,
   seal,
   sign,
   signedString,
   toWire,
   type WireNames,
-  webhookSignature,
 } from "@paybell/contract";
 import { encryptionKeys, signingKeys, webhookKeys } from "./keys.ts";
 import { Misused } from "./misused.ts";
@@ -72,45 +71,33 @@ export function testEnvelope(
   if (sealingKey === undefined) throw new Misused("no_key_version", "encryptionKey");
   const body = JSON.stringify({ data: seal(content, settings, sealingKey) });
   const id = delivery.notificationId ?? randomUUID();
-  const timestampS = Math.floor(settings.clock.nowMs() / 1000);
-  const signatures = webhookKeys(options.webhookSecret).map((key) => webhookSignature(id, timestampS, body, key));
-  const headers = {
-    accept: "application/json",
-    "content-type": "application/json",
-    [headerNames.id]: id,
-    [headerNames.timestamp]: String(timestampS),
-    [headerNames.signature]: signatures.join(" "),
-    [headerNames.attempt]: String(delivery.attempt ?? 1),
-    [headerNames.contract]: contractVersion,
-    [headerNames.key]: sealingKey.id,
-    [headerNames.command]: delivery.command ?? "SALE",
-    ...(delivery.originalTransactionId && { [headerNames.originalTransaction]: delivery.originalTransactionId }),
-    ...(delivery.outOfOrder && { [headerNames.outOfOrder]: "1" }),
-  };
+  const headers = notificationHeaders({
+    id,
+    command: delivery.command ?? "SALE",
+    attemptNo: delivery.attempt ?? 1,
+    body,
+    timestampS: Math.floor(settings.clock.nowMs() / 1000),
+    webhookKeys: webhookKeys(options.webhookSecret),
+    cipher: settings.cipher,
+    keyId: sealingKey.id,
+    userAgent: "Paybell",
+    originalId: delivery.originalTransactionId === "" ? undefined : delivery.originalTransactionId,
+    outOfOrder: delivery.outOfOrder,
+  });
   return { body, headers };
 }
 
 function sale(): Partial<CardIpn> {
   return {
-    aid: "A0000000031010",
+    ...sampleSale,
     amount: "150000",
     approveCode: "831000",
-    batchNo: "000001",
-    cardNumber: "411111******1111",
-    cardScheme: "VISA",
-    currency: "VND",
     id: randomUUID(),
-    invoiceNo: "000001",
-    isoResponseCode: "00",
     merchantTransId: "order-1",
     mid: "M00000001",
-    paymentType: "card",
     refId: "432198765432",
     reqId: randomUUID(),
-    status: "SUCCESS",
-    swipeType: "C",
     tid: "T0000001",
-    traceNo: "000001",
     transDateTime: "20260102030405",
     transaction_type: "SALE",
   };

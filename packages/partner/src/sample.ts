@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import type { CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
+import type { CardCommand, CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
 import type { ReceiverOptions } from "./options.ts";
 import { type ReceivedIpn, receiver } from "./receiver.ts";
 import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
@@ -56,10 +56,7 @@ export interface SettlementSample extends Sample {
  * @throws Misused for any unknown option, so that no test passes for the wrong reason
  */
 export function sampleIpn(what: SampleIpn & { command: "SETTLEMENT" }, options?: ReceiverOptions): SettlementSample;
-export function sampleIpn(
-  what?: SampleIpn & { command?: Exclude<NotifiedCommand, "SETTLEMENT"> },
-  options?: ReceiverOptions,
-): CardSample;
+export function sampleIpn(what?: SampleIpn & { command?: CardCommand }, options?: ReceiverOptions): CardSample;
 export function sampleIpn(what?: SampleIpn, options?: ReceiverOptions): Sample;
 export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampleKeys): Sample {
   checkSampleOptions(what);

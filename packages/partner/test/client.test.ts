@@ -1,15 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { deduplicate, memoryStore, receiver } from "@paybell/partner";
 import { ApiError, CursorRefused, catchUp, client } from "@paybell/partner/client";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
-import { startTestService, type TestPartner, type WholeService } from "../../../test/support/service.ts";
+import { afterAll, describe, expect, it, vi } from "vitest";
+import { startTestService } from "../../../test/support/service.ts";
 
-let service: WholeService;
-let partner: TestPartner;
-beforeAll(async () => {
-  service = await startTestService();
-  partner = await service.register();
-});
+const service = await startTestService();
+const partner = await service.register();
 afterAll(() => service.stop());
 
 const paybell = () => client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });

@@ -2,13 +2,10 @@ import { randomUUID } from "node:crypto";
 import { type CardIpn, receiver } from "@paybell/partner";
 import { catchUp, client } from "@paybell/partner/client";
 import { type Reconciliation, reconcile } from "@paybell/partner/reconcile";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { startTestService, type WholeService } from "../../../test/support/service.ts";
+import { afterAll, expect, it } from "vitest";
+import { startTestService } from "../../../test/support/service.ts";
 
-let service: WholeService;
-beforeAll(async () => {
-  service = await startTestService();
-});
+const service = await startTestService();
 afterAll(() => service.stop());
 
 const card = { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" } as const;

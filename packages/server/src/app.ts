@@ -1,22 +1,29 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { type LinkOptions, openAcquirers } from "./app/acquirer.ts";
-import { acquirerDetails } from "./app/acquirer-watch.ts";
+import { type HostOptions, openAcquirers } from "./app/acquirer.ts";
+import { acquirerDetails, registeredHealth, settingsHealth } from "./app/acquirer-watch.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { health } from "./app/health.ts";
-import { maintainHistory } from "./app/history.ts";
 import { openInfrastructure } from "./app/infrastructure.ts";
+import { openIntakes } from "./app/intake.ts";
 import { wireLedger } from "./app/ledger.ts";
 import { openListeners } from "./app/listeners.ts";
+import { maintainPartitions } from "./app/maintain-partitions.ts";
 import { startMaintenance } from "./app/maintenance.ts";
 import { observeStatus } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
+import { holdRestored } from "./app/restores.ts";
 import { serviceStatusOf } from "./app/service-status.ts";
+import { certificatesOf } from "./callbacks/certificates.ts";
+import { Certifications } from "./callbacks/certifications.ts";
+import { endpointConnections } from "./callbacks/endpoint-connection.ts";
+import { UrlChange } from "./callbacks/url-change.ts";
 import { systemClock, systemTimers } from "./clock.ts";
 import { shownSettings } from "./config/shown.ts";
 import type { Config } from "./config.ts";
 import { EndpointOperations } from "./delivery/endpoint-operations.ts";
-import type { HttpParts, ReceiverControl } from "./http/parts.ts";
+import { createResolver } from "./delivery/transport/resolve.ts";
+import type { HttpDependencies, ReceiverControl } from "./http/dependencies.ts";
 import { readId } from "./ids.ts";
 import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
@@ -30,6 +37,7 @@ import { Overviews } from "./notifications/overview.ts";
 import { ProofSigner } from "./notifications/proof.ts";
 import { sealing } from "./notifications/pull.ts";
 import { auditIn } from "./operators/audit.ts";
+import { EndedSessions } from "./operators/ended-sessions.ts";
 import { OidcSignIn } from "./operators/oidc.ts";
 import { Operators } from "./operators/operators.ts";
 import type { MasterKey } from "./partners/master-key.ts";
@@ -40,9 +48,12 @@ import { findHomes } from "./store/database/citus.ts";
 import { PostgresListener } from "./store/database/listener.ts";
 import { failureKindOf } from "./store/database/retryable.ts";
 import { PostgresLeases } from "./store/leases.ts";
+import { PostgresHistory } from "./store/notifications/history.ts";
 import { PostgresNotifications } from "./store/notifications/notifications.ts";
 import { PostgresAudit } from "./store/operators/audit.ts";
+import { PostgresEndedSessions } from "./store/operators/ended-sessions.ts";
 import { PostgresOperators } from "./store/operators/operators.ts";
+import { PostgresProposals } from "./store/operators/proposals.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 
@@ -57,7 +68,7 @@ export interface ServiceOptions {
   readonly ownerUrl?: string | null;
   readonly masterKey: MasterKey;
   /** From the settings. Null: there is none, and its commands are refused. */
-  readonly acquirer: Acquirer | LinkOptions | null;
+  readonly acquirer: Acquirer | HostOptions | null;
   /** Its name in /readyz. */
   readonly acquirerName: string;
   readonly log: Log;
@@ -112,12 +123,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     await prepareSchema(options);
     const homes = await findHomes(options.databaseUrl);
-    const infrastructure = openInfrastructure({ ...options, homes }, closing);
-    const { database, metrics, alerts, warn } = infrastructure;
+    const infrastructure = await openInfrastructure({ ...options, homes }, closing);
+    const { database, metrics, alerts, tracing, warn } = infrastructure;
     const partners = await wirePartners(infrastructure, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
-    const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays: config.historyDays });
-    await maintainHistory(partitions, alerts, log);
+    const { historyDays, proofDays } = config;
+    const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays, proofDays });
+    await maintainPartitions(partitions, alerts, log);
+    const restores = await holdRestored(database, alerts);
 
     const listener = new PostgresListener({
       connect: () => database.connectDirectly(),
@@ -134,7 +147,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         if (channel === "paybell_endpoint") delivery.tell("circuits");
         if (channel === "paybell_shards") delivery.tell("shards");
         if (channel === "paybell_acquirers") void acquirers.refresh();
-        if (channel === "paybell_session") post.heard(payload);
+        if (channel === "paybell_session") rpc.received(payload);
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId === undefined) return;
         const told = directory.invalidate(partnerId).then(() => delivery.partnerChanged(partnerId));
@@ -154,7 +167,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const {
       acquirers,
       registry: acquirerRegistry,
-      post,
+      rpc,
     } = openAcquirers(infrastructure, {
       ofSettings: acquirer,
       masterKey,
@@ -187,9 +200,22 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         onReversalEnded: options.onReversalEnded,
       },
     );
+    const intake = openIntakes(infrastructure, { reports, directory, sandbox, isRegisteredDevice });
     const proofs = new ProofSigner(partners.proofKey);
-    const standing = serviceStatusOf({ status, partitions, metricsPartners: config.metricsPartners });
-    const httpParts: HttpParts = {
+    const counts = new PostgresCurrentCounts(database.homes);
+    const standing = serviceStatusOf({ status, counts, partitions, metricsPartners: config.metricsPartners });
+    const callbacks = {
+      connect: endpointConnections({
+        resolve: createResolver(),
+        connectTimeoutMs: config.connectTimeoutMs,
+        sandbox,
+        extraCas: options.callbackCas,
+      }),
+      seals: partners.seals,
+      rules: { sandbox },
+      clock: systemClock,
+    };
+    const httpParts: HttpDependencies = {
       config,
       log,
       metrics,
@@ -197,6 +223,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       reports,
       registry,
       acquirers: acquirerRegistry,
+      acquirerHealth: (name) => registeredHealth(name, acquirers),
+      settingsAcquirer: () => settingsHealth(options.acquirerName, acquirers),
       directory,
       apiKeys: partners.apiKeys,
       notifications: new Notifications({
@@ -212,11 +240,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       money,
       overview: new Overviews({
         figures: delivery.figures,
-        standing: new PostgresCurrentCounts(database.homes),
+        standing: counts,
         pending: standing.pending,
         nowMs: systemClock.nowMs,
       }),
       endpoints: new EndpointOperations(endpoints, () => delivery.tell("circuits")),
+      restores,
+      archive: partners.archive,
+      history: new PostgresHistory(database.homes),
+      certifications: new Certifications(callbacks),
+      certificatesOf: (partner) => certificatesOf(partner, callbacks.connect),
+      urlChange: new UrlChange({ ...callbacks, registry, newReqId: randomUUID }),
       isRegisteredDevice,
       refusesToken: (partnerId, tid, token) => ledger.refusesToken(partnerId, tid, token),
       isUnavailable: (error) => ["connection", "conflict"].includes(failureKindOf(error)),
@@ -228,6 +262,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
       systemOnly: !runsCommands,
       operators: new Operators(new PostgresOperators(database.pool), systemClock),
+      proposals: new PostgresProposals(database.pool),
+      endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config),
       audit: auditIn(new PostgresAudit(database.pool)),
       events: alerts,
@@ -235,6 +271,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       proofPublicKey: proofs.publicKey,
       settings: shownSettings(config),
       receiverControl: options.receiverControl,
+      traceRequests: tracing?.requests,
       sessionKey: partners.sessionKey,
       sandbox,
     };
@@ -249,11 +286,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       settler.start();
       comparer.start();
       waitingReports.start();
+      await intake.start();
     } else await listener.connection();
     delivery.start();
     alerts.start();
     const heldLease = runsCommands ? lease : undefined;
-    const kept = { ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirers, sweepCards };
+    const kept = {
+      ...{ ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirers, sweepCards },
+      callbackCas: options.callbackCas,
+    };
     const endUpkeep = startMaintenance(infrastructure, kept);
     observeStatus(metrics, {
       delivery,
@@ -272,10 +313,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       const upkeepEnded = endUpkeep();
       let pending: number | undefined;
       await inOrder(warn("a part could not be stopped"), [
-        () => ledger.stop(ledgerStopMs),
+        () => Promise.all([ledger.stop(ledgerStopMs), intake.stop()]),
         // Commands that still wait for the acquirer end without an answer: another instance takes them over.
         () => acquirers.stop(),
-        () => post.close(),
+        () => rpc.close(),
         () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
         () => delivery.stop(),
         () => closed,
@@ -289,6 +330,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => sealingWorker.stop(),
         () => listener.stop(),
         () => database.close(),
+        () => tracing?.stop(),
         () => metrics.close(),
       ]);
       return pending;

@@ -82,7 +82,8 @@ describe("the guard lets pass", () => {
     ["an encoded text without one", "https://x.example/?q=%34%31%31%31+1111"],
     ["a card number within a longer run of digits", "00004111111111111111000"],
     ["12 digits of a retrieval reference", "411111111111"],
-    ["digits that anything but spaces and dashes parts", "4111.1111.1111.1111"],
+    ["digits that other marks part", "4111.1111.1111.1111"],
+    ["digits on several lines", "4111\n1111\r\n1111\r1111"],
     ["nothing", ""],
   ])("%s", (_, text) => {
     expect(holdsCardNumber(text)).toBe(false);
@@ -108,6 +109,7 @@ const separators = fc.constantFrom(
   // Nobody sees these: format characters, fillers, variation selectors, tags.
   ...["\u200e", "\u202e", "\u2066", "\u061c", "\u115f", "\u3164", "\uffa0", "\ufe0f", "\u{e0100}", "\u{e0020}"],
   ...["\u034f", "\u180e", "\u17b4", "\u2800", "\u{1d173}"],
+  ...["\0", "\u0001", "\b", "\v", "\f", "\u000e", "\u001b", "\u001c", "\u001f", "\u007f", "\u0080", "\u0085", "\u009f"],
 );
 
 const grouped = fc
@@ -123,6 +125,16 @@ describe("the guard finds", () => {
     expect(holdsCardNumber(`card ${wide("4111")}\u3000${wide("1111")}\uff0d1111-1111`)).toBe(true);
     expect(holdsCardNumber(wide("4111111111111112"))).toBe(false);
   });
+
+  // The second run of Myanmar's extended digits follows the first without a gap.
+  test.each([0x0660, 0x06f0, 0x0966, 0x0e50, 0x116d0, 0x116da, 0x1d7ce, 0x1e950])(
+    "digits of other scripts: from U+%x on",
+    (zero) => {
+      const spelled = (digits: string) => digits.replaceAll(/\d/g, (one) => String.fromCodePoint(zero + Number(one)));
+      expect(holdsCardNumber(spelled("4111111111111111"))).toBe(true);
+      expect(holdsCardNumber(spelled("4111 1111 1111 1112"))).toBe(false);
+    },
+  );
 
   test.each(cardNumberRanges.flatMap(({ from, to, lengths }) => lengths.map((length) => [from, to, length] as const)))(
     "numbers from %s to %s of %i digits",
@@ -152,6 +164,15 @@ describe("the guard finds", () => {
     const group = fc.integer({ min: 0, max: 9_999_999 }).map(String);
     fc.assert(fc.property(group, cardNumbers, group, (one, number, two) => holdsCardNumber(`${one} ${number} ${two}`)));
   });
+
+  test.each(["\0", "\u0001", "\u001f", "\u007f", "\u0085", "\u009f", "\u200b"])(
+    "one parted or preceded by %j",
+    (control) => {
+      expect(holdsCardNumber([..."4111111111111111"].join(control))).toBe(true);
+      expect(holdsCardNumber(`1000${control}4111111111111111${control}2512`)).toBe(true);
+      expect(cardNumberProblem("merchantName", `4111${control}1111 1111${control}${control}1111`)).toBeDefined();
+    },
+  );
 
   test("one in JSON text: as text, as a number, as a key, escaped, and in JSON text within JSON text", () => {
     const escaped = (text: string) =>
@@ -198,7 +219,7 @@ describe("the guard finds, by their names in JSON text,", () => {
     '{"trackData":"%B4111111111111112^A/B^2512"}',
     String.raw`{"\u0063vv":"123"}`,
     JSON.stringify({ inner: '{"cvc":"123"}' }),
-  ])("what must never be kept: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
+  ])("refuses a string that must never be kept: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
 });
 
 describe("the guard finds in encoded text", () => {
@@ -210,7 +231,39 @@ describe("the guard finds in encoded text", () => {
     "https://x.example/4111%201111%201111%201111",
     "card=4111+1111+1111+1111&x=1",
     "4111%2D1111-1111%2d1111",
+    "4111%011111%7f1111%1F1111",
+    "%EF%BC%94111%D9%A1111%C2%A01111%E2%80%911111",
+    "4111%A01111%AD1111%FF1111",
+    "4111%E2%2580%8B1111%25e2%2580%258b11111111",
   ])("a card number: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
+
+  const all = Array.from({ length: 0x110000 }, (_, code) => (code >> 11 === 0x1b ? "" : String.fromCodePoint(code)));
+  const invisible = all.filter((character) => /\p{Cf}|[\x80-\x9f]/u.test(character));
+
+  test("a card number parted by any invisible character or C1 control, once or twice encoded", () => {
+    expect(invisible.length).toBeGreaterThan(180);
+    for (const character of invisible) {
+      const once = encodeURIComponent(character);
+      for (const mark of [
+        character,
+        once,
+        once.toLowerCase(),
+        encodeURIComponent(once),
+        encodeURIComponent(once + once),
+      ]) {
+        expect(holdsCardNumber(number.replaceAll(/(?=1)/g, mark)), mark).toBe(true);
+        expect(holdsCardNumber(JSON.stringify({ url: number.replaceAll(/(?=1)/g, mark) })), mark).toBe(true);
+      }
+    }
+  });
+
+  test("a card number parted by C1 controls as single bytes, encoded or as they are", () => {
+    for (let byte = 0x80; byte < 0xa0; byte += 1) {
+      expect(holdsCardNumber(number.replaceAll(/(?=1)/g, `%${byte.toString(16)}`))).toBe(true);
+      const raw = Buffer.from(number.replaceAll(/(?=1)/g, String.fromCharCode(byte)), "latin1");
+      expect(holdsCardNumber(raw.toString("utf8"))).toBe(true);
+    }
+  });
 });
 
 test("a merchant's id of 15 digits is none of UATP, and elsewhere it is", () => {
@@ -220,7 +273,7 @@ test("a merchant's id of 15 digits is none of UATP, and elsewhere it is", () => 
   expect(cardNumberProblem("billId", number)).toBeDefined();
 });
 
-test("what the guard says never repeats the number", () => {
+test("the guard's message never repeats the number", () => {
   const problem = cardNumberProblem("extraData", "card 4111 1111 1111 1111");
   expect(problem).toMatchObject({ field: "extraData", code: "card_number_in_clear" });
   expect(JSON.stringify(problem)).not.toMatch(/\d/);

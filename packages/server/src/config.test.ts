@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { settings } from "./config/settings.ts";
+import { shownSettings } from "./config/shown.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
 import { defaultSettings } from "./partners/settings.ts";
 import { retryBounds } from "./retry-schedule.ts";
@@ -82,7 +83,7 @@ describe("readConfig", () => {
     expect(problemsOf({ [name]: value })).toEqual([problem]);
   });
 
-  test("all problems are told at once", () => {
+  test("all problems are reported at once", () => {
     const problems = problemsOf({ PAYBELL_PORT: "no", PAYBELL_SLOTS_MAX: "no", PAYBELL_PROT: "1" });
     expect(problems).toHaveLength(3);
   });
@@ -221,6 +222,45 @@ describe("readConfig", () => {
       expect(shown).not.toContain("hunter2");
       expect(shown).not.toContain(masterKey);
     }
+  });
+});
+
+describe("traces", () => {
+  test("are off, and have the names that OpenTelemetry defines", () => {
+    expect(readConfig({})).toMatchObject({
+      tracesEndpoint: null,
+      tracesHeaders: [],
+      tracesSampler: "parentbased_always_on",
+    });
+    const config = readConfig({
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20hunter2, x-scope=a%2Cb%3D",
+      OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
+      OTEL_TRACES_SAMPLER_ARG: "0.05",
+    });
+    expect(config.tracesHeaders).toEqual([
+      ["authorization", "Bearer hunter2"],
+      ["x-scope", "a,b="],
+    ]);
+    expect(config.tracesShare).toBe(0.05);
+    for (const shown of [inspect(config), JSON.stringify(config), JSON.stringify(shownSettings(config))]) {
+      expect(shown).not.toContain("hunter2");
+    }
+  });
+
+  test.each([
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "hunter2"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "a=%zzhunter2"],
+    ["OTEL_EXPORTER_OTLP_HEADERS", "a=b%0d%0ahunter2:1"],
+    ["OTEL_TRACES_SAMPLER", "jaeger_remote"],
+    ["OTEL_TRACES_SAMPLER_ARG", "1.5"],
+    ["OTEL_TRACES_SAMPLER_ARG", "5%"],
+  ])("%s=%s is refused", (name, value) => {
+    const [problem = "", ...others] = problemsOf({ [name]: value });
+    expect(problem).toMatch(new RegExp(`^${name} must be `));
+    expect(problem).not.toContain("hunter2");
+    expect(others).toEqual([]);
   });
 });
 

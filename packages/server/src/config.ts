@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs";
 import { nearest } from "./config/nearest.ts";
-import type { Setting } from "./config/setting.ts";
+import type { ServiceSetting } from "./config/setting.ts";
 import { settings } from "./config/settings.ts";
 
-type ValueOf<It> = It extends Setting<infer Value, infer Default> ? Value | Default : never;
+type ValueOf<It> = It extends ServiceSetting<infer Value, infer Default> ? Value | Default : never;
 export type SettingKey = keyof typeof settings;
 
 /** The configuration, read once at startup and passed in. Its secrets are printed and logged as "set". */
@@ -47,6 +47,7 @@ function withSecretsOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJ
     [settings.masterKey, settings.masterKeyFile],
     [settings.masterKeyOthers, settings.masterKeyOthersFile],
     [settings.oidcClientSecret, settings.oidcClientSecretFile],
+    [settings.kafkaPassword, settings.kafkaPasswordFile],
   ] as const) {
     const path = env[file.name];
     if (isUnset(path)) continue;
@@ -68,7 +69,7 @@ function isUnset(value: string | undefined): value is undefined | "" {
   return value === undefined || value.trim() === "";
 }
 
-function readSetting(setting: Setting<unknown, unknown>, env: NodeJS.ProcessEnv, problems: string[]): unknown {
+function readSetting(setting: ServiceSetting<unknown, unknown>, env: NodeJS.ProcessEnv, problems: string[]): unknown {
   const value = env[setting.name];
   if (isUnset(value)) return setting.default;
   const read = setting.kind.read(value.trim());
@@ -123,6 +124,7 @@ function contradictions(config: Config): string[] {
     );
   }
   problems.push(...acquirerContradictions(config), ...keyServiceContradictions(config), ...oidcContradictions(config));
+  problems.push(...kafkaContradictions(config));
   if (config.alertUrl !== null && config.alertSecret === null) {
     problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
   }
@@ -154,6 +156,22 @@ function oidcContradictions(config: Config): string[] {
     if (url !== null && !isSecure(url)) problems.push(`${name} must begin with https://, except on localhost`);
   }
   if (!oidcScopes.includes("openid")) problems.push("PAYBELL_OIDC_SCOPES must hold openid");
+  return problems;
+}
+
+function kafkaContradictions(config: Config): string[] {
+  const needs = (key: SettingKey, other: SettingKey) =>
+    config[key] === null ? [`${settings[key].name} is required with ${settings[other].name}`] : [];
+  const problems = config.kafkaBrokers.length > 0 ? needs("kafkaTopic", "kafkaBrokers") : [];
+  if (config.kafkaSasl !== null) {
+    problems.push(...needs("kafkaUser", "kafkaSasl"), ...needs("kafkaPassword", "kafkaSasl"));
+  }
+  if ((config.kafkaCertificateFile === null) !== (config.kafkaKeyFile === null)) {
+    problems.push("PAYBELL_KAFKA_CERTIFICATE_FILE and PAYBELL_KAFKA_KEY_FILE are required together");
+  }
+  if (config.kafkaTopic !== null && config.kafkaTopic === config.kafkaDeadLetterTopic) {
+    problems.push("PAYBELL_KAFKA_DEAD_LETTER_TOPIC must differ from PAYBELL_KAFKA_TOPIC");
+  }
   return problems;
 }
 

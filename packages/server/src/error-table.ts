@@ -3,7 +3,7 @@
  * branch on `code`; codes are never renamed. The reference page is generated from this table.
  */
 interface ErrorKind {
-  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 413 | 415 | 429 | 431 | 500 | 503;
+  readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 410 | 412 | 413 | 415 | 416 | 429 | 431 | 500 | 503;
   readonly title: string;
   readonly remedy: string;
 }
@@ -54,7 +54,7 @@ export const errors = {
     status: 400,
     title: "The amount is not valid",
     remedy:
-      'Send a text such as "150000" or "12.50": above zero, no leading zeros, no sign, at most the decimals of its ' +
+      'Send a string such as "150000" or "12.50": above zero, no leading zeros, no sign, at most the decimals of its ' +
       "currency and 12 digits in its smallest unit.",
   },
   invalid_currency: {
@@ -152,7 +152,7 @@ export const errors = {
   },
   too_many_api_keys: {
     status: 409,
-    title: "Too many API keys stand",
+    title: "The partner has too many API keys",
     remedy: "Revoke one that is no longer used: GET /v1/self says when each was last used.",
   },
   role_not_allowed: {
@@ -160,10 +160,16 @@ export const errors = {
     title: "Your role does not allow this",
     remedy: "Use the token of an operator whose role allows it, or ask an admin for one.",
   },
+  second_admin_required: {
+    status: 403,
+    title: "Two admins do this together",
+    remedy:
+      "Propose it: the same request to its path with /propose, or the command with --propose. Another admin confirms.",
+  },
   csrf: {
     status: 403,
-    title: "The page did not say that it was the one that asked",
-    remedy: "Send the session's csrf value as the header paybell-csrf. In the console: load the page again.",
+    title: "The request has no valid CSRF value",
+    remedy: "Send the session's csrf value as the header paybell-csrf. In the console, reload the page.",
   },
   host_not_allowed: {
     status: 403,
@@ -204,6 +210,11 @@ export const errors = {
     title: "The terminal belongs to another partner",
     remedy:
       "Check tid and mid. A terminal of the acquirer belongs to one partner: two would settle each other's batch.",
+  },
+  partner_in_use: {
+    status: 409,
+    title: "The partner cannot be deleted now",
+    remedy: "Disable it, wait until nothing of it is under way, settle its batches, then archive it again.",
   },
   terminal_busy: {
     status: 409,
@@ -288,12 +299,16 @@ export const errors = {
     remedy: "Send a REFUND, if the operator has allowed it for you; a settled transaction itself is final.",
   },
   refunds_off: { status: 409, title: "Refunds are off", remedy: "Ask the operator to allow them in your settings." },
-  not_refundable: { status: 409, title: "The transaction cannot be refunded", remedy: "Refund a Sale or Complete." },
+  not_refundable: {
+    status: 409,
+    title: "The transaction cannot be refunded",
+    remedy: "Send the id of a Sale or a PreAuth-Complete.",
+  },
   not_settled: { status: 409, title: "The batch is not settled yet", remedy: "Void the transaction instead." },
   amount_above_refundable: {
     status: 409,
-    title: "More than is left to refund",
-    remedy: "Refund its amount less its other Refunds at most.",
+    title: "The amount exceeds what is left to refund",
+    remedy: "Refund at most its amount minus its other Refunds.",
   },
   preauth_expired: {
     status: 409,
@@ -314,6 +329,16 @@ export const errors = {
     status: 409,
     title: "There is no callback URL to notify",
     remedy: "Send callBackUrl with the command, or register one for the partner.",
+  },
+  callback_url_fixed: {
+    status: 409,
+    title: "The callback URL is changed by the operator",
+    remedy: "Ask the operator for the change, or to allow it by the setting callBackUrlChange.",
+  },
+  callback_url_not_confirmed: {
+    status: 409,
+    title: "The new callback URL did not accept a test IPN",
+    remedy: "Have it answer the test IPN with 2xx, then ask again; deliveries still go to the URL before.",
   },
   reversal_not_parked: {
     status: 409,
@@ -349,7 +374,12 @@ export const errors = {
     title: "The cursor is older than the kept history",
     remedy: "Start again without `after`, and reconcile the gap with your settlement reports.",
   },
-  // 413, 415
+  // 412, 413, 415, 416
+  precondition_failed: {
+    status: 412,
+    title: "The file is not the one that the condition names",
+    remedy: "Request the file without If-Match and If-Unmodified-Since.",
+  },
   body_too_large: {
     status: 413,
     title: "The body is too large",
@@ -359,6 +389,11 @@ export const errors = {
     status: 415,
     title: "The content type is not JSON",
     remedy: "Send Content-Type: application/json.",
+  },
+  range_not_satisfiable: {
+    status: 416,
+    title: "The range is beyond the end of the file",
+    remedy: "Request a range within the length that Content-Range names, or the file without Range.",
   },
   // 429, 431, 500, 503
   too_many_requests: { status: 429, title: "Too many requests", remedy: "Wait as long as Retry-After says." },

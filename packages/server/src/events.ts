@@ -19,6 +19,7 @@ export type EventKind =
   | "settlement_refused"
   | "report_conflict"
   | "report_refused"
+  | "intake_file_failed"
   | "settlement_differs"
   | "key_limit"
   | "partitions_short"
@@ -34,6 +35,9 @@ export type EventKind =
   | "certificate_ending"
   | "acquirer_down"
   | "acquirer_up"
+  | "mac_key_taken"
+  | "mac_key_refused"
+  | "restored"
   | "alert_test";
 
 export interface NewEvent {

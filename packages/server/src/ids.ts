@@ -13,6 +13,7 @@ export type ChainId = Id<"chain">;
 export type LeaseId = Id<"lease">;
 export type KeyId = Id<"key">;
 export type EventId = Id<"event">;
+export type ProposalId = Id<"proposal">;
 export type EndpointId = Id<"endpoint">;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;

@@ -11,3 +11,4 @@ export {
   runServe,
 } from "./app/run.ts";
 export { type AcquirerTestOptions, runAcquirerTest } from "./app/run-acquirer-test.ts";
+export { type RestoreArguments, runBackup, runRestore, runRestoreHold, runVerify } from "./app/run-backup.ts";

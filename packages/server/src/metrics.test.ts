@@ -24,9 +24,9 @@ describe("createMetrics", () => {
     for (const { name, help } of metricsOfATest().registry.getMetricsAsArray()) {
       expect(help, name).toMatch(/^[A-Z].{8,}[^.]$/);
       expect(name).toMatch(/^(paybell|process)_[a-z0-9_]+$/);
-      expect(name).toMatch(
-        /_(total|seconds|bytes|rows|pending|parked|notifications|unowned|in_use|in_flight|ahead|seconds_total)$/,
-      );
+      const units = /_(total|seconds|bytes|rows|pending|parked|notifications|messages)$/;
+      const states = /_(unowned|in_use|in_flight|ahead|waiting|connected)$/;
+      expect(units.test(name) || states.test(name), name).toBe(true);
     }
   });
 

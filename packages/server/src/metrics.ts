@@ -42,10 +42,31 @@ export function createMetrics() {
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
     acquirerLinks: gauge(
       "acquirer_links_in_use",
-      "Links on which an acquirer can be asked: 0 while none of its hosts is connected",
+      "Links over which an acquirer can be reached: 0 while none of its hosts is connected",
       "acquirer",
     ),
+    macKeys: counter(
+      "acquirer_mac_keys_total",
+      "Keys of the MACs that came over the link, and whether they were taken up",
+      "acquirer",
+      "result",
+    ),
     reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
+    intakeFiles: counter("intake_files_total", "Files of completions that were read, or could not be", "result"),
+    intakeFilesWaiting: gauge(
+      "intake_files_waiting",
+      "Files of completions that are to be read, as this instance sees",
+    ),
+    intakeKafkaConnected: gauge(
+      "intake_kafka_connected",
+      "Whether this instance consumes the topic of completions; absent where none is set",
+      "topic",
+    ),
+    intakeKafkaLag: gauge(
+      "intake_kafka_lag_messages",
+      "Messages of its partitions that this instance has not committed; absent while it consumes none",
+      "topic",
+    ),
     settlementsCompared: counter(
       "settlements_compared_total",
       "Settlements that a switch reported, compared with the ledger",
@@ -117,7 +138,7 @@ export function createMetrics() {
     ),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
     shardsUnowned: gauge("shards_unowned", "Shards of partners that no living worker sends for"),
-    partitionsAhead: gauge("partitions_ahead", "Days for which history partitions stand ready"),
+    partitionsAhead: gauge("partitions_ahead", "Days for which history partitions are prepared"),
 
     groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),
     groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
@@ -135,6 +156,7 @@ export function createMetrics() {
     ),
 
     lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
+    reversalsParked: gauge("reversals_parked", "Reversals that the acquirer refused and nobody has resolved yet"),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
     connections: gauge("http_connections_in_use", "Connections of callers"),
@@ -143,6 +165,7 @@ export function createMetrics() {
     pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
     callersRefused: counter("callers_refused_total", "Callers who were not let in", "reason"),
     requestsLimited: counter("requests_limited_total", "Requests over a rate, answered 429", "limit"),
+    traceSpansDropped: counter("trace_spans_dropped_total", "Spans of traces that were not exported", "reason"),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram(
       "http_request_seconds",

@@ -23,7 +23,7 @@ final class Batch {
 
     final String number;
     boolean closed;
-    /** What it was settled by, where the terminal had to upload it: each key, and whether it was voided. */
+    /** The uploaded entries that settled it, if the terminal had to upload: each key, and whether it was voided. */
     Map<String, Boolean> uploaded;
     private final Map<String, Totals> byCurrency = new HashMap<>();
 

@@ -13,11 +13,11 @@ final class Booking {
     final String reference;
     final Batch batch;
     final Booking original;
-    /** How the card has its Voids and PreAuth-Completes treated. */
+    /** The card's treatment of its Voids and PreAuth-Completes. */
     final String followUps;
     boolean reversed;
     Booking followedBy;
-    /** What its Refunds gave back. */
+    /** The sum of its Refunds. */
     long refunded;
 
     Booking(String key, Kind kind, String traceNo, long amount, String currency, String code, String approveCode,
@@ -56,6 +56,14 @@ final class Booking {
 
     boolean stands() {
         return approved() && !reversed && followedBy == null && !dropped() && (batch == null || !batch.closed);
+    }
+
+    String standing() {
+        if (!approved()) return "declined";
+        if (reversed) return "reversed";
+        if (followedBy != null) return followedBy.kind == Kind.VOID ? "voided" : "completed";
+        if (dropped()) return "dropped";
+        return batch != null && batch.closed ? "settled" : "stands";
     }
 
     boolean settled() {

@@ -6,7 +6,7 @@ import java.util.Set;
 import org.jpos.iso.ISOException;
 import org.jpos.iso.ISOMsg;
 
-/** What the bank answers, and what it has written down. Every message is known by its data elements alone. */
+/** The bank's answers and its books. Every message is known by its data elements alone. */
 final class Books {
     /** @param behaviour how the card has this message's answer treated */
     record Outcome(String code, String approveCode, String reference, String behaviour) {
@@ -19,6 +19,8 @@ final class Books {
     private final Set<String> revoked = new HashSet<>();
     private final Map<String, Terminal> terminals = new HashMap<>();
     private final Random random = new Random();
+    /** The treatment of messages to come, by their terminal and trace number. */
+    private final Map<String, String> ruled = new HashMap<>();
     /** Sales that the bank believes to have beside those it took: a mismatch at will. */
     private long saleQuantityBias;
 
@@ -26,11 +28,16 @@ final class Books {
         bookings.clear();
         revoked.clear();
         terminals.clear();
+        ruled.clear();
         saleQuantityBias = 0;
     }
 
     synchronized void bias(long quantity) {
         saleQuantityBias = quantity;
+    }
+
+    synchronized void rule(String terminal, String traceNo, String behaviour) {
+        ruled.put(terminal + '|' + traceNo, behaviour);
     }
 
     synchronized Outcome receive(ISOMsg message) throws ISOException {
@@ -45,7 +52,7 @@ final class Books {
         };
     }
 
-    /** What the bank counts: as was claimed, where that was settled, and its own where it was not. */
+    /** The bank's totals: as claimed, if that was settled, and its own otherwise. */
     synchronized String totals(ISOMsg settlement, String code) throws ISOException {
         if (code.equals("00")) return settlement.getString(63);
         Batch open = terminal(settlement).open;
@@ -54,29 +61,48 @@ final class Books {
             own.voids(), own.voidTotal(), own.refunds(), own.refundTotal());
     }
 
-    /** What stands in the books: a line for each, for people and for tests. */
+    /** The entries of the books, a line for each, for people and for tests. */
     synchronized String describe() {
         StringBuilder lines = new StringBuilder();
         bookings.values().forEach(one -> lines.append(one.key).append(' ').append(one.kind).append(' ').append(one.amount)
-            .append(' ').append(one.code).append(one.stands() ? " stands" : one.reversed ? " reversed" : " over").append(';'));
+            .append(' ').append(one.code).append(' ').append(one.standing()).append(';'));
+        return lines.toString();
+    }
+
+    /** By what each terminal was settled last. */
+    synchronized String describeBatches() {
+        StringBuilder lines = new StringBuilder();
+        terminals.forEach((key, terminal) -> {
+            Batch last = terminal.lastSettled;
+            if (last == null) return;
+            Batch.Totals totals = last.totals(terminal.lastCurrency);
+            lines.append(String.join(" ", key, last.number, terminal.lastCurrency, totals.sales() + "",
+                totals.saleTotal() + "", totals.voids() + "", totals.voidTotal() + "", totals.refunds() + "",
+                totals.refundTotal() + "")).append(';');
+        });
         return lines.toString();
     }
 
     private Outcome move(ISOMsg message, String type) throws ISOException {
         String key = key(type, message.getString(11), message.getString(7), message);
         if (revoked.contains(key)) return Outcome.of("12");
+        String rule = ruleFor(message);
         Booking seen = bookings.get(key);
         if (seen == null) {
-            seen = judge(message, key, kind(message, type));
+            seen = judge(message, key, kind(message, type), rule);
             bookings.put(key, seen);
             if (seen.approved()) enter(seen);
         } else if (seen.reversed || seen.dropped()) {
             return Outcome.of("12");
         }
-        return new Outcome(seen.code, seen.approveCode, seen.reference, behaviourOf(message, seen));
+        return new Outcome(seen.code, seen.approveCode, seen.reference, rule == null ? behaviourOf(message, seen) : rule);
     }
 
-    private Booking judge(ISOMsg message, String key, Booking.Kind kind) throws ISOException {
+    private String ruleFor(ISOMsg message) {
+        return ruled.remove(message.getString(41) + '|' + message.getString(11));
+    }
+
+    private Booking judge(ISOMsg message, String key, Booking.Kind kind, String rule) throws ISOException {
         long amount = Long.parseLong(message.getString(4));
         String currency = message.getString(49);
         Booking original = null;
@@ -87,7 +113,7 @@ final class Books {
             original = original(message);
             refusal = refusal(message, kind, original, amount);
         }
-        String behaviour = original == null ? cardBehaviour(token) : original.followUps;
+        String behaviour = rule != null ? rule : original == null ? cardBehaviour(token) : original.followUps;
         if (refusal == null && behaviour.startsWith("decline_")) refusal = behaviour.substring(8);
         boolean enters = kind != Booking.Kind.PREAUTH && kind != Booking.Kind.VOID;
         Batch batch = original == null || enters ? null : original.batch;
@@ -160,7 +186,11 @@ final class Books {
         String code3 = message.getString(3);
         String key = key("050", message.getString(11), message.getString(7), message) + '|' + code3;
         String[] earlier = terminal.answers.get(key);
-        if (earlier == null) {
+        String rule = ruleFor(message);
+        if (earlier == null && rule != null && rule.startsWith("decline_")) {
+            earlier = new String[] {rule.substring(8), ""};
+            terminal.answers.put(key, earlier);
+        } else if (earlier == null) {
             String totals = message.getString(63);
             Batch.Totals claimed = new Batch.Totals(
                 Long.parseLong(totals.substring(0, 5)) + saleQuantityBias, Long.parseLong(totals.substring(5, 19)),
@@ -173,7 +203,7 @@ final class Books {
                 : new String[] {"00", String.format("%012d", random.nextInt(1_000_000_000))};
             terminal.answers.put(key, earlier);
         }
-        return new Outcome(earlier[0], "", earlier[1], "approve");
+        return new Outcome(earlier[0], "", earlier[1], rule == null ? "approve" : rule);
     }
 
     private Outcome upload(ISOMsg message) throws ISOException {
@@ -187,7 +217,7 @@ final class Books {
 
     private Booking original(ISOMsg message) {
         String elements = message.getString(90);
-        // What follows at another terminal of the merchant says where its original was.
+        // A message from another terminal of the merchant names the original's terminal.
         String terminal = message.getString(message.hasField(61) ? 61 : 41);
         Booking found = bookings.get(key(elements.substring(0, 3), elements.substring(4, 10), elements.substring(10, 20),
             terminal, message.getString(42)));

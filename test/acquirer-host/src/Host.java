@@ -21,8 +21,8 @@ import org.jpos.iso.packager.ISO87BPackager;
 
 /**
  * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii] [key of its MAC in hexadecimal]}. It tells its
- * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, cards, quit,
- * and key <what field 48 brings> <the new key of its MAC>, which it takes up once that was approved.
+ * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, batches,
+ * cards, quit, rule <terminal> <trace number> <behaviour> for a message to come, as a card's token names it, and key <what field 48 brings> <the new key of its MAC>, which it takes up once that was approved.
  */
 public final class Host {
     private static final byte[] TPDU = ISOUtil.hex2byte("6000010000");
@@ -34,9 +34,9 @@ public final class Host {
     private final ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
     private final boolean ascii;
     private volatile RetailMac mac;
-    /** Of a key that was sent: in use from its approval on. */
+    /** The MAC with a key that was sent: in use from its approval on. */
     private volatile RetailMac nextMac;
-    /** Of what was asked before the key was changed. */
+    /** The MAC for requests from before the change of the key. */
     private volatile RetailMac formerMac;
     /** Hears everything, acts on it, and answers nothing. */
     private volatile boolean deaf;
@@ -160,6 +160,8 @@ public final class Host {
                 case "break" -> channels.forEach(Host::disconnect);
                 case "deaf" -> deaf = on;
                 case "refuse" -> refuses = on;
+                case "rule" -> books.rule(words[1], words[2], words[3]);
+                case "batches" -> say("batches " + books.describeBatches());
                 case "totals" -> books.bias(Long.parseLong(words[1]));
                 case "deliver" -> {
                     withheld.forEach(answer -> channels.forEach(channel -> sendNow(channel, answer)));

@@ -9,6 +9,9 @@ final class Terminal {
     record Upload(String batchNo, String currency, long amount, boolean voided, boolean refund) {}
 
     Batch open;
+    /** By what it was settled last, and its currency. */
+    Batch lastSettled;
+    String lastCurrency;
     final Set<String> settled = new HashSet<>();
     final Map<String, Upload> uploads = new LinkedHashMap<>();
     /** The same Settlement again gets the first answer again. */
@@ -35,6 +38,8 @@ final class Terminal {
             open = null;
         }
         settled.add(number);
+        lastSettled = own;
+        lastCurrency = currency;
         uploads.clear();
         return own;
     }

@@ -1,5 +1,5 @@
 import { test } from "vitest";
 
-test("an interval that nobody clears", () => {
+test("an interval that is never cleared", () => {
   setInterval(() => undefined, 60_000);
 });

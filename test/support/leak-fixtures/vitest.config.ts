@@ -7,7 +7,7 @@ export default defineConfig({
   test: {
     include: ["*.fixture.ts"],
     pool: "forks",
-    // They do nothing but wait for what never closes: all at once.
+    // They only wait for resources that never close, so all run at once.
     maxWorkers: 6,
     setupFiles: [join(import.meta.dirname, "../leaks.ts")],
     // A leaked handle would otherwise hold the worker at its end.

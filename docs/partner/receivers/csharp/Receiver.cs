@@ -1,7 +1,7 @@
-// Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+// Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
 //
 //   dotnet run agreement.json                   listens on PORT, or 8080; stores in the folder inbox
-//   dotnet run -- --vectors ../../vectors.json  holds it against the test vectors
+//   dotnet run -- --vectors ../../vectors.json  runs the test vectors
 
 using System.Security.Cryptography;
 using System.Text;
@@ -36,7 +36,7 @@ app.MapPost("/ipn", async (HttpRequest request) =>
 app.Run();
 return 0;
 
-/// <summary>Not authentic, or not as agreed. The message is for your log, never for whoever sent it.</summary>
+/// <summary>A message that is not authentic or not as agreed. Its text is for your log, never for the sender.</summary>
 public sealed class Refused : Exception
 {
     public Refused(string why) : base(why) { }
@@ -52,7 +52,7 @@ public sealed class Receiver
     public const int FreshnessSeconds = 300;
     public const int BodyBytesMax = 16 * 1024 * 1024;
 
-    // The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+    // The tables of the specification, section 2. After a slash: a second name of the field.
     static readonly string[] Card = (
         "aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency " +
         "deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName " +
@@ -92,7 +92,7 @@ public sealed class Receiver
         return raw.Length == 32 ? raw : throw new ArgumentException("a key is the base64 of 32 bytes");
     }
 
-    /// <summary>The IPN by the tables' names, or Refused. The body are the bytes as they came.</summary>
+    /// <summary>The IPN by the tables' names, or Refused. The body is the bytes as received.</summary>
     public Dictionary<string, object> Verify(byte[] body, Func<string, string> header, DateTimeOffset now)
     {
         CheckHeaders(body, header, now);
@@ -105,7 +105,7 @@ public sealed class Receiver
             if (named != null && id != "" && id != named) continue;
             try
             {
-                // A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+                // A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
                 return CheckContent(Decrypt(key, iv, content, tag, authenticated));
             }
             catch (Refused why)
@@ -116,7 +116,7 @@ public sealed class Receiver
         throw refused;
     }
 
-    // Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to.
+    // Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
     void CheckHeaders(byte[] body, Func<string, string> header, DateTimeOffset now)
     {
         string id = header("webhook-id"), timestamp = header("webhook-timestamp");
@@ -128,12 +128,12 @@ public sealed class Receiver
             .Select(secret => "v1," + Convert.ToBase64String(HMACSHA256.HashData(secret, signed)))
             .Select(expected => Encoding.UTF8.GetBytes(expected))
             .Any(expected => entries.Any(entry => CryptographicOperations.FixedTimeEquals(expected, entry)));
-        Refused.Unless(isRight, "webhook-signature is not that of the body");
+        Refused.Unless(isRight, "webhook-signature does not match the body");
         var age = now.ToUnixTimeSeconds() - long.Parse(timestamp);
         Refused.Unless(Math.Abs(age) <= FreshnessSeconds, "webhook-timestamp is too far from this clock");
     }
 
-    // The id of the key where the message names it, the IV, what is sealed, its tag, what is authenticated beside it.
+    // The id of the key where the message names it, the IV, the ciphertext, its tag, the additional authenticated data.
     (string Named, byte[] Iv, byte[] Content, byte[] Tag, byte[] Authenticated) TakeApart(string data)
     {
         if (cipher != "jwe")
@@ -145,7 +145,7 @@ public sealed class Receiver
             return (null, raw.Take(ivBytes).ToArray(), content, raw.Skip(raw.Length - tagBytes).ToArray(), null);
         }
         var parts = data.Split('.');
-        Refused.Unless(parts.Length == 5 && parts[1] == "", "the JWE has not the five parts of dir");
+        Refused.Unless(parts.Length == 5 && parts[1] == "", "the JWE does not have the five parts of dir");
         byte[] iv = Decode(parts[2], "base64url"), tag = Decode(parts[4], "base64url");
         var fields = Parse(Decode(parts[0], "base64url"));
         string Field(string name) => fields.GetValueOrDefault(name) as string;
@@ -199,7 +199,7 @@ public sealed class Receiver
         var signed = Encoding.UTF8.GetBytes(text);
         var isRight = signingKeys
             .Any(key => CryptographicOperations.FixedTimeEquals(HMACSHA256.HashData(key, signed), signature));
-        Refused.Unless(isRight, "signature is not that of the signed string");
+        Refused.Unless(isRight, "signature does not match the signed string");
         if (!settles) ipn["cardScheme"] = ((string)ipn["cardScheme"]).ToUpperInvariant();
         return ipn;
     }
@@ -210,7 +210,7 @@ public sealed class Receiver
         foreach (var names in table.Select(field => field.Split('/')))
         {
             var found = names.Where(wire.ContainsKey).Select(name => wire[name]).ToList();
-            Refused.Unless(found.Count <= 1, names[0] + " stands under two names");
+            Refused.Unless(found.Count <= 1, names[0] + " appears under two names");
             if (names[0] != "settlementList")
             {
                 Refused.Unless(found.All(value => value is string), names[0] + " is not a string");
@@ -227,7 +227,7 @@ public sealed class Receiver
 
     static readonly UTF8Encoding StrictUtf8 = new UTF8Encoding(false, throwOnInvalidBytes: true);
 
-    // One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate stands alone.
+    // One JSON object in UTF-8 whose scalars are strings, without duplicate keys or lone surrogates.
     static Dictionary<string, object> Parse(byte[] raw)
     {
         try
@@ -237,7 +237,7 @@ public sealed class Receiver
         }
         catch (Exception error) when (error is JsonException or InvalidOperationException or ArgumentException)
         {
-            throw new Refused("not JSON as it has to be");
+            throw new Refused("not valid JSON");
         }
     }
 
@@ -271,7 +271,7 @@ public sealed class Receiver
         return text.Append('"').ToString();
     }
 
-    // The bytes, if the text is exactly what the encoding writes: decoders let white space and stray bits pass.
+    // The bytes, if the text is exactly what an encoder writes: decoders accept white space and stray bits.
     static byte[] Decode(string text, string encoding)
     {
         try
@@ -290,7 +290,7 @@ public sealed class Receiver
         }
     }
 
-    /// <summary>Tells whether it was new. A table with a unique key on the id, in one transaction with your work, is
+    /// <summary>Returns whether it was new. A table with a unique key on the id, in one transaction with your work, is
     /// better.</summary>
     public static bool StoreOnce(Dictionary<string, object> ipn)
     {

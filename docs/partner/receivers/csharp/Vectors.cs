@@ -1,7 +1,7 @@
 using System.Text;
 using System.Text.Json;
 
-/// <summary>Holds the receiver against the test vectors.</summary>
+/// <summary>Runs the test vectors on the receiver.</summary>
 static class Vectors
 {
     public static bool Run(string file)

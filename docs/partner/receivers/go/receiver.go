@@ -1,7 +1,7 @@
-// Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+// Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
 //
 //	go run . agreement.json                # listens on PORT, or 8080; stores in the folder inbox
-//	go run . --vectors ../../vectors.json  # holds it against the test vectors (vectors.go)
+//	go run . --vectors ../../vectors.json  # runs the test vectors (vectors.go)
 package main
 
 import (
@@ -34,7 +34,7 @@ import (
 
 const freshnessSeconds, bodyBytesMax = 300, 16 << 20
 
-// The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+// The tables of the specification, section 2. After a slash: a second name of the field.
 var (
 	card = strings.Fields(`aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme
 		currency deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName
@@ -58,7 +58,7 @@ type Agreement struct {
 		Card, Settlement []string
 	}
 	EncryptionKeys []struct {
-		ID  string // empty: stands for any
+		ID  string // empty: matches any
 		Key Key
 	}
 	SigningKeys, WebhookSecrets []Key
@@ -77,7 +77,7 @@ func (key *Key) UnmarshalText(text []byte) (err error) {
 
 type object = map[string]any
 
-// Refused says why it is not authentic, or not as agreed: for your log, never for whoever sent it.
+// Refused says why a message is not authentic or not as agreed: for your log, never for the sender.
 type Refused string
 
 func (why Refused) Error() string { return string(why) }
@@ -102,7 +102,7 @@ func attempt(read func() object) (ipn object, err error) {
 	return read(), nil
 }
 
-// Verify gives the IPN by the tables' names, or a Refused. The body are the bytes as they came.
+// Verify gives the IPN by the tables' names, or a Refused. The body is the bytes as received.
 func Verify(agreed *Agreement, body []byte, headers http.Header, now time.Time) (object, error) {
 	return attempt(func() object {
 		checkHeaders(agreed, body, headers, now)
@@ -115,7 +115,7 @@ func Verify(agreed *Agreement, body []byte, headers http.Header, now time.Time) 
 			if named != "" && one.ID != "" && one.ID != named {
 				continue
 			}
-			// A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+			// A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
 			ipn, err := attempt(func() object {
 				return checkContent(agreed, decrypt(agreed.Cipher, one.Key, iv, sealed, authenticated))
 			})
@@ -130,7 +130,7 @@ func Verify(agreed *Agreement, body []byte, headers http.Header, now time.Time) 
 
 var idShape, timestampShape = regexp.MustCompile(`^[^.\s]{1,256}$`), regexp.MustCompile(`^[0-9]{1,12}$`)
 
-// Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to.
+// Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
 func checkHeaders(agreed *Agreement, body []byte, headers http.Header, now time.Time) {
 	id, timestamp := headers.Get("webhook-id"), headers.Get("webhook-timestamp")
 	require(idShape.MatchString(id) && timestampShape.MatchString(timestamp), "a webhook header is missing or malformed")
@@ -139,7 +139,7 @@ func checkHeaders(agreed *Agreement, body []byte, headers http.Header, now time.
 		mac := hmacOf(secret, id+"."+timestamp+"."+string(body))
 		expected := []byte("v1," + base64.StdEncoding.EncodeToString(mac))
 		return slices.ContainsFunc(entries, func(entry string) bool { return hmac.Equal(expected, []byte(entry)) })
-	}), "webhook-signature is not that of the body")
+	}), "webhook-signature does not match the body")
 	seconds, _ := strconv.ParseInt(timestamp, 10, 64)
 	age := now.Unix() - seconds
 	require(-freshnessSeconds <= age && age <= freshnessSeconds, "webhook-timestamp is too far from this clock")
@@ -151,7 +151,7 @@ func hmacOf(key []byte, text string) []byte {
 	return mac.Sum(nil)
 }
 
-// The id of the key where the message names it, the IV, what is sealed, what is authenticated beside it.
+// The id of the key where the message names it, the IV, the ciphertext, the additional authenticated data.
 func takeApart(agreed *Agreement, data string) (named string, iv, sealed, authenticated []byte) {
 	if agreed.Cipher != "jwe" {
 		raw, ivBytes := decode(data, agreed.Encoding), 12
@@ -162,7 +162,7 @@ func takeApart(agreed *Agreement, data string) (named string, iv, sealed, authen
 		return "", raw[:ivBytes], raw[ivBytes:], nil
 	}
 	parts := strings.Split(data, ".")
-	require(len(parts) == 5 && parts[1] == "", "the JWE has not the five parts of dir")
+	require(len(parts) == 5 && parts[1] == "", "the JWE does not have the five parts of dir")
 	iv, tag := decode(parts[2], "base64url"), decode(parts[4], "base64url")
 	header := parse(decode(parts[0], "base64url"))
 	named, _ = header["kid"].(string)
@@ -213,7 +213,7 @@ func checkContent(agreed *Agreement, plain []byte) object {
 	signature, err := hex.DecodeString(ipn["signature"].(string))
 	require(err == nil && slices.ContainsFunc(agreed.SigningKeys, func(key Key) bool {
 		return hmac.Equal(hmacOf(key, text), signature)
-	}), "signature is not that of the signed string")
+	}), "signature does not match the signed string")
 	if !settles {
 		ipn["cardScheme"] = strings.ToUpper(ipn["cardScheme"].(string))
 	}
@@ -226,7 +226,7 @@ func byTableNames(wire object, table []string) object {
 		name, alias, hasAlias := strings.Cut(field, "/")
 		value := wire[name]
 		if second, isThere := wire[alias]; hasAlias && isThere {
-			require(value == nil, name+" stands under two names")
+			require(value == nil, name+" appears under two names")
 			value = second
 		}
 		if name != "settlementList" {
@@ -251,11 +251,11 @@ func byTableNames(wire object, table []string) object {
 // A surrogate without the other half is group 1: Go would read U+FFFD in its place.
 var surrogate = regexp.MustCompile(`(?i)\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f])|.)`)
 
-// One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate stands alone.
+// One JSON object in UTF-8 whose scalars are strings, without duplicate keys or lone surrogates.
 func parse(raw []byte) object {
 	require(utf8.Valid(raw) && json.Valid(raw), "not JSON in UTF-8")
 	for _, found := range surrogate.FindAllSubmatchIndex(raw, -1) {
-		require(found[2] < 0, "a surrogate stands alone")
+		require(found[2] < 0, "a lone surrogate")
 	}
 	read, isObject := next(json.NewDecoder(bytes.NewReader(raw)), 64).(object)
 	require(isObject, "not a JSON object")
@@ -277,7 +277,7 @@ func next(decoder *json.Decoder, levels int) any {
 		}
 		name, _ := next(decoder, 0).(string)
 		_, isThere := read[name]
-		require(!isThere, "a key stands twice")
+		require(!isThere, "a key appears twice")
 		read[name] = next(decoder, levels-1)
 	}
 	if end, _ := decoder.Token(); end == json.Delim(']') {
@@ -315,7 +315,7 @@ func canonical(value any) string {
 	return `"` + escapes.Replace(value.(string)) + `"`
 }
 
-// The bytes, if the text is exactly what the encoding writes: decoders let line ends and stray bits pass.
+// The bytes, if the text is exactly what an encoder writes: decoders accept line ends and stray bits.
 func decode(text, encoding string) []byte {
 	if encoding == "hex" {
 		raw, err := hex.DecodeString(text)
@@ -333,7 +333,7 @@ func decode(text, encoding string) []byte {
 
 var fileName = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-// Tells whether it was new. A table with a unique key on the id, written with the rest of your work, is better.
+// Returns whether it was new. A table with a unique key on the id, written with the rest of your work, is better.
 func storeOnce(ipn object) (isNew bool, err error) {
 	id := ipn["id"].(string)
 	if !fileName.MatchString(id) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// With --vectors, holds the receiver against the test vectors in place of main. Nothing needs this file.
+// With --vectors, runs the test vectors instead of main. Nothing needs this file.
 func init() {
 	if len(os.Args) != 3 || os.Args[1] != "--vectors" {
 		return

@@ -23,18 +23,18 @@ import javax.crypto.spec.SecretKeySpec;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 /**
- * Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+ * Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
  *
  * <pre>
  * java Receiver.java agreement.json      # listens on PORT, or 8080; stores in the folder inbox
- * javac -d classes *.java &amp;&amp; java -cp classes Vectors ../../vectors.json  # holds it against the test vectors
+ * javac -d classes *.java &amp;&amp; java -cp classes Vectors ../../vectors.json  # runs the test vectors
  * </pre>
  */
 public final class Receiver {
     static final int FRESHNESS_SECONDS = 300;
     static final int BODY_BYTES_MAX = 16 << 20;
 
-    // The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+    // The tables of the specification, section 2. After a slash: a second name of the field.
     static final List<String> CARD = List.of("""
         aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency \
         deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName \
@@ -51,7 +51,7 @@ public final class Receiver {
     static final List<String> SETTLEMENT_SIGNED = List.of("""
         batchNo quantity saleQuantity saleTotalAmount voidQuantity voidTotalAmount totalAmount tid mid""".split(" "));
 
-    /** It is not authentic, or not as agreed. The message is for your log, never for whoever sent it. */
+    /** A message that is not authentic or not as agreed. The message is for your log, never for the sender. */
     @SuppressWarnings("serial")
     static final class Refused extends RuntimeException {
         Refused(String why) {
@@ -99,7 +99,7 @@ public final class Receiver {
         var refused = new Refused("no key has this kid");
         for (var key : agreed.encryptionKeys) {
             if (sealed.keyId != null && !key.id.isEmpty() && !key.id.equals(sealed.keyId)) continue;
-            try { // A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+            try { // A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
                 return checkContent(agreed, decrypt(agreed.cipher, key.bytes, sealed));
             } catch (Refused why) {
                 refused = why;
@@ -108,7 +108,7 @@ public final class Receiver {
         throw refused;
     }
 
-    /** Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to. */
+    /** Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends. */
     static void checkHeaders(Agreement agreed, byte[] body, UnaryOperator<String> header, Instant now) {
         String id = header.apply("webhook-id"), timestamp = header.apply("webhook-timestamp");
         String signatures = header.apply("webhook-signature");
@@ -119,7 +119,7 @@ public final class Receiver {
             .map(secret -> ("v1," + Base64.getEncoder().encodeToString(hmac(secret, lead, body))).getBytes(UTF_8))
             .anyMatch(expected -> Stream.of(signatures.split(" "))
                 .anyMatch(entry -> MessageDigest.isEqual(expected, entry.getBytes(UTF_8))));
-        require(isRight, "webhook-signature is not that of the body");
+        require(isRight, "webhook-signature does not match the body");
         long age = now.getEpochSecond() - Long.parseLong(timestamp);
         require(Math.abs(age) <= FRESHNESS_SECONDS, "webhook-timestamp is too far from this clock");
     }
@@ -147,7 +147,7 @@ public final class Receiver {
                 new byte[0]);
         }
         String[] parts = data.split("\\.", -1);
-        require(parts.length == 5 && parts[1].isEmpty(), "the JWE has not the five parts of dir");
+        require(parts.length == 5 && parts[1].isEmpty(), "the JWE does not have the five parts of dir");
         byte[] iv = decode(parts[2], "base64url"), content = decode(parts[3], "base64url");
         byte[] tag = decode(parts[4], "base64url");
         var header = parse(decode(parts[0], "base64url"));
@@ -187,7 +187,7 @@ public final class Receiver {
         }
         byte[] signed = text.getBytes(UTF_8), signature = decode((String) ipn.get("signature"), "hex");
         require(agreed.signingKeys.stream().anyMatch(key -> MessageDigest.isEqual(hmac(key, signed), signature)),
-            "signature is not that of the signed string");
+            "signature does not match the signed string");
         ipn.computeIfPresent("cardScheme", (name, scheme) -> ((String) scheme).toUpperCase(Locale.ROOT));
         return ipn;
     }
@@ -197,7 +197,7 @@ public final class Receiver {
         for (String field : table) {
             String[] names = field.split("/");
             var found = Stream.of(names).filter(wire::containsKey).map(wire::get).toList();
-            require(found.size() <= 1, names[0] + " stands under two names");
+            require(found.size() <= 1, names[0] + " appears under two names");
             boolean isList = names[0].equals("settlementList");
             Object value = !found.isEmpty() ? found.get(0) : isList ? List.of() : "";
             require(isList ? value instanceof List : value instanceof String, names[0] + " has another type");
@@ -218,16 +218,16 @@ public final class Receiver {
         return (List<?>) value;
     }
 
-    /** One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate stands alone. */
+    /** One JSON object in UTF-8 whose scalars are strings, without duplicate keys or lone surrogates. */
     static Map<String, Object> parse(byte[] raw) {
         try {
             return new Json(UTF_8.newDecoder().decode(ByteBuffer.wrap(raw)).toString()).read();
         } catch (CharacterCodingException | IllegalArgumentException | IndexOutOfBoundsException error) {
-            throw new Refused("not JSON as it has to be");
+            throw new Refused("not valid JSON");
         }
     }
 
-    /** As strict as the contract. With Jackson: STRICT_DUPLICATE_DETECTION, and refuse every value that is no text. */
+    /** As strict as the contract. With Jackson: STRICT_DUPLICATE_DETECTION, and refuse values that are not strings. */
     static final class Json {
         private final String text;
         private int at;
@@ -259,7 +259,7 @@ public final class Receiver {
                 }
                 String name = string();
                 take(':');
-                check(fields.put(name, value(depth + 1)) == null, "a key stands twice");
+                check(fields.put(name, value(depth + 1)) == null, "a key appears twice");
             }
             at++;
             return open == '{' ? fields : items;
@@ -272,7 +272,7 @@ public final class Receiver {
                 check(next >= ' ', "a control character");
                 string.append(next == '\\' ? escape() : next);
             }
-            check(UTF_8.newEncoder().canEncode(string), "a surrogate stands alone");
+            check(UTF_8.newEncoder().canEncode(string), "a lone surrogate");
             return string.toString();
         }
 
@@ -285,7 +285,7 @@ public final class Receiver {
             return (char) HexFormat.fromHexDigits(text, at - 4, at);
         }
 
-        /** The next character that is no white space; NUL at the end. */
+        /** The next character that is not white space; NUL at the end. */
         private char peek() {
             while (at < text.length() && " \t\r\n".indexOf(text.charAt(at)) >= 0) at++;
             return at < text.length() ? text.charAt(at) : '\0';
@@ -321,7 +321,7 @@ public final class Receiver {
         return text.append('"').toString();
     }
 
-    /** The bytes, if the text is exactly what the encoding writes: decoders let padding and stray bits pass. */
+    /** The bytes, if the text is exactly what an encoder writes: decoders accept padding and stray bits. */
     static byte[] decode(String text, String encoding) {
         try {
             if (encoding.equals("hex")) return HexFormat.of().parseHex(text);
@@ -335,7 +335,7 @@ public final class Receiver {
         }
     }
 
-    /** Tells whether it was new. A table with a unique key on the id, written with the rest of your work, is better. */
+    /** Returns whether it was new. A table with a unique key on the id, written with your own work, is better. */
     static boolean storeOnce(Path inbox, Map<String, Object> ipn) throws IOException {
         String id = (String) ipn.get("id");
         if (!id.matches("[0-9A-Za-z-]{1,64}")) throw new IOException("the id is no file name");
@@ -364,7 +364,7 @@ public final class Receiver {
         } catch (Refused why) {
             System.err.println("refused: " + why.getMessage());
             return 400;
-        } catch (IOException | RuntimeException error) { // Whatever it is: 500 brings the IPN again.
+        } catch (IOException | RuntimeException error) { // Answered 500, so that the IPN comes again.
             System.err.println("not stored: " + error);
             return 500;
         }

@@ -7,10 +7,10 @@ import java.util.Objects;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-/** Holds the receiver against the test vectors. */
+/** Runs the test vectors on the receiver. */
 final class Vectors {
     public static void main(String[] args) throws IOException {
-        // The receiver's JSON knows text alone: the numbers become text. A quote inside of a string has a \ before it.
+        // The receiver's JSON has strings only: the numbers become strings. A quote inside a string has a \ before it.
         String text = Files.readString(Path.of(args[0])).replaceAll("(?<!\\\\)(\":\\s*)(\\d+)", "$1\"$2\"");
         boolean passed = true;
         for (Object one : Receiver.list(new Receiver.Json(text).read().get("vectors"))) {

@@ -1,10 +1,10 @@
 <?php
 
 /**
- * Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+ * Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
  *
  *   PAYBELL_AGREEMENT=agreement.json php -S 127.0.0.1:8080 receiver.php  # or PHP-FPM; stores in the folder inbox
- *   php vectors.php ../../vectors.json                                   # holds it against the test vectors
+ *   php vectors.php ../../vectors.json                                   # runs the test vectors
  *
  * agreement.json holds keys: outside of the document root.
  */
@@ -15,7 +15,7 @@ const FRESHNESS_SECONDS = 300;
 const BODY_BYTES_MAX = 16 * 1024 * 1024;
 const JSON_AS_IT_IS = JSON_UNESCAPED_UNICODE | JSON_UNESCAPED_LINE_TERMINATORS | JSON_UNESCAPED_SLASHES;
 
-// The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+// The tables of the specification, section 2. After a slash: a second name of the field.
 const CARD = 'aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency '
     . 'deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName '
     . 'merchantTransId mid paymentType/payment_type refId reqId status swipeType tc tid traceNo transDateTime '
@@ -30,7 +30,7 @@ const SIGNED = [
     'settlement' => 'batchNo quantity saleQuantity saleTotalAmount voidQuantity voidTotalAmount totalAmount tid mid',
 ];
 
-/** It is not authentic, or not as agreed. The message is for your log, never for whoever sent it. */
+/** A message that is not authentic or not as agreed. The message is for your log, never for the sender. */
 final class Refused extends Exception
 {
 }
@@ -63,7 +63,7 @@ function verify(object $agreed, string $body, array $headers, int $now): array
         }
         $key = key_bytes($one->key);
         $cipher = $agreed->cipher === 'aes-256-cbc' ? 'aes-256-cbc' : 'aes-256-gcm';
-        try { // A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+        try { // A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
             $plain = openssl_decrypt($sealed, $cipher, $key, OPENSSL_RAW_DATA, $iv, $tag, $authenticated);
             ensure($plain !== false, 'decryption failed');
             return check_content($agreed, $plain);
@@ -74,7 +74,7 @@ function verify(object $agreed, string $body, array $headers, int $now): array
     throw $refused;
 }
 
-/** Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to. */
+/** Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends. */
 function check_headers(object $agreed, string $body, array $headers, int $now): void
 {
     $id = $headers['webhook-id'] ?? '';
@@ -88,11 +88,11 @@ function check_headers(object $agreed, string $body, array $headers, int $now): 
             $isRight = hash_equals($expected, $entry) || $isRight;
         }
     }
-    ensure($isRight, 'webhook-signature is not that of the body');
+    ensure($isRight, 'webhook-signature does not match the body');
     ensure(abs($now - (int) $timestamp) <= FRESHNESS_SECONDS, 'webhook-timestamp is too far from this clock');
 }
 
-/** The id of the key where the message names it, the IV, what is sealed, its tag, what is authenticated beside it. */
+/** The id of the key where the message names it, the IV, the ciphertext, its tag, the additional authenticated data. */
 function take_apart(object $agreed, string $data): array
 {
     if ($agreed->cipher !== 'jwe') {
@@ -103,12 +103,12 @@ function take_apart(object $agreed, string $data): array
             : [null, substr($raw, 0, 12), substr($raw, 12, -16), substr($raw, -16), ''];
     }
     $parts = explode('.', $data);
-    ensure(count($parts) === 5 && $parts[1] === '', 'the JWE has not the five parts of dir');
+    ensure(count($parts) === 5 && $parts[1] === '', 'the JWE does not have the five parts of dir');
     [$header, $iv, $sealed, $tag] = array_map(fn (int $at) => decode($parts[$at], 'base64url'), [0, 2, 3, 4]);
     $fields = (array) parse($header);
     $isUsual = ($fields['alg'] ?? '') === 'dir' && ($fields['enc'] ?? '') === 'A256GCM' && isset($fields['kid']);
     ensure($isUsual && !isset($fields['zip']) && !isset($fields['crit']), 'the JWE is not as agreed');
-    // PHP itself would take a tag of four bytes.
+    // PHP itself would accept a tag of four bytes.
     ensure(strlen($iv) === 12 && strlen($tag) === 16, 'the JWE has another IV or tag');
     return [$fields['kid'], $iv, $sealed, $tag, $parts[0]];
 }
@@ -131,7 +131,7 @@ function check_content(object $agreed, string $plain): array
         $expected = hash_hmac('sha256', $text, key_bytes($key));
         $isRight = hash_equals($expected, strtolower($ipn['signature'])) || $isRight;
     }
-    ensure($isRight, 'signature is not that of the signed string');
+    ensure($isRight, 'signature does not match the signed string');
     return $settles ? $ipn : ['cardScheme' => strtoupper($ipn['cardScheme'])] + $ipn;
 }
 
@@ -141,7 +141,7 @@ function by_table_names(array $wire, string $table): array
     foreach (explode(' ', $table) as $field) {
         $names = explode('/', $field);
         $found = array_values(array_intersect_key($wire, array_flip($names)));
-        ensure(count($found) <= 1, "$names[0] stands under two names");
+        ensure(count($found) <= 1, "$names[0] appears under two names");
         $isList = $names[0] === 'settlementList';
         $value = $found[0] ?? ($isList ? [] : '');
         ensure($isList ? is_array($value) : is_string($value), "$names[0] has another type");
@@ -153,14 +153,14 @@ function by_table_names(array $wire, string $table): array
     return $ipn;
 }
 
-/** One JSON object in UTF-8 that holds text alone, in which no key stands twice: json_decode keeps the last one. */
+/** One JSON object in UTF-8 whose scalars are strings, without duplicate keys: json_decode keeps the last one. */
 function parse(string $raw): object
 {
     $value = json_decode($raw, depth: 65); // Refuses a key that begins with NUL, too: there is none.
     ensure(is_object($value), 'not a JSON object');
     // Each string with a colon after it is a key; the others are passed over as a whole.
     $keys = preg_match_all('/"(?:[^"\\\\]++|\\\\.)*+"(?:\s*+:|(*SKIP)(*FAIL))/s', $raw);
-    ensure($keys === count_keys($value), 'a key stands twice');
+    ensure($keys === count_keys($value), 'a key appears twice');
     return $value;
 }
 
@@ -210,7 +210,7 @@ function key_bytes(string $text): string
     return strlen($raw) === 32 ? $raw : throw new LogicException('a key is the base64 of 32 bytes');
 }
 
-/** Tells whether it was new. A table with a unique key on the id, written with the rest of your work, is better. */
+/** Returns whether it was new. A table with a unique key on the id, written with your own work, is better. */
 function store_once(string $inbox, array $ipn): bool
 {
     if (!preg_match('/^[0-9A-Za-z-]{1,64}$/D', $ipn['id'])) {
@@ -253,7 +253,7 @@ function receive(object $agreed, string $inbox): int
     } catch (Refused $why) {
         error_log("refused: {$why->getMessage()}");
         return 400;
-    } catch (Throwable $error) { // Whatever it is: 500 brings the IPN again.
+    } catch (Throwable $error) { // Answered 500, so that the IPN comes again.
         error_log("not stored: {$error->getMessage()}");
         return 500;
     }

@@ -1,8 +1,8 @@
-"""Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+"""Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
 
 pip install -r requirements.txt
 python3 receiver.py agreement.json     # listens on PORT, or 8080; stores in the folder inbox
-python3 vectors.py ../../vectors.json  # holds it against the test vectors
+python3 vectors.py ../../vectors.json  # runs the test vectors
 """
 
 import base64, binascii, hmac, json, os, re, sys, tempfile, time
@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 FRESHNESS_SECONDS = 300
 BODY_BYTES_MAX = 16 * 1024 * 1024
 
-# The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+# The tables of the specification, section 2. After a slash: a second name of the field.
 CARD = """aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency
     deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName
     merchantTransId mid paymentType/payment_type refId reqId status swipeType tc tid traceNo transDateTime
@@ -35,7 +35,7 @@ SIGNED = {
 
 
 class Refused(Exception):
-    """It is not authentic, or not as agreed. The reason is for your log, never for whoever sent it."""
+    """A message that is not authentic or not as agreed. The reason is for your log, never for the sender."""
 
 
 def agreement(written: dict) -> dict:
@@ -53,7 +53,7 @@ def key(text: str) -> bytes:
 
 
 def verify(agreed: dict, body: bytes, headers, now: float) -> dict:
-    """The IPN by the tables' names; else Refused. `body` are the bytes as they came, `headers` needs get(name)."""
+    """The IPN by the tables' names; else Refused. `body` is the bytes as received, `headers` needs get(name)."""
     check_headers(agreed, body, headers, now)
     envelope = parse(body)
     if set(envelope) != {"data"} or not isinstance(envelope["data"], str):
@@ -62,8 +62,8 @@ def verify(agreed: dict, body: bytes, headers, now: float) -> dict:
     refused = Refused("no key has this kid")
     for version in agreed["encryptionKeys"]:
         if version["id"] and kid not in (None, version["id"]):
-            continue  # An empty id stands for any.
-        try:  # A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+            continue  # An empty id matches any.
+        try:  # A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
             return check_content(agreed, decrypt(agreed["cipher"], version["key"], *sealed))
         except Refused as reason:
             refused = reason
@@ -71,20 +71,20 @@ def verify(agreed: dict, body: bytes, headers, now: float) -> dict:
 
 
 def check_headers(agreed, body, headers, now):
-    """Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to."""
+    """Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends."""
     id, timestamp, signature = (headers.get(f"webhook-{name}") or "" for name in ("id", "timestamp", "signature"))
     if not re.fullmatch(r"[^.\s]{1,256}", id) or not re.fullmatch(r"[0-9]{1,12}", timestamp):
         raise Refused("webhook-id or webhook-timestamp is missing or malformed")
     signed = f"{id}.{timestamp}.".encode() + body
     expected = [b"v1," + base64.b64encode(hmac.digest(secret, signed, "sha256")) for secret in agreed["webhookSecrets"]]
     if not any(hmac.compare_digest(one, entry.encode()) for one in expected for entry in signature.split(" ")):
-        raise Refused("webhook-signature is not that of the body")
+        raise Refused("webhook-signature does not match the body")
     if abs(int(now) - int(timestamp)) > FRESHNESS_SECONDS:
         raise Refused("webhook-timestamp is too far from this clock")
 
 
 def take_apart(agreed, data):
-    """The id of the key where the message names it, the IV, what is sealed, what is authenticated beside it."""
+    """The id of the key where the message names it, the IV, the ciphertext, the additional authenticated data."""
     if agreed["cipher"] != "jwe":
         raw, iv_bytes = decode(data, agreed["encoding"]), 16 if agreed["cipher"] == "aes-256-cbc" else 12
         return None, raw[:iv_bytes], raw[iv_bytes:], None
@@ -120,7 +120,7 @@ def check_content(agreed, plain):
         text = "&".join(f"{name}={ipn[name]}" for name in agreed["signing"].get(kind, SIGNED[kind]))
     expected = [hmac.digest(key, text.encode(), "sha256").hex().encode() for key in agreed["signingKeys"]]
     if not any(hmac.compare_digest(one, ipn["signature"].lower().encode()) for one in expected):
-        raise Refused("signature is not that of the signed string")
+        raise Refused("signature does not match the signed string")
     return ipn if settles else {**ipn, "cardScheme": ipn["cardScheme"].upper()}
 
 
@@ -129,7 +129,7 @@ def by_table_names(wire, table):
     for name, *alias in (field.split("/") for field in table):
         found = [wire[one] for one in (name, *alias) if one in wire]
         if len(found) > 1:
-            raise Refused(f"{name} stands under two names")
+            raise Refused(f"{name} appears under two names")
         kind = list if name == "settlementList" else str
         value = found[0] if found else kind()
         if not isinstance(value, kind) or kind is list and not all(isinstance(entry, dict) for entry in value):
@@ -139,18 +139,18 @@ def by_table_names(wire, table):
 
 
 def parse(raw: bytes) -> dict:
-    """One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate alone."""
+    """One JSON object in UTF-8 whose scalars are strings, without duplicate keys or lone surrogates."""
 
     def unique(pairs):
         if len(dict(pairs)) < len(pairs):
-            raise ValueError("a key stands twice")
+            raise ValueError("a key appears twice")
         return dict(pairs)
 
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=unique)
         canonical(value).encode("utf-8")
     except (ValueError, RecursionError) as error:
-        raise Refused("not JSON as it has to be") from error
+        raise Refused("not valid JSON") from error
     if not isinstance(value, dict):
         raise Refused("not a JSON object")
     return value
@@ -172,7 +172,7 @@ def canonical(value, levels=64):
 
 
 def decode(text, encoding):
-    """The bytes, if the text is exactly what the encoding writes: decoders let stray bits and alphabets pass."""
+    """The bytes, if the text is exactly what an encoder writes: decoders accept stray bits and alphabets."""
     url = encoding == "base64url"
     try:
         if encoding == "hex":
@@ -213,7 +213,7 @@ class Callback(BaseHTTPRequestHandler):
             first = store_once(self.server.inbox, ipn)
         except Refused as reason:
             return self.answer(400, f"refused: {reason}")
-        except Exception as error:  # Whatever it is: 500 brings the IPN again.
+        except Exception as error:  # Answered 500, so that the IPN comes again.
             return self.answer(500, f"not stored: {error!r}")
         self.answer(204, f"{'stored' if first else 'had already'} {ipn['transaction_type']} {ipn['id']}")
 

@@ -1,10 +1,10 @@
 # frozen_string_literal: true
 
-# Receives Paybell's notifications (IPNs): checks who sent them, opens them, stores each once, answers.
+# Receives Paybell's notifications (IPNs): verifies the sender, decrypts, stores each IPN once, answers.
 #
 #   bundle install
 #   bundle exec ruby receiver.rb agreement.json  # listens on PORT, or 8080; stores in the folder inbox
-#   ruby vectors.rb ../../vectors.json           # holds it against the test vectors
+#   ruby vectors.rb ../../vectors.json           # runs the test vectors
 
 require "fileutils"
 require "json"
@@ -16,7 +16,7 @@ class Receiver
   FRESHNESS_SECONDS = 300
   BODY_BYTES_MAX = 16 * 1024 * 1024
 
-  # The tables of the specification, section 2. After a slash: the name that a field may have in its place.
+  # The tables of the specification, section 2. After a slash: a second name of the field.
   CARD = %w[
     aid amount appName approveCode/approve_code batchNo billId cardHolder cardNumber cardScheme currency
     deviceId/device_id expDate extraData id invoiceNo isoResponseCode merchantAddress merchantId merchantName
@@ -34,13 +34,13 @@ class Receiver
     "settlement" => %w[batchNo quantity saleQuantity saleTotalAmount voidQuantity voidTotalAmount totalAmount tid mid]
   }.freeze
 
-  # It is not authentic, or not as agreed. The message is for your log, never for whoever sent it.
+  # A message that is not authentic or not as agreed. The message is for your log, never for the sender.
   class Refused < StandardError; end
 
   # JSON.parse keeps the last one of two equal keys; this refuses them.
   class UniqueKeys < Hash
     def []=(name, value)
-      raise Refused, "a key stands twice" if key?(name)
+      raise Refused, "a key appears twice" if key?(name)
 
       super
     end
@@ -64,7 +64,7 @@ class Receiver
     @encryption_keys.each do |id, key|
       next unless named.nil? || ["", named].include?(id)
 
-      # A wrong key opens one AES-CBC in 256: a key is right only when the signature is right too.
+      # A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
       return check_content(decrypt(key, *sealed))
     rescue Refused => e
       refused = e
@@ -72,7 +72,7 @@ class Receiver
     raise refused
   end
 
-  # Rack: the status alone. A stranger learns nothing more.
+  # Rack: the status alone. The sender learns nothing more.
   def call(env)
     return [405, { "allow" => "POST" }, []] unless env["REQUEST_METHOD"] == "POST"
 
@@ -87,7 +87,7 @@ class Receiver
   rescue Refused => e
     warn "refused: #{e.message}"
     [400, {}, []]
-  rescue StandardError => e # Whatever it is: 500 brings the IPN again.
+  rescue StandardError => e # Answered 500, so that the IPN comes again.
     warn "not stored: #{e.message}"
     [500, {}, []]
   end
@@ -96,7 +96,7 @@ class Receiver
 
   def refuse(why) = raise(Refused, why)
 
-  # Standard Webhooks v1. Comes first: whoever lacks the secret must not learn what decrypting came to.
+  # Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
   def check_headers(body, headers, now)
     id, timestamp, signature = %w[id timestamp signature].map { |name| headers["webhook-#{name}"].to_s.b }
     refuse "webhook-id or webhook-timestamp is missing or malformed" unless
@@ -105,15 +105,15 @@ class Receiver
       mac = OpenSSL::HMAC.digest("SHA256", secret, "#{id}.#{timestamp}.".b + body.b)
       signature.split(/ /).any? { |entry| OpenSSL.secure_compare("v1,#{[mac].pack("m0")}", entry) }
     end
-    refuse "webhook-signature is not that of the body" unless is_right
+    refuse "webhook-signature does not match the body" unless is_right
     refuse "webhook-timestamp is too far from this clock" if (now - timestamp.to_i).abs > FRESHNESS_SECONDS
   end
 
-  # The id of the key where the message names it, the IV, what is sealed, its tag, what is authenticated beside it.
+  # The id of the key where the message names it, the IV, the ciphertext, its tag, the additional authenticated data.
   def take_apart(data)
     if @cipher == "jwe"
       header, encrypted_key, *rest = data.split(".", -1)
-      refuse "the JWE has not the five parts of dir" unless encrypted_key == "" && rest.size == 3
+      refuse "the JWE does not have the five parts of dir" unless encrypted_key == "" && rest.size == 3
       iv, sealed, tag = rest.map { |part| decode(part, "base64url") }
       fields = parse(decode(header, "base64url"))
       is_usual = fields["alg"] == "dir" && fields["enc"] == "A256GCM" && fields.key?("kid")
@@ -124,7 +124,7 @@ class Receiver
       refuse "data is too short" if raw.bytesize < 32
       parts = @cipher == "aes-256-cbc" ? [nil, raw[0, 16], raw[16..]] : [nil, raw[0, 12], raw[12...-16], raw[-16..], ""]
     end
-    # OpenSSL itself would take a tag of four bytes.
+    # OpenSSL itself would accept a tag of four bytes.
     refuse "another tag" unless @cipher == "aes-256-cbc" || parts[3].bytesize == 16
     parts
   end
@@ -155,7 +155,7 @@ class Receiver
     is_right = @signing_keys.any? do |key|
       OpenSSL.secure_compare(OpenSSL::HMAC.hexdigest("SHA256", key, text), ipn["signature"].downcase)
     end
-    refuse "signature is not that of the signed string" unless is_right
+    refuse "signature does not match the signed string" unless is_right
     settles ? ipn : ipn.merge("cardScheme" => ipn["cardScheme"].upcase)
   end
 
@@ -163,7 +163,7 @@ class Receiver
     table.to_h do |field|
       names = field.split("/")
       found = wire.values_at(*names & wire.keys)
-      refuse "#{names.first} stands under two names" if found.size > 1
+      refuse "#{names.first} appears under two names" if found.size > 1
       is_list = names.first == "settlementList"
       value = found.first || (is_list ? [] : "")
       refuse "#{names.first} has another type" unless value.is_a?(is_list ? Array : String)
@@ -175,11 +175,11 @@ class Receiver
   STRING = /"(?:[^"\\]++|\\.)*+"/m
   ESCAPE = %r{\\(?:["\\/bfnrt]|u(?![dD][89a-fA-F])\h{4}|u[dD][89abAB]\h\h\\u[dD][c-fC-F]\h\h)}
 
-  # One JSON object in UTF-8 that holds text alone, in which no key stands twice and no surrogate stands alone.
+  # One JSON object in UTF-8 whose scalars are strings, without duplicate keys or lone surrogates.
   def parse(raw)
     text = raw.dup.force_encoding(Encoding::UTF_8)
     refuse "not UTF-8" unless text.valid_encoding?
-    # JSON.parse lets comments and unknown escapes pass.
+    # JSON.parse accepts comments and unknown escapes.
     refuse "something beside objects, lists and strings" unless text.gsub(STRING, "").match?(/\A[\s{}\[\]:,]*\z/)
     refuse "an escape that JSON does not have" if text.gsub(ESCAPE, "").include?("\\")
     value = JSON.parse(text, object_class: UniqueKeys, max_nesting: 64)
@@ -199,7 +199,7 @@ class Receiver
     end
   end
 
-  # The bytes, if the text is exactly what the encoding writes: decoders let other alphabets and padding pass.
+  # The bytes, if the text is exactly what an encoder writes: decoders accept other alphabets and padding.
   def decode(text, encoding)
     if encoding == "hex"
       refuse "not hexadecimal" unless text.match?(/\A(?:\h\h)*\z/)
@@ -218,7 +218,7 @@ class Receiver
     raw.bytesize == 32 ? raw : raise(ArgumentError, "a key is the base64 of 32 bytes")
   end
 
-  # Tells whether it was new. A table with a unique key on the id, written with the rest of your work, is better.
+  # Returns whether it was new. A table with a unique key on the id, written with the rest of your work, is better.
   def store_once(ipn)
     raise "the id is no file name" unless ipn["id"].match?(/\A[0-9A-Za-z-]{1,64}\z/)
 

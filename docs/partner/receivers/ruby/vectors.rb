@@ -1,6 +1,6 @@
 # frozen_string_literal: true
 
-# Holds receiver.rb against the test vectors: ruby vectors.rb ../../vectors.json
+# Runs the test vectors on receiver.rb: ruby vectors.rb ../../vectors.json
 
 require_relative "receiver"
 

@@ -1,10 +1,14 @@
+import {
+  type CaseResult,
+  type CertifyExchange,
+  type CertifyReport,
+  countsOf,
+  marks,
+  type RequestResult,
+} from "@paybell/partner/certify";
 import { columns } from "../output.ts";
-import type { PostResult } from "../post.ts";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
-import type { CaseResult, CertifyExchange, CertifyReport } from "./certify.ts";
-import { marks } from "./facts.ts";
-import { countsOf } from "./report-json.ts";
 
 const textColumns = 100;
 /** Enough of a response's body to recognise the server. */
@@ -32,7 +36,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
   return [
     ...columns(results.map(row)).map((line) => coloured(line, style)),
     "",
-    ...diagnoses.flatMap(({ code, cases, means, mend }) => [
+    ...diagnoses.flatMap(({ code, cases, means, fix }) => [
       style.strong(`FIRST  ${headlines[code]}`),
       ...section("cases", cases.join(", ")),
       ...came(
@@ -40,7 +44,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
         timeoutMs,
       ),
       ...section("means", means),
-      ...section("fix", mend),
+      ...section("fix", fix),
       "",
     ]),
     ...groups(failed).flatMap((those) => [...failure(those, timeoutMs, style), ""]),
@@ -89,7 +93,7 @@ function row({ verdict, code, title, expects, exchanges, finding, note }: CaseRe
 
 function failure(those: readonly CaseResult[], timeoutMs: number, style: Style): string[] {
   const [first] = those;
-  const { code = "", means = "", mend = "" } = first?.finding ?? {};
+  const { code = "", means = "", fix = "" } = first?.finding ?? {};
   return [
     ...paragraph(those.map((one) => one.code).join(", "), textColumns - 6).map((line, at) =>
       style.strong(`${at === 0 ? "FAIL" : ""}`.padEnd(6) + line),
@@ -97,7 +101,7 @@ function failure(those: readonly CaseResult[], timeoutMs: number, style: Style):
     ...section("finding", code),
     ...came(first, timeoutMs),
     ...section("means", means),
-    ...section("fix", mend),
+    ...section("fix", fix),
   ];
 }
 
@@ -124,7 +128,7 @@ function expected(expects: "accepted" | "refused", timeoutMs: number): string {
   return `${wanted[expects]} within ${timeoutMs / 1_000} s`;
 }
 
-function cameText(came: PostResult): string {
+function cameText(came: RequestResult): string {
   if ("failure" in came) return `${failureWords[came.failure]}: ${printable(came.detail)}`;
   const { status, ms, early, headers } = came;
   const text = printable(came.body.toString("utf8").trim());

@@ -2,14 +2,14 @@ import { parseJson } from "@paybell/contract";
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
 import { confirm } from "../confirm.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
+import { loadServer } from "../load-server.ts";
 import { readNamedFile } from "../named-file.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { service } from "../service.ts";
 
 interface TestOptions extends JsonOption {
   readonly mid?: string;
@@ -37,16 +37,20 @@ function testCommand(context: CommandContext): Command {
     summary: "run a certification against the acquirer's host, and print every message",
     description:
       "Signs on, then sends a Logon, a Sale and its Void, a Sale and its Reversal, and a Settlement to the host " +
-      "of the settings (PAYBELL_ACQUIRER=iso8583 and its other settings). It needs neither a database nor a " +
-      "service, but a terminal that nothing else uses: the Settlement closes its batch. No card number, token or key " +
-      "is printed.",
-    examples: ["paybell acquirer test --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000"],
+      "of the settings (PAYBELL_ACQUIRER=iso8583 and its other settings), or to that of a registered acquirer, which " +
+      "is read from DATABASE_URL under PAYBELL_MASTER_KEY. It needs no service, but a terminal that nothing else " +
+      "uses: the Settlement closes its batch. No card number, token or key is printed.",
+    examples: [
+      "paybell acquirer test --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000",
+      "paybell acquirer test first-bank --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000",
+    ],
     exitCodes: {
-      0: "every step came out as it must",
+      0: "every step ended as expected",
       1: "a step did not, which is marked ERROR",
-      2: "nothing was asked: a setting or an option is wrong",
+      2: "nothing was sent: a setting or an option is wrong",
     },
   })
+    .argument("[name]", "a registered acquirer; default the one of the settings")
     .option("--mid <mid>", "the merchant; required")
     .option("--tid <tid>", "a terminal that nothing else uses; required")
     .option("--token <token>", "a test card's token, as the host knows it; required")
@@ -54,14 +58,17 @@ function testCommand(context: CommandContext): Command {
     .option("--currency <code>", "the Sales' currency", "VND")
     .option("--batch <number>", "the terminal's open batch, six digits; it must be empty", "000001")
     .option("--trace <number>", "the first message's trace number", "1")
-    .action(async ({ json = false, ...options }: TestOptions) => {
-      const { runAcquirerTest } = await service(context);
-      context.conclude((await runAcquirerTest(context, { ...options, json })) as ExitCode);
+    .action(async (name: string | undefined, { json = false, ...options }: TestOptions) => {
+      const { runAcquirerTest } = await loadServer(context);
+      const named = name === undefined ? {} : { name };
+      context.conclude((await runAcquirerTest(context, { ...options, ...named, json })) as ExitCode);
     });
 }
 
 interface AcquirerRecord {
   readonly name: string;
+  /** Absent where it was just registered or changed. */
+  readonly link?: { readonly ok: boolean; readonly detail: string };
   readonly profile: { readonly name?: string };
   readonly hosts: readonly string[];
   readonly tls: string;
@@ -70,7 +77,7 @@ interface AcquirerRecord {
   readonly updatedAt: string;
 }
 
-interface RegistrationOptions extends ClientOptions, JsonOption {
+interface RegistrationOptions extends AccessOptions, JsonOption {
   readonly profile?: string;
   readonly hosts?: string;
   readonly tls?: string;
@@ -85,7 +92,7 @@ const acquirersPath = "/operator/v1/acquirers";
 const pathOf = (name: string) => `${acquirersPath}/${encodeURIComponent(name)}`;
 
 function withRegistration(made: Command): Command {
-  return withClientOptions(made.argument("<name>", "a-z, 0-9 and -"))
+  return withAccessOptions(made.argument("<name>", "a-z, 0-9 and -"))
     .option("--profile <file>", "JSON of the host's profile")
     .option("--hosts <hosts>", "name:port, several separated by commas: the preferred one first")
     .addOption(new Option("--tls <tls>", "off: the line is encrypted by other means").choices(["on", "off"]))
@@ -121,8 +128,8 @@ function addCommand(context: CommandContext): Command {
 
 function updateCommand(context: CommandContext): Command {
   const made = command("update", {
-    summary: "change an acquirer: running instances take it up within seconds",
-    description: "What is left out stays. Answers in flight are waited for before the old link is closed.",
+    summary: "change an acquirer: running instances apply it within seconds",
+    description: "Values that are left out stay. The old link is closed after the answers in flight have come.",
     examples: ["paybell acquirer update first-bank --hosts first.bank.example:5000,second.bank.example:5000"],
   });
   return withRegistration(made).action(
@@ -164,12 +171,12 @@ function profileIn(file: string, text: string): unknown {
 
 function listCommand(context: CommandContext): Command {
   const made = command("list", { summary: "list the registered acquirers", examples: ["paybell acquirer list"] });
-  return withClientOptions(made).action(
-    ends(context, async (options: ClientOptions & JsonOption) => {
+  return withAccessOptions(made).action(
+    ends(context, async (options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
       const rows = items.map(({ name, profile, hosts }) => [name, printable(String(profile.name)), hosts.join(", ")]);
-      print(context, options, { items }, columns(rows));
+      print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
   );
@@ -180,17 +187,18 @@ function showCommand(context: CommandContext): Command {
     summary: "show how an acquirer is registered, never a key",
     examples: ["paybell acquirer show first-bank"],
   }).argument("<name>", "as `paybell acquirer list` shows it");
-  return withClientOptions(made).action(
-    ends(context, async (name: string, options: ClientOptions & JsonOption) => {
+  return withAccessOptions(made).action(
+    ends(context, async (name: string, options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const shown = await api.get<AcquirerRecord>(pathOf(name));
-      const { profile, hosts, tls, certificate, hasMacKey, updatedAt } = shown;
+      const { profile, hosts, tls, certificate, hasMacKey, updatedAt, link } = shown;
       const rows = [
         ["profile", printable(String(profile.name))],
         ["hosts", hosts.join(", ")],
         ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
         ["MAC key", hasMacKey ? "is set" : "none"],
         ["changed", updatedAt],
+        ["link", `${link?.ok === true ? "" : "down: "}${printable(link?.detail ?? "")}`],
       ];
       print(context, options, shown, columns(rows));
       return exitCodes.ok;
@@ -205,8 +213,8 @@ function removeCommand(context: CommandContext): Command {
   })
     .argument("<name>", "as `paybell acquirer list` shows it")
     .option("--yes", "do not ask");
-  return withClientOptions(made).action(
-    ends(context, async (name: string, options: ClientOptions & JsonOption & { readonly yes?: boolean }) => {
+  return withAccessOptions(made).action(
+    ends(context, async (name: string, options: AccessOptions & JsonOption & { readonly yes?: boolean }) => {
       if (options.yes !== true) await confirm(context, `The acquirer ${printable(name)} is removed, with its keys.`);
       const api = (await readClientSettings(context, options)).operator();
       const removed = await api.delete<AcquirerRecord>(pathOf(name));

@@ -2,8 +2,8 @@ import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, group } from "../command.ts";
 import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
+import { loadServer } from "../load-server.ts";
 import type { JsonOption } from "../output.ts";
-import { service } from "../service.ts";
 
 export function auditCommand(context: CommandContext): Command {
   const verify = command("verify", {
@@ -12,9 +12,9 @@ export function auditCommand(context: CommandContext): Command {
       "It reads the database of DATABASE_URL. Record the last hash elsewhere: it shows later whether entries " +
       "were cut off at the end.",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell audit verify"],
-    exitCodes: { 0: "it is whole", 1: "an entry was changed or taken out, or the database could not be read" },
+    exitCodes: { 0: "it is complete", 1: "an entry was changed or removed, or the database could not be read" },
   }).action(async ({ json = false }: JsonOption) => {
-    const { runAuditVerify } = await service(context);
+    const { runAuditVerify } = await loadServer(context);
     context.conclude((await runAuditVerify(context, { json })) as ExitCode);
   });
   const exported = command("export", {
@@ -31,7 +31,7 @@ export function auditCommand(context: CommandContext): Command {
     .option("--after <number>", "begin after the entry of this number", entryNumber, 0)
     .option("--follow", "go on with what is added", false)
     .action(async (options: ExportOptions) => {
-      const { runAuditExport } = await service(context);
+      const { runAuditExport } = await loadServer(context);
       context.conclude((await runAuditExport(context, options)) as ExitCode);
     });
   return group("audit", "look after the record of who did what", [verify, exported]);
@@ -47,5 +47,5 @@ interface ExportOptions {
 
 function entryNumber(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is the number of an entry.");
+  throw new InvalidArgumentError("It must be the number of an entry.");
 }

@@ -2,15 +2,13 @@ import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { type ReceiverOptions, receiver } from "@paybell/partner";
+import { caseCodes, certify, reportJson, sealerKeys } from "@paybell/partner/certify";
 import type { Command } from "commander";
-import { caseCodes } from "../certify/cases.ts";
-import { certify } from "../certify/certify.ts";
-import { reportJson } from "../certify/report-json.ts";
 import { reportLines, warning } from "../certify/report-text.ts";
 import { command, ends } from "../command.ts";
 import { confirm } from "../confirm.ts";
 import {
-  type ClientOptions,
+  type AccessOptions,
   readClientSettings,
   receiverOptionsOf,
   type SealingOptions,
@@ -25,7 +23,7 @@ import { type JsonOption, print } from "../output.ts";
 import { showing } from "../progress.ts";
 import { styleFor } from "../style.ts";
 
-interface CertifyCommandOptions extends JsonOption, ClientOptions, SealingOptions {
+interface CertifyCommandOptions extends JsonOption, AccessOptions, SealingOptions {
   readonly only?: readonly string[];
   readonly ca?: string;
   readonly allowMissingHeaders?: boolean;
@@ -51,7 +49,7 @@ export function certifyCommand(context: CommandContext): Command {
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
     .option("--allow-missing-headers", "the endpoint is configured without the webhook- headers")
-    .option("--allow-http", "let http:// lead to another machine than this one")
+    .option("--allow-http", "allow http:// to other machines")
     .option("--yes", "send to another machine without asking");
   return withSealing(made).action(
     ends(context, async (text: string, options: CertifyCommandOptions) => {
@@ -66,7 +64,7 @@ export function certifyCommand(context: CommandContext): Command {
       if (!isLoopback(url) && options.yes !== true) await confirm(context, question(url, caseCount));
       const certificate = await showing(context, "certify", caseCount, (onCase) =>
         certify({
-          ...{ url, keys, run, ca, signal: context.signal, nowMs: context.nowMs, onCase },
+          ...{ url, keys: sealerKeys(keys), run, ca, signal: context.signal, nowMs: context.nowMs, onCase },
           ...(only === undefined ? {} : { only }),
           allowMissingHeaders: options.allowMissingHeaders === true,
         }),
@@ -81,7 +79,7 @@ function question({ host }: URL, caseCount: number): string {
   return `${host} is another machine, and ${caseCount === 1 ? "a case" : `${caseCount} cases`} will be sent there.`;
 }
 
-/** @throws Failure naming the key that is none, the mistake and the remedy */
+/** @throws Failure naming the invalid key, the mistake and the remedy */
 function readable(keys: ReceiverOptions): ReceiverOptions {
   try {
     receiver(keys);
@@ -101,19 +99,19 @@ function listed(text: string, before: readonly string[] = []): readonly string[]
   });
 }
 
-function endpointUrl(text: string, { allowHttp = false }: ClientOptions): URL {
+function endpointUrl(text: string, { allowHttp = false }: AccessOptions): URL {
   const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   const url = URL.canParse(whole) ? new URL(whole) : undefined;
   if (url === undefined || (url.protocol !== "https:" && url.protocol !== "http:") || url.username !== "") {
-    throw new Failure(`${JSON.stringify(text)} is no URL of an endpoint.`, {
+    throw new Failure(`${JSON.stringify(text)} is not the URL of an endpoint.`, {
       code: "bad_url",
       remedy: "Give it as https://shop.example/ipn or localhost:3000/ipn.",
     });
   }
   if (url.protocol === "http:" && !isLoopback(url) && !allowHttp) {
-    throw new Failure(`${url.origin} is another machine, and Paybell calls https:// alone.`, {
+    throw new Failure(`${url.origin} is another machine, and Paybell calls only https://.`, {
       code: "insecure_url",
-      remedy: "Use https://, or say --allow-http for an endpoint inside your own network.",
+      remedy: "Use https://, or --allow-http for an endpoint inside your own network.",
     });
   }
   return url;

@@ -2,8 +2,8 @@ import type { Command } from "commander";
 import { command } from "../command.ts";
 import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
+import { loadServer } from "../load-server.ts";
 import type { JsonOption } from "../output.ts";
-import { service } from "../service.ts";
 
 export function checkCommand(context: CommandContext): Command {
   return command("check", {
@@ -11,7 +11,7 @@ export function checkCommand(context: CommandContext): Command {
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell check"],
     exitCodes: { 0: "it can", 1: "something is an error, such as a setting that cannot be read" },
   }).action(async ({ json = false }: JsonOption) => {
-    const { runCheck } = await service(context);
+    const { runCheck } = await loadServer(context);
     context.conclude((await runCheck(context, { json })) as ExitCode);
   });
 }

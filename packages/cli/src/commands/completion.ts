@@ -22,7 +22,7 @@ const descriptions: Readonly<Record<string, CommandDescription>> = {
     json: false,
   },
   complete: {
-    summary: "print what may follow, for the script of `paybell completion`",
+    summary: "print the possible completions, for the script of `paybell completion`",
     examples: ["paybell complete -- notifications l"],
     json: false,
   },

@@ -1,24 +1,22 @@
+import { notifiedCommands } from "@paybell/contract";
+import type { Endpoint, Self } from "@paybell/partner/client";
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { Failure } from "../failure.ts";
+import { type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { readAll } from "../read-all.ts";
+import { readPages } from "../read-pages.ts";
 
-interface Endpoint {
-  readonly id: string;
-  readonly partnerId: string;
-  readonly target: string;
-  readonly state: string;
-  readonly failures: number;
-  readonly lastReason: string | null;
-  readonly probeAt: string | null;
+interface ChangeOptions extends AccessOptions, JsonOption {
+  readonly command?: string;
+  readonly remove?: true;
 }
 
-interface EndpointOptions extends ClientOptions, JsonOption {
+interface EndpointOptions extends AccessOptions, JsonOption {
   readonly partner?: string;
   readonly state?: string;
 }
@@ -26,9 +24,10 @@ interface EndpointOptions extends ClientOptions, JsonOption {
 const path = "/operator/v1/endpoints";
 
 export function endpointCommand(context: CommandContext): Command {
-  return group("endpoint", "list endpoints that failed, and have deliveries to one go on at once", [
+  return group("endpoint", "list endpoints that failed, have deliveries to one go on, change your own URL", [
     listCommand(context),
     closeCommand(context),
+    changeCommand(context),
   ]);
 }
 
@@ -39,11 +38,11 @@ function listCommand(context: CommandContext): Command {
   })
     .option("--partner <id>", "of one partner")
     .addOption(new Option("--state <state>", "of the circuit").choices(["closed", "open", "gone"]));
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (options: EndpointOptions) => {
       const { partner, state } = options;
       const api = (await readClientSettings(context, options)).operator();
-      const items = await readAll<Endpoint>(api, path, { partner, state });
+      const items = await readPages<Endpoint>(api, path, { partner, state });
       const rows = items.map((one) => [
         one.state,
         printable(one.target),
@@ -52,7 +51,7 @@ function listCommand(context: CommandContext): Command {
         `partner ${one.partnerId}`,
         one.id,
       ]);
-      print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+      print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
   );
@@ -60,17 +59,54 @@ function listCommand(context: CommandContext): Command {
 
 function closeCommand(context: CommandContext): Command {
   const made = command("close", {
-    summary: "close an endpoint's circuit: deliveries to it go on at once",
+    summary: "close an endpoint's circuit: deliveries to it continue immediately",
     examples: ["paybell endpoint close 01a1fc39-e58e-73fb-a49a-dce132454876"],
   })
     .argument("<id>", "as `paybell endpoint list` shows it")
     .option("--partner <id>", "whose it is, where several have the same");
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (id: string, options: EndpointOptions) => {
       const api = (await readClientSettings(context, options)).operator();
       const body = definedOf({ partnerId: options.partner });
       const closed = await api.post<Endpoint>(`${path}/${encodeURIComponent(id)}/close`, body);
       print(context, options, closed, [`${printable(closed.target)} is ${closed.state}: deliveries to it go on.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function changeCommand(context: CommandContext): Command {
+  const made = command("change", {
+    summary: "change your callback URL, once the new one has accepted a test IPN",
+    description:
+      "For partners, where the operator allows it (setting callBackUrlChange). A sample IPN is sent to the new URL; " +
+      "when it is answered 2xx, the URL is registered, also for what is queued. Otherwise nothing changes. With " +
+      "--command the URL is for the IPNs of this command only; all others go to your callback URL.",
+    examples: [
+      "paybell endpoint change https://shop.example/ipn",
+      "paybell endpoint change https://books.example/ipn --command SETTLEMENT",
+      "paybell endpoint change --command SETTLEMENT --remove",
+    ],
+  })
+    .argument("[url]", "the new URL, within your callback addresses")
+    .addOption(new Option("--command <command>", "whose IPNs go there").choices(notifiedCommands))
+    .option("--remove", "the command's IPNs go to your callback URL again");
+  return withAccessOptions(made).action(
+    ends(context, async (url: string | undefined, options: ChangeOptions) => {
+      const { command: name, remove = false } = options;
+      if (remove ? name === undefined || url !== undefined : url === undefined) {
+        const remedy = "Give the new URL, or --command and --remove.";
+        throw new Failure("it is not clear what changes.", { code: "bad_usage", remedy });
+      }
+      const api = (await readClientSettings(context, options)).partner();
+      const body = { callBackUrl: url ?? null, ...definedOf({ command: name }) };
+      const { settings } = await api.put<Pick<Self, "settings">>("/v1/callback-url", body);
+      const { callBackUrl, callBackUrlByCommand } = settings;
+      const what = name === undefined ? "deliveries" : `deliveries of ${name}`;
+      const to = printable(url ?? callBackUrl ?? "no URL, unless the command names one");
+      print(context, options, { callBackUrl, callBackUrlByCommand }, [
+        remove ? `Removed: ${what} go to ${to} now.` : `It accepted a test IPN: ${what} go to ${to} now.`,
+      ]);
       return exitCodes.ok;
     }),
   );

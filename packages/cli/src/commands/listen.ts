@@ -1,27 +1,29 @@
 import { createInterface } from "node:readline";
-import { type Command, InvalidArgumentError } from "commander";
+import type { Self } from "@paybell/partner/client";
+import type { Command } from "commander";
 import { command, ends } from "../command.ts";
 import {
-  type ClientOptions,
+  type AccessOptions,
   type ClientSettings,
   readClientSettings,
   type SealingOptions,
-  withClientOptions,
+  withAccessOptions,
   withSealing,
 } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { failureText } from "../failure.ts";
 import type { FeedEvents } from "../listen/feed.ts";
-import { type Opener, openerFor, readSelf, type Self } from "../listen/opened.ts";
+import { type Opener, openerFor, readSelf } from "../listen/opened.ts";
 import { type Event, eventJson, eventLines } from "../listen/output.ts";
 import { Relay } from "../listen/relay.ts";
 import { readTarget } from "../listen/target.ts";
+import { wholeNumber } from "../numbers.ts";
 import type { JsonOption } from "../output.ts";
 import { printable } from "../printable.ts";
 import { styleFor } from "../style.ts";
 
-interface ListenOptions extends ClientOptions, SealingOptions, JsonOption {
+interface ListenOptions extends AccessOptions, SealingOptions, JsonOption {
   readonly forward?: string;
   readonly after?: string;
   readonly sinceStart?: boolean;
@@ -49,15 +51,10 @@ export function listenCommand(context: CommandContext): Command {
     .option("--after <cursor>", "start after this cursor, as an earlier run printed it")
     .option("--since-start", "start with the oldest that is still kept; default: only new ones")
     .option("--print-ipn", "also show each IPN as JSON")
-    .option("--count <n>", "end after this number of notifications", readCount);
-  return withSealing(withClientOptions(made)).action(
+    .option("--count <n>", "end after this number of notifications", wholeNumber(1, 999_999_999));
+  return withSealing(withAccessOptions(made)).action(
     ends(context, (options: ListenOptions) => listen(context, options), "finishes"),
   );
-}
-
-function readCount(text: string): number {
-  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number from 1.");
 }
 
 async function listen(context: CommandContext, options: ListenOptions): Promise<ExitCode> {
@@ -147,7 +144,7 @@ function feedEvents(tell: (text: string) => void): FeedEvents {
   return {
     trouble: (failure) => tell(`${failureText(failure)}\n  Trying again until it can be.`),
     back: () => tell("Connected again: nothing was missed."),
-    restarted: ({ message }) => tell(`${message} Going on with what came since the last one.`),
+    restarted: ({ message }) => tell(`${message} Continuing with what came since the last one.`),
   };
 }
 
@@ -158,7 +155,7 @@ function banner({ api, self, opener }: Session, target: URL | undefined): string
     `Listening to ${api.baseUrl} as ${printable(name)} (${sealed}, signing ${signing?.mode})`,
     target === undefined ? "Nothing is forwarded: name your server with --forward" : `Forwarding to ${target.href}`,
     ...(opener === undefined ? ["There are no keys here: notifications are not opened"] : []),
-    "Ctrl-C ends. r and Enter forwards again what failed.",
+    "Press Ctrl-C to stop. Press r and Enter to forward again what failed.",
     "",
   ].join("\n");
 }

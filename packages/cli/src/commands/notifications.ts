@@ -1,27 +1,22 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { ListedNotification, NotificationDetail, NotificationPage } from "@paybell/partner/client";
+import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
-import { type ClientOptions, type ClientSettings, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, type ClientSettings, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import type { PulledNotification, PulledPage } from "../listen/notification.ts";
-import {
-  attemptLines,
-  eventLine,
-  type NotificationDetail,
-  type NotificationSummary,
-  statusText,
-  subject,
-} from "../notifications/detail.ts";
+import type { SealedNotification } from "../listen/notification.ts";
+import { attemptLines, eventLine, type NotificationEvent, statusText, subjectText } from "../notifications/detail.ts";
 import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
-import { readLimit } from "../numbers.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { wholeNumber } from "../numbers.ts";
+import { columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
-import { readAll } from "../read-all.ts";
+import { readPages } from "../read-pages.ts";
+import { readTime } from "../times.ts";
 
 export function notificationsCommand(context: CommandContext): Command {
   const commands = [listCommand, showCommand, redeliverCommand].map((make) => make(context));
@@ -33,8 +28,8 @@ interface AsOption {
 }
 
 function withRole(made: Command): Command {
-  const as = new Option("--as <role>", "whose view; default: the operator's where there is its token");
-  return withClientOptions(made).addOption(as.choices(["operator", "partner"]));
+  const as = new Option("--as <role>", "whose view; default: the operator's if there is an operator token");
+  return withAccessOptions(made).addOption(as.choices(["operator", "partner"]));
 }
 
 function isOperator({ credentials }: ClientSettings, { as }: AsOption): boolean {
@@ -48,7 +43,7 @@ function sideOf(connection: ClientSettings, as: AsOption): { readonly api: Api; 
     : { api: connection.partner(), path: "/v1/notifications" };
 }
 
-interface ListOptions extends ClientOptions, JsonOption, AsOption {
+interface ListOptions extends AccessOptions, JsonOption, AsOption {
   readonly partner?: string;
   readonly state?: string;
   readonly q?: string;
@@ -75,17 +70,11 @@ function listCommand(context: CommandContext): Command {
     .option("--partner <id>", "operator: of one partner")
     .addOption(new Option("--state <state>", "operator: in one state").choices(states))
     .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
-    .option("--since <time>", "operator: created from then on, ISO 8601", readTime)
-    .option("--until <time>", "operator: created before, ISO 8601", readTime)
+    .option("--since <time>", "operator: created at or after this time, ISO 8601", readTime)
+    .option("--until <time>", "operator: created before this time, ISO 8601", readTime)
     .option("--after <cursor>", "partner: after this cursor, from an earlier page")
-    .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
+    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
   return withRole(made).action(ends(context, (options: ListOptions) => list(context, options)));
-}
-
-function readTime(text: string): string {
-  const timeMs = Date.parse(text);
-  if (!Number.isNaN(timeMs)) return new Date(timeMs).toISOString();
-  throw new InvalidArgumentError("It is a time as 2026-11-21T08:00:00Z, or a day as 2026-11-21.");
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
@@ -103,19 +92,19 @@ async function listForOperator(
   const { partner, state, q, since, until, limit } = options;
   const query = { partner, state, q, from: since, to: until };
   const api = connection.operator();
-  const items = await showing(context, "reading notifications", limit, (told) =>
-    readAll<NotificationSummary>(api, "/operator/v1/notifications", query, { itemsMax: limit, told }),
+  const items = await showing(context, "reading notifications", limit, (onProgress) =>
+    readPages<ListedNotification>(api, "/operator/v1/notifications", query, { itemsMax: limit, onProgress }),
   );
   const rows = items.map((item) => [
     item.createdAt,
     printable(item.partnerName),
     item.command,
-    ...subject(item),
+    ...subjectText(item),
     item.id,
     item.lastReason ?? "",
     statusText(item),
   ]);
-  print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+  print(context, options, { items }, listed(rows));
   return exitCodes.ok;
 }
 
@@ -126,21 +115,21 @@ async function listForPartner(
 ): Promise<ExitCode> {
   const { partner, state, q, since, until, limit } = options;
   if ([partner, state, q, since, until].some((filter) => filter !== undefined)) {
-    throw new Failure("a partner's notifications cannot be searched: they are read in their order.", {
+    throw new Failure("a partner's notifications cannot be searched: they are read in commit order.", {
       code: "partner_cannot_search",
       remedy: "Leave the filters out, or give an operator token.",
     });
   }
   const api = connection.partner();
-  const items: PulledNotification[] = [];
+  const items: SealedNotification[] = [];
   let { after } = options;
-  await showing(context, "reading notifications", limit, async (told) => {
+  await showing(context, "reading notifications", limit, async (onProgress) => {
     while (items.length < limit) {
       const query = { after, limit: Math.min(500, limit - items.length) };
-      const page = await api.get<PulledPage>("/v1/notifications", query);
+      const page = await api.get<NotificationPage>("/v1/notifications", query);
       after = page.next;
       items.push(...page.items);
-      told(items.length);
+      onProgress(items.length);
       if (page.items.length === 0) break;
     }
   });
@@ -149,7 +138,7 @@ async function listForPartner(
   return exitCodes.ok;
 }
 
-interface ShowOptions extends ClientOptions, JsonOption, AsOption {
+interface ShowOptions extends AccessOptions, JsonOption, AsOption {
   readonly sealed: boolean;
 }
 
@@ -173,7 +162,9 @@ function showCommand(context: CommandContext): Command {
 async function show(context: CommandContext, id: string, options: ShowOptions): Promise<ExitCode> {
   const connection = await readClientSettings(context, options);
   const { api, path } = sideOf(connection, options);
-  const detail = await api.get<NotificationDetail>(`${path}/${encodeURIComponent(id)}`);
+  const detail = await api.get<NotificationDetail & { readonly events?: readonly NotificationEvent[] }>(
+    `${path}/${encodeURIComponent(id)}`,
+  );
   const sealed = options.json === true && options.sealed ? await sealedOf(context, connection, detail) : undefined;
   const { command: name, kind, transactionId, createdAt, callBackUrl, attempts, events = [] } = detail;
   print(context, options, { ...detail, ...(sealed && { sealed }) }, [
@@ -184,7 +175,7 @@ async function show(context: CommandContext, id: string, options: ShowOptions): 
       ["partner", printable(`${detail.partnerName} (${detail.partnerId})`)],
       [
         "subject",
-        subject(detail)
+        subjectText(detail)
           .filter((part) => part !== "")
           .join("  ") || "none",
       ],
@@ -202,10 +193,12 @@ async function sealedOf(context: CommandContext, connection: ClientSettings, det
   // The operator may look at another partner's, which our API key does not open.
   if (apiKey === undefined || (partnerId !== undefined && partnerId !== detail.partnerId)) return undefined;
   const api = connection.partner();
-  return showing(context, "looking for its sealed body", undefined, (told) => findSealed(api, detail, told));
+  return showing(context, "looking for its sealed body", undefined, (onProgress) =>
+    findSealed(api, detail, onProgress),
+  );
 }
 
-interface RedeliverOptions extends ClientOptions, JsonOption, AsOption {
+interface RedeliverOptions extends AccessOptions, JsonOption, AsOption {
   readonly state?: string;
   readonly reason?: string;
   readonly partner?: string;
@@ -234,8 +227,8 @@ function redeliverCommand(context: CommandContext): Command {
     )
     .option("--reason <word>", "of parked ones: why the last attempt failed")
     .option("--partner <id>", "of one partner")
-    .option("--since <time>", "created from then on, ISO 8601", readTime)
-    .option("--until <time>", "created before, ISO 8601", readTime)
+    .option("--since <time>", "created at or after this time, ISO 8601", readTime)
+    .option("--until <time>", "created before this time, ISO 8601", readTime)
     .option("--registered", "to the URL that is registered now instead of the original one")
     .option("--dry-run", "only count");
   return withRole(made).action(
@@ -254,14 +247,14 @@ async function redeliver(
   const hasFilter = Object.keys(filter).length > 0;
   if (ids.length > 0 && (hasFilter || options.dryRun === true)) throw ambiguous("ids and filters exclude each other.");
   if (state === "accepted" && since === undefined) {
-    throw new Failure("accepted notifications are sent again only since a time.", {
+    throw new Failure("accepted notifications are sent again only with --since.", {
       code: "bad_usage",
-      remedy: "Say since when, as --since 2026-11-21T08:00:00Z.",
+      remedy: "Add a time, such as --since 2026-11-21T08:00:00Z.",
     });
   }
   if (ids.length > 0) return redeliverIds(context, connection, ids, options);
   if (hasFilter) return redeliverMany(context, connection, filter, options);
-  throw ambiguous("it is not said which notifications.");
+  throw ambiguous("no notification is selected.");
 }
 
 function ambiguous(message: string): Failure {
@@ -279,8 +272,8 @@ async function redeliverIds(
   options: RedeliverOptions,
 ): Promise<ExitCode> {
   const { api, path } = sideOf(connection, options);
-  const result = await showing(context, "redelivering", ids.length, (told) =>
-    redeliverEach(api, path, ids, toOf(options), told),
+  const result = await showing(context, "redelivering", ids.length, (onProgress) =>
+    redeliverEach(api, path, ids, toOf(options), onProgress),
   );
   const { redelivered, pending, refused } = result;
   print(context, options, result, [
@@ -314,8 +307,8 @@ async function redeliverMany(
     ]);
     return exitCodes.ok;
   }
-  const redelivered = await showing(context, "redelivering", matched, (told) =>
-    redeliverShares(api, shares, filter, toOf(options), told),
+  const redelivered = await showing(context, "redelivering", matched, (onProgress) =>
+    redeliverShares(api, shares, filter, toOf(options), onProgress),
   );
   print(context, options, { matched, redelivered, partners: shares }, [
     `${redelivered} ${isOrAre(redelivered)} due again, ${where} matched.`,

@@ -1,11 +1,11 @@
 import type { Command } from "commander";
 import { command, ends } from "../command.ts";
 import {
-  type ClientOptions,
+  type AccessOptions,
   readClientSettings,
   receiverOptionsOf,
   type SealingOptions,
-  withClientOptions,
+  withAccessOptions,
   withSealing,
 } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
@@ -22,7 +22,7 @@ import { type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { type Style, styleFor } from "../style.ts";
 
-interface OpenOptions extends ClientOptions, SealingOptions, JsonOption {
+interface OpenOptions extends AccessOptions, SealingOptions, JsonOption {
   readonly signedString?: string;
   readonly compare?: boolean;
 }
@@ -33,7 +33,7 @@ export function openCommand(context: CommandContext): Command {
     description:
       "Takes the raw body; JSON of body (or data) and headers, as `paybell notifications show --json` prints it; or " +
       "an HTTP message with its headers, as `curl -i` shows it. Asks no service unless --compare says so. Shows the " +
-      "whole IPN: mind who looks over your shoulder.",
+      "whole IPN, which holds payment data.",
     examples: [
       "paybell open captured.json",
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",
@@ -44,7 +44,7 @@ export function openCommand(context: CommandContext): Command {
     .argument("<file>", "the capture; - reads it from standard input")
     .option("--signed-string <text>", "the string that your program signed: shows the first difference")
     .option("--compare", "ask Paybell for the transaction, and compare the signed values with it");
-  return withSealing(withClientOptions(made)).action(
+  return withSealing(withAccessOptions(made)).action(
     ends(context, (file: string, options: OpenOptions) => open(context, file, options)),
   );
 }
@@ -53,7 +53,7 @@ async function open(context: CommandContext, file: string, options: OpenOptions)
   const capture = readCapture(await readInput(context, file));
   const connection = await readClientSettings(context, options);
   const given = receiverOptionsOf(connection.credentials);
-  // Its rules for keys are ours: a key that is none is named before anything is tried.
+  // It validates the keys: an invalid one is named before anything is tried.
   openReceiver(given);
   const explanation = explain(capture, namedKeys(given), connection.credentials, context.nowMs());
   const { signedString } = explanation;

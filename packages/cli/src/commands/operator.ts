@@ -1,11 +1,13 @@
-import { type Command, InvalidArgumentError } from "commander";
+import type { Command } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { wholeNumber } from "../numbers.ts";
+import { type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
+import { propose, proposeOption } from "../proposals/proposal.ts";
 
 interface OperatorRecord {
   readonly id: string;
@@ -26,10 +28,11 @@ export function operatorCommand(context: CommandContext): Command {
   ]);
 }
 
-interface AddOptions extends ClientOptions, JsonOption {
+interface AddOptions extends AccessOptions, JsonOption {
   readonly role: string;
   readonly expiresInDays?: number;
   readonly out?: string;
+  readonly propose?: true;
 }
 
 function addCommand(context: CommandContext): Command {
@@ -37,28 +40,25 @@ function addCommand(context: CommandContext): Command {
     summary: "add an operator, and create their token",
     description:
       "A viewer reads; an operator also acts; an admin registers partners, rotates keys and adds operators. The " +
-      "token is shown this once: with --out it goes to a file for you alone, in the form that --credentials takes.",
+      "token is shown only once: --out writes it to a file that only you can read, as --credentials reads it.",
     examples: ["paybell operator add Ada --role admin --out ada.json"],
   })
     .argument("<name>", "who it is")
     .option("--role <role>", "viewer, operator or admin; default viewer", "viewer")
-    .option("--expires-in-days <days>", "default 90, at most 366", readDays)
-    .option("--out <file>", "write the token to a new file, for its owner alone (0600)");
-  return withClientOptions(made).action(
+    .option("--expires-in-days <days>", "default 90, at most 366", wholeNumber(1, 366))
+    .option("--out <file>", "write the token to a new file, for its owner alone (0600)")
+    .option(...proposeOption);
+  return withAccessOptions(made).action(
     ends(context, (name: string, options: AddOptions) => add(context, name, options)),
   );
-}
-
-function readDays(text: string): number {
-  if (/^[0-9]{1,3}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number from 1 to 366.");
 }
 
 async function add(context: CommandContext, name: string, options: AddOptions): Promise<ExitCode> {
   const { role, expiresInDays, out } = options;
   const api = (await readClientSettings(context, options)).operator();
+  const input = { name, role, ...(expiresInDays !== undefined && { expiresInDays }) };
+  if (options.propose) return propose(context, { api, path, input }, options);
   const post = async () => {
-    const input = { name, role, ...(expiresInDays !== undefined && { expiresInDays }) };
     const { token, ...operator } = await api.post<OperatorRecord & { token: string }>(path, input);
     return { baseUrl: api.baseUrl, operatorToken: token, ...operator };
   };
@@ -66,19 +66,19 @@ async function add(context: CommandContext, name: string, options: AddOptions): 
   const { operatorToken, ...shown } = added;
   print(context, options, out === undefined ? added : { ...shown, file: out }, [
     `${printable(added.name)} is ${added.role} until ${added.expiresAt}, as ${added.id}.`,
-    ...(out === undefined ? [operatorToken, "Keep it: it is shown this once."] : [`The token is in ${out}.`]),
+    ...(out === undefined ? [operatorToken, "Keep it: it is shown only once."] : [`The token is in ${out}.`]),
   ]);
   return exitCodes.ok;
 }
 
 function listCommand(context: CommandContext): Command {
   const made = command("list", { summary: "list the operators", examples: ["paybell operator list"] });
-  return withClientOptions(made).action(
-    ends(context, async (options: ClientOptions & JsonOption) => {
+  return withAccessOptions(made).action(
+    ends(context, async (options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const { items } = await api.get<{ items: OperatorRecord[] }>(path);
       const rows = items.map((one) => [one.id, printable(one.name), one.role, statusOf(one)]);
-      print(context, options, { items }, columns(rows));
+      print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
   );
@@ -94,8 +94,8 @@ function revokeCommand(context: CommandContext): Command {
     summary: "revoke an operator's token, within two seconds everywhere",
     examples: ["paybell operator revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
   }).argument("<id>", "as `paybell operator list` shows it");
-  return withClientOptions(made).action(
-    ends(context, async (id: string, options: ClientOptions & JsonOption) => {
+  return withAccessOptions(made).action(
+    ends(context, async (id: string, options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const revoked = await api.post<OperatorRecord>(`${path}/${encodeURIComponent(id)}/revoke`, {});
       print(context, options, revoked, [`The token of ${printable(revoked.name)} is revoked.`]);

@@ -1,25 +1,28 @@
+import type { Figures } from "@paybell/partner/client";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import {
-  type ClientOptions,
+  type AccessOptions,
   type ClientSettings,
+  callsAsPartner,
   partnerIdOf,
   readClientSettings,
-  withClientOptions,
+  withAccessOptions,
   withSealing,
 } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf, readCredentials } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { writePrivateFile } from "../keys/private-file.ts";
+import { streamToPrivateFile, writePrivateFile } from "../keys/private-file.ts";
 import { columns, type JsonOption, print } from "../output.ts";
-import { keyKinds, type PartnerRecord, partnerLines } from "../partners/partner.ts";
+import { keyKinds, partnerLines, type RegisteredPartner } from "../partners/partner.ts";
 import { type RegistrationOptions, readRegistration, readSettings } from "../partners/registration.ts";
 import { printable } from "../printable.ts";
-import { readAll } from "../read-all.ts";
-import { type Figures, figuresLines } from "../status/overview.ts";
+import { propose, proposeOption } from "../proposals/proposal.ts";
+import { readPages } from "../read-pages.ts";
+import { figuresLines } from "../status/overview.ts";
 
 export function partnerCommand(context: CommandContext): Command {
   const commands = [
@@ -30,11 +33,12 @@ export function partnerCommand(context: CommandContext): Command {
     ...stateChanges.map((change) => stateCommand(context, change)),
     statisticsCommand(context),
     rotateCommand(context),
+    archiveCommand(context),
   ];
   return group("partner", "register partners, show and change them, pause them, and rotate their keys", commands);
 }
 
-interface AddOptions extends ClientOptions, JsonOption, RegistrationOptions {
+interface AddOptions extends AccessOptions, JsonOption, RegistrationOptions {
   readonly out?: string;
   readonly partnerUrl?: string;
 }
@@ -43,7 +47,7 @@ function addCommand(context: CommandContext): Command {
   const made = command("add", {
     summary: "register a partner",
     description:
-      "Its keys are shown this once: with --out they go to a file for you alone, in the form that --credentials " +
+      "Its keys are shown only once: --out writes them to a file that only you can read, which --credentials " +
       "takes. Settings without their own option go into --settings, under the names of the operator API.",
     examples: [
       'paybell partner add --name "Corner Shop" --call-back-url https://192.0.2.10/ipn \\\n' +
@@ -59,7 +63,7 @@ function addCommand(context: CommandContext): Command {
     .option("--settings <file>", "any other setting, as JSON")
     .option("--out <file>", "write its keys to a new file, for its owner alone (0600)")
     .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
-  return withSealing(withClientOptions(made)).action(ends(context, (options: AddOptions) => add(context, options)));
+  return withSealing(withAccessOptions(made)).action(ends(context, (options: AddOptions) => add(context, options)));
 }
 
 async function add(context: CommandContext, options: AddOptions): Promise<ExitCode> {
@@ -78,7 +82,7 @@ async function add(context: CommandContext, options: AddOptions): Promise<ExitCo
   const lacksUrl = baseUrl === undefined ? ["It lacks baseUrl, where partners call: --partner-url adds it."] : [];
   if (out === undefined) {
     const shown = columns(Object.entries(partner).map(([name, value]) => [name, textOf(value)]));
-    print(context, options, partner, [...shown, "", "Keep the keys: they are shown this once.", ...lacksUrl]);
+    print(context, options, partner, [...shown, "", "Keep the keys: they are shown only once.", ...lacksUrl]);
   } else {
     print(context, options, { partnerId, file: out }, [
       `Registered ${partnerId}. Its keys are in ${out}, and nowhere else.`,
@@ -98,7 +102,7 @@ function pickSealing({ cipher, encoding, signing, wireNames }: Readonly<Record<s
   return { cipher, encoding, signing, wireNames };
 }
 
-function connectionOf({ url, credentials, allowHttp }: ClientOptions): ClientOptions {
+function connectionOf({ url, credentials, allowHttp }: AccessOptions): AccessOptions {
   return definedOf({ url, credentials, allowHttp });
 }
 
@@ -106,14 +110,14 @@ function textOf(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-interface ListOptions extends ClientOptions, JsonOption {}
+interface ListOptions extends AccessOptions, JsonOption {}
 
 function listCommand(context: CommandContext): Command {
   const made = command("list", { summary: "list the partners", examples: ["paybell partner list"] });
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (options: ListOptions) => {
       const api = (await readClientSettings(context, options)).operator();
-      const partners = await readAll<PartnerRecord>(api, "/operator/v1/partners");
+      const partners = await readPages<RegisteredPartner>(api, "/operator/v1/partners");
       const rows = partners.map(({ id, state, settings }) => [id, state, printable(settings.name)]);
       print(context, options, { items: partners }, columns(rows));
       return exitCodes.ok;
@@ -126,9 +130,9 @@ function showCommand(context: CommandContext): Command {
     summary: "show a partner's settings and key versions, never a key",
     description: "With a partner's API key and no operator token it shows that partner itself.",
     examples: ["paybell partner show", "paybell partner show 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).argument("[id]", "default: the one that the credentials are of");
-  return withClientOptions(made).action(
-    ends(context, async (id: string | undefined, options: ClientOptions & JsonOption) => {
+  }).argument("[id]", "default: the partner of the credentials");
+  return withAccessOptions(made).action(
+    ends(context, async (id: string | undefined, options: AccessOptions & JsonOption) => {
       const partner = await readPartner(await readClientSettings(context, options), id);
       print(context, options, partner, partnerLines(partner));
       return exitCodes.ok;
@@ -136,19 +140,16 @@ function showCommand(context: CommandContext): Command {
   );
 }
 
-async function readPartner(connection: ClientSettings, id: string | undefined): Promise<PartnerRecord> {
-  const { operatorToken, apiKey } = connection.credentials;
-  if (id === undefined && apiKey !== undefined && operatorToken === undefined) {
-    return connection.partner().get<PartnerRecord>("/v1/self");
-  }
-  return connection.operator().get<PartnerRecord>(pathOf(connection, id));
+async function readPartner(connection: ClientSettings, id: string | undefined): Promise<RegisteredPartner> {
+  if (callsAsPartner(connection, id)) return connection.partner().get<RegisteredPartner>("/v1/self");
+  return connection.operator().get<RegisteredPartner>(pathOf(connection, id));
 }
 
 function pathOf(connection: ClientSettings, id: string | undefined): string {
   return `/operator/v1/partners/${encodeURIComponent(partnerIdOf(connection, id))}`;
 }
 
-interface SetOptions extends ClientOptions, JsonOption {
+interface SetOptions extends AccessOptions, JsonOption {
   readonly settings?: string;
 }
 
@@ -158,19 +159,19 @@ function setCommand(context: CommandContext): Command {
     description: "The file names the settings that change, as the operator API names them; the others stay.",
     examples: ["paybell partner set 01a1fc39-e58e-73fb-a49a-dce132454876 --settings change.json"],
   })
-    .argument("[id]", "default: the one that the credentials are of")
+    .argument("[id]", "default: the partner of the credentials")
     .option("--settings <file>", "what changes, as JSON");
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: SetOptions) => {
       if (options.settings === undefined) {
-        throw new Failure("it is not said what changes.", {
+        throw new Failure("no change is given.", {
           code: "bad_usage",
           remedy: 'Name a file with --settings, such as {"maxInFlight": 64}.',
         });
       }
       const connection = await readClientSettings(context, connectionOf(options));
       const changes = await readSettings(context, options.settings);
-      const partner = await connection.operator().patch<PartnerRecord>(pathOf(connection, id), changes);
+      const partner = await connection.operator().patch<RegisteredPartner>(pathOf(connection, id), changes);
       print(context, options, partner, partnerLines(partner));
       return exitCodes.ok;
     }),
@@ -178,45 +179,43 @@ function setCommand(context: CommandContext): Command {
 }
 
 const stateChanges = [
-  { name: "pause", summary: "hold deliveries to a partner back; commands and reports go on", done: "is paused" },
-  { name: "resume", summary: "have deliveries to a paused partner go on", done: "is active" },
-  { name: "disable", summary: "refuse a partner's calls, and hold deliveries to it back", done: "is disabled" },
+  { name: "pause", summary: "pause deliveries to a partner; commands and reports continue", done: "is paused" },
+  { name: "resume", summary: "resume deliveries to a paused partner", done: "is active" },
+  { name: "disable", summary: "refuse a partner's calls, and pause deliveries to it", done: "is disabled" },
 ] as const;
 
 function stateCommand(context: CommandContext, { name, summary, done }: (typeof stateChanges)[number]): Command {
   const made = command(name, {
     summary,
     examples: [`paybell partner ${name} 01a1fc39-e58e-73fb-a49a-dce132454876`],
-  }).argument("[id]", "default: the one that the credentials are of");
-  return withClientOptions(made).action(
-    ends(context, async (id: string | undefined, options: ClientOptions & JsonOption) => {
+  }).argument("[id]", "default: the partner of the credentials");
+  return withAccessOptions(made).action(
+    ends(context, async (id: string | undefined, options: AccessOptions & JsonOption) => {
       const connection = await readClientSettings(context, options);
-      const partner = await connection.operator().post<PartnerRecord>(`${pathOf(connection, id)}/${name}`, {});
+      const partner = await connection.operator().post<RegisteredPartner>(`${pathOf(connection, id)}/${name}`, {});
       print(context, options, partner, [`${printable(partner.settings.name)} ${done}.`]);
       return exitCodes.ok;
     }),
   );
 }
 
-interface StatisticsOptions extends ClientOptions, JsonOption {
+interface StatisticsOptions extends AccessOptions, JsonOption {
   readonly span: string;
 }
 
 function statisticsCommand(context: CommandContext): Command {
   const made = command("statistics", {
-    summary: "show how deliveries to a partner go: outcomes and latencies",
+    summary: "show the statistics of deliveries to a partner: outcomes and latencies",
     description: "With a partner's API key and no operator token it shows that partner's own.",
     examples: ["paybell partner statistics --span day"],
   })
-    .argument("[id]", "default: the one that the credentials are of")
+    .argument("[id]", "default: the partner of the credentials")
     .addOption(new Option("--span <span>", "up to now").choices(["hour", "day", "week"]).default("hour"));
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: StatisticsOptions) => {
       const connection = await readClientSettings(context, options);
-      const { operatorToken, apiKey } = connection.credentials;
-      const isOwn = id === undefined && apiKey !== undefined && operatorToken === undefined;
       const query = { span: options.span };
-      const figures = isOwn
+      const figures = callsAsPartner(connection, id)
         ? await connection.partner().get<Figures>("/v1/figures", query)
         : await connection.operator().get<Figures>(`${pathOf(connection, id)}/figures`, query);
       print(context, options, figures, figuresLines(figures, context.stdout.columns ?? 80));
@@ -225,10 +224,11 @@ function statisticsCommand(context: CommandContext): Command {
   );
 }
 
-interface RotateOptions extends ClientOptions, JsonOption {
+interface RotateOptions extends AccessOptions, JsonOption {
   readonly partner?: string;
   readonly overlapHours: number;
   readonly out?: string;
+  readonly propose?: true;
 }
 
 interface Rotated {
@@ -251,10 +251,11 @@ function rotateCommand(context: CommandContext): Command {
     ],
   })
     .argument("<key>", `one of ${keyKinds.join(", ")}`)
-    .option("--partner <id>", "default: the one that the credentials are of")
+    .option("--partner <id>", "default: the partner of the credentials")
     .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
-    .option("--out <file>", "write the new version to a new file, for its owner alone (0600)");
-  return withClientOptions(made).action(
+    .option("--out <file>", "write the new version to a new file, for its owner alone (0600)")
+    .option(...proposeOption);
+  return withAccessOptions(made).action(
     ends(context, (key: string, options: RotateOptions) => rotate(context, key, options)),
   );
 }
@@ -262,7 +263,7 @@ function rotateCommand(context: CommandContext): Command {
 function readHours(text: string): number {
   const hours = Number(text);
   if (text.trim() !== "" && hours >= 0 && hours <= 720) return hours;
-  throw new InvalidArgumentError("It is a number from 0 to 720.");
+  throw new InvalidArgumentError("It must be a number from 0 to 720.");
 }
 
 async function rotate(context: CommandContext, key: string, options: RotateOptions): Promise<ExitCode> {
@@ -275,13 +276,45 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   const connection = await readClientSettings(context, options);
   const api = connection.operator();
   const path = `${pathOf(connection, options.partner)}/keys/rotate`;
+  if (options.propose) return propose(context, { api, path, input: { key, overlapHours } }, options);
   const post = () => api.post<Rotated>(path, { key, overlapHours });
   const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const { secret, ...rest } = rotated;
   print(context, options, out === undefined ? rotated : { ...rest, file: out }, [
     `${rotated.kind}, version ${rotated.id}`,
-    ...(out === undefined ? [secret, "Keep it: it is shown this once."] : [`It is in ${out}, and nowhere else.`]),
+    ...(out === undefined ? [secret, "Keep it: it is shown only once."] : [`It is in ${out}, and nowhere else.`]),
     `Used from ${rotated.activeFrom}; the old version ends ${rotated.expiresOld}.`,
   ]);
   return exitCodes.ok;
+}
+
+interface ArchiveOptions extends AccessOptions, JsonOption {
+  readonly out: string;
+}
+
+function archiveCommand(context: CommandContext): Command {
+  const made = command("archive", {
+    summary: "write all that is stored of a partner to a file, then delete the partner",
+    description:
+      "The partner must be disabled, with nothing pending, no command in flight and no open batch; otherwise it is " +
+      "said what is in the way. One JSON object a line, {table, row}; keys and cards are left out. Nothing is " +
+      "deleted before the file is whole and on disk. After an interruption run it again, with another file for the " +
+      "rest.",
+    examples: ["paybell partner archive 01a1fc39-e58e-73fb-a49a-dce132454876 --out corner-shop.jsonl"],
+  })
+    .argument("<id>", "the partner's")
+    .requiredOption("--out <file>", "a new file, for its owner alone (0600)");
+  return withAccessOptions(made).action(
+    ends(context, async (id: string, options: ArchiveOptions) => {
+      const { out } = options;
+      const api = (await readClientSettings(context, options)).operator();
+      const path = `/operator/v1/partners/${encodeURIComponent(id)}`;
+      const records = await streamToPrivateFile(context, out, () => api.stream(`${path}/archive`));
+      await api.delete(`${path}?records=${records}`);
+      print(context, options, { id, file: out, records }, [
+        `Deleted the partner. Its ${records} records are in ${out}, and nowhere else.`,
+      ]);
+      return exitCodes.ok;
+    }),
+  );
 }

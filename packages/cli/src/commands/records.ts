@@ -1,13 +1,13 @@
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { readLimit } from "../numbers.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { wholeNumber } from "../numbers.ts";
+import { columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { readAll } from "../read-all.ts";
+import { readPages } from "../read-pages.ts";
 
 /** A record of the ledger as the operator API answers it, or an event. */
 type LedgerRecord = Readonly<Record<string, unknown>> & { readonly id: string };
@@ -19,7 +19,7 @@ interface Kind {
   readonly stateName: string;
   readonly exampleState: string;
   /** The columns of a list, the id last. */
-  readonly listed: readonly string[];
+  readonly fields: readonly string[];
 }
 
 const transaction: Kind = {
@@ -27,35 +27,35 @@ const transaction: Kind = {
   plural: "transactions",
   stateName: "state",
   exampleState: "SUCCESS",
-  listed: ["createdAt", "command", "state", "amount", "currency", "tid", "reqId", "id"],
+  fields: ["createdAt", "command", "state", "amount", "currency", "tid", "reqId", "id"],
 };
 const batch: Kind = {
   noun: "batch",
   plural: "batches",
   stateName: "state",
   exampleState: "CLOSED",
-  listed: ["closedAt", "tid", "mid", "batchNo", "currency", "saleQuantity", "saleTotalMinor", "id"],
+  fields: ["closedAt", "tid", "mid", "batchNo", "currency", "saleQuantity", "saleTotalMinor", "id"],
 };
 const settlement: Kind = {
   noun: "settlement",
   plural: "settlements",
   stateName: "state",
   exampleState: "waiting",
-  listed: ["createdAt", "kind", "tid", "state", "tries", "dueAt", "id"],
+  fields: ["createdAt", "kind", "tid", "state", "tries", "dueAt", "id"],
 };
 const reversal: Kind = {
   noun: "reversal",
   plural: "reversals",
   stateName: "state",
   exampleState: "PARKED",
-  listed: ["createdAt", "tid", "state", "responseCode", "tries", "dueAt", "id"],
+  fields: ["createdAt", "tid", "state", "responseCode", "tries", "dueAt", "id"],
 };
 const event: Kind = {
   noun: "event",
   plural: "events",
   stateName: "kind",
   exampleState: "parked",
-  listed: ["at", "kind", "partnerId", "subjectId", "id"],
+  fields: ["at", "kind", "partnerId", "subjectId", "id"],
 };
 
 export function transactionCommand(context: CommandContext): Command {
@@ -85,7 +85,7 @@ export function reversalCommand(context: CommandContext): Command {
   });
   const resolve = actionCommand(context, reversal, {
     name: "resolve",
-    summary: "end a parked Reversal by hand: the acquirer holds nothing of its transaction",
+    summary: "end a parked Reversal manually: the acquirer confirmed that nothing is charged",
     asksReason: true,
     done: "is resolved",
   });
@@ -104,28 +104,28 @@ function pathOf({ plural }: Kind, ...parts: readonly string[]): string {
   return ["/operator/v1", plural, ...parts.map(encodeURIComponent)].join("/");
 }
 
-interface ListOptions extends ClientOptions, JsonOption {
+interface ListOptions extends AccessOptions, JsonOption {
   readonly partner?: string;
   readonly state?: string;
   readonly limit: number;
 }
 
 function listCommand(context: CommandContext, kind: Kind): Command {
-  const { noun, plural, stateName, exampleState, listed } = kind;
+  const { noun, plural, stateName, exampleState, fields } = kind;
   const made = command("list", {
     summary: `list ${plural}, newest first`,
     examples: [`paybell ${noun} list`, `paybell ${noun} list --state ${exampleState} --limit 500`],
   })
     .option("--partner <id>", "of one partner")
     .option("--state <state>", `only those of this ${stateName}`)
-    .addOption(new Option("--limit <n>", "at most so many").default(50).argParser(readLimit));
-  return withClientOptions(made).action(
+    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
+  return withAccessOptions(made).action(
     ends(context, async (options: ListOptions) => {
       const { partner, state, limit } = options;
       const api = (await readClientSettings(context, options)).operator();
-      const items = await readAll<LedgerRecord>(api, pathOf(kind), { partner, state }, { itemsMax: limit });
-      const rows = items.map((item) => listed.map((name) => cell(item[name])));
-      print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+      const items = await readPages<LedgerRecord>(api, pathOf(kind), { partner, state }, { itemsMax: limit });
+      const rows = items.map((item) => fields.map((name) => cell(item[name])));
+      print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
   );
@@ -134,11 +134,11 @@ function listCommand(context: CommandContext, kind: Kind): Command {
 function showCommand(context: CommandContext, kind: Kind): Command {
   const { noun } = kind;
   const made = command("show", {
-    summary: kind === transaction ? "show a transaction, and those it changes or is changed by" : `show one ${noun}`,
+    summary: kind === transaction ? "show a transaction with its chain" : `show one ${noun}`,
     examples: [`paybell ${noun} show 01a1fc40-577c-728c-bd54-142edc79a51f`],
   }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
-  return withClientOptions(made).action(
-    ends(context, async (id: string, options: ClientOptions & JsonOption) => {
+  return withAccessOptions(made).action(
+    ends(context, async (id: string, options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const found = await api.get<LedgerRecord>(pathOf(kind, id));
       const chain =
@@ -147,7 +147,7 @@ function showCommand(context: CommandContext, kind: Kind): Command {
       print(context, options, chain === undefined ? found : { ...found, chain: chain.items }, [
         ...columns(Object.entries(found).map(([name, value]) => [name, cell(value)])),
         ...(others.length === 0 ? [] : ["", "Chain"]),
-        ...columns(others.map((one) => ["", ...kind.listed.map((name) => cell(one[name]))])),
+        ...columns(others.map((one) => ["", ...kind.fields.map((name) => cell(one[name]))])),
       ]);
       return exitCodes.ok;
     }),
@@ -162,7 +162,7 @@ interface Action {
   readonly done: string;
 }
 
-interface ActionOptions extends ClientOptions, JsonOption {
+interface ActionOptions extends AccessOptions, JsonOption {
   readonly reason?: string;
 }
 
@@ -171,14 +171,14 @@ function actionCommand(context: CommandContext, kind: Kind, { name, summary, ask
   const example = `paybell ${noun} ${name} 01a1fc40-577c-728c-bd54-142edc79a51f`;
   const made = command(name, {
     summary,
-    examples: [asksReason ? `${example} --reason "the bank says that it holds nothing"` : example],
+    examples: [asksReason ? `${example} --reason "the bank confirmed that nothing is charged"` : example],
   }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
   if (asksReason) made.option("--reason <text>", "why, for the audit");
-  return withClientOptions(made).action(
+  return withAccessOptions(made).action(
     ends(context, async (id: string, options: ActionOptions) => {
       const { reason } = options;
       if (asksReason && reason === undefined) {
-        throw new Failure(`a ${noun} is not ended by hand without a reason.`, {
+        throw new Failure(`a ${noun} cannot be ended manually without a reason.`, {
           code: "bad_usage",
           remedy: "Give it with --reason; the audit keeps it.",
         });

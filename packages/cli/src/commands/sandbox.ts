@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { command } from "../command.ts";
 import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
-import { service } from "../service.ts";
+import { loadServer } from "../load-server.ts";
 
 export function sandboxCommand(context: CommandContext): Command {
   return command("sandbox", {
@@ -13,7 +13,7 @@ export function sandboxCommand(context: CommandContext): Command {
     examples: ["paybell sandbox", "PAYBELL_PORT=7500 paybell sandbox"],
     json: false,
   }).action(async () => {
-    const { runSandbox } = await service(context);
+    const { runSandbox } = await loadServer(context);
     context.conclude((await runSandbox(context)) as ExitCode);
   });
 }

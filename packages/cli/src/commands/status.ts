@@ -1,15 +1,16 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { command, ends } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { wholeNumber } from "../numbers.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
 import { type DeliveryStatus, readStatus } from "../status/status.ts";
 import { type Style, styleFor } from "../style.ts";
 
-interface StatusOptions extends ClientOptions, JsonOption {
+interface StatusOptions extends AccessOptions, JsonOption {
   readonly keysWithin: number;
 }
 
@@ -19,14 +20,11 @@ export function statusCommand(context: CommandContext): Command {
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
     exitCodes: { 0: "the service is ready", 1: "it is not" },
   }).addOption(
-    new Option("--keys-within <days>", "tell of keys that end within so many days").default(14).argParser(readDays),
+    new Option("--keys-within <days>", "list keys that expire within this many days")
+      .default(14)
+      .argParser(wholeNumber(0, 9_999)),
   );
-  return withClientOptions(made).action(ends(context, (options: StatusOptions) => status(context, options)));
-}
-
-function readDays(text: string): number {
-  if (/^\d{1,4}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number of days.");
+  return withAccessOptions(made).action(ends(context, (options: StatusOptions) => status(context, options)));
 }
 
 async function status(context: CommandContext, options: StatusOptions): Promise<ExitCode> {
@@ -58,7 +56,7 @@ function linesOf(
         `  ${state}`,
         printable(target),
         `${failures} failures, ${lastReason ?? "no reason"}`,
-        probeAt === null ? "until it is closed by hand" : `tried again at ${probeAt}`,
+        probeAt === null ? "until it is closed manually" : `tried again at ${probeAt}`,
         `partner ${partnerId}`,
       ]),
     ),

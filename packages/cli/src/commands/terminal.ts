@@ -1,12 +1,12 @@
 import type { Command } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type ClientOptions, partnerIdOf, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, partnerIdOf, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { readAll } from "../read-all.ts";
+import { readPages } from "../read-pages.ts";
 
 interface Terminal {
   readonly tid: string;
@@ -18,7 +18,7 @@ interface Terminal {
   readonly appName: string;
 }
 
-interface TerminalOptions extends ClientOptions, JsonOption {
+interface TerminalOptions extends AccessOptions, JsonOption {
   readonly partner?: string;
 }
 
@@ -34,7 +34,7 @@ function pathOf(partnerId: string): string {
 }
 
 function withPartner(made: Command): Command {
-  return withClientOptions(made).option("--partner <id>", "default: the one that the credentials are of");
+  return withAccessOptions(made).option("--partner <id>", "default: the partner of the credentials");
 }
 
 function listCommand(context: CommandContext): Command {
@@ -45,9 +45,9 @@ function listCommand(context: CommandContext): Command {
   return withPartner(made).action(
     ends(context, async (options: TerminalOptions) => {
       const settings = await readClientSettings(context, options);
-      const items = await readAll<Terminal>(settings.operator(), pathOf(partnerIdOf(settings, options.partner)));
+      const items = await readPages<Terminal>(settings.operator(), pathOf(partnerIdOf(settings, options.partner)));
       const rows = items.map(({ tid, mid, merchantName }) => [tid, mid, printable(merchantName)]);
-      print(context, options, { items }, items.length === 0 ? ["None."] : columns(rows));
+      print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
   );
@@ -58,7 +58,7 @@ type SetOptions = TerminalOptions & Partial<Omit<Terminal, "tid">>;
 function setCommand(context: CommandContext): Command {
   const made = command("set", {
     summary: "register a terminal, or change one",
-    description: "What is not named is empty. A terminal's mid cannot change while its batch is open.",
+    description: "Values that are left out become empty. A terminal's mid cannot change while its batch is open.",
     examples: ['paybell terminal set T0000001 --mid M00000000000001 --merchant-name "Corner Shop"'],
   })
     .argument("<tid>", "the terminal's number at the acquirer, eight characters")

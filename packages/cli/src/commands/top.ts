@@ -1,17 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { wholeNumber } from "../numbers.ts";
 import { type JsonOption, print } from "../output.ts";
-import type { PartnerRecord } from "../partners/partner.ts";
+import type { RegisteredPartner } from "../partners/partner.ts";
 import { printable } from "../printable.ts";
 import { type Overview, overviewLines } from "../status/overview.ts";
 import { styleFor } from "../style.ts";
 
-interface TopOptions extends ClientOptions, JsonOption {
+interface TopOptions extends AccessOptions, JsonOption {
   readonly interval: number;
   readonly once?: boolean;
 }
@@ -24,17 +25,12 @@ export function topCommand(context: CommandContext): Command {
     summary: "watch deliveries: rates, latencies, backlog and failing partners",
     description:
       "On a terminal it is drawn again every few seconds until Ctrl-C. With --once, with --json, or where the output " +
-      "is no terminal, it is printed once.",
+      "is not a terminal, it is printed once.",
     examples: ["paybell top", "paybell top --once"],
   })
-    .addOption(new Option("--interval <seconds>", "how often it is drawn").default(2).argParser(readSeconds))
+    .addOption(new Option("--interval <seconds>", "how often it is drawn").default(2).argParser(wholeNumber(1, 9_999)))
     .option("--once", "print it once");
-  return withClientOptions(made).action(ends(context, (options: TopOptions) => top(context, options), "finishes"));
-}
-
-function readSeconds(text: string): number {
-  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError("It is a whole number of seconds, from 1.");
+  return withAccessOptions(made).action(ends(context, (options: TopOptions) => top(context, options), "finishes"));
 }
 
 async function top(context: CommandContext, options: TopOptions): Promise<ExitCode> {
@@ -66,7 +62,7 @@ async function top(context: CommandContext, options: TopOptions): Promise<ExitCo
 async function learnNames(api: Api, { failing }: Overview, names: Map<string, string>): Promise<void> {
   const unknown = failing.filter(({ partnerId }) => !names.has(partnerId));
   const found = unknown.map(async ({ partnerId }) => {
-    const { settings } = await api.get<PartnerRecord>(`/operator/v1/partners/${encodeURIComponent(partnerId)}`);
+    const { settings } = await api.get<RegisteredPartner>(`/operator/v1/partners/${encodeURIComponent(partnerId)}`);
     names.set(partnerId, printable(settings.name));
   });
   await Promise.all(found);

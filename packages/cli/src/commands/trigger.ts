@@ -1,17 +1,18 @@
+import type { NotificationDetail } from "@paybell/partner/client";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends } from "../command.ts";
-import { type ClientOptions, readClientSettings, withClientOptions } from "../connection.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { isLoopback } from "../loopback.ts";
-import { attemptLines, type NotificationDetail, statusText } from "../notifications/detail.ts";
+import { attemptLines, statusText } from "../notifications/detail.ts";
 import { columns, type JsonOption, print } from "../output.ts";
-import { type CommandAnswer, Commander, pause, type ScenarioFields } from "../trigger/commands.ts";
+import { Commander, pause, type RanCommand, type ScenarioFields } from "../trigger/commands.ts";
 import { scenarios } from "../trigger/scenarios.ts";
 
-interface TriggerOptions extends ClientOptions, JsonOption {
+interface TriggerOptions extends AccessOptions, JsonOption {
   readonly amount: string;
   readonly currency: string;
   readonly tid?: string;
@@ -26,14 +27,14 @@ const list = columns(scenarios.map(({ name, summary }) => [`  ${name}`, summary]
 
 export function triggerCommand(context: CommandContext): Command {
   const made = command("trigger", {
-    summary: "run a Sale, a Void, a Settlement … in the sandbox, and show where its IPN went",
+    summary: "run a Sale, a Void, a Settlement … in the sandbox, and show where its IPN was sent",
     description: `Runs the commands with test cards, and those first that it needs:\n\n${list.join("\n")}`,
     examples: [
       "paybell trigger sale",
       "paybell trigger decline --code 51",
       "paybell trigger void --call-back-url http://127.0.0.1:3000/ipn",
     ],
-    exitCodes: { 0: "it happened; its IPN may still be pending", 1: "the service ended it otherwise than it should" },
+    exitCodes: { 0: "it ended as expected; its IPN may still be pending", 1: "the service ended it differently" },
   })
     .argument("<what>", "one of the list")
     .option("--amount <amount>", "in the major unit", "150000")
@@ -43,8 +44,8 @@ export function triggerCommand(context: CommandContext): Command {
     .option("--merchant-trans-id <id>", "the merchant's transaction code", "triggered")
     .option("--call-back-url <url>", "for these commands, in place of the registered one")
     .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05").argParser(responseCode))
-    .option("--anywhere", "on another machine's service, too; test cards work with a simulated acquirer alone");
-  return withClientOptions(made).action(
+    .option("--anywhere", "also on another machine; test cards work with a simulated acquirer only");
+  return withAccessOptions(made).action(
     ends(context, (what: string, options: TriggerOptions) => trigger(context, what, options)),
   );
 }
@@ -52,14 +53,14 @@ export function triggerCommand(context: CommandContext): Command {
 async function trigger(context: CommandContext, what: string, options: TriggerOptions): Promise<ExitCode> {
   const happening = scenarios.find(({ name }) => name === what);
   if (happening === undefined) {
-    throw new Failure(`nothing is called ${JSON.stringify(what)}.`, { code: "unknown_happening", lines: list });
+    throw new Failure(`there is no scenario ${JSON.stringify(what)}.`, { code: "unknown_happening", lines: list });
   }
   const connection = await readClientSettings(context, options);
   const api = connection.partner();
   if (!isLoopback(new URL(api.baseUrl)) && options.anywhere !== true) {
     throw new Failure(`${api.baseUrl} is not on this machine, and so not a sandbox.`, {
       code: "not_a_sandbox",
-      remedy: "Say --anywhere where you know that its acquirer is a simulated one.",
+      remedy: "Use --anywhere if you know that its acquirer is simulated.",
     });
   }
   const commander = new Commander(context, api, scenarioFieldsOf(options));
@@ -84,7 +85,7 @@ function scenarioFieldsOf({
   return {
     amount,
     currency,
-    // A batch has one currency: so each has a terminal of its own, and none of those of the documents' examples.
+    // A batch has one currency, so each currency has its own terminal, other than those of the documents' examples.
     tid: tid ?? `TRIG${currency.slice(0, 4)}`,
     mid,
     merchantTransId,
@@ -92,8 +93,8 @@ function scenarioFieldsOf({
   };
 }
 
-/** Whether the scenario had its expected result: a declined decline, an approved Sale. */
-function asItShould(what: string, { status }: CommandAnswer): boolean {
+/** Whether the scenario had its expected result, such as a declined or approved Sale. */
+function asItShould(what: string, { status }: RanCommand): boolean {
   const fails = what === "decline" || what === "timeout" || what === "late";
   return status === (fails ? "ERROR" : "SUCCESS");
 }
@@ -113,7 +114,7 @@ async function delivered(context: CommandContext, api: Api, id: string): Promise
   }
 }
 
-function linesOf(ran: readonly CommandAnswer[], notification: NotificationDetail | null): string[] {
+function linesOf(ran: readonly RanCommand[], notification: NotificationDetail | null): string[] {
   return [
     ...columns(ran.map(cellsOf)),
     "",
@@ -126,7 +127,7 @@ function linesOf(ran: readonly CommandAnswer[], notification: NotificationDetail
   ];
 }
 
-function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...rest }: CommandAnswer): string[] {
+function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...rest }: RanCommand): string[] {
   const { status, isoResponseCode = "", batchNo, refId = "", id } = rest;
   const money =
     totalAmount === undefined ? `${amount ?? ""} ${currency ?? ""}`.trim() : `${quantity} for ${totalAmount}`;
@@ -134,8 +135,8 @@ function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...re
   return [name, money, `${status} ${isoResponseCode}`.trim(), batch, refId === "" ? "" : `refNo ${refId}`, `id ${id}`];
 }
 
-/** 00 is no decline. */
+/** 00 is not a decline. */
 function responseCode(text: string): string {
   if (/^[0-9A-Z]{2}$/.test(text) && text !== "00") return text;
-  throw new InvalidArgumentError("It is two digits or capitals, as 51, and not 00.");
+  throw new InvalidArgumentError("It must be two digits or capitals such as 51, and not 00.");
 }

@@ -1,6 +1,7 @@
+import type { NotificationPage } from "@paybell/partner/client";
 import type { Api, How, Query } from "../api.ts";
 import { Failure } from "../failure.ts";
-import type { PulledNotification, PulledPage } from "./notification.ts";
+import type { SealedNotification } from "./notification.ts";
 
 const pageItemsMax = 500;
 /** Shorter than proxies between us and the service keep a silent connection. */
@@ -10,7 +11,7 @@ const answerTimeoutMs = 30_000;
 
 /** One notification, and the cursor of the page that it can be read from again. */
 export interface Fed {
-  readonly notification: PulledNotification;
+  readonly notification: SealedNotification;
   readonly cursorBefore: string | undefined;
 }
 
@@ -47,7 +48,7 @@ export class Feed {
     this.cursor = cursor;
   }
 
-  /** Passes over all that is there already, without reading it. */
+  /** Skips existing notifications, without reading them. */
   async beginNow(nowMs: number): Promise<void> {
     const { next } = await this.#page({ after: "now" });
     this.cursor = next;
@@ -72,7 +73,7 @@ export class Feed {
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       if (signal.aborted) return [];
-      // A sandbox that was made anew has other keys, and wrote them down.
+      // A new sandbox has other keys, which are in its file.
       if (error.status === 401 && (await this.#service.renewed())) return [];
       if (!passes(error)) throw error;
       this.trouble(error);
@@ -102,12 +103,12 @@ export class Feed {
   }
 
   /** The same notification, sealed again, because a stale one is refused. Undefined if it is no longer stored. */
-  async again({ notification, cursorBefore }: Fed): Promise<PulledNotification | undefined> {
+  async again({ notification, cursorBefore }: Fed): Promise<SealedNotification | undefined> {
     const { items } = await this.#page({ after: cursorBefore, limit: pageItemsMax });
     return items.find(({ id }) => id === notification.id);
   }
 
-  /** After a restore, or a sandbox made anew: what was created since the last one that was seen is not missed. */
+  /** After a restore, or with a new sandbox: notifications since the last seen one are not missed. */
   async #fromTheStart(failure: Failure): Promise<readonly Fed[]> {
     const found: Fed[] = [];
     let cursor: string | undefined;
@@ -124,8 +125,8 @@ export class Feed {
     return found;
   }
 
-  async #page(query: Query, how: How = {}): Promise<PulledPage> {
-    return this.#service.api().get<PulledPage>("/v1/notifications", query, how);
+  async #page(query: Query, how: How = {}): Promise<NotificationPage> {
+    return this.#service.api().get<NotificationPage>("/v1/notifications", query, how);
   }
 }
 
@@ -133,7 +134,7 @@ function isForgotten({ code }: Failure): boolean {
   return code === "cursor_from_another_history" || code === "cursor_expired";
 }
 
-/** A restart, a proxy without a service behind it, too many calls: these pass by themselves. */
+/** A restart, a proxy without a service behind it, too many calls: these are temporary. */
 function passes({ code, status = 0 }: Failure): boolean {
   return code === "unreachable" || status === 429 || status >= 500;
 }

@@ -1,5 +1,5 @@
+import { type NoResponse, post, postDefaults, type ResponseReceived } from "@paybell/partner/certify";
 import type { CommandContext } from "../context.ts";
-import { type NoResponse, post, postDefaults, type ResponseReceived } from "../post.ts";
 
 /** The result of one POST. `detail` says why there is no status, or what was answered with a bad one. */
 export interface Forwarded {

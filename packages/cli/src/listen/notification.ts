@@ -1,19 +1,9 @@
-/** One item of GET /v1/notifications. */
-export interface PulledNotification {
-  readonly id: string;
-  readonly createdAt: string;
-  readonly kind: "card" | "settlement";
-  readonly state: string;
-  readonly data: string;
-  readonly headers: Readonly<Record<string, string>>;
-}
+import type { NotificationPage } from "@paybell/partner/client";
 
-export interface PulledPage {
-  readonly items: readonly PulledNotification[];
-  readonly next: string;
-}
+/** One notification as it is pulled, sealed. */
+export type SealedNotification = NotificationPage["items"][number];
 
 /** The body that a callback would carry: what webhook-signature covers. */
-export function bodyOf({ data }: Pick<PulledNotification, "data">): string {
+export function bodyOf({ data }: Pick<SealedNotification, "data">): string {
   return JSON.stringify({ data });
 }

@@ -1,25 +1,17 @@
 import { IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
+import type { Self } from "@paybell/partner/client";
 import type { Api } from "../api.ts";
 import { type ClientSettings, receiverOptionsOf } from "../connection.ts";
-import { type Credentials, definedOf } from "../credentials.ts";
+import { definedOf } from "../credentials.ts";
 import { Failure } from "../failure.ts";
-import { bodyOf, type PulledNotification } from "./notification.ts";
+import { bodyOf, type SealedNotification } from "./notification.ts";
 
 /** The result of opening a notification with our own keys: the IPN, or why there is none. */
 export type Opened =
   | { readonly received: ReceivedIpn; readonly refused: undefined }
   | { readonly received: undefined; readonly refused: { readonly reason: string; readonly hint: string } };
 
-export type Opener = (notification: PulledNotification) => Opened;
-
-/** The part of GET /v1/self that is about the partner's own settings. */
-export interface Self {
-  readonly id: string;
-  readonly settings: Pick<Credentials, "cipher" | "encoding" | "signing"> & {
-    readonly name: string;
-    readonly callBackUrl: string | null;
-  };
-}
+export type Opener = (notification: SealedNotification) => Opened;
 
 /**
  * Returns the function that opens notifications, with the partner's settings in the service unless options override

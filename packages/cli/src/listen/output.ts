@@ -2,13 +2,13 @@ import type { ReceivedIpn } from "@paybell/partner";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
 import type { Forwarded } from "./forward.ts";
-import type { PulledNotification } from "./notification.ts";
+import type { SealedNotification } from "./notification.ts";
 import type { Opened } from "./opened.ts";
 
 /** One notification, and what became of it here. */
 export interface Event {
   readonly atMs: number;
-  readonly notification: PulledNotification;
+  readonly notification: SealedNotification;
   /** Undefined where there are no keys. */
   readonly opened: Opened | undefined;
   /** Undefined where nothing is forwarded. */
@@ -27,7 +27,7 @@ export function eventLines({ atMs, notification, opened, forwarded }: Event, sty
   ];
 }
 
-function contentText({ id, kind }: PulledNotification, opened: Opened | undefined, style: Style): string[] {
+function contentText({ id, kind }: SealedNotification, opened: Opened | undefined, style: Style): string[] {
   if (opened === undefined) return [kind, `notification ${id}`, style.faint("not opened")];
   if (opened.refused !== undefined) {
     return [kind, `notification ${id}`, style.bad(`NOT AUTHENTIC: ${opened.refused.reason}`)];

@@ -2,15 +2,15 @@ import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
 import { type Fed, Feed, type FeedEvents, type NotificationSource } from "./feed.ts";
 import { forward } from "./forward.ts";
-import { bodyOf, type PulledNotification } from "./notification.ts";
+import { bodyOf, type SealedNotification } from "./notification.ts";
 import type { Opened, Opener } from "./opened.ts";
 import type { Event } from "./output.ts";
 import { sleep } from "./sleep.ts";
 
-/** From one question to the next where the service has nothing, and does not wait: it is away, or about to go. */
+/** The wait between requests if the service answers immediately without notifications: it is starting or stopping. */
 const askEveryMs = 500;
 const pageItems = 100;
-/** How many of those that failed can be forwarded again. */
+/** The number of failed ones that can be forwarded again. */
 const failedMax = 1_000;
 
 export interface RelayOptions {
@@ -60,12 +60,12 @@ export class Relay {
     return this.#unfinishedFrom === undefined ? this.#feed.cursor : this.#unfinishedFrom.cursor;
   }
 
-  /** How many failed, and were not accepted since. */
+  /** The number that failed and were not accepted since. */
   get failures(): number {
     return this.#failed.size;
   }
 
-  /** Forwards again what failed, sealed anew. */
+  /** Forwards failed ones again, with a new encryption. */
   retry(): void {
     this.#retryAll = true;
     this.#turn.abort();
@@ -95,7 +95,7 @@ export class Relay {
     }
   }
 
-  async #handle(fed: Fed, notification: PulledNotification): Promise<void> {
+  async #handle(fed: Fed, notification: SealedNotification): Promise<void> {
     const { target } = this.#options;
     const { id, headers } = notification;
     const opened = await this.#open(notification);
@@ -107,10 +107,10 @@ export class Relay {
     this.#parts.show({ atMs: this.#context.nowMs(), notification, opened, forwarded });
   }
 
-  async #open(notification: PulledNotification): Promise<Opened | undefined> {
+  async #open(notification: SealedNotification): Promise<Opened | undefined> {
     const opened = this.#parts.opener()?.(notification);
     if (opened?.refused === undefined) return opened;
-    // Sealed with a newer key than ours, which may be in the credentials by now.
+    // Encrypted with a newer key, which may be in the credentials by now.
     await this.#parts.refresh().catch((error: unknown) => this.#bear(error));
     return this.#parts.opener()?.(notification);
   }
@@ -129,7 +129,7 @@ export class Relay {
     }
   }
 
-  /** Beside the feed, nothing that the service refuses ends us. */
+  /** A refusal by the service ends the command only if it concerns the feed. */
   #bear(error: unknown): void {
     if (!(error instanceof Failure)) throw error;
     this.#feed.trouble(error);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { sleep } from "./sleep.ts";
 
-test("a nap ends when its time is over, when it was over before, and when it is given up", async () => {
+test("sleep ends when its time is over, when it was over before, and when it is aborted", async () => {
   const warned: Error[] = [];
   const note = (warning: Error) => void warned.push(warning);
   process.on("warning", note);

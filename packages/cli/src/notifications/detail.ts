@@ -1,72 +1,43 @@
+import type { ListedNotification, Notification, NotificationDetail } from "@paybell/partner/client";
 import { printable } from "../printable.ts";
 
-/** A notification as GET /v1/notifications/:id and the operator's answer it. */
-export interface NotificationDetail extends NotificationSummary {
-  readonly callBackUrl: string | null;
-  readonly attempts: readonly ShownAttempt[];
-  /** Only in the operator's answer. */
-  readonly events?: readonly RecordedEvent[];
-}
+type Attempt = NotificationDetail["attempts"][number];
 
-export interface RecordedEvent {
+/** An event of a notification, in the operator's answer only. */
+export interface NotificationEvent {
   readonly kind: string;
   readonly at: string;
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-export interface NotificationSummary {
-  readonly id: string;
-  readonly partnerId: string;
-  readonly transactionId: string | null;
-  readonly command: string;
-  readonly kind: "card" | "settlement";
-  readonly state: "pending" | "accepted" | "parked";
-  readonly attemptsMade: number;
-  readonly nextAttemptAt: string | null;
-  readonly lastReason: string | null;
-  readonly createdAt: string;
-  readonly outcomeAt: string | null;
-  readonly waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
-  readonly partnerName: string;
-  readonly amount: string | null;
-  readonly currency: string | null;
-  readonly merchantTransId: string | null;
-}
+type WaitingBecause = NonNullable<Notification["waiting"]>["because"];
 
-export interface ShownAttempt {
-  readonly attemptNo: number;
-  readonly startedAt: string;
-  readonly durationMs: number;
-  readonly url: string;
-  readonly address: string | null;
-  readonly httpStatus: number | null;
-  readonly reason: string | null;
-  readonly detail: string | null;
-  readonly answer: string | null;
-}
-
-const waiting: Readonly<Record<NonNullable<NotificationSummary["waitsFor"]>, (probeAt: string | null) => string>> = {
-  partner_paused: () => "its partner is paused, and it leaves when the partner is resumed",
-  partner_disabled: () => "its partner is disabled",
-  endpoint_gone: () => "its URL answered 410, and is tried again when somebody closes the endpoint",
-  endpoint_open: (probeAt) => `its endpoint fails, and is tried again at ${probeAt}`,
+const waitingFor: Readonly<Record<WaitingBecause, (one: Notification) => string>> = {
+  paused: () => "pending: its partner is paused, and it leaves when the partner is resumed",
+  disabled: () => "pending: its partner is disabled",
+  gone: () => "pending: its URL answered 410, and is tried again when somebody closes the endpoint",
+  circuit: ({ nextAttemptAt }) => `pending: its endpoint fails, and is tried again at ${nextAttemptAt}`,
+  order: ({ waiting }) => `pending: it leaves after ${waiting?.after}, an earlier one of its chain`,
+  retry: ({ nextAttemptAt }) => `pending, tried again at ${nextAttemptAt}`,
+  turn: ({ attemptsMade }) => (attemptsMade === 0 ? "pending, not tried yet" : "pending, due now"),
 };
 
 /** Amount and reference: `150000 VND order-1`. */
-export function subject({ amount, currency, merchantTransId }: NotificationSummary): readonly [string, string] {
+export function subjectText({ subject }: ListedNotification): readonly [string, string] {
+  const { amount, currency, merchantTransId } = subject;
   return [[amount, currency].filter((part) => part).join(" "), printable(merchantTransId ?? "")];
 }
 
 /** Its status, in one sentence. */
-export function statusText({ state, nextAttemptAt, outcomeAt, attemptsMade, waitsFor }: NotificationSummary): string {
+export function statusText(one: Notification): string {
+  const { state, outcomeAt, attemptsMade, waiting } = one;
   if (state === "accepted") return `accepted at ${outcomeAt}, attempt ${attemptsMade}`;
   if (state === "parked") return `parked after ${attemptsMade} attempts: kept, and sent again when you ask for it`;
-  if (waitsFor !== null) return `pending: ${waiting[waitsFor](nextAttemptAt)}`;
-  return attemptsMade === 0 ? "pending, not tried yet" : `pending, tried again at ${nextAttemptAt}`;
+  return waitingFor[waiting?.because ?? "turn"](one);
 }
 
 /** `attempt 1  →  https://… 204  12 ms`, and why where it was not accepted. */
-export function attemptLines(attempt: ShownAttempt): string[] {
+export function attemptLines(attempt: Attempt): string[] {
   const { attemptNo, url, httpStatus, durationMs, reason, detail, answer } = attempt;
   const took = `${Math.round(durationMs)} ms`;
   const why = reason === null ? [] : [[reason, detail].filter((text) => text !== null && text !== "").join(": ")];
@@ -78,6 +49,6 @@ export function attemptLines(attempt: ShownAttempt): string[] {
 }
 
 /** `2026-11-21T10:00:00.000Z  parked  {"reason":"tls"}` */
-export function eventLine({ kind, at, detail }: RecordedEvent): string {
+export function eventLine({ kind, at, detail }: NotificationEvent): string {
   return printable(`${at}  ${kind}  ${JSON.stringify(detail)}`);
 }

@@ -1,9 +1,9 @@
 import type { Api } from "../api.ts";
 import { Failure } from "../failure.ts";
-import type { PartnerRecord } from "../partners/partner.ts";
-import { readAll } from "../read-all.ts";
+import type { RegisteredPartner } from "../partners/partner.ts";
+import { readPages } from "../read-pages.ts";
 
-export interface Redelivered {
+export interface RedeliveryCounts {
   readonly redelivered: number;
   /** Are pending anyway. */
   readonly pending: number;
@@ -16,15 +16,15 @@ type To = "original" | "registered";
  * Redelivers each one separately.
  *
  * @param path of notifications, for the partner's role or the operator's
- * @param told called after each, with the number requested so far
+ * @param onProgress called after each, with the number requested so far
  */
 export async function redeliverEach(
   api: Api,
   path: string,
   ids: readonly string[],
   to: To,
-  told: (done: number) => void,
-): Promise<Redelivered> {
+  onProgress: (done: number) => void,
+): Promise<RedeliveryCounts> {
   let [redelivered, pending, done] = [0, 0, 0];
   const refused: { id: string; code: string; message: string }[] = [];
   for (const id of ids) {
@@ -32,13 +32,13 @@ export async function redeliverEach(
       await api.post(`${path}/${encodeURIComponent(id)}/redeliver`, { to });
       redelivered += 1;
     } catch (error) {
-      // One that is not there stops no other; a service that is not there stops them all.
+      // An unknown id does not stop the others; an unavailable service does.
       if (!(error instanceof Failure) || (error.status !== 404 && error.status !== 409)) throw error;
       if (error.code === "notification_pending") pending += 1;
       else refused.push({ id, code: error.code, message: error.message });
     }
     done += 1;
-    told(done);
+    onProgress(done);
   }
   return { redelivered, pending, refused };
 }
@@ -61,7 +61,7 @@ interface BulkAnswer {
   readonly redelivered: number;
 }
 
-/** How many match, partner by partner; those of whom none does are left out. Changes nothing. */
+/** The number of matches by partner, without partners that have none. Changes nothing. */
 export async function countMatching(api: Api, filter: BulkFilter): Promise<readonly Share[]> {
   const shares: Share[] = [];
   for (const partner of filter.partner === undefined ? await partnerIds(api) : [filter.partner]) {
@@ -72,24 +72,24 @@ export async function countMatching(api: Api, filter: BulkFilter): Promise<reado
   return shares;
 }
 
-/** One request per partner, to show progress. @param told called with the number requested so far */
+/** One request per partner, to show progress. @param onProgress called with the number requested so far */
 export async function redeliverShares(
   api: Api,
   shares: readonly Share[],
   filter: BulkFilter,
   to: To,
-  told: (done: number) => void,
+  onProgress: (done: number) => void,
 ): Promise<number> {
   let [redelivered, done] = [0, 0];
   for (const { partner, matched } of shares) {
     const body = { filter: { ...filter, partner }, to };
     redelivered += (await api.post<BulkAnswer>("/operator/v1/redeliveries", body)).redelivered;
     done += matched;
-    told(done);
+    onProgress(done);
   }
   return redelivered;
 }
 
 async function partnerIds(api: Api): Promise<string[]> {
-  return (await readAll<PartnerRecord>(api, "/operator/v1/partners")).map(({ id }) => id);
+  return (await readPages<RegisteredPartner>(api, "/operator/v1/partners")).map(({ id }) => id);
 }

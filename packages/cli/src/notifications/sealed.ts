@@ -1,6 +1,6 @@
+import type { NotificationDetail, NotificationPage } from "@paybell/partner/client";
 import type { Api } from "../api.ts";
-import { bodyOf, type PulledPage } from "../listen/notification.ts";
-import type { NotificationDetail } from "./detail.ts";
+import { bodyOf } from "../listen/notification.ts";
 
 /** The POST of a notification, as it would be made now: the input of `paybell open`. */
 export interface SealedPost {
@@ -25,7 +25,7 @@ export async function findSealed(
   let after: string | undefined;
   let count = 0;
   for (;;) {
-    const { items, next } = await api.get<PulledPage>("/v1/notifications", { after, limit: pageItems });
+    const { items, next } = await api.get<NotificationPage>("/v1/notifications", { after, limit: pageItems });
     const found = items.find((item) => item.id === id);
     if (found !== undefined) return { body: bodyOf(found), headers: found.headers };
     const last = items.at(-1);

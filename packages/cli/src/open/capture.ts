@@ -10,18 +10,18 @@ export interface Capture {
 }
 
 /**
- * Reads what people capture: the raw body; JSON of a body (or `data`) and headers, as `notifications show --json` and
+ * Reads typical captures: the raw body; JSON of a body (or `data`) and headers, as `notifications show --json` and
  * GET /v1/notifications give; an HTTP message with its header lines, as `curl -i` or a proxy writes it.
  *
- * @throws Failure for what holds no body
+ * @throws Failure if there is no body
  */
 export function readCapture(text: string): Capture {
   const start = text.replace(/^\uFEFF/, "");
   const capture = start.trimStart().startsWith("{") ? fromJson(start) : fromMessage(start);
   if (capture.body.trim() !== "") return capture;
-  throw new Failure("the capture holds no body.", {
+  throw new Failure("the capture has no body.", {
     code: "empty_capture",
-    remedy: 'Give what was POSTed, {"data": "…"}, with its headers where you have them.',
+    remedy: 'Give what was POSTed, {"data": "…"}, with its headers if you have them.',
   });
 }
 
@@ -29,7 +29,7 @@ function fromJson(text: string): Capture {
   const value = parse(text);
   if (value === undefined) return { body: text, headers: undefined };
   const { body, data, headers, sealed } = value;
-  // `notifications show --json` holds it beside what else it knows.
+  // `notifications show --json` has it among other fields.
   if (typeof sealed === "object" && sealed !== null) return fromJson(JSON.stringify(sealed));
   if (typeof body === "string") return { body, headers: readHeaders(headers) };
   if (typeof body === "object" && body !== null) return { body: JSON.stringify(body), headers: readHeaders(headers) };
@@ -56,7 +56,7 @@ function readHeaders(headers: unknown): Capture["headers"] {
   return Object.fromEntries(pairs.map(([name, value]) => [String(name).toLowerCase(), String(value)]));
 }
 
-const headerLine = /^(?:[<>] ?)?([A-Za-z0-9-]+):[ \t]*(.*)$/;
+const headerLine = /^(?:[<>] ?)?([A-Za-z0-9-]+):(.*)$/;
 const firstLine = /^(?:[<>*] ?)?(?:POST \S+ HTTP\/\S+|HTTP\/\S+ \d{3}.*)$/;
 
 /** Header lines, an empty line, and the body. */

@@ -20,7 +20,7 @@ import type { NamedKeys } from "./named-keys.ts";
 import { kidOf, unseal } from "./seal.ts";
 import { type Difference, judgeSignature } from "./signature.ts";
 
-/** The analysis of a capture, step by step, as far as each step allows. */
+/** The analysis of a capture, step by step, as far as it gets. */
 export interface Explanation {
   readonly authentic: boolean;
   readonly findings: readonly OpenFinding[];
@@ -80,10 +80,10 @@ function dataOf(body: string): { readonly text?: string; readonly finding: OpenF
       return { text: body.trim(), finding: { step: "body", level: "note", text: "data alone, without its envelope" } };
     }
     if (/^\s*\[object /.test(body))
-      return wrong("is no JSON: an object that was turned into text", new IpnRefused("stringified_body").remedy);
+      return wrong("is not JSON: an object was converted to a string", new IpnRefused("stringified_body").remedy);
     return wrong(`is no JSON${looksLike(body)}`, 'Capture the raw bytes of the request: {"data": "…"}.');
   }
-  if (typeof value === "string") return wrong("is text within text", new IpnRefused("stringified_body").remedy);
+  if (typeof value === "string") return wrong("is a string within a string", new IpnRefused("stringified_body").remedy);
   const { data, ...others } = Object(value) as Readonly<Record<string, unknown>>;
   if (typeof data !== "string") {
     const opened = "transaction_type" in others;
@@ -119,7 +119,10 @@ function readContent(content: string): Content {
     const { kind, wire, ipn } = fromWire(content);
     const aliased = aliasesOf(kind).filter(([, alias]) => alias in wire);
     const names = aliased.map(([name, alias]) => `${alias} for ${name}`);
-    const told = names.length === 0 ? "names of the tables" : `names of the samples: ${names.join(", ")}`;
+    const told =
+      names.length === 0
+        ? "field names of the specification's tables"
+        : `field names of its samples: ${names.join(", ")}`;
     const finding: OpenFinding = { step: "content", level: "right", text: `a ${kind} IPN, ${told}` };
     return { finding, kind, wire, ipn, wireNames: names.length === 0 ? "table" : "sample" };
   } catch (error) {

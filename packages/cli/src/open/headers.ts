@@ -18,14 +18,14 @@ export function judgeHeaders(
     return { body, findings: [{ step: "headers", level: "note", text }] };
   }
   if (missing.length > 0) {
-    const remedy = "Let a proxy pass all of them, and capture all of them.";
+    const remedy = "Let your proxy pass all of them, and capture all of them.";
     return { body, findings: [{ step: "headers", level: "wrong", text: `${missing.join(", ")} is missing`, remedy }] };
   }
   const signed = whoSigned(body, headers, keys);
   return { body: signed.body, findings: [signed.finding, freshness(headers[headerNames.timestamp] ?? "", nowMs)] };
 }
 
-/** Bodies that people capture in place of the one that was sent. */
+/** Bodies that are often captured instead of the one that was sent. */
 function bodiesLike(body: string): { readonly body: string; readonly change: string; readonly harmless: boolean }[] {
   const variants = [
     { body: body.replace(/\r?\n$/, ""), change: "without the line end at its end", harmless: true },

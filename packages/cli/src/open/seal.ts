@@ -96,7 +96,7 @@ function keyText({ name, id }: NamedKey, named: string | undefined): string {
   return version === "" ? name : `${name} (version ${version.slice(0, 64)})`;
 }
 
-/** The key version that a JWE names; undefined for what is none. */
+/** The key version that a JWE names; undefined if it is not a JWE. */
 export function kidOf(data: string): string | undefined {
   const [header = ""] = data.split(".", 1);
   if (header === data) return undefined;

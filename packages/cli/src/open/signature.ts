@@ -22,7 +22,7 @@ export interface Judged {
   readonly firstDifference: Difference | undefined;
 }
 
-/** Whether the IPN's own signature is right; where it is not, whose it is and of which text. */
+/** Whether the IPN's own signature is right; if not, which key and which text it belongs to. */
 export function judgeSignature(kind: IpnKind, wire: Wire, signing: Signing, keys: NamedKeys): Judged {
   const text = signedString(kind, wire, signing);
   const found = typeof wire["signature"] === "string" ? wire["signature"] : "";
@@ -110,7 +110,7 @@ function variants(kind: IpnKind, wire: Wire, signing: Signing, agreed: string): 
       text: join(pairs.filter(([, value]) => value !== "")),
       remedy: "An empty value keeps its key: tid=&mid=…",
     },
-    { what: "the fields, isoResponseCode once", text: join(once), remedy: "It stands twice, at positions 4 and 6." },
+    { what: "the fields, isoResponseCode once", text: join(once), remedy: "It appears twice, at positions 4 and 6." },
     {
       what: "the fields in alphabetical order",
       text: join([...pairs].sort(([a], [b]) => (a < b ? -1 : 1))),

@@ -36,7 +36,7 @@ export async function readRegistration(
 export async function readSettings(context: CommandContext, path: string): Promise<object> {
   const value = parse(await readNamedFile(context, path, "unreadable"));
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value;
-  throw new Failure(`${path} is no JSON object of settings.`, { code: "bad_settings" });
+  throw new Failure(`${path} is not a JSON object of settings.`, { code: "bad_settings" });
 }
 
 function readSigning(text: string): unknown {

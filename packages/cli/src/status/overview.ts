@@ -1,3 +1,4 @@
+import type { Figures } from "@paybell/partner/client";
 import { columns } from "../output.ts";
 import type { Style } from "../style.ts";
 
@@ -14,23 +15,7 @@ export interface Overview {
     readonly settlementsWaiting: number;
   };
   /** Partners whose deliveries failed in the span, those with the most failures first. */
-  readonly failing: readonly (Outcomes & { readonly partnerId: string })[];
-}
-
-interface Outcomes {
-  readonly accepted: number;
-  readonly failed: number;
-  readonly parked: number;
-}
-
-export interface Figures extends Outcomes {
-  readonly asOf: string;
-  /** In order of time, the newest last. */
-  readonly points: readonly (Outcomes & { readonly at: string })[];
-  readonly attemptP50Ms: number | null;
-  readonly attemptP99Ms: number | null;
-  readonly deliveryP50Ms: number | null;
-  readonly deliveryP99Ms: number | null;
+  readonly failing: readonly (Pick<Figures, "accepted" | "failed" | "parked"> & { readonly partnerId: string })[];
 }
 
 interface View {

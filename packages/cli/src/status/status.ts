@@ -1,34 +1,25 @@
 import { parseJson } from "@paybell/contract";
+import type { Endpoint, KeyVersion } from "@paybell/partner/client";
 import { type Api, noPaybell } from "../api.ts";
-import type { KeyVersion, PartnerRecord } from "../partners/partner.ts";
-import { readAll } from "../read-all.ts";
+import type { RegisteredPartner } from "../partners/partner.ts";
+import { readPages } from "../read-pages.ts";
 
 export interface DeliveryStatus {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
   readonly backlog: Backlog | null;
-  readonly endpoints: readonly FailingEndpoint[];
+  readonly endpoints: readonly Endpoint[];
   /** Key versions that end within the days that were asked for, the first to end first. */
   readonly keysEnding: readonly EndingKey[];
   readonly partners: { readonly total: number; readonly paused: number; readonly disabled: number };
 }
 
-/** Of all instances, as counted by the one that was asked. */
+/** The backlog of all instances, as counted by the one that was asked. */
 export interface Backlog {
   readonly pending: number;
   /** Given up for now: they stay until they are redelivered. */
   readonly parked: number;
   readonly oldestPendingSeconds: number;
-}
-
-export interface FailingEndpoint {
-  readonly id: string;
-  readonly partnerId: string;
-  readonly target: string;
-  readonly state: "open" | "gone";
-  readonly failures: number;
-  readonly lastReason: string | null;
-  readonly probeAt: string | null;
 }
 
 export interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
@@ -46,13 +37,18 @@ export async function readStatus(
   const [readiness, backlog, open, gone] = await Promise.all([
     readReadiness(anyone),
     readBacklog(anyone),
-    readAll<FailingEndpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
-    readAll<FailingEndpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
+    readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
+    readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "gone" }),
   ]);
   const keysEnding: EndingKey[] = [];
   const partners = { total: 0, paused: 0, disabled: 0 };
   const untilMs = nowMs + keysWithinDays * 86_400_000;
-  for (const partner of await readAll<PartnerRecord>(operator, "/operator/v1/partners", {}, { told: counted })) {
+  for (const partner of await readPages<RegisteredPartner>(
+    operator,
+    "/operator/v1/partners",
+    {},
+    { onProgress: counted },
+  )) {
     partners.total += 1;
     if (partner.state !== "active") partners[partner.state] += 1;
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));
@@ -89,7 +85,7 @@ function gauge(text: string, name: string): number | undefined {
   return value === undefined ? undefined : Number(value);
 }
 
-function endingKeys({ id: partnerId, settings, keys }: PartnerRecord, nowMs: number, untilMs: number): EndingKey[] {
+function endingKeys({ id: partnerId, settings, keys }: RegisteredPartner, nowMs: number, untilMs: number): EndingKey[] {
   return keys.flatMap(({ id, kind, expiresAt }) => {
     if (expiresAt === null) return [];
     const endsMs = Date.parse(expiresAt);

@@ -5,7 +5,7 @@ import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 
 /** The fields of the answer of POST /v1/commands that are shown. */
-export interface CommandAnswer {
+export interface RanCommand {
   readonly id: string;
   readonly command: string;
   readonly status: "INIT" | "SUCCESS" | "ERROR";
@@ -36,7 +36,7 @@ export class Commander {
   readonly #context: CommandContext;
   readonly #api: Api;
   readonly #scene: ScenarioFields;
-  readonly ran: CommandAnswer[] = [];
+  readonly ran: RanCommand[] = [];
 
   constructor(context: CommandContext, api: Api, scene: ScenarioFields) {
     this.#context = context;
@@ -45,29 +45,29 @@ export class Commander {
   }
 
   /** A Sale or PreAuth with a test card. */
-  pay(command: "SALE" | "PREAUTH", token: string): Promise<CommandAnswer> {
+  pay(command: "SALE" | "PREAUTH", token: string): Promise<RanCommand> {
     const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
     return this.#run({ command, ...this.#scene, card });
   }
 
-  void(original: CommandAnswer): Promise<CommandAnswer> {
+  void(original: RanCommand): Promise<RanCommand> {
     return this.#run({ command: "VOID", transactionId: original.id, ...this.#callBackUrl() });
   }
 
-  complete(original: CommandAnswer): Promise<CommandAnswer> {
+  complete(original: RanCommand): Promise<RanCommand> {
     const { amount } = this.#scene;
     return this.#run({ command: "PREAUTH_COMPLETE", transactionId: original.id, amount, ...this.#callBackUrl() });
   }
 
-  reverse(original: CommandAnswer): Promise<CommandAnswer> {
+  reverse(original: RanCommand): Promise<RanCommand> {
     return this.#run({ command: "REVERSAL", transactionId: original.id });
   }
 
-  settle(): Promise<CommandAnswer> {
+  settle(): Promise<RanCommand> {
     return this.#run({ command: "SETTLEMENT", ...this.#terminal(), ...this.#callBackUrl() });
   }
 
-  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<CommandAnswer> {
+  system(command: "LOGON" | "BATCH_UPLOAD"): Promise<RanCommand> {
     return this.#run({ command, ...this.#terminal() });
   }
 
@@ -81,19 +81,19 @@ export class Commander {
     return callBackUrl === undefined ? {} : { callBackUrl };
   }
 
-  async #run(body: Readonly<Record<string, unknown>>): Promise<CommandAnswer> {
-    const answered = await this.#api.post<CommandAnswer>("/v1/commands", { reqId: randomUUID(), ...body });
+  async #run(body: Readonly<Record<string, unknown>>): Promise<RanCommand> {
+    const answered = await this.#api.post<RanCommand>("/v1/commands", { reqId: randomUUID(), ...body });
     const transaction = await this.#outcome(answered);
     this.ran.push(transaction);
     return transaction;
   }
 
   /** A command whose outcome is not known in time is answered INIT. */
-  async #outcome(answered: CommandAnswer): Promise<CommandAnswer> {
+  async #outcome(answered: RanCommand): Promise<RanCommand> {
     let transaction = answered;
     while (transaction.status === "INIT") {
       await pause(this.#context.signal);
-      transaction = await this.#api.get<CommandAnswer>(`/v1/transactions/${answered.id}`);
+      transaction = await this.#api.get<RanCommand>(`/v1/transactions/${answered.id}`);
     }
     return transaction;
   }

@@ -1,10 +1,10 @@
-import type { CommandAnswer, Commander } from "./commands.ts";
+import type { Commander, RanCommand } from "./commands.ts";
 
 /** One thing that can be made to happen, with all it needs first. */
 export interface Scenario {
   readonly name: string;
   readonly summary: string;
-  run(commander: Commander, code: string): Promise<CommandAnswer>;
+  run(commander: Commander, code: string): Promise<RanCommand>;
 }
 
 const approved = "tok_approve";

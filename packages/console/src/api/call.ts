@@ -5,8 +5,8 @@ export interface ApiCallOptions {
 }
 
 /** An error of the API in its own words (RFC 9457), or a service that could not be reached. */
-export class ApiError extends Error {
-  override readonly name = "ApiError";
+export class CallError extends Error {
+  override readonly name = "CallError";
   readonly status: number;
   readonly code: string;
   readonly remedy: string;
@@ -40,11 +40,11 @@ type Input = Readonly<Record<string, unknown>> | undefined;
 
 async function send(name: string, args: unknown[]): Promise<unknown> {
   const [method = "", template = "", from] = operations[name as keyof Api<never>];
-  const ids = [...template.matchAll(/\{[^}]+\}/g)].map(() => String(args.shift()));
+  const ids = [...template.matchAll(/\{[^{}]+\}/g)].map(() => String(args.shift()));
   const input = (from === undefined ? undefined : args.shift()) as Input;
   const { signal } = (args.shift() ?? {}) as ApiCallOptions;
   let at = 0;
-  const path = template.replace(/\{[^}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
+  const path = template.replace(/\{[^{}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
   const query = from === "query" ? `?${toQuery(input)}` : "";
   const response = await fetch(`${path}${query}`, {
     method,
@@ -56,10 +56,10 @@ async function send(name: string, args: unknown[]): Promise<unknown> {
     ...(signal !== undefined && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, {});
+    throw new CallError(0, {});
   });
   if (response.ok) return response.status === 204 ? null : await response.json();
-  throw new ApiError(response.status, (await response.json().catch(() => ({}))) as Partial<Problem>);
+  throw new CallError(response.status, (await response.json().catch(() => ({}))) as Partial<Problem>);
 }
 
 function toQuery(input: Input): string {

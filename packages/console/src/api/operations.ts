@@ -32,6 +32,11 @@ export type Acquirer = {
   updatedAt: string;
 };
 
+export type AcquirerList = {
+  ofSettings: { kind: string; link: { ok: boolean; detail: string; heardAt: string | null } };
+  items: AcquirerState[];
+};
+
 export type AcquirerRegistration = {
   profile?: Record<string, unknown>;
   hosts?: string[];
@@ -41,6 +46,13 @@ export type AcquirerRegistration = {
   key?: string;
   macKey?: string;
   keyEncryptionKey?: string;
+};
+
+export type AcquirerState = Acquirer & { link: { ok: boolean; detail: string; heardAt: string | null } };
+
+export type AcquirerTerminals = {
+  items: { partnerId: string; tid: string; mid: string; merchantName: string }[];
+  isCut: boolean;
 };
 
 export type ApiKeyToMake = {
@@ -64,6 +76,13 @@ export type AuditPage = {
     hash: string;
   }[];
   next: string | null;
+};
+
+export type Backlog = {
+  pending: number;
+  oldestPendingAt: string | null;
+  parked: number;
+  pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
 };
 
 export type BatchRecord = {
@@ -134,6 +153,29 @@ export type CardTransaction = UnsignedIpn<CardIpn> & {
   notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
   emv?: string;
 };
+
+export type Certification = {
+  passed: boolean;
+  url: string;
+  run: string;
+  durationMs: number;
+  certificateEndsAt: string | null;
+  counts: { passed: number; failed: number; notRun: number; leftOut: number };
+  diagnoses: { code: string; cases: string[]; means: string; fix: string }[];
+  cases: CertifiedCase[];
+};
+
+export type CertifiedCase = {
+  code: string;
+  title: string;
+  expected: "2xx" | "4xx";
+  verdict: "passed" | "failed" | "not_run" | "left_out";
+  finding: { code: string; means: string; fix: string } | null;
+  note: string | null;
+  exchanges: { what: string; status: number | null; failure: string | null; detail: string | null; ms: number }[];
+};
+
+export type Certify = { url?: string };
 
 export type CommandRequest =
   | SaleCommand
@@ -230,6 +272,15 @@ export type Endpoint = {
   updatedAt: string;
 };
 
+export type EndpointCertificates = {
+  items: {
+    whose: "server" | "client" | "authority";
+    target: string | null;
+    endsAt: string | null;
+    problem: string | null;
+  }[];
+};
+
 export type EndpointClosing = { partnerId?: string };
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
@@ -273,7 +324,6 @@ export type Figures = {
 export type InspectedNotification = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
-  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -289,6 +339,8 @@ export type InspectedNotification = Notification & {
   }[];
   events: { kind: string; at: string; detail: Record<string, unknown> }[];
 };
+
+export type KeyUse = { items: { keyId: string; accepted: number; failed: number; lastAcceptedAt: string | null }[] };
 
 export type KeyVersion = {
   id: string;
@@ -311,6 +363,23 @@ export type LinkedTransaction = TransactionRecord & {
 };
 
 export type ListedNotification = Notification & { subject: NotificationSubject };
+
+export type MerchantTotals = {
+  partnerId: string;
+  mid: string;
+  merchantName: string;
+  currency: string;
+  saleQuantity: number;
+  saleTotalMinor: string;
+  voidQuantity: number;
+  voidTotalMinor: string;
+  refundQuantity: number;
+  refundTotalMinor: string;
+  reversedQuantity: number;
+  declinedQuantity: number;
+};
+
+export type MerchantTotalsList = { items: MerchantTotals[] };
 
 export type NewApiKey = { id: string; apiKey: string };
 
@@ -336,17 +405,13 @@ export type Notification = {
   lastReason: string | null;
   createdAt: string;
   outcomeAt: string | null;
-  waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
+  waiting: Waiting | null;
   partnerName: string;
-  amount: string | null;
-  currency: string | null;
-  merchantTransId: string | null;
 };
 
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
-  waiting: Waiting | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -401,7 +466,12 @@ export type Operator = {
   subject: string | null;
 };
 
-export type OperatorToAdd = { name: string; role: "viewer" | "operator" | "admin"; expiresInDays?: number };
+export type OperatorToAdd = {
+  name: string;
+  role: "viewer" | "operator" | "admin";
+  expiresInDays?: number;
+  proposal?: string;
+};
 
 export type Overview = {
   figures: Figures;
@@ -417,6 +487,13 @@ export type Overview = {
   failing: { partnerId: string; accepted: number; failed: number; parked: number }[];
 };
 
+export type OwnRedeliveries = {
+  filter: { state?: "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  to?: "original" | "registered";
+  dryRun?: boolean;
+  limit?: number;
+};
+
 export type Partner = {
   id: string;
   state: "active" | "paused" | "disabled";
@@ -425,9 +502,12 @@ export type Partner = {
     callbackAddresses: string[];
     callingAddresses: string[];
     callBackUrl: string | null;
+    callBackUrlByCommand: Record<string, string>;
+    callBackUrlChange: "operator" | "partner";
     callbackCa: string | null;
     callbackPins: string[];
     callbackPorts: number[] | null;
+    contract: "1";
     cipher: Cipher;
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -456,14 +536,24 @@ export type Partner = {
   updatedAt: string;
 };
 
+export type PartnerApiKeyToMake = {
+  name: string;
+  scopes: ("read" | "pull" | "commands" | "manage")[];
+  expiresInDays?: number;
+  proposal?: string;
+};
+
 export type PartnerPatch = {
   name?: string;
   callbackAddresses?: string[];
   callingAddresses?: string[];
   callBackUrl?: string | null;
+  callBackUrlByCommand?: Record<string, string>;
+  callBackUrlChange?: "operator" | "partner";
   callbackCa?: string | null;
   callbackPins?: string[];
   callbackPorts?: number[] | null;
+  contract?: "1";
   cipher?: Cipher;
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -493,9 +583,12 @@ export type PartnerRegistration = {
   callbackAddresses: string[];
   callingAddresses: string[];
   callBackUrl?: string | null;
+  callBackUrlByCommand?: Record<string, string>;
+  callBackUrlChange?: "operator" | "partner";
   callbackCa?: string | null;
   callbackPins?: string[];
   callbackPorts?: number[] | null;
+  contract?: "1";
   cipher?: Cipher;
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
@@ -532,42 +625,66 @@ export type Problem = {
 };
 
 export type ProofOfDelivery = {
-  proof: {
-    issuedAt: string;
-    contentSha256: string;
-    id: string;
-    partnerId: string;
-    transactionId: string | null;
-    command: NotifiedCommand;
-    kind: IpnKind;
-    state: "pending" | "accepted" | "parked";
-    attemptsMade: number;
-    nextAttemptAt: string | null;
-    lastReason: string | null;
-    createdAt: string;
-    outcomeAt: string | null;
-    waitsFor: "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open" | null;
-    partnerName: string;
-    amount: string | null;
-    currency: string | null;
-    merchantTransId: string | null;
-    callBackUrl: string | null;
-    subject: NotificationSubject;
-    attempts: {
-      attemptNo: number;
-      startedAt: string;
-      durationMs: number;
-      url: string;
-      address: string | null;
-      httpStatus: number | null;
-      reason: string | null;
-      detail: string | null;
-      answer: string | null;
-      keyId: string | null;
-      instanceId: string;
-    }[];
-  };
+  proof:
+    | {
+        issuedAt: string;
+        contentSha256: string;
+        id: string;
+        partnerId: string;
+        transactionId: string | null;
+        command: NotifiedCommand;
+        kind: IpnKind;
+        state: "pending" | "accepted" | "parked";
+        attemptsMade: number;
+        nextAttemptAt: string | null;
+        lastReason: string | null;
+        createdAt: string;
+        outcomeAt: string | null;
+        partnerName: string;
+        callBackUrl: string | null;
+        subject: NotificationSubject;
+        attempts: {
+          attemptNo: number;
+          startedAt: string;
+          durationMs: number;
+          url: string;
+          address: string | null;
+          httpStatus: number | null;
+          reason: string | null;
+          detail: string | null;
+          answer: string | null;
+          keyId: string | null;
+          instanceId: string;
+        }[];
+      }
+    | {
+        issuedAt: string;
+        contentSha256: string;
+        id: string;
+        partnerId: string;
+        transactionId: string | null;
+        command: string;
+        createdAt: string;
+        state: "accepted";
+        startedAt: string;
+        durationMs: number;
+        url: string;
+        address: string | null;
+        httpStatus: number | null;
+        keyId: string | null;
+        attempts: number;
+      };
   signature: { algorithm: "Ed25519"; publicKey: string; value: string };
+};
+
+export type Proposal = {
+  id: string;
+  action: "rotateKey" | "addApiKey" | "addOperator";
+  partnerId: string | null;
+  input: Record<string, unknown>;
+  proposedBy: string;
+  createdAt: string;
+  expiresAt: string;
 };
 
 export type Reason = { reason: string };
@@ -579,7 +696,21 @@ export type Redeliveries = {
   limit?: number;
 };
 
+export type RemovedPartner = { id: string; records: number };
+
 export type Report = { completions: (CardCompletion | SettlementCompletion)[] };
+
+export type RestoreReport = {
+  restore: {
+    name: string;
+    endsAt: string | null;
+    heldAt: string;
+    held: number;
+    releasedAt: string | null;
+    partners: { partnerId: string; count: number; attempted: number; oldestAt: string; newestAt: string }[];
+    commands: { partnerId: string; transactionId: string; command: string; reqId: string | null; createdAt: string }[];
+  } | null;
+};
 
 export type ReversalRecord = {
   id: string;
@@ -588,6 +719,7 @@ export type ReversalRecord = {
   state: "PENDING" | "DONE" | "PARKED";
   requestedBy: string | null;
   responseCode: string | null;
+  acquirer: string;
   tries: number;
   dueAt: string;
   createdAt: string;
@@ -603,7 +735,11 @@ export type RotatedKey = {
   expiresOld: string;
 };
 
-export type Rotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number };
+export type Rotation = {
+  key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+  overlapHours: number;
+  proposal?: string;
+};
 
 export type SandboxReceiver = {
   mode: "accept" | "fail" | "hang" | "refuse" | "reject";
@@ -632,7 +768,15 @@ export type Session =
       expiresAt: string;
       sandbox: boolean;
     }
-  | { kind: "partner"; name: string; partnerId: string; csrf: string; expiresAt: string; sandbox: boolean };
+  | {
+      kind: "partner";
+      name: string;
+      partnerId: string;
+      scopes: ("read" | "pull" | "commands" | "manage")[] | null;
+      csrf: string;
+      expiresAt: string;
+      sandbox: boolean;
+    };
 
 export type Settings = {
   items: {
@@ -674,17 +818,45 @@ export type SettlementCompletion = {
   settlementList?: { reqId: string; refNo: string }[];
 };
 
+export type SettlementDetail = {
+  id: string;
+  partnerId: string | null;
+  kind: "SETTLEMENT" | "BATCH_UPLOAD";
+  tid: string;
+  createdAt: string;
+  acquirer: string;
+  origin: "command" | "switch";
+  mid: string | null;
+  batchNo: string | null;
+  batchId: string | null;
+  state: "waiting" | "sending" | "uploading" | "settled" | "refused";
+  isUploaded: boolean | null;
+  tries: number | null;
+  dueAt: string | null;
+  completedAt: string | null;
+  isoResponseCode: string | null;
+  refId: string | null;
+  settlementDate: string | null;
+  notificationId: string | null;
+  currency: string | null;
+  totals: ShownTotals;
+  acquirerTotals: ShownTotals | null;
+  acquirerFields: Record<string, string> | null;
+  listed: number;
+};
+
 export type SettlementRecord = {
   id: string;
   partnerId: string | null;
   kind: "SETTLEMENT" | "BATCH_UPLOAD";
   tid: string;
+  createdAt: string;
+  acquirer: string;
   batchId: string;
   state: "waiting" | "sending" | "uploading";
   isUploaded: boolean;
   tries: number;
   dueAt: string;
-  createdAt: string;
 };
 
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
@@ -699,6 +871,15 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
 };
 
 export type SettlementsPage = { items: SettlementRecord[]; next: string | null };
+
+export type ShownTotals = {
+  saleQuantity: number | null;
+  saleTotalMinor: string | null;
+  voidQuantity: number | null;
+  voidTotalMinor: string | null;
+  refundQuantity: number | null;
+  refundTotalMinor: string | null;
+};
 
 export type SignIn = { token?: string };
 
@@ -758,7 +939,6 @@ export type TransactionsPage = { items: TransactionRecord[]; next: string | null
 
 export type Waiting = {
   because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
-  until: string | null;
   since: string | null;
   endpointId: string | null;
   target: string | null;
@@ -798,30 +978,45 @@ export interface Api<Options> {
     },
     options?: Options,
   ): Promise<NotificationSearch>;
+  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
+  getBacklog(options?: Options): Promise<Backlog>;
+  /** Redeliver many of your notifications. POST /v1/redeliveries */
+  redeliverOwn(
+    body: OwnRedeliveries,
+    options?: Options,
+  ): Promise<{ matched: number; redelivered: number; ids: string[] }>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
-  /** Have a notification sent once more. POST /v1/notifications/{id}/redeliver */
+  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
   redeliverNotification(
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
   ): Promise<Notification>;
-  /** Have a test notification sent. POST /v1/test-notification */
+  /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */
   listEndpoints(
     query?: { state?: undefined | "closed" | "open" | "gone"; after?: undefined | string; limit?: undefined | number },
     options?: Options,
   ): Promise<EndpointPage>;
-  /** Have deliveries to an endpoint go on at once. POST /v1/endpoints/{id}/close */
+  /** Close an endpoint's circuit. POST /v1/endpoints/{id}/close */
   closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
+  /** See when the certificates of your callbacks end. GET /v1/certificates */
+  getCertificates(options?: Options): Promise<EndpointCertificates>;
+  /** See which version of your encryption key your endpoint accepts. GET /v1/key-use */
+  getOwnKeyUse(options?: Options): Promise<KeyUse>;
+  /** Test your endpoint with notifications that it must accept or refuse. POST /v1/certify */
+  certifyEndpoint(body: Certify, options?: Options): Promise<Certification>;
+  /** Change a callback URL of yours, once the new one has accepted a test IPN. PUT /v1/callback-url */
+  changeCallbackUrl(body: { callBackUrl: string | null; command?: NotifiedCommand }, options?: Options): Promise<Self>;
   /** Get your settings, key versions and our egress addresses. GET /v1/self */
   getSelf(options?: Options): Promise<Self>;
   /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
   addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
   revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
-  /** See how deliveries to you go. GET /v1/figures */
+  /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
   /** Register a partner. POST /operator/v1/partners */
   registerPartner(body: PartnerRegistration, options?: Options): Promise<NewPartner>;
@@ -834,6 +1029,8 @@ export interface Api<Options> {
   getPartner(id: string, options?: Options): Promise<Partner>;
   /** Change a partner's settings. PATCH /operator/v1/partners/{id} */
   changePartner(id: string, body: PartnerPatch, options?: Options): Promise<Partner>;
+  /** Delete a partner whose archive was written. DELETE /operator/v1/partners/{id} */
+  removePartner(id: string, query: { records: number }, options?: Options): Promise<RemovedPartner>;
   /** Replace a key. POST /operator/v1/partners/{id}/keys/rotate */
   rotateKey(id: string, body: Rotation, options?: Options): Promise<RotatedKey>;
   /** Pause deliveries to a partner. POST /operator/v1/partners/{id}/pause */
@@ -853,18 +1050,20 @@ export interface Api<Options> {
   /** Register or change an acquirer. PUT /operator/v1/acquirers/{name} */
   putAcquirer(name: string, body: AcquirerRegistration, options?: Options): Promise<Acquirer>;
   /** Get an acquirer. GET /operator/v1/acquirers/{name} */
-  getAcquirer(name: string, options?: Options): Promise<Acquirer>;
+  getAcquirer(name: string, options?: Options): Promise<AcquirerState>;
   /** Remove an acquirer. DELETE /operator/v1/acquirers/{name} */
   removeAcquirer(name: string, options?: Options): Promise<Acquirer>;
-  /** List the registered acquirers, in the order of their names. GET /operator/v1/acquirers */
-  listAcquirers(options?: Options): Promise<{ items: Acquirer[] }>;
+  /** List the registered acquirers, in the order of their names, and the one of the settings. GET /operator/v1/acquirers */
+  listAcquirers(options?: Options): Promise<AcquirerList>;
+  /** List the first 500 terminals of a registered acquirer. GET /operator/v1/acquirers/{name}/terminals */
+  listAcquirerTerminals(name: string, options?: Options): Promise<AcquirerTerminals>;
   /** Make another API key of a partner, which may do what its scopes say. POST /operator/v1/partners/{id}/api-keys */
-  addApiKey(id: string, body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
+  addApiKey(id: string, body: PartnerApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
   revokeApiKey(id: string, keyId: string, options?: Options): Promise<{ id: string }>;
-  /** Show a client certificate to a partner's server. PUT /operator/v1/partners/{id}/callback-certificate */
+  /** Set the client certificate for a partner's server. PUT /operator/v1/partners/{id}/callback-certificate */
   putCallbackCertificate(id: string, body: CallbackCertificate, options?: Options): Promise<Partner>;
-  /** Show no client certificate to a partner's server any more. DELETE /operator/v1/partners/{id}/callback-certificate */
+  /** Remove the client certificate for a partner's server. DELETE /operator/v1/partners/{id}/callback-certificate */
   removeCallbackCertificate(id: string, options?: Options): Promise<Partner>;
   /** Report completed commands. POST /operator/v1/completions */
   reportCompletions(
@@ -905,15 +1104,15 @@ export interface Api<Options> {
   readNotification(id: string, options?: Options): Promise<ExplainedNotification>;
   /** Get a notification's history, signed. GET /operator/v1/notifications/{id}/proof */
   proveDelivery(id: string, options?: Options): Promise<ProofOfDelivery>;
-  /** Have a notification sent once more. POST /operator/v1/notifications/{id}/redeliver */
+  /** Redeliver a notification. POST /operator/v1/notifications/{id}/redeliver */
   redeliverAnyNotification(
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
   ): Promise<Notification>;
-  /** Have a test notification sent to a partner. POST /operator/v1/partners/{id}/test-notification */
+  /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
   sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
-  /** Have many notifications sent once more. POST /operator/v1/redeliveries */
+  /** Redeliver many notifications. POST /operator/v1/redeliveries */
   redeliver(body: Redeliveries, options?: Options): Promise<{ matched: number; redelivered: number; ids: string[] }>;
   /** See which endpoints failed. GET /operator/v1/endpoints */
   searchEndpoints(
@@ -925,7 +1124,7 @@ export interface Api<Options> {
     },
     options?: Options,
   ): Promise<EndpointPage>;
-  /** Have deliveries to an endpoint go on at once. POST /operator/v1/endpoints/{id}/close */
+  /** Close an endpoint's circuit. POST /operator/v1/endpoints/{id}/close */
   closePartnersEndpoint(id: string, body?: EndpointClosing, options?: Options): Promise<Endpoint>;
   /** Search transactions. GET /operator/v1/transactions */
   searchTransactions(
@@ -934,6 +1133,7 @@ export interface Api<Options> {
       state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      batch?: undefined | string;
     },
     options?: Options,
   ): Promise<TransactionsPage>;
@@ -951,7 +1151,7 @@ export interface Api<Options> {
   ): Promise<BatchesPage>;
   /** See one batch. GET /operator/v1/batches/{id} */
   inspectBatch(id: string, options?: Options): Promise<BatchRecord>;
-  /** See settlements under way. GET /operator/v1/settlements */
+  /** List settlements in progress. GET /operator/v1/settlements */
   searchSettlements(
     query?: {
       partner?: undefined | string;
@@ -961,8 +1161,6 @@ export interface Api<Options> {
     },
     options?: Options,
   ): Promise<SettlementsPage>;
-  /** See one settlement. GET /operator/v1/settlements/{id} */
-  inspectSettlement(id: string, options?: Options): Promise<SettlementRecord>;
   /** Search reversals. GET /operator/v1/reversals */
   searchReversals(
     query?: {
@@ -982,19 +1180,31 @@ export interface Api<Options> {
       state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      subject?: undefined | string;
     },
     options?: Options,
   ): Promise<EventsPage>;
   /** See one event. GET /operator/v1/events/{id} */
   inspectEvent(id: string, options?: Options): Promise<EventRecord>;
+  /** See one settlement, under way or ended, with the totals of both sides. GET /operator/v1/settlements/{id} */
+  inspectSettlement(id: string, options?: Options): Promise<SettlementDetail>;
+  /** See what each merchant sold in a period. GET /operator/v1/merchants */
+  getMerchantTotals(
+    query: { partner?: undefined | string; from: string; to: string },
+    options?: Options,
+  ): Promise<MerchantTotalsList>;
   /** See a transaction with those that it changes, and those that change it. GET /operator/v1/transactions/{id}/chain */
   getChain(id: string, options?: Options): Promise<{ items: LinkedTransaction[] }>;
   /** Send a parked Reversal again. POST /operator/v1/reversals/{id}/retry */
   retryReversal(id: string, options?: Options): Promise<ReversalRecord>;
-  /** End a parked Reversal by hand: nothing of its transaction stands at the acquirer. POST /operator/v1/reversals/{id}/resolve */
+  /** End a parked Reversal manually: the acquirer confirmed that nothing is charged. POST /operator/v1/reversals/{id}/resolve */
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
-  abortSettlement(id: string, body: Reason, options?: Options): Promise<SettlementRecord>;
+  abortSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
+  /** See what is held after a restore of the database. GET /operator/v1/restore */
+  readRestore(options?: Options): Promise<RestoreReport>;
+  /** Let commands end that were in flight in the restored database. POST /operator/v1/restore/release */
+  releaseRestore(options?: Options): Promise<RestoreReport>;
   /** Add an operator. POST /operator/v1/operators */
   addOperator(body: OperatorToAdd, options?: Options): Promise<NewOperator>;
   /** List the operators, in the order in which they were added. GET /operator/v1/operators */
@@ -1016,19 +1226,42 @@ export interface Api<Options> {
     },
     options?: Options,
   ): Promise<AuditPage>;
-  /** See how deliveries go, and what stands now. GET /operator/v1/overview */
+  /** Propose to replace a partner's key. POST /operator/v1/partners/{id}/keys/rotate/propose */
+  proposeRotateKey(
+    id: string,
+    body: { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number },
+    options?: Options,
+  ): Promise<Proposal>;
+  /** Propose another API key of a partner. POST /operator/v1/partners/{id}/api-keys/propose */
+  proposeApiKey(id: string, body: ApiKeyToMake, options?: Options): Promise<Proposal>;
+  /** Propose another admin. POST /operator/v1/operators/propose */
+  proposeOperator(
+    body: { name: string; role: "viewer" | "operator" | "admin"; expiresInDays?: number },
+    options?: Options,
+  ): Promise<Proposal>;
+  /** List what can be confirmed, in the order in which it was proposed. GET /operator/v1/proposals */
+  listProposals(options?: Options): Promise<{ items: Proposal[] }>;
+  /** Withdraw a proposal, your own or another's. POST /operator/v1/proposals/{id}/withdraw */
+  withdrawProposal(id: string, options?: Options): Promise<Proposal>;
+  /** Get the state of deliveries, and the backlog. GET /operator/v1/overview */
   getOverview(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Overview>;
-  /** See how deliveries to a partner go. GET /operator/v1/partners/{id}/figures */
+  /** Get the statistics of deliveries to a partner. GET /operator/v1/partners/{id}/figures */
   getPartnerFigures(
     id: string,
     query?: { span?: undefined | "hour" | "day" | "week" },
     options?: Options,
   ): Promise<Figures>;
+  /** See when the certificates of a partner's callbacks end. GET /operator/v1/partners/{id}/certificates */
+  getPartnerCertificates(id: string, options?: Options): Promise<EndpointCertificates>;
+  /** See which version of its encryption key a partner accepts. GET /operator/v1/partners/{id}/key-use */
+  getKeyUse(id: string, options?: Options): Promise<KeyUse>;
+  /** Test a partner's endpoint with notifications that it must accept or refuse. POST /operator/v1/partners/{id}/certify */
+  certifyPartner(id: string, body: Certify, options?: Options): Promise<Certification>;
   /** See the settings, with their sources and defaults. GET /operator/v1/settings */
   listSettings(options?: Options): Promise<Settings>;
   /** See what arrived at the sandbox partner's receiver. GET /operator/v1/sandbox/receiver */
   getSandboxReceiver(options?: Options): Promise<SandboxReceiver>;
-  /** Have the sandbox partner's receiver fail, hang, refuse or reject. PUT /operator/v1/sandbox/receiver */
+  /** Make the sandbox partner's receiver fail, hang, refuse or reject. PUT /operator/v1/sandbox/receiver */
   setSandboxReceiver(body: SandboxReceiverMode, options?: Options): Promise<SandboxReceiver>;
   /** Run a command of the sandbox's partner. POST /operator/v1/sandbox/commands */
   runSandboxCommand(body: CommandRequest, options?: Options): Promise<Transaction>;
@@ -1047,11 +1280,17 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   findTransaction: ["GET", "/v1/transactions", "query"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
+  getBacklog: ["GET", "/v1/backlog"],
+  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
+  getCertificates: ["GET", "/v1/certificates"],
+  getOwnKeyUse: ["GET", "/v1/key-use"],
+  certifyEndpoint: ["POST", "/v1/certify", "body"],
+  changeCallbackUrl: ["PUT", "/v1/callback-url", "body"],
   getSelf: ["GET", "/v1/self"],
   addOwnApiKey: ["POST", "/v1/api-keys", "body"],
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
@@ -1060,6 +1299,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   listPartners: ["GET", "/operator/v1/partners", "query"],
   getPartner: ["GET", "/operator/v1/partners/{id}"],
   changePartner: ["PATCH", "/operator/v1/partners/{id}", "body"],
+  removePartner: ["DELETE", "/operator/v1/partners/{id}", "query"],
   rotateKey: ["POST", "/operator/v1/partners/{id}/keys/rotate", "body"],
   pausePartner: ["POST", "/operator/v1/partners/{id}/pause"],
   resumePartner: ["POST", "/operator/v1/partners/{id}/resume"],
@@ -1070,6 +1310,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   getAcquirer: ["GET", "/operator/v1/acquirers/{name}"],
   removeAcquirer: ["DELETE", "/operator/v1/acquirers/{name}"],
   listAcquirers: ["GET", "/operator/v1/acquirers"],
+  listAcquirerTerminals: ["GET", "/operator/v1/acquirers/{name}/terminals"],
   addApiKey: ["POST", "/operator/v1/partners/{id}/api-keys", "body"],
   revokeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/{keyId}/revoke"],
   putCallbackCertificate: ["PUT", "/operator/v1/partners/{id}/callback-certificate", "body"],
@@ -1089,21 +1330,32 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   searchBatches: ["GET", "/operator/v1/batches", "query"],
   inspectBatch: ["GET", "/operator/v1/batches/{id}"],
   searchSettlements: ["GET", "/operator/v1/settlements", "query"],
-  inspectSettlement: ["GET", "/operator/v1/settlements/{id}"],
   searchReversals: ["GET", "/operator/v1/reversals", "query"],
   inspectReversal: ["GET", "/operator/v1/reversals/{id}"],
   searchEvents: ["GET", "/operator/v1/events", "query"],
   inspectEvent: ["GET", "/operator/v1/events/{id}"],
+  inspectSettlement: ["GET", "/operator/v1/settlements/{id}"],
+  getMerchantTotals: ["GET", "/operator/v1/merchants", "query"],
   getChain: ["GET", "/operator/v1/transactions/{id}/chain"],
   retryReversal: ["POST", "/operator/v1/reversals/{id}/retry"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],
   abortSettlement: ["POST", "/operator/v1/settlements/{id}/abort", "body"],
+  readRestore: ["GET", "/operator/v1/restore"],
+  releaseRestore: ["POST", "/operator/v1/restore/release"],
   addOperator: ["POST", "/operator/v1/operators", "body"],
   listOperators: ["GET", "/operator/v1/operators"],
   revokeOperator: ["POST", "/operator/v1/operators/{id}/revoke"],
   searchAudit: ["GET", "/operator/v1/audit", "query"],
+  proposeRotateKey: ["POST", "/operator/v1/partners/{id}/keys/rotate/propose", "body"],
+  proposeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/propose", "body"],
+  proposeOperator: ["POST", "/operator/v1/operators/propose", "body"],
+  listProposals: ["GET", "/operator/v1/proposals"],
+  withdrawProposal: ["POST", "/operator/v1/proposals/{id}/withdraw"],
   getOverview: ["GET", "/operator/v1/overview", "query"],
   getPartnerFigures: ["GET", "/operator/v1/partners/{id}/figures", "query"],
+  getPartnerCertificates: ["GET", "/operator/v1/partners/{id}/certificates"],
+  getKeyUse: ["GET", "/operator/v1/partners/{id}/key-use"],
+  certifyPartner: ["POST", "/operator/v1/partners/{id}/certify", "body"],
   listSettings: ["GET", "/operator/v1/settings"],
   getSandboxReceiver: ["GET", "/operator/v1/sandbox/receiver"],
   setSandboxReceiver: ["PUT", "/operator/v1/sandbox/receiver", "body"],

@@ -1,5 +1,5 @@
 import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
-import { ApiError } from "./call.ts";
+import { CallError } from "./call.ts";
 
 const listeners = new Set<() => void>();
 
@@ -10,14 +10,14 @@ export function onSignedOut(listener: () => void): () => void {
 }
 
 function onFailure(error: unknown): void {
-  if (error instanceof ApiError && (error.isSignedOut || error.code === "csrf")) {
+  if (error instanceof CallError && (error.isSignedOut || error.code === "csrf")) {
     for (const listener of listeners) listener();
   }
 }
 
 /** A failure that may pass by itself: no connection, or the service says that it is unavailable. */
 function isPassing(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status === 503);
+  return error instanceof CallError && (error.status === 0 || error.status === 503);
 }
 
 const retryMsMax = 15_000;

@@ -5,7 +5,7 @@ export function shownAmount(amount: string | null | undefined, currency: string 
   if (amount === null || amount === undefined || amount === "") return "";
   const [whole = "", fraction] = amount.split(".");
   const decimals = currency ? (currencyDecimals(currency) ?? 0) : (fraction?.length ?? 0);
-  const grouped = whole.replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+  const grouped = whole.replace(/\B(?=(?:\d{3}){1,20}(?!\d))/g, ",");
   const shown = decimals === 0 ? grouped : `${grouped}.${(fraction ?? "").padEnd(decimals, "0")}`;
   return currency ? `${shown} ${currency}` : shown;
 }

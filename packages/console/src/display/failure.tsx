@@ -1,10 +1,15 @@
 import { Alert, Button, Group, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
-import { ApiError } from "../api/call.ts";
+import { CallError } from "../api/call.ts";
+
+/** There is nothing of this id, or it is no id. */
+export function isMissing(error: unknown): boolean {
+  return error instanceof CallError && [400, 404].includes(error.status);
+}
 
 /** An error in the API's own words, with what to do and the id to quote. */
 export function Failure({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
-  const known = error instanceof ApiError ? error : undefined;
+  const known = error instanceof CallError ? error : undefined;
   return (
     <Alert
       color="red"

@@ -23,7 +23,7 @@ function watch(watcher: () => void): () => void {
   };
 }
 
-/** The time, each second anew: one timer for the whole page. */
+/** The time, updated every second by one timer for the whole page. */
 export function useNow(): number {
   return useSyncExternalStore(watch, () => nowMs);
 }

@@ -4,9 +4,11 @@ import { Page } from "../display/page.tsx";
 import { PartnerSelect } from "../partners/partner-select.tsx";
 import { Batches } from "./batches.tsx";
 import { InDoubt } from "./in-doubt.tsx";
+import { Merchants } from "./merchants.tsx";
+import { Settlements } from "./settlements.tsx";
 import { Transactions } from "./transactions.tsx";
 
-const tabs = ["doubt", "transactions", "batches"] as const;
+const tabs = ["doubt", "transactions", "batches", "settlements", "merchants"] as const;
 const states = ["INIT", "SUCCESS", "ERROR"];
 
 /** Transactions in doubt first; then the ledger. */
@@ -33,6 +35,8 @@ export function MoneyPage() {
           <Tabs.Tab value="doubt">In doubt</Tabs.Tab>
           <Tabs.Tab value="transactions">Transactions</Tabs.Tab>
           <Tabs.Tab value="batches">Batches</Tabs.Tab>
+          <Tabs.Tab value="settlements">Settlements</Tabs.Tab>
+          <Tabs.Tab value="merchants">Merchants</Tabs.Tab>
         </Tabs.List>
         {tab !== "doubt" && (
           <Group gap="xs" mb="sm">
@@ -59,6 +63,12 @@ export function MoneyPage() {
         </Tabs.Panel>
         <Tabs.Panel value="batches">
           <Batches partner={partner} />
+        </Tabs.Panel>
+        <Tabs.Panel value="settlements">
+          <Settlements partner={partner} />
+        </Tabs.Panel>
+        <Tabs.Panel value="merchants">
+          <Merchants partner={partner} />
         </Tabs.Panel>
       </Tabs>
     </Page>

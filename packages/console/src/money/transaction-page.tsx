@@ -3,18 +3,19 @@ import { responseMeaning } from "@paybell/contract";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link } from "wouter";
-import { ApiError, api } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
-import { Failure } from "../display/failure.tsx";
+import { Failure, isMissing } from "../display/failure.tsx";
+import { Fields } from "../display/fields.tsx";
 import { Identifier } from "../display/identifier.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
-import { ReversalActions } from "./in-doubt.tsx";
+import { ReversalActions } from "./actions.tsx";
 import { transactionStates } from "./transactions.tsx";
 
 const lookEveryMs = 5_000;
@@ -31,8 +32,10 @@ export function TransactionPage({ id }: { readonly id: string }) {
   }, []);
   if (chain.isPending) return <Loading />;
   if (chain.isError && chain.data === undefined) {
-    if (chain.error instanceof ApiError && [400, 404].includes(chain.error.status))
-      return <Empty title="There is no such transaction">It never was, or its time in the ledger is over.</Empty>;
+    if (isMissing(chain.error))
+      return (
+        <Empty title="There is no such transaction">Its id is unknown, or it is older than the ledger keeps.</Empty>
+      );
     return <Failure error={chain.error} onRetry={() => void chain.refetch()} />;
   }
   const one = chain.data.find((item) => item.id === id);
@@ -66,7 +69,7 @@ export function TransactionPage({ id }: { readonly id: string }) {
               >
                 <strong>{item.command.replace("_", "-")}</strong>
                 <span>{shownAmount(item.amount, item.currency)}</span>
-                <State {...(transactionStates[item.state] ?? { tone: "quiet", word: item.state })} />
+                <State {...transactionStates[item.state]} />
                 <Text size="xs" c="dimmed" component="span">
                   <Time at={item.createdAt} />
                 </Text>
@@ -76,81 +79,43 @@ export function TransactionPage({ id }: { readonly id: string }) {
         </ol>
       </Panel>
       <Panel title="Transaction">
-        <dl className="fields">
-          <dt>Transaction</dt>
-          <dd>
-            <Identifier id={one.id} whole />
-          </dd>
-          {one.partnerId !== null && (
-            <>
-              <dt>Partner</dt>
-              <dd>
-                <PartnerName id={one.partnerId} />
-              </dd>
-            </>
-          )}
-          <dt>Acquirer</dt>
-          <dd>
-            {one.isoResponseCode
+        <Fields
+          of={{
+            Transaction: <Identifier id={one.id} whole />,
+            Partner: one.partnerId !== null && <PartnerName id={one.partnerId} />,
+            Acquirer: one.acquirer || "that of the settings",
+            "Its answer": one.isoResponseCode
               ? `${one.isoResponseCode}: ${responseMeaning(one.isoResponseCode)}`
-              : "has not answered"}
-          </dd>
-          {one.approveCode && (
-            <>
-              <dt>Approve code</dt>
-              <dd className="mono">{one.approveCode}</dd>
-            </>
-          )}
-          {one.refId && (
-            <>
-              <dt>refId</dt>
-              <dd className="mono">{one.refId}</dd>
-            </>
-          )}
-          {one.reqId && (
-            <>
-              <dt>reqId</dt>
-              <dd>
-                <Identifier id={one.reqId} whole />
-              </dd>
-            </>
-          )}
-          {one.externalId && (
-            <>
-              <dt>externalId</dt>
-              <dd className="mono">{one.externalId}</dd>
-            </>
-          )}
-          <dt>Terminal, batch</dt>
-          <dd className="mono">{[one.tid, one.batchNo].filter(Boolean).join(", ")}</dd>
-          <dt>Came by</dt>
-          <dd>{one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner"}</dd>
-          <dt>Created</dt>
-          <dd>
-            <Time at={one.createdAt} exact />
-          </dd>
-          {one.completedAt !== null && (
-            <>
-              <dt>Completed</dt>
-              <dd>
-                <Time at={one.completedAt} exact />
-              </dd>
-            </>
-          )}
-          {one.reversal !== null && (
-            <>
-              <dt>Its own Reversal</dt>
-              <dd>{one.reversal}</dd>
-            </>
-          )}
-          <dt>Notification</dt>
-          <dd>
-            {one.notificationId === null ? "none" : <Link href={`/notifications/${one.notificationId}`}>Open it</Link>}
-          </dd>
-        </dl>
+              : "has not answered",
+            "Approve code": one.approveCode && <span className="mono">{one.approveCode}</span>,
+            refId: one.refId && <span className="mono">{one.refId}</span>,
+            reqId: one.reqId && <Identifier id={one.reqId} whole />,
+            externalId: one.externalId && <span className="mono">{one.externalId}</span>,
+            "Terminal, batch": <span className="mono">{[one.tid, one.batchNo].filter(Boolean).join(", ")}</span>,
+            "Came by": one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner",
+            Created: <Time at={one.createdAt} exact />,
+            Completed: one.completedAt !== null && <Time at={one.completedAt} exact />,
+            "Its own Reversal": one.reversal,
+            Settled: one.batchId && <Settled batchId={one.batchId} />,
+            Notification:
+              one.notificationId === null ? "none" : <Link href={`/notifications/${one.notificationId}`}>Open it</Link>,
+          }}
+        />
       </Panel>
     </Stack>
   );
+}
+
+/** The batch with which it was settled. */
+function Settled({ batchId }: { readonly batchId: string }) {
+  const batch = useQuery({ queryKey: ["its-batch", batchId], queryFn: () => api.inspectBatch(batchId), retry: false });
+  if (batch.data !== undefined)
+    return (
+      <Link href={`/batches/${batchId}`}>
+        in batch {batch.data.batchNo}, <Time at={batch.data.closedAt} />
+      </Link>
+    );
+  return <>{isMissing(batch.error) ? "not yet: its batch is open" : "…"}</>;
 }
 
 /** Whether its money moved, by its own state and by those that undo it. */

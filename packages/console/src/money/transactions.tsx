@@ -1,22 +1,22 @@
 import { Button } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { Link } from "wouter";
+import type { TransactionRecord } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
-import { Failure } from "../display/failure.tsx";
-import { More } from "../display/more.tsx";
-import { Loading, OpeningRow } from "../display/rows.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
-import { PartnerName } from "../partners/partner-name.tsx";
+import { partnerColumn } from "../partners/partner-name.tsx";
 import { csvOf, download } from "./csv.ts";
+import { pageOf } from "./page-of.ts";
 import { useMoney } from "./use-money.ts";
 
-export const transactionStates: Readonly<Record<string, { tone: "good" | "wait" | "bad"; word: string }>> = {
+export const transactionStates = {
   SUCCESS: { tone: "good", word: "Success" },
   ERROR: { tone: "bad", word: "Declined" },
   INIT: { tone: "wait", word: "Under way" },
-};
+} as const;
 
 const csvColumns = [
   "id",
@@ -38,76 +38,54 @@ const csvColumns = [
   "reversal",
 ] as const;
 
+const columns: readonly ListColumn<TransactionRecord>[] = [
+  { name: "State", show: ({ state }) => <State {...transactionStates[state]} /> },
+  { name: "Created", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  {
+    name: "Command",
+    show: ({ id, command }) => <Link href={pageOf({ id, command })}>{command.replace("_", "-")}</Link>,
+    look: "nowrap",
+  },
+  { name: "Amount", show: ({ amount, currency }) => shownAmount(amount, currency), look: "number" },
+  partnerColumn,
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono", isWide: true },
+  { name: "refId", show: ({ refId }) => refId, look: "mono", isWide: true },
+  { name: "Reversal", show: ({ reversal }) => reversal },
+];
+
 export function Transactions({
   partner,
   state,
+  batch,
 }: {
   readonly partner: string | undefined;
   readonly state: string | undefined;
+  readonly batch?: string;
 }) {
-  const { pages, items } = useMoney("transactions", partner, state);
-  if (pages.isPending) return <Loading />;
-  if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
-  if (items.length === 0)
-    return <Empty title="No transaction">Each command of a partner makes one, and each that a switch reports.</Empty>;
+  const { pages, items } = useMoney("transactions", { partner, state, batch });
   return (
     <>
-      <Button
-        size="compact-xs"
-        variant="default"
-        mb="xs"
-        leftSection={<IconDownload size={14} aria-hidden />}
-        onClick={() => download("transactions.csv", csvOf(csvColumns, items))}
-      >
-        Save these {items.length} as CSV
-      </Button>
-      <div className="table-scroll">
-        <table className="dense-table">
-          <thead>
-            <tr>
-              <th scope="col">State</th>
-              <th scope="col">Created</th>
-              <th scope="col">Command</th>
-              <th scope="col" className="number">
-                Amount
-              </th>
-              <th scope="col" className="wide">
-                Partner
-              </th>
-              <th scope="col" className="wide">
-                Terminal
-              </th>
-              <th scope="col" className="wide">
-                refId
-              </th>
-              <th scope="col">Reversal</th>
-            </tr>
-          </thead>
-          <tbody>
-            {items.map((item) => (
-              <OpeningRow key={item.id} to={`/transactions/${item.id}`}>
-                <td>
-                  <State {...(transactionStates[item.state] ?? { tone: "quiet", word: item.state })} />
-                </td>
-                <td className="nowrap">
-                  <Time at={item.createdAt} />
-                </td>
-                <td className="nowrap">
-                  <Link href={`/transactions/${item.id}`}>{item.command.replace("_", "-")}</Link>
-                </td>
-                <td className="number">{shownAmount(item.amount, item.currency)}</td>
-                <td className="wide">
-                  <div className="clipped">{item.partnerId !== null && <PartnerName id={item.partnerId} />}</div>
-                </td>
-                <td className="mono wide">{item.tid}</td>
-                <td className="mono wide">{item.refId}</td>
-                <td>{item.reversal ?? ""}</td>
-              </OpeningRow>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      <More pages={pages} />
+      {items.length > 0 && (
+        <Button
+          size="compact-xs"
+          variant="default"
+          mb="xs"
+          leftSection={<IconDownload size={14} aria-hidden />}
+          onClick={() => download("transactions.csv", csvOf(csvColumns, items))}
+        >
+          Save these {items.length} as CSV
+        </Button>
+      )}
+      <List
+        of={pages}
+        items={items}
+        columns={columns}
+        keyOf={({ id }) => id}
+        to={pageOf}
+        empty={
+          <Empty title="No transaction">Each command of a partner makes one, and each that a switch reports.</Empty>
+        }
+      />
     </>
   );
 }

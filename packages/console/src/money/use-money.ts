@@ -26,13 +26,16 @@ const rows = 50;
 /** Pages of one kind, the newest first. */
 export function useMoney<Kind extends keyof Records>(
   kind: Kind,
-  partner: string | undefined,
-  state: string | undefined,
+  filter: {
+    readonly partner?: string | undefined;
+    readonly state?: string | undefined;
+    readonly batch?: string | undefined;
+  },
 ) {
   const search: Search<Records[Kind]> = searches[kind];
   const pages = useInfiniteQuery({
-    queryKey: ["money", kind, partner, state],
-    queryFn: ({ pageParam, signal }) => search({ limit: rows, partner, state, after: pageParam }, { signal }),
+    queryKey: ["money", kind, filter],
+    queryFn: ({ pageParam, signal }) => search({ limit: rows, ...filter, after: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
   });

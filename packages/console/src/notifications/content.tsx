@@ -92,7 +92,7 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
       <Tabs.Panel value="signature">
         <Text size="sm" mb="xs">
           {signed.mode === "fields"
-            ? "HMAC-SHA-256 over the values of the agreed fields, in their order, joined with | (section 5.1):"
+            ? "HMAC-SHA-256 over key=value of the agreed fields, in their order, joined with & (section 5.1):"
             : "HMAC-SHA-256 over the whole IPN without its signature, as canonical JSON (RFC 8785):"}
         </Text>
         <pre className="code">{signed.text}</pre>

@@ -4,7 +4,7 @@ import { IconChevronDown, IconDownload, IconRefresh } from "@tabler/icons-react"
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link } from "wouter";
-import { ApiError } from "../api/call.ts";
+import { CallError } from "../api/call.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
@@ -13,6 +13,7 @@ import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { useNow } from "../display/time.tsx";
+import { pageOf } from "../money/page-of.ts";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { useMay, useSession } from "../session/session.ts";
 import { Content } from "./content.tsx";
@@ -39,8 +40,10 @@ export function NotificationPage({ id }: { readonly id: string }) {
   }, [title]);
   if (found.isPending) return <Loading />;
   if (found.isError && found.data === undefined) {
-    if (found.error instanceof ApiError && found.error.status === 404) {
-      return <Empty title="There is no such notification">It never was, or its time in history is over.</Empty>;
+    if (found.error instanceof CallError && found.error.status === 404) {
+      return (
+        <Empty title="There is no such notification">Its id is unknown, or it is older than the history keeps.</Empty>
+      );
     }
     return <Failure error={found.error} onRetry={() => void found.refetch()} />;
   }
@@ -62,7 +65,7 @@ export function NotificationPage({ id }: { readonly id: string }) {
         </Text>
         {one.waiting?.after != null && (
           <Text>
-            It leaves after <Identifier id={one.waiting.after} to={`/notifications/${one.waiting.after}`} />
+            It is sent after <Identifier id={one.waiting.after} to={`/notifications/${one.waiting.after}`} />
           </Text>
         )}
         {one.waiting?.target != null && (
@@ -88,7 +91,9 @@ export function NotificationPage({ id }: { readonly id: string }) {
                 <dd>
                   <Identifier
                     id={one.transactionId}
-                    {...(session.kind === "operator" && { to: `/transactions/${one.transactionId}` })}
+                    {...(session.kind === "operator" && {
+                      to: pageOf({ id: one.transactionId, command: one.command }),
+                    })}
                   />
                 </dd>
               </>

@@ -1,84 +1,55 @@
 import { Link } from "wouter";
 import type { ListedNotification } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
-import { OpeningRow } from "../display/rows.tsx";
+import { List, type ListColumn, Table } from "../display/list.tsx";
 import { notificationStates, State } from "../display/state.tsx";
 import { shownTime, Time, useNow } from "../display/time.tsx";
-import { PartnerName } from "../partners/partner-name.tsx";
+import { partnerColumn } from "../partners/partner-name.tsx";
 import { useSession } from "../session/session.ts";
 import { reasonInWords } from "./words.ts";
 
+const columns: readonly ListColumn<ListedNotification>[] = [
+  { name: "State", show: ({ state }) => <State {...notificationStates[state]} /> },
+  { name: "Created", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  {
+    name: "Order",
+    show: ({ id, subject }) => (
+      <Link href={`/notifications/${id}`} title={subject.merchantTransId ?? id}>
+        {subject.merchantTransId || id.slice(0, 8)}
+      </Link>
+    ),
+    look: "clipped",
+  },
+  { name: "Command", show: ({ command }) => command.replace("_", "-"), look: "nowrap", isWide: true },
+  { name: "Amount", show: ({ subject }) => shownAmount(subject.amount, subject.currency), look: "number" },
+  partnerColumn,
+  {
+    name: "Merchant, terminal",
+    show: ({ subject }) => [subject.merchantName, subject.tid].filter(Boolean).join(" · "),
+    look: "clipped",
+    isWide: true,
+  },
+  { name: "Delivery", show: (item) => <Delivery item={item} />, look: "long", isWide: true },
+];
+const ownColumns = columns.filter((column) => column !== partnerColumn);
+
 /** Notifications with their distinguishing fields. */
 export function NotificationTable({ items }: { readonly items: readonly ListedNotification[] }) {
+  return <Table items={items} {...useTable()} />;
+}
+
+/** The same of what a query found, in each of its states. */
+export function NotificationList(list: Pick<Parameters<typeof List<ListedNotification>>[0], "of" | "items" | "empty">) {
+  return <List {...list} {...useTable()} />;
+}
+
+function useTable() {
   const isOperator = useSession().session.kind === "operator";
-  return (
-    <div className="table-scroll">
-      <table className="dense-table">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Created</th>
-            <th scope="col">Order</th>
-            <th scope="col" className="wide">
-              Command
-            </th>
-            <th scope="col" className="number">
-              Amount
-            </th>
-            {isOperator && (
-              <th scope="col" className="wide">
-                Partner
-              </th>
-            )}
-            <th scope="col" className="wide">
-              Merchant, terminal
-            </th>
-            <th scope="col" className="wide">
-              Delivery
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map((item) => (
-            <OpeningRow key={item.id} to={`/notifications/${item.id}`}>
-              <td>
-                <State {...notificationStates[item.state]} />
-              </td>
-              <td className="nowrap">
-                <Time at={item.createdAt} />
-              </td>
-              <td>
-                <div className="clipped">
-                  <Link href={`/notifications/${item.id}`} title={item.subject.merchantTransId ?? item.id}>
-                    {item.subject.merchantTransId || item.id.slice(0, 8)}
-                  </Link>
-                </div>
-              </td>
-              <td className="nowrap wide">{item.command.replace("_", "-")}</td>
-              <td className="number">{shownAmount(item.subject.amount, item.subject.currency)}</td>
-              {isOperator && (
-                <td className="wide">
-                  <div className="clipped">
-                    <PartnerName id={item.partnerId} />
-                  </div>
-                </td>
-              )}
-              <td className="wide">
-                <div className="clipped">
-                  {[item.subject.merchantName, item.subject.tid].filter(Boolean).join(" · ")}
-                </div>
-              </td>
-              <td className="wide">
-                <div className="clipped long">
-                  <Delivery item={item} />
-                </div>
-              </td>
-            </OpeningRow>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  return {
+    columns: isOperator ? columns : ownColumns,
+    keyOf: ({ id }: ListedNotification) => id,
+    to: ({ id }: ListedNotification) => `/notifications/${id}`,
+  };
 }
 
 function Delivery({ item }: { readonly item: ListedNotification }) {

@@ -98,9 +98,7 @@ function NothingFound({ search, reach }: { readonly search: Search; readonly rea
   }
   return (
     <Empty title="Nothing matches">
-      {reach === null
-        ? "No notification that is still kept has all of this."
-        : "Not among those looked through so far."}
+      {reach === null ? "No notification that is still kept has all of this." : "Not among those searched so far."}
     </Empty>
   );
 }

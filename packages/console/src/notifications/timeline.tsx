@@ -39,7 +39,7 @@ export function Timeline({ one }: { readonly one: Detail }) {
     })),
   ];
   entries.sort((a, b) => (a.at < b.at ? -1 : 1));
-  const next = one.waiting?.until;
+  const next = one.nextAttemptAt;
   return (
     <ol className="timeline">
       {entries.map(({ key, at, mark, body }) => (

@@ -23,19 +23,20 @@ const one = {
   lastReason: "status",
   createdAt,
   outcomeAt: null,
+  nextAttemptAt: "2026-11-22T10:03:40.000Z",
   attempts: [attempt],
   waiting: null,
 } as unknown as NotificationDetail;
 const waiting: Waiting = {
   because: "retry",
-  until: "2026-11-22T10:03:40.000Z",
   since: null,
   endpointId: null,
   target: null,
   reason: null,
   after: null,
 };
-const wordsOf = (more: Partial<Waiting>) => headlineOf({ ...one, waiting: { ...waiting, ...more } }, nowMs).text;
+const wordsOf = (more: Partial<Waiting>, nextAttemptAt = one.nextAttemptAt) =>
+  headlineOf({ ...one, nextAttemptAt, waiting: { ...waiting, ...more } }, nowMs).text;
 
 describe("the headline of a notification", () => {
   test("says at which attempt it was delivered, and after how long", () => {
@@ -61,10 +62,8 @@ describe("the headline of a notification", () => {
     expect(wordsOf({ because: "circuit", reason: "timeout" })).toBe(
       "Waiting: it did not answer in time; its circuit is tripped, next try in 1 min 40 s",
     );
-    expect(wordsOf({ because: "paused", since: createdAt, until: null })).toMatch(
-      /^Waiting: the partner is paused since /,
-    );
-    expect(wordsOf({ because: "gone", until: null })).toContain("410 Gone");
+    expect(wordsOf({ because: "paused", since: createdAt }, null)).toMatch(/^Waiting: the partner is paused since /);
+    expect(wordsOf({ because: "gone" }, null)).toContain("410 Gone");
     expect(wordsOf({ because: "order" })).toContain("an earlier notification of its chain");
     expect(wordsOf({ because: "turn" })).toContain("Due now");
   });

@@ -17,7 +17,7 @@ export const reasons: Readonly<Record<string, string>> = {
   too_large: "the notification is too large",
   gone: "it answered 410 Gone",
   rate_limited: "it answered 429 Too Many Requests",
-  key_exhausted: "its encryption key has sealed as much as it may: rotate it",
+  key_exhausted: "its encryption key has reached its limit: rotate it",
   internal: "the service itself failed",
   retention: "its day of history was dropped before it could be tried",
   endpoint: "its endpoint was tripped for too long",
@@ -56,14 +56,14 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
 function waitingText(one: NotificationDetail, waiting: Waiting | null, nowMs: number): string {
   const last = one.attempts.at(-1);
   const failed = last === undefined ? "" : `${reasonInWords(last.reason, last.httpStatus)}; `;
-  const next = waiting?.until == null ? "" : nextTry(Date.parse(waiting.until), nowMs);
+  const next = one.nextAttemptAt === null ? "" : nextTry(Date.parse(one.nextAttemptAt), nowMs);
   switch (waiting?.because) {
     case "paused":
       return `Waiting: the partner is paused since ${clockTime(Date.parse(waiting.since ?? one.createdAt), nowMs)}`;
     case "disabled":
       return "Waiting: the partner is disabled, and nothing is delivered to it";
     case "gone":
-      return "Waiting: its URL answered 410 Gone; deliveries go on when its circuit is closed by hand";
+      return "Waiting: its URL answered 410 Gone; deliveries continue when its circuit is closed manually";
     case "circuit":
       return `Waiting: ${reasonInWords(waiting.reason, null)}; its circuit is tripped${next === "" ? "" : `, ${next}`}`;
     case "order":

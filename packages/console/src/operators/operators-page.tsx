@@ -1,14 +1,14 @@
 import { Alert, Button, Group, NumberInput, Select, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ApiError, api } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import type { Operator } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
 import { Secret } from "../display/secret.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
@@ -19,6 +19,20 @@ const roles = [
   { value: "admin", label: "admin: registers, rotates keys, adds operators" },
 ];
 
+const columns: readonly ListColumn<Operator>[] = [
+  { name: "Operator", show: ({ name }) => name, look: "wraps" },
+  { name: "Role", show: ({ role }) => role },
+  { name: "Token", show: (one) => <TokenState one={one} /> },
+  {
+    name: "Last used",
+    show: ({ lastUsedAt }) => (lastUsedAt === null ? "never" : <Time at={lastUsedAt} />),
+    look: "nowrap",
+    isWide: true,
+  },
+  { name: "Added", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", isWide: true },
+  { name: "Action", show: (one) => one.revokedAt === null && <Revoke one={one} />, look: "actions" },
+];
+
 /** The operators; their tokens are shown once. */
 export function OperatorsPage() {
   const queries = useQueryClient();
@@ -27,12 +41,13 @@ export function OperatorsPage() {
   return (
     <Page title="Operators">
       <Add onAdded={refresh} />
-      {found.isPending && <Loading />}
-      {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
-      {found.data?.items.length === 0 && (
-        <Empty title="No operator by name yet">Until then, the token of the settings is the only one.</Empty>
-      )}
-      {found.data !== undefined && found.data.items.length > 0 && <List items={found.data.items} onChanged={refresh} />}
+      <List
+        of={found}
+        items={found.data?.items ?? []}
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={<Empty title="No operator by name yet">Until then, the token of the settings is the only one.</Empty>}
+      />
     </Page>
   );
 }
@@ -49,7 +64,7 @@ function Add({ onAdded }: { readonly onAdded: () => Promise<unknown> }) {
     },
     gcTime: 0,
   });
-  const fields = add.error instanceof ApiError ? add.error.fields : {};
+  const fields = add.error instanceof CallError ? add.error.fields : {};
   return (
     <Panel title="Add an operator">
       <form
@@ -85,7 +100,7 @@ function Add({ onAdded }: { readonly onAdded: () => Promise<unknown> }) {
         </Group>
         {add.isError && Object.keys(fields).length === 0 && <Failure error={add.error} />}
         {add.data !== undefined && (
-          <Alert color="accent" variant="light" mt="md" title={`The token of ${add.data.name}, shown this once`}>
+          <Alert color="accent" variant="light" mt="md" title={`The token of ${add.data.name}, shown only once`}>
             <Secret label="Token" value={add.data.token} />
           </Alert>
         )}
@@ -94,70 +109,25 @@ function Add({ onAdded }: { readonly onAdded: () => Promise<unknown> }) {
   );
 }
 
-function List({
-  items,
-  onChanged,
-}: {
-  readonly items: readonly Operator[];
-  readonly onChanged: () => Promise<unknown>;
-}) {
-  const now = useNow();
+function Revoke({ one: { id, name } }: { readonly one: Operator }) {
+  const queries = useQueryClient();
   return (
-    <div className="table-scroll">
-      <table className="dense-table">
-        <thead>
-          <tr>
-            <th scope="col">Operator</th>
-            <th scope="col">Role</th>
-            <th scope="col">Token</th>
-            <th scope="col" className="wide">
-              Last used
-            </th>
-            <th scope="col" className="wide">
-              Added
-            </th>
-            <th scope="col">
-              <span className="unseen">Action</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {items.map((one) => (
-            <tr key={one.id}>
-              <td className="wraps">{one.name}</td>
-              <td>{one.role}</td>
-              <td>
-                {one.revokedAt !== null ? (
-                  <State tone="quiet" word="Revoked" />
-                ) : Date.parse(one.expiresAt) <= now ? (
-                  <State tone="quiet" word="Expired" />
-                ) : (
-                  <>
-                    until <Time at={one.expiresAt} />
-                  </>
-                )}
-              </td>
-              <td className="nowrap wide">{one.lastUsedAt === null ? "never" : <Time at={one.lastUsedAt} />}</td>
-              <td className="nowrap wide">
-                <Time at={one.createdAt} />
-              </td>
-              <td className="number">
-                {one.revokedAt === null && (
-                  <Confirm
-                    label="Revoke"
-                    title={`Revoke the token of ${one.name}?`}
-                    text="Every instance refuses it within two seconds, and the sessions that it began end."
-                    onConfirm={async () => {
-                      await api.revokeOperator(one.id);
-                      await onChanged();
-                    }}
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Confirm
+      label="Revoke"
+      title={`Revoke the token of ${name}?`}
+      text="Every instance refuses it within two seconds, and the sessions that it began end."
+      onConfirm={() => api.revokeOperator(id).then(() => queries.invalidateQueries({ queryKey: ["operators"] }))}
+    />
+  );
+}
+
+function TokenState({ one }: { readonly one: Operator }) {
+  const now = useNow();
+  if (one.revokedAt !== null) return <State tone="quiet" word="Revoked" />;
+  if (Date.parse(one.expiresAt) <= now) return <State tone="quiet" word="Expired" />;
+  return (
+    <>
+      until <Time at={one.expiresAt} />
+    </>
   );
 }

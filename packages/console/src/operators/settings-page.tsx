@@ -2,9 +2,30 @@ import { Checkbox, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/call.ts";
-import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
-import { Loading } from "../display/rows.tsx";
+
+type Setting = Awaited<ReturnType<typeof api.listSettings>>["items"][number];
+
+const columns: readonly ListColumn<Setting>[] = [
+  { name: "Setting", show: ({ name }) => name, look: "mono" },
+  {
+    name: "Value",
+    show: ({ value, unit }) => (value === null ? "–" : [value, unit].filter(Boolean).join(" ")),
+    look: "wraps",
+  },
+  { name: "Source", show: ({ source }) => (source === "environment" ? <strong>set</strong> : "default") },
+  { name: "Default", show: (one) => one.default ?? "–", look: "wraps", isWide: true },
+  {
+    name: "Meaning",
+    show: ({ meaning }) => (
+      <Text size="xs" c="dimmed">
+        {meaning}
+      </Text>
+    ),
+    isWide: true,
+  },
+];
 
 /** The settings of the instance that answered: they are changed where it is started. */
 export function SettingsPage() {
@@ -38,44 +59,7 @@ export function SettingsPage() {
         </>
       }
     >
-      {found.isPending && <Loading />}
-      {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
-      {found.data !== undefined && (
-        <div className="table-scroll">
-          <table className="dense-table">
-            <thead>
-              <tr>
-                <th scope="col">Setting</th>
-                <th scope="col">Value</th>
-                <th scope="col">Source</th>
-                <th scope="col" className="wide">
-                  Default
-                </th>
-                <th scope="col" className="wide">
-                  Meaning
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((one) => (
-                <tr key={one.name}>
-                  <td className="mono">{one.name}</td>
-                  <td className="wraps">
-                    {one.value === null ? "–" : [one.value, one.unit].filter(Boolean).join(" ")}
-                  </td>
-                  <td>{one.source === "environment" ? <strong>set</strong> : "default"}</td>
-                  <td className="wraps wide">{one.default ?? "–"}</td>
-                  <td className="wide">
-                    <Text size="xs" c="dimmed">
-                      {one.meaning}
-                    </Text>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
+      <List of={found} items={items} columns={columns} keyOf={({ name }) => name} empty="No setting matches" />
     </Page>
   );
 }

@@ -4,14 +4,14 @@ import { useElementSize } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import type { Figures } from "../api/operations.ts";
-import type { FigureSpan } from "./span.tsx";
+import type { OverviewSpan } from "./span.tsx";
 
-const spanS: Readonly<Record<FigureSpan, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400 };
+const spanS: Readonly<Record<OverviewSpan, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400 };
 const height = 190;
 
 interface Shown {
   readonly points: Figures["points"];
-  readonly span: FigureSpan;
+  readonly span: OverviewSpan;
   readonly asOf: string;
 }
 
@@ -76,7 +76,7 @@ function summaryOf(points: Figures["points"]): string {
 }
 
 /** Times without any delivery are zero, and not a line from one to the next. */
-function columns(points: Figures["points"], span: FigureSpan, asOf: string): uPlot.AlignedData {
+function columns(points: Figures["points"], span: OverviewSpan, asOf: string): uPlot.AlignedData {
   const stepS = span === "week" ? 3_600 : 60;
   const toS = Math.floor(Date.parse(asOf) / 1_000 / stepS) * stepS;
   const times = Array.from({ length: spanS[span] / stepS }, (_, at) => toS - spanS[span] + (at + 1) * stepS);
@@ -90,6 +90,6 @@ function columns(points: Figures["points"], span: FigureSpan, asOf: string): uPl
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
 
-function tickOf(atS: number, span: FigureSpan): string {
+function tickOf(atS: number, span: OverviewSpan): string {
   return (span === "week" ? day : time).format(atS * 1_000);
 }

@@ -8,16 +8,17 @@ import { Empty } from "../display/empty.tsx";
 import { ErrorBoundary } from "../display/error-boundary.tsx";
 import { Failure } from "../display/failure.tsx";
 import { Figure } from "../display/figure.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
-import { PartnerName } from "../partners/partner-name.tsx";
+import { partnerColumn } from "../partners/partner-name.tsx";
 import { Chart } from "./load-chart.ts";
-import { type FigureSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
+import { type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
 import { useLive } from "./use-live.ts";
 
-/** How everything goes, live. */
+/** The state of all deliveries, live. */
 export function OverviewPage() {
   const [params, setParams] = useSearchParams();
   const span = spanOf(params);
@@ -56,7 +57,7 @@ export function OverviewPage() {
   );
 }
 
-function Shown({ overview, span }: { readonly overview: Overview; readonly span: FigureSpan }) {
+function Shown({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
   const { figures, standing, failing } = overview;
   const now = useNow();
   const oldestMs = overview.oldestPendingAt === null ? null : now - Date.parse(overview.oldestPendingAt);
@@ -95,7 +96,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
           to="/money"
         />
       </div>
-      <Panel title={span === "week" ? "Deliveries an hour" : "Deliveries a minute"} actions={<Legend />}>
+      <Panel title={span === "week" ? "Deliveries per hour" : "Deliveries per minute"} actions={<Legend />}>
         {figures.points.length === 0 ? (
           <Empty title="Nothing was delivered in this time">
             Each completed command is delivered here within moments.
@@ -118,45 +119,20 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
         {failing.length === 0 ? (
           <Empty title="None failed within the last hour" />
         ) : (
-          <div className="table-scroll">
-            <table className="dense-table">
-              <thead>
-                <tr>
-                  <th scope="col">Partner</th>
-                  <th scope="col" className="number">
-                    Failed attempts
-                  </th>
-                  <th scope="col" className="number">
-                    Delivered
-                  </th>
-                  <th scope="col" className="number">
-                    Parked
-                  </th>
-                  <th scope="col">Succeeds</th>
-                </tr>
-              </thead>
-              <tbody>
-                {failing.map((one) => (
-                  <tr key={one.partnerId}>
-                    <td>
-                      <PartnerName id={one.partnerId} />
-                    </td>
-                    <td className="number">{one.failed.toLocaleString("en")}</td>
-                    <td className="number">{one.accepted.toLocaleString("en")}</td>
-                    <td className="number">{one.parked.toLocaleString("en")}</td>
-                    <td>
-                      <Share of={one} />
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+          <Table items={failing} columns={failingColumns} keyOf={({ partnerId }) => partnerId} />
         )}
       </Panel>
     </>
   );
 }
+
+const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
+  { ...partnerColumn, isWide: false },
+  { name: "Failed attempts", show: ({ failed }) => failed.toLocaleString("en"), look: "number" },
+  { name: "Delivered", show: ({ accepted }) => accepted.toLocaleString("en"), look: "number" },
+  { name: "Parked", show: ({ parked }) => parked.toLocaleString("en"), look: "number" },
+  { name: "Succeeds", show: (one) => <Share of={one} /> },
+];
 
 function Legend() {
   return (

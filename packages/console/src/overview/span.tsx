@@ -1,15 +1,16 @@
 import { SegmentedControl } from "@mantine/core";
+import type { Figures } from "../api/operations.ts";
 import { State } from "../display/state.tsx";
 import { duration } from "../display/time.tsx";
 
-export type FigureSpan = "hour" | "day" | "week";
-const spans: readonly { value: FigureSpan; label: string }[] = [
+export type OverviewSpan = Figures["span"];
+const spans: readonly { value: OverviewSpan; label: string }[] = [
   { value: "hour", label: "Hour" },
   { value: "day", label: "Day" },
   { value: "week", label: "Week" },
 ];
 
-export function spanOf(params: URLSearchParams): FigureSpan {
+export function spanOf(params: URLSearchParams): OverviewSpan {
   return spans.find(({ value }) => value === params.get("over"))?.value ?? "hour";
 }
 
@@ -17,15 +18,15 @@ export function SpanControl({
   span,
   onChange,
 }: {
-  readonly span: FigureSpan;
-  readonly onChange: (span: FigureSpan) => void;
+  readonly span: OverviewSpan;
+  readonly onChange: (span: OverviewSpan) => void;
 }) {
   return (
     <SegmentedControl
       size="xs"
       aria-label="Time span"
       value={span}
-      onChange={(value) => onChange(value as FigureSpan)}
+      onChange={(value) => onChange(value as OverviewSpan)}
       data={[...spans]}
     />
   );

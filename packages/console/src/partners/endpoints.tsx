@@ -4,12 +4,12 @@ import { api } from "../api/call.ts";
 import type { Endpoint } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
-import { Loading } from "../display/rows.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { reasonInWords } from "../notifications/words.ts";
 import { useMay, useSession } from "../session/session.ts";
-import { PartnerName } from "./partner-name.tsx";
+import { partnerColumn } from "./partner-name.tsx";
 
 const rows = 100;
 const lookEveryMs = 5_000;
@@ -35,62 +35,42 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     mutationFn: ({ id }: Endpoint) => (isOperator ? api.closePartnersEndpoint(id) : api.closeEndpoint(id)),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["endpoints"] }),
   });
-  if (found.isPending) return <Loading />;
-  if (found.isError) return <Failure error={found.error} onRetry={() => void found.refetch()} />;
-  if (found.data.items.length === 0)
-    return <Empty title="No endpoint has failed">One appears here when deliveries to it fail, with its circuit.</Empty>;
+  const columns: readonly ListColumn<Endpoint>[] = [
+    { name: "Circuit", show: ({ state }) => <State {...states[state]} /> },
+    { name: "Endpoint", show: ({ target }) => target, look: "wraps" },
+    ...(isOperator && partner === undefined ? [partnerColumn] : []),
+    { name: "Failures", show: ({ failures }) => failures, look: "number" },
+    { name: "Last", show: ({ lastReason }) => lastReason !== null && reasonInWords(lastReason) },
+    { name: "Next try", show: ({ probeAt }) => probeAt !== null && <Time at={probeAt} />, look: "nowrap" },
+    {
+      name: "Action",
+      show: (one) =>
+        mayAct &&
+        one.state !== "closed" && (
+          <Button
+            size="compact-xs"
+            variant="default"
+            loading={close.isPending && close.variables.id === one.id}
+            onClick={() => close.mutate(one)}
+          >
+            Close the circuit
+          </Button>
+        ),
+      look: "actions",
+    },
+  ];
   return (
     <>
       {close.isError && <Failure error={close.error} />}
-      <div className="table-scroll">
-        <table className="dense-table">
-          <thead>
-            <tr>
-              <th scope="col">Circuit</th>
-              <th scope="col">Endpoint</th>
-              {isOperator && partner === undefined && <th scope="col">Partner</th>}
-              <th scope="col" className="number">
-                Failures
-              </th>
-              <th scope="col">Last</th>
-              <th scope="col">Next try</th>
-              <th scope="col">
-                <span className="unseen">Action</span>
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.data.items.map((one) => (
-              <tr key={one.id}>
-                <td>
-                  <State {...states[one.state]} />
-                </td>
-                <td className="wraps">{one.target}</td>
-                {isOperator && partner === undefined && (
-                  <td>
-                    <PartnerName id={one.partnerId} />
-                  </td>
-                )}
-                <td className="number">{one.failures}</td>
-                <td>{one.lastReason === null ? "" : reasonInWords(one.lastReason)}</td>
-                <td className="nowrap">{one.probeAt === null ? "" : <Time at={one.probeAt} />}</td>
-                <td className="number">
-                  {mayAct && one.state !== "closed" && (
-                    <Button
-                      size="compact-xs"
-                      variant="default"
-                      loading={close.isPending && close.variables.id === one.id}
-                      onClick={() => close.mutate(one)}
-                    >
-                      Close the circuit
-                    </Button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <List
+        of={found}
+        items={found.data?.items ?? []}
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="No endpoint has failed">One appears here when deliveries to it fail, with its circuit.</Empty>
+        }
+      />
     </>
   );
 }

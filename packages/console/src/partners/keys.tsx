@@ -5,11 +5,13 @@ import { api } from "../api/call.ts";
 import type { KeyVersion, Partner, Self } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Identifier } from "../display/identifier.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Secret } from "../display/secret.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
+import { KeyUseState, useKeyUse } from "./key-use.tsx";
 
 const names = {
   apiKey: "API key",
@@ -37,11 +39,11 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
         <Alert
           color="accent"
           variant="light"
-          title={`The new ${names[rotate.data.kind].toLowerCase()}, shown this once`}
+          title={`The new ${names[rotate.data.kind].toLowerCase()}, shown only once`}
         >
           <Secret label="Key" value={rotate.data.secret} />
           <Text size="sm" mt="xs">
-            It is used from <Time at={rotate.data.activeFrom} />; the old one stands until{" "}
+            It is used from <Time at={rotate.data.activeFrom} />; the old one is valid until{" "}
             <Time at={rotate.data.expiresOld} />.
           </Text>
         </Alert>
@@ -56,7 +58,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
               <Confirm
                 label="Rotate"
                 title={`Rotate the ${names[kind].toLowerCase()}?`}
-                text="The new version is shown once. The old one goes on until the overlap ends."
+                text="The new version is shown once. The old one stays valid until the overlap ends."
                 onConfirm={() => rotate.mutateAsync(kind)}
               >
                 <NumberInput
@@ -70,49 +72,42 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
             )
           }
         >
-          <Versions versions={partner.keys.filter((key) => key.kind === kind)} />
+          <Versions partnerId={partner.id} versions={partner.keys.filter((key) => key.kind === kind)} />
         </Panel>
       ))}
     </Stack>
   );
 }
 
-function Versions({ versions }: { readonly versions: readonly KeyVersion[] }) {
+function Versions({ partnerId, versions }: { readonly partnerId: string; readonly versions: readonly KeyVersion[] }) {
   const now = useNow();
-  return (
-    <div className="table-scroll">
-      <table className="dense-table">
-        <thead>
-          <tr>
-            <th scope="col">State</th>
-            <th scope="col">Version</th>
-            <th scope="col">Used from</th>
-            <th scope="col">Ends</th>
-            <th scope="col" className="number">
-              Sealed with it
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {versions.map((version) => (
-            <tr key={version.id}>
-              <td>
-                <State {...stateOf(version, now)} />
-              </td>
-              <td>
-                <Identifier id={version.id} />
-              </td>
-              <td className="nowrap">
-                <Time at={version.activeFrom} />
-              </td>
-              <td className="nowrap">{version.expiresAt === null ? "never" : <Time at={version.expiresAt} />}</td>
-              <td className="number">{version.seals === undefined ? "" : `≤ ${version.seals.toLocaleString("en")}`}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
-  );
+  const uses = useKeyUse(partnerId);
+  const columns: readonly ListColumn<KeyVersion>[] = [
+    { name: "State", show: (version) => <State {...stateOf(version, now)} /> },
+    { name: "Version", show: ({ id }) => <Identifier id={id} /> },
+    { name: "Used from", show: ({ activeFrom }) => <Time at={activeFrom} />, look: "nowrap" },
+    { name: "Ends", show: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />), look: "nowrap" },
+    {
+      name: "In use",
+      show: ({ id, lastUsedAt }) => (
+        <>
+          {lastUsedAt != null && (
+            <>
+              last <Time at={lastUsedAt} />
+            </>
+          )}
+          <KeyUseState use={uses.get(id)} />
+        </>
+      ),
+      look: "wraps",
+    },
+    {
+      name: "Sealed with it",
+      show: ({ seals }) => seals !== undefined && `≤ ${seals.toLocaleString("en")}`,
+      look: "number",
+    },
+  ];
+  return <Table items={versions} columns={columns} keyOf={({ id }) => id} />;
 }
 
 function stateOf({ activeFrom, expiresAt }: KeyVersion, now: number) {

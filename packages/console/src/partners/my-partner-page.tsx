@@ -6,11 +6,16 @@ import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
+import { CatchUp } from "./catch-up.tsx";
+import { Certificates } from "./certificates.tsx";
+import { Certify } from "./certify.tsx";
+import { ChangeUrl } from "./change-url.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
 import { Statistics } from "./statistics.tsx";
+import { UrlsByCommandList } from "./urls-by-command.tsx";
 
-const tabs = ["statistics", "agreed", "keys", "endpoints"] as const;
+const tabs = ["statistics", "catch-up", "agreed", "keys", "endpoints", "certify"] as const;
 
 /** A partner's own page. */
 export function MyPartnerPage() {
@@ -42,12 +47,17 @@ export function MyPartnerPage() {
       >
         <Tabs.List mb="md">
           <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
+          <Tabs.Tab value="catch-up">Catch-up</Tabs.Tab>
           <Tabs.Tab value="agreed">Agreed</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
+          <Tabs.Tab value="certify">Certify</Tabs.Tab>
         </Tabs.List>
         <Tabs.Panel value="statistics">
           <Statistics id="" />
+        </Tabs.Panel>
+        <Tabs.Panel value="catch-up">
+          <CatchUp />
         </Tabs.Panel>
         <Tabs.Panel value="agreed">
           <Stack>
@@ -55,6 +65,10 @@ export function MyPartnerPage() {
               <dl className="fields">
                 <dt>Callback URL</dt>
                 <dd>{settings.callBackUrl ?? "none: each command brings its own"}</dd>
+                <dt>URLs by command</dt>
+                <dd>
+                  <UrlsByCommandList urls={settings.callBackUrlByCommand} />
+                </dd>
                 <dt>Callback addresses</dt>
                 <dd>{settings.callbackAddresses.join(", ")}</dd>
                 <dt>Calling addresses</dt>
@@ -68,7 +82,7 @@ export function MyPartnerPage() {
                 <dt>Signature</dt>
                 <dd>{settings.signing.mode === "fields" ? "over the agreed fields" : "over the whole IPN"}</dd>
                 <dt>Order</dt>
-                <dd>{settings.ordering === "chain" ? "IPNs of a chain leave one after the other" : "none"}</dd>
+                <dd>{settings.ordering === "chain" ? "IPNs of a chain are sent one after the other" : "none"}</dd>
                 <dt>Retries after</dt>
                 <dd>{settings.retry.join(", ")} seconds</dd>
                 <dt>Time zone</dt>
@@ -83,7 +97,14 @@ export function MyPartnerPage() {
           <Keys partner={self.data} />
         </Tabs.Panel>
         <Tabs.Panel value="endpoints">
-          <Endpoints />
+          <Stack gap="md">
+            {settings.callBackUrlChange === "partner" && <ChangeUrl />}
+            <Certificates />
+            <Endpoints />
+          </Stack>
+        </Tabs.Panel>
+        <Tabs.Panel value="certify">
+          <Certify registered={settings.callBackUrl} />
         </Tabs.Panel>
       </Tabs>
     </Page>

@@ -1,4 +1,5 @@
 import { Link } from "wouter";
+import type { ListColumn } from "../display/list.tsx";
 import { usePartners } from "./use-partners.ts";
 
 /** By name; by id until the names are known. */
@@ -10,3 +11,11 @@ export function PartnerName({ id }: { readonly id: string }) {
     </Link>
   );
 }
+
+/** The column of a list of all partners. */
+export const partnerColumn: ListColumn<{ readonly partnerId: string | null }> = {
+  name: "Partner",
+  show: ({ partnerId }) => partnerId !== null && <PartnerName id={partnerId} />,
+  look: "clipped",
+  isWide: true,
+};

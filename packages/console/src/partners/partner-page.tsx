@@ -1,7 +1,7 @@
-import { Alert, Button, Group, Tabs, Text } from "@mantine/core";
+import { Alert, Button, Group, Stack, Tabs, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useLocation, useSearchParams } from "wouter";
-import { ApiError, api } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import type { Partner } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Empty } from "../display/empty.tsx";
@@ -11,21 +11,24 @@ import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { useMay } from "../session/session.ts";
+import { Certificates } from "./certificates.tsx";
+import { Certify } from "./certify.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
 import { partnerStates } from "./partners-page.tsx";
 import { SettingsForm } from "./settings-form.tsx";
 import { Statistics } from "./statistics.tsx";
 
-const tabs = ["statistics", "settings", "keys", "endpoints"] as const;
+const tabs = ["statistics", "settings", "keys", "endpoints", "certify"] as const;
 
 /** One partner: is it us or them, and what is agreed with them. */
 export function PartnerPage({ id }: { readonly id: string }) {
   const [params, setParams] = useSearchParams();
+  const mayAct = useMay("operator");
   const partner = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
   if (partner.isPending) return <Loading />;
   if (partner.isError) {
-    if (partner.error instanceof ApiError && partner.error.status === 404)
+    if (partner.error instanceof CallError && partner.error.status === 404)
       return <Empty title="There is no such partner" />;
     return <Failure error={partner.error} onRetry={() => void partner.refetch()} />;
   }
@@ -38,6 +41,7 @@ export function PartnerPage({ id }: { readonly id: string }) {
         <Identifier id={id} />
         <Text className="wraps" c="dimmed">
           {settings.callBackUrl ?? "no callback URL"}
+          {Object.entries(settings.callBackUrlByCommand).map(([command, url]) => ` · ${command} ${url}`)}
         </Text>
         <Link href={`/notifications?partner=${id}`}>Its notifications</Link>
       </Group>
@@ -51,6 +55,7 @@ export function PartnerPage({ id }: { readonly id: string }) {
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
+          {mayAct && <Tabs.Tab value="certify">Certify</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="statistics">
           <Statistics id={id} />
@@ -62,8 +67,16 @@ export function PartnerPage({ id }: { readonly id: string }) {
           <Keys partner={partner.data} />
         </Tabs.Panel>
         <Tabs.Panel value="endpoints">
-          <Endpoints partner={id} />
+          <Stack gap="md">
+            <Certificates partner={id} />
+            <Endpoints partner={id} />
+          </Stack>
         </Tabs.Panel>
+        {mayAct && (
+          <Tabs.Panel value="certify">
+            <Certify partner={id} registered={settings.callBackUrl} />
+          </Tabs.Panel>
+        )}
       </Tabs>
     </Page>
   );
@@ -122,7 +135,7 @@ function Actions({ partner: { id, state, settings } }: { readonly partner: Partn
         variant="default"
         loading={test.isPending}
         onClick={() => test.mutate()}
-        disabled={settings.callBackUrl === null}
+        disabled={(settings.callBackUrlByCommand["SALE"] ?? settings.callBackUrl) === null}
       >
         Send a test IPN
       </Button>
@@ -130,7 +143,7 @@ function Actions({ partner: { id, state, settings } }: { readonly partner: Partn
         <Confirm
           label="Pause deliveries"
           title={`Pause deliveries to ${settings.name}?`}
-          text="Its commands go on; its notifications wait, and leave when it is resumed."
+          text="Its commands continue; its notifications wait, and are sent when it is resumed."
           onConfirm={() => turn.mutateAsync("pause")}
         />
       ) : (

@@ -2,10 +2,10 @@ import { Button, SegmentedControl, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
+import type { Partner } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
-import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
-import { Loading, OpeningRow } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
@@ -46,22 +46,38 @@ export function PartnersPage() {
         </>
       }
     >
-      {tab === "endpoints" ? <Endpoints /> : <List />}
+      {tab === "endpoints" ? <Endpoints /> : <Partners />}
     </Page>
   );
 }
 
-function List() {
+const columns: readonly ListColumn<Partner>[] = [
+  {
+    name: "Partner",
+    show: ({ id, settings }) => (
+      <Link href={`/partners/${id}`} title={settings.name}>
+        {settings.name}
+      </Link>
+    ),
+    look: "clipped",
+  },
+  { name: "State", show: ({ state }) => <State {...partnerStates[state]} /> },
+  {
+    name: "Callback URL",
+    show: ({ settings: { callBackUrl } }) => <span title={callBackUrl ?? ""}>{callBackUrl ?? "–"}</span>,
+    look: "long",
+  },
+  { name: "Encryption", show: ({ settings }) => settings.cipher, isWide: true },
+  { name: "Registered", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", isWide: true },
+];
+
+function Partners() {
   const partners = usePartners();
   const [text, setText] = useState("");
-  if (partners.isPending) return <Loading />;
-  if (partners.isError) return <Failure error={partners.error} onRetry={() => void partners.refetch()} />;
   const wanted = text.trim().toLowerCase();
-  const found = partners.data.filter(
+  const found = (partners.data ?? []).filter(
     ({ id, settings }) => settings.name.toLowerCase().includes(wanted) || id === wanted,
   );
-  if (partners.data.length === 0)
-    return <Empty title="No partner yet">Register the first one: its keys are shown once.</Empty>;
   return (
     <>
       <TextInput
@@ -72,49 +88,20 @@ function List() {
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
       />
-      <div className="table-scroll">
-        <table className="dense-table">
-          <thead>
-            <tr>
-              <th scope="col">Partner</th>
-              <th scope="col">State</th>
-              <th scope="col">Callback URL</th>
-              <th scope="col" className="wide">
-                Encryption
-              </th>
-              <th scope="col" className="wide">
-                Registered
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {found.map(({ id, state, settings, createdAt }) => (
-              <OpeningRow key={id} to={`/partners/${id}`}>
-                <td>
-                  <div className="clipped">
-                    <Link href={`/partners/${id}`} title={settings.name}>
-                      {settings.name}
-                    </Link>
-                  </div>
-                </td>
-                <td>
-                  <State {...partnerStates[state]} />
-                </td>
-                <td>
-                  <div className="clipped long" title={settings.callBackUrl ?? ""}>
-                    {settings.callBackUrl ?? "–"}
-                  </div>
-                </td>
-                <td className="wide">{settings.cipher}</td>
-                <td className="nowrap wide">
-                  <Time at={createdAt} />
-                </td>
-              </OpeningRow>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {found.length === 0 && <Empty title="No partner has this name" />}
+      <List
+        of={partners}
+        items={found}
+        columns={columns}
+        keyOf={({ id }) => id}
+        to={({ id }) => `/partners/${id}`}
+        empty={
+          partners.data?.length === 0 ? (
+            <Empty title="No partner yet">Register the first one: its keys are shown once.</Empty>
+          ) : (
+            <Empty title="No partner has this name" />
+          )
+        }
+      />
     </>
   );
 }

@@ -1,9 +1,10 @@
 import { Button, Group, NumberInput, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
 import { ciphers, encodings, wireNames } from "@paybell/contract";
 import { useState } from "react";
-import { ApiError } from "../api/call.ts";
+import { CallError } from "../api/call.ts";
 import type { Partner, PartnerRegistration } from "../api/operations.ts";
 import { Failure } from "../display/failure.tsx";
+import { textOfUrls, urlsOfText } from "./urls-by-command.tsx";
 
 type Input = PartnerRegistration;
 
@@ -21,6 +22,8 @@ const lines = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "")
 const texts = {
   name: "",
   callBackUrl: "",
+  callBackUrlByCommand: "",
+  callBackUrlChange: "",
   callbackAddresses: "",
   callingAddresses: "",
   timeZone: "",
@@ -41,7 +44,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
   const [values, setValues] = useState<Texts>(() => fromSettings(initial));
   const [maxInFlight, setMaxInFlight] = useState<string | number>(initial?.maxInFlight ?? "");
   const [maxPerSecond, setMaxPerSecond] = useState<string | number>(initial?.maxPerSecond ?? "");
-  const problems = error instanceof ApiError ? error.fields : {};
+  const problems = error instanceof CallError ? error.fields : {};
   const errorOf = (name: string) =>
     Object.entries(problems)
       .flatMap(([field, message]) =>
@@ -79,12 +82,19 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
           <TextInput label="Name" required {...text("name")} />
           <TextInput
             label="Callback URL"
-            description="Used where a command brings none of its own"
+            description="Used for commands without their own URL"
             {...text("callBackUrl")}
           />
           <Textarea
+            label="URLs by command"
+            description="Such as SETTLEMENT https://books.example/ipn, one per line; the others go to the callback URL"
+            autosize
+            minRows={2}
+            {...text("callBackUrlByCommand")}
+          />
+          <Textarea
             label="Callback addresses"
-            description="CIDRs that its endpoint's address must be in, one a line"
+            description="CIDR blocks of its endpoint's addresses, one per line"
             required
             autosize
             minRows={2}
@@ -92,7 +102,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
           />
           <Textarea
             label="Calling addresses"
-            description="CIDRs that it calls the API from, one a line"
+            description="CIDR blocks from which it calls the API, one per line"
             autosize
             minRows={2}
             {...text("callingAddresses")}
@@ -101,6 +111,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
           <Select label="Encoding" {...choice("encoding", encodings)} />
           <Select label="Names on the wire" {...choice("wireNames", wireNames)} />
           <Select label="Order of a chain's IPNs" {...choice("ordering", ["chain", "none"])} />
+          <Select label="Who changes the callback URL" {...choice("callBackUrlChange", ["operator", "partner"])} />
           <Select label="Terminals" {...choice("terminals", ["open", "registered"])} />
           <Select label="Settlement's totalAmount" {...choice("settlementTotal", ["sum", "net"])} />
           <Select label="transaction_time" {...choice("transactionTime", ["table", "iso8601"])} />
@@ -152,6 +163,8 @@ function fromSettings(settings: Partner["settings"] | undefined): Texts {
   return {
     name: settings.name,
     callBackUrl: settings.callBackUrl ?? "",
+    callBackUrlByCommand: textOfUrls(settings.callBackUrlByCommand),
+    callBackUrlChange: settings.callBackUrlChange,
     callbackAddresses: settings.callbackAddresses.join("\n"),
     callingAddresses: settings.callingAddresses.join("\n"),
     timeZone: settings.timeZone,
@@ -174,10 +187,11 @@ function toInput(
   maxPerSecond: string | number,
   initial: Partner["settings"] | undefined,
 ): Input {
-  const { callBackUrl, callbackAddresses, callingAddresses, retry, ...plain } = values;
+  const { callBackUrl, callBackUrlByCommand, callbackAddresses, callingAddresses, retry, ...plain } = values;
   const input: Record<string, unknown> = {
     ...Object.fromEntries(Object.entries(plain).filter(([name, value]) => name === "name" || value !== "")),
     callBackUrl: callBackUrl.trim() === "" ? null : callBackUrl.trim(),
+    callBackUrlByCommand: urlsOfText(callBackUrlByCommand),
     callbackAddresses: lines(callbackAddresses),
     callingAddresses: lines(callingAddresses),
   };

@@ -14,7 +14,7 @@ import { useSession } from "../session/session.ts";
 
 const lookEveryMs = 10_000;
 
-/** Is it us or them: a partner's figures beside those of everybody in the same time. */
+/** A partner's figures next to those of all partners in the same period. */
 export function Statistics({ id }: { readonly id: string }) {
   const [params, setParams] = useSearchParams();
   const isOperator = useSession().session.kind === "operator";

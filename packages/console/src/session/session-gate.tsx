@@ -1,6 +1,6 @@
 import { Center, Loader, Modal } from "@mantine/core";
 import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
-import { ApiError, api, rememberCsrf } from "../api/call.ts";
+import { api, CallError, rememberCsrf } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 import { onSignedOut, queryClient } from "../api/query.ts";
 import { Failure } from "../display/failure.tsx";
@@ -32,7 +32,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     try {
       begin(await restore());
     } catch (problem) {
-      if (problem instanceof ApiError && problem.isSignedOut) setState((state) => ({ ...state, isAsking: true }));
+      if (problem instanceof CallError && problem.isSignedOut) setState((state) => ({ ...state, isAsking: true }));
       else setState((state) => (state.session === undefined ? { error: problem } : state));
     }
   }, [begin]);
@@ -95,7 +95,7 @@ async function restore(): Promise<Session> {
   try {
     return await api.getSession();
   } catch (error) {
-    if (!(error instanceof ApiError && error.isSignedOut)) throw error;
+    if (!(error instanceof CallError && error.isSignedOut)) throw error;
     return await api.signIn();
   }
 }

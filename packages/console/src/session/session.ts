@@ -11,7 +11,7 @@ export const SessionContext = createContext<SessionValue | undefined>(undefined)
 /** The current session. Below the gate there always is one. */
 export function useSession(): SessionValue {
   const value = useContext(SessionContext);
-  if (value === undefined) throw new Error("This part of the page stands outside of the session's gate.");
+  if (value === undefined) throw new Error("This part of the page is outside the session gate.");
   return value;
 }
 

@@ -1,7 +1,7 @@
 import { Alert, Button, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { ApiError, api } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
 /** Whether the service leads operators to an OpenID provider. */
@@ -11,13 +11,14 @@ const offersOidc = document.querySelector<HTMLMetaElement>('meta[name="paybell-o
 const refusals: Readonly<Record<string, string>> = {
   not_begun: "The sign-in took longer than ten minutes, or began in another browser. Sign in again.",
   cancelled: "The identity provider did not let you in.",
-  not_verified: "The identity provider's answer could not be verified. Sign in again; if it stays so, tell an admin.",
+  not_verified:
+    "The identity provider's answer could not be verified. Sign in again; if that does not help, tell an admin.",
   no_role: "You have no role here. An admin of the identity provider can give you one.",
-  no_name: "The identity provider did not say your name. Tell an admin: it is in the service's log.",
+  no_name: "The identity provider did not send your name. Tell an admin: it is in the service's log.",
   unreachable: "The identity provider cannot be reached. Try again in a minute.",
 };
 
-/** Where the person is now: the provider leads back there. */
+/** The page on which the person is now: the provider leads back there. */
 function pageToShow(): string {
   const { pathname, searchParams } = new URL(location.href);
   searchParams.delete("sign-in");
@@ -41,7 +42,7 @@ export function SignIn({
     },
   });
   const refusal = refusals[new URLSearchParams(location.search).get("sign-in") ?? ""];
-  const error = signIn.error instanceof ApiError ? signIn.error : undefined;
+  const error = signIn.error instanceof CallError ? signIn.error : undefined;
   return (
     <form
       onSubmit={(event) => {

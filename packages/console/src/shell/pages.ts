@@ -1,6 +1,7 @@
 import {
   IconAdjustments,
   IconBell,
+  IconBuildingBank,
   IconBuildingStore,
   IconChartHistogram,
   IconCoins,
@@ -15,6 +16,8 @@ interface MenuEntry {
   readonly to: string;
   readonly label: string;
   readonly icon: typeof IconBell;
+  /** The paths of pages that show its items. */
+  readonly alsoAt?: readonly string[];
 }
 
 const notifications = { to: "/notifications", label: "Notifications", icon: IconBell };
@@ -27,7 +30,8 @@ export function pagesOf(session: Session): readonly MenuEntry[] {
     notifications,
     { to: "/parked", label: "Parked", icon: IconParking },
     { to: "/partners", label: "Partners", icon: IconBuildingStore },
-    { to: "/money", label: "Money", icon: IconCoins },
+    { to: "/money", label: "Money", icon: IconCoins, alsoAt: ["/transactions", "/batches", "/settlements"] },
+    { to: "/acquirers", label: "Acquirers", icon: IconBuildingBank },
     ...(session.sandbox ? [{ to: "/try", label: "Try it", icon: IconFlask }] : []),
     ...(session.role === "admin"
       ? [
@@ -37,4 +41,10 @@ export function pagesOf(session: Session): readonly MenuEntry[] {
       : []),
     { to: "/settings", label: "Settings", icon: IconAdjustments },
   ];
+}
+
+/** Whether the page at this path belongs to the entry. */
+export function isOf({ to, alsoAt = [] }: MenuEntry, path: string): boolean {
+  if (to === "/") return path === "/";
+  return [to, ...alsoAt].some((one) => path === one || path.startsWith(`${one}/`));
 }

@@ -2,7 +2,7 @@ import { Alert } from "@mantine/core";
 import { IconPlugConnectedX } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
-import { ApiError } from "../api/call.ts";
+import { CallError } from "../api/call.ts";
 
 /** Says that the service cannot be reached, or cannot answer now, while the page shows what it knew last. */
 export function Reachability() {
@@ -12,7 +12,7 @@ export function Reachability() {
     () =>
       cache.getAll().some(({ state }) => {
         const reason = state.fetchFailureReason;
-        return reason instanceof ApiError && (reason.status === 0 || reason.status === 503);
+        return reason instanceof CallError && (reason.status === 0 || reason.status === 503);
       }),
   );
   if (!isAway) return null;

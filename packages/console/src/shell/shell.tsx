@@ -5,7 +5,7 @@ import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { moveRow } from "../display/rows.tsx";
 import { useSession } from "../session/session.ts";
-import { pagesOf } from "./pages.ts";
+import { isOf, pagesOf } from "./pages.ts";
 import { Reachability } from "./reachability.tsx";
 import { focusSearch, SearchBox } from "./search-box.tsx";
 import { Shortcuts } from "./shortcuts.tsx";
@@ -71,14 +71,14 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="xs" aria-label="Pages">
-        {pagesOf(session).map(({ to, label, icon: Icon }) => (
+        {pagesOf(session).map((entry) => (
           <NavLink
-            key={to}
+            key={entry.to}
             component={Link}
-            href={to}
-            label={label}
-            leftSection={<Icon size={16} aria-hidden />}
-            active={to === "/" ? location === "/" : location === to || location.startsWith(`${to}/`)}
+            href={entry.to}
+            label={entry.label}
+            leftSection={<entry.icon size={16} aria-hidden />}
+            active={isOf(entry, location)}
             onClick={menu.close}
           />
         ))}

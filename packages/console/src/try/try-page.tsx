@@ -1,8 +1,9 @@
 import { Button, Group, SegmentedControl, Select, Stack, Text, TextInput } from "@mantine/core";
+import { isVoidable } from "@paybell/contract";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { ApiError, api } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import type { CommandRequest, SandboxReceiver } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
@@ -12,6 +13,7 @@ import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
+import { pageOf } from "../money/page-of.ts";
 
 const lookEveryMs = 1_000;
 
@@ -61,11 +63,11 @@ function Commands() {
     mutationFn: (command: CommandRequest) => api.runSandboxCommand(command),
     onSuccess: (transaction) => {
       setMade((before) => [transaction, ...before].slice(0, 5));
-      setOrder((before) => before.replace(/\d+$/, (number) => String(Number(number) + 1)));
+      setOrder((before) => before.replace(/(?<!\d)\d+$/, (number) => String(Number(number) + 1)));
       return queries.invalidateQueries({ queryKey: ["receiver"] });
     },
   });
-  const fields = run.error instanceof ApiError ? run.error.fields : {};
+  const fields = run.error instanceof CallError ? run.error.fields : {};
   const isAtField = Object.keys(fields).some((name) => ["amount", "merchantTransId", "card.token"].includes(name));
   const reqId = () => crypto.randomUUID();
   const pay = (command: "SALE" | "PREAUTH") =>
@@ -184,7 +186,7 @@ function MadeRow({
   return (
     <tr>
       <td>
-        <Link href={`/transactions/${one.id}`}>{one.command.replace("_", "-")}</Link>
+        <Link href={pageOf(one)}>{one.command.replace("_", "-")}</Link>
       </td>
       <td className="number">
         {"amount" in one && "currency" in one ? shownAmount(String(one.amount), String(one.currency)) : ""}
@@ -202,7 +204,7 @@ function MadeRow({
               Complete
             </Button>
           )}
-          {isGood && ["SALE", "PREAUTH", "PREAUTH_COMPLETE"].includes(one.command) && (
+          {isGood && isVoidable(one.command) && (
             <Button size="compact-xs" variant="default" disabled={isPending} onClick={() => next("VOID")}>
               Void
             </Button>
@@ -231,7 +233,7 @@ function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined
         />
         <Text c="dimmed">
           Break it, make a Sale, and watch the retries on the notification's page. After five failures in a row its
-          circuit is tripped; mend it, and what waited is delivered.
+          circuit is tripped; make it accept again, and waiting IPNs are delivered.
         </Text>
         {receiver !== undefined && (
           <Group gap="md">

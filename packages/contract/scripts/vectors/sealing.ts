@@ -20,7 +20,7 @@ import {
   signings,
 } from "./material.ts";
 
-/** How a receiver opens one message: ids of the file's keys, in the order in which they are tried. */
+/** The settings for opening one message: ids of the file's keys, in the order in which they are tried. */
 export interface WrittenAgreement {
   readonly sealing: Sealing;
   readonly signing: Signing;

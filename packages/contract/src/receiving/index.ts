@@ -16,4 +16,5 @@ export {
   sealingKey,
   sealings,
 } from "../sealing.ts";
-export { defaultSigning, hmacKey, type Signing, signingProblems } from "../signing.ts";
+export { defaultSigning, type Signing, signingProblems } from "../signed-fields.ts";
+export { hmacKey } from "../signing.ts";

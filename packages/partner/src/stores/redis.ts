@@ -11,7 +11,7 @@ export type RedisClient =
 export interface RedisStoreOptions {
   /** The prefix of every key; default paybell:ipn: */
   readonly prefix?: string;
-  /** How long the IPN of a crashed process stays claimed. Your function must take less. Default 60,000. */
+  /** The time for which the IPN of a crashed process stays claimed. Your function must take less. Default 60,000. */
   readonly leaseMs?: number;
   /** A chain is forgotten after this many days without another IPN; default 100, at least 7. */
   readonly retentionDays?: number;

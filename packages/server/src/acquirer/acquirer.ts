@@ -1,10 +1,13 @@
+import type { CardCommand, ChargingCommand } from "@paybell/contract";
+import type { AcquirerReply } from "../commands/outcome.ts";
+
 /**
  * The link to the acquirer bank: what the ledger asks, and what may come back. An implementation owns its connection,
  * its message format and its repeats on the wire; the ledger owns what an answer, or its absence, means for the money.
  */
 export interface Acquirer {
   /**
-   * Which response codes are approvals. `00` always is; some hosts also approve with 08, 10, 11 or 16, which the
+   * The response codes that are approvals. `00` always is; some hosts also approve with 08, 10, 11 or 16, which the
    * ledger reverses.
    */
   readonly approvals: ReadonlySet<string>;
@@ -21,7 +24,7 @@ export interface Acquirer {
   readonly wantsCards?: boolean;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
-  /** Tells from now on of answers that nobody here waits for: another process may have asked, and be gone. */
+  /** From now on reports answers without a waiting caller: another process may have asked, and be gone. */
   onUnmatchedAnswer?(listener: (answer: UnmatchedAnswer) => void): void;
   /** Another instance was sent a new key of the MACs, which is kept. */
   rereadKey?(): Promise<void>;
@@ -42,11 +45,23 @@ export interface AcquirerHealth {
   readonly ok: boolean;
   /** In words, for the operator: which host, since when, or why not. */
   readonly detail: string;
+  /** The time since the host last sent anything, such as the answer to an echo. Absent: not known to this instance. */
+  readonly silentMs?: number;
 }
 
 export interface AskOptions {
   readonly timeoutMs: number;
   readonly onLateAnswer: (answer: AcquirerAnswer) => void;
+  /** Called when the message has left, by acquirers that are reached over a link of this process. */
+  readonly onSent?: ((sent: SentMessage) => void) | undefined;
+}
+
+/** A message that has left. */
+export interface SentMessage {
+  /** Name and port. */
+  readonly host: string;
+  /** The message type of ISO 8583. */
+  readonly mti: string;
 }
 
 interface MessageHeader {
@@ -76,12 +91,13 @@ export type AcquirerMessage =
   | LogonMessage;
 
 interface Money {
-  /** In the currency's smallest unit. */
+  /** In the currency's smallest unit: field 4. */
   readonly amountMinor: bigint;
+  /** Field 49. */
   readonly currency: string;
 }
 
-/** The card as its Sale or PreAuth brought it. Never logged; stored sealed alone, where the acquirer wants it again. */
+/** The card of its Sale or PreAuth. Never logged; stored only encrypted, if the acquirer wants it again. */
 export interface Card {
   /** Represents the card's number (field 2, or where the host expects the token). */
   readonly cardToken: string;
@@ -103,6 +119,7 @@ interface Chip {
   readonly emv: string;
 }
 
+/** A Sale (MTI 0200) or a PreAuth (0100), unless the host's profile says otherwise; so for every MTI here. */
 export interface AuthorisationMessage extends MessageHeader, Money, Card, Partial<Chip> {
   readonly command: "SALE" | "PREAUTH";
   readonly invoiceNo: string;
@@ -111,14 +128,14 @@ export interface AuthorisationMessage extends MessageHeader, Money, Card, Partia
 }
 
 /**
- * How an acquirer knows an earlier message of the same terminal again: by its id where it keeps that, else by the
+ * An earlier message of the same terminal. An acquirer finds it by its id if it keeps that, otherwise by the
  * elements that the message itself had (field 90), or by those of its answer.
  */
 export interface OriginalReference {
   readonly transactionId: string;
   /** It gives the message type and the processing code (field 3). */
-  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
-  /** Where it was sent: a PreAuth-Complete and a Refund may come from another terminal of the same merchant. */
+  readonly command: CardCommand;
+  /** The terminal that sent it: a PreAuth-Complete and a Refund may come from another one of the same merchant. */
   readonly tid: string;
   readonly traceNo: string;
   /** Its transmission time. */
@@ -129,6 +146,7 @@ export interface OriginalReference {
   readonly refId: string;
 }
 
+/** MTI 0220: charges what a PreAuth holds, or less. */
 export interface PreAuthCompleteMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "PREAUTH_COMPLETE";
   readonly invoiceNo: string;
@@ -136,7 +154,7 @@ export interface PreAuthCompleteMessage extends MessageHeader, Money, Partial<Ca
   readonly original: OriginalReference;
 }
 
-/** Gives back a part of a settled Sale or PreAuth-Complete, or all of it. It counts in the batch then open. */
+/** MTI 0200: returns a part of a settled Sale or PreAuth-Complete, or all. It counts in the batch that is open then. */
 export interface RefundMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REFUND";
   readonly invoiceNo: string;
@@ -144,7 +162,7 @@ export interface RefundMessage extends MessageHeader, Money, Partial<Card> {
   readonly original: OriginalReference;
 }
 
-/** Takes back a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
+/** MTI 0200: cancels a Sale or a PreAuth-Complete of the open batch, or a PreAuth. The amount is the original's. */
 export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "VOID";
   readonly invoiceNo: string;
@@ -154,21 +172,21 @@ export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
 }
 
 /**
- * Reverses one message whose outcome is unknown or invalid. Answered 00 if it was reversed, 25 if the acquirer never
- * saw it. In either case nothing is charged, also if the message itself arrives later.
+ * MTI 0400 or 0420: reverses one message whose outcome is unknown or invalid. Answered 00 if it was reversed, 25 if
+ * the acquirer never saw it. In either case nothing is charged, also if the message itself arrives later.
  */
 export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REVERSAL";
   /** Its original's. */
   readonly invoiceNo: string;
-  /** Its original's; empty for what belongs to no batch. */
+  /** Its original's; empty if that belongs to no batch. */
   readonly batchNo: string;
   readonly original: OriginalReference;
 }
 
 /** The totals of a terminal's batch by each side's own count: the acquirer answers 95 if its own differ. */
 export interface BatchTotals {
-  /** Empty where the batch is: nothing in it has one. */
+  /** Empty for an empty batch. */
   readonly currency: string;
   readonly saleQuantity: number;
   readonly saleTotalMinor: bigint;
@@ -179,6 +197,7 @@ export interface BatchTotals {
   readonly refundTotalMinor: bigint;
 }
 
+/** MTI 0500: closes a terminal's batch. */
 export interface SettlementMessage extends MessageHeader {
   readonly command: "SETTLEMENT";
   readonly batchNo: string;
@@ -187,33 +206,28 @@ export interface SettlementMessage extends MessageHeader {
   readonly afterUpload: boolean;
 }
 
-/** One transaction of a batch, as our ledger holds it. */
+/** MTI 0320: one transaction of a batch, as our ledger holds it. */
 export interface BatchUploadMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "BATCH_UPLOAD";
   readonly batchNo: string;
   readonly invoiceNo: string;
-  readonly uploaded: OriginalReference & { readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND" };
+  readonly uploaded: OriginalReference & { readonly command: ChargingCommand | "REFUND" };
   /** It was voided: it counts on both sides. */
   readonly voided: boolean;
 }
 
+/** MTI 0800: whether the host answers for this terminal. */
 export interface LogonMessage extends MessageHeader {
   readonly command: "LOGON";
 }
 
-export interface AcquirerAnswer {
-  /** ISO 8583 field 39. */
-  readonly responseCode: string;
-  readonly approveCode: string;
-  readonly refId: string;
-  /** TC of the chip, where the acquirer returns one. */
-  readonly tc: string;
-  /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS only: never stored. */
-  readonly emv?: string;
-  /** Of a Settlement, where the acquirer says it: the day on which the money moves, as given (field 15: MMDD). */
+export interface AcquirerAnswer extends AcquirerReply {
+  /** The day on which a Settlement's money moves, as given (field 15: MMDD). Absent: the acquirer does not say it. */
   readonly settlementDate?: string;
-  /** Of a Settlement, where the acquirer says it: what the batch comes to by its own count, by field, as given. */
+  /** The acquirer's own totals of a Settlement's batch, by field, as given. Absent: it sends none. */
   readonly ownTotals?: Readonly<Record<string, string>>;
+  /** The totals that could be read as figures, in our own units. */
+  readonly ownFigures?: Partial<Omit<BatchTotals, "currency">>;
 }
 
 /** The acquirer was asked, or may have been, and no answer is known: the command is in doubt. */

@@ -16,7 +16,7 @@ export async function approval(acquirer: Acquirer, message: AcquirerMessage): Pr
   return answer;
 }
 
-/** That a message is answered, and not by an approval. */
+/** Asserts that a message is answered, and not approved. */
 export async function declines(acquirer: Acquirer, message: AcquirerMessage): Promise<void> {
   const code = await codeOf(acquirer, message);
   assert.ok(!acquirer.approvals.has(code), `${message.command} was approved with ${code}`);

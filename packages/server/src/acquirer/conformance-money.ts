@@ -51,14 +51,17 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, other().void(sale, answer));
   });
 
-  check("completes a PreAuth for less than authorised, once, and no more voids it then", async (acquirer, till) => {
-    const preAuth = till.preAuth(tokens.approved, 900n);
-    const answer = await approval(acquirer, preAuth);
-    const complete = await approval(acquirer, till.complete(preAuth, answer, 899n));
-    assert.match(complete.refId, /^[0-9A-Z]{1,12}$/);
-    await declines(acquirer, till.complete(preAuth, answer, 1n));
-    await declines(acquirer, till.void(preAuth, answer));
-  });
+  check(
+    "completes a PreAuth for less than authorised, once, and does not void it afterwards",
+    async (acquirer, till) => {
+      const preAuth = till.preAuth(tokens.approved, 900n);
+      const answer = await approval(acquirer, preAuth);
+      const complete = await approval(acquirer, till.complete(preAuth, answer, 899n));
+      assert.match(complete.refId, /^[0-9A-Z]{1,12}$/);
+      await declines(acquirer, till.complete(preAuth, answer, 1n));
+      await declines(acquirer, till.void(preAuth, answer));
+    },
+  );
 
   check(
     "completes a PreAuth at another terminal of the merchant, in whose batch it counts",
@@ -84,7 +87,7 @@ export function conformsInMoney(check: Check, tokens: Tokens): void {
     await declines(acquirer, till.complete(till.preAuth(tokens.approved), answer));
   });
 
-  check("answers a repeat as the first time, and acts once", async (acquirer, till) => {
+  check("gives a repeat the first answer, and acts once", async (acquirer, till) => {
     const sale = till.sale(tokens.approved);
     const answer = await approval(acquirer, sale);
     assert.deepEqual(await approval(acquirer, again(sale)), answer);

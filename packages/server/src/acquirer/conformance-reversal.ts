@@ -38,7 +38,7 @@ export function conformsInReversals(check: Check, tokens: Tokens): void {
     await approval(acquirer, till.settlement(emptyTotals));
   });
 
-  check("reverses a Void that it never answered: its original stands again", async (acquirer, till) => {
+  check("reverses a Void that it never answered: its original is valid again", async (acquirer, till) => {
     const sale = till.sale(tokens.silentFollowUps);
     const voided = till.void(sale, await approval(acquirer, sale));
     await rejectsUnanswered(acquirer, voided);
@@ -57,13 +57,16 @@ export function conformsInReversals(check: Check, tokens: Tokens): void {
     await approval(acquirer, till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: 1n }));
   });
 
-  check("answers 25 for what it never saw, and declines it when it comes after all", async (acquirer, till) => {
-    const sale = till.sale(tokens.approved);
-    assert.equal(await codeOf(acquirer, till.reversal(sale)), "25");
-    await declines(acquirer, sale);
-    await declines(acquirer, again(sale));
-    await approval(acquirer, till.settlement(emptyTotals));
-  });
+  check(
+    "answers 25 to a Reversal of an unknown message, and declines that message if it arrives later",
+    async (acquirer, till) => {
+      const sale = till.sale(tokens.approved);
+      assert.equal(await codeOf(acquirer, till.reversal(sale)), "25");
+      await declines(acquirer, sale);
+      await declines(acquirer, again(sale));
+      await approval(acquirer, till.settlement(emptyTotals));
+    },
+  );
 
   check("declines the repeat of an approval that was reversed meanwhile", async (acquirer, till) => {
     const sale = till.sale(tokens.approved);
@@ -72,7 +75,7 @@ export function conformsInReversals(check: Check, tokens: Tokens): void {
     await declines(acquirer, again(sale));
   });
 
-  check("answers the same Reversal again the same, found or not", async (acquirer, till) => {
+  check("gives a repeated Reversal the same answer, found or not", async (acquirer, till) => {
     const seen = till.sale(tokens.approved);
     await approval(acquirer, seen);
     for (const reversal of [till.reversal(seen), till.reversal(till.sale(tokens.approved))]) {

@@ -18,7 +18,7 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
     await approval(acquirer, till.settlement({ ...emptyTotals, currency: "" }));
   });
 
-  check("settles Sales and PreAuth-Completes, their Voids beside them, and no PreAuth", async (acquirer, till) => {
+  check("settles Sales and PreAuth-Completes with their Voids, and no PreAuth", async (acquirer, till) => {
     await approval(acquirer, till.settlement(await trade(acquirer, till, approved)));
   });
 
@@ -53,7 +53,7 @@ export function conformsInSettlement(check: Check, { approved }: Tokens): void {
     await approval(acquirer, till.settlement({ ...emptyTotals, saleQuantity: 1, saleTotalMinor: 5n }));
   });
 
-  check("answers a Settlement's repeat as the first time, agreed or not", async (acquirer, till) => {
+  check("gives a repeated Settlement the first answer, accepted or not", async (acquirer, till) => {
     const totals = await trade(acquirer, till, approved);
     const refused = till.settlement(emptyTotals);
     assert.equal(await codeOf(acquirer, refused), "95");
@@ -127,13 +127,13 @@ export function conformsInRefunds(check: Check, { approved, silentFollowUps }: T
   });
 }
 
-/** Settles what the open batch comes to; the next one is open then. */
+/** Settles the open batch by its totals; then the next one is open. */
 async function settled(acquirer: Acquirer, till: Till, totals: Partial<BatchTotals>): Promise<void> {
   await approval(acquirer, till.settlement({ ...emptyTotals, ...totals }));
   till.batchNo = (Number(till.batchNo) + 1).toString().padStart(6, "0");
 }
 
-/** Five transactions that come to two sales, one of them voided. */
+/** Five transactions that add up to two sales, one of them voided. */
 async function trade(acquirer: Acquirer, till: Till, approved: string) {
   const sale = till.sale(approved, 100n);
   const answer = await approval(acquirer, sale);

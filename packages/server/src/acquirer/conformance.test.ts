@@ -25,7 +25,7 @@ describe("the simulator with latency is an acquirer too: it", () => {
   acquirerConformance(test, { open: () => new SimulatedAcquirer({ ...strict(), latencyMs: 1 }), tokens });
 });
 
-/** A host that knows a message again by its data elements alone, as those of ISO 8583 do: it never sees our ids. */
+/** A host that recognises a message only by its data elements, as ISO 8583 hosts do: it never sees our ids. */
 class ByDataElements extends SimulatedAcquirer {
   override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
     const { mid } = message;
@@ -54,7 +54,7 @@ async function failures(open: () => Acquirer, till?: AcquirerUnderTest["till"]):
   return checks.filter((_, at) => outcomes[at]?.status === "rejected").map(({ name }) => name);
 }
 
-/** An acquirer that mistakes a message for another before it looks at it. */
+/** An acquirer that confuses a message with another one. */
 function mistaking(mistake: (message: AcquirerMessage) => AcquirerMessage): () => Acquirer {
   class Mistaken extends SimulatedAcquirer {
     override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
@@ -84,7 +84,7 @@ describe("the conformance suite", () => {
       () => new SimulatedAcquirer(strict()),
       (number) => new Stuck(number),
     );
-    expect(stuck).toEqual(expect.arrayContaining(["answers many at once, each its own"]));
+    expect(stuck).toEqual(expect.arrayContaining(["answers concurrent messages, each with its own answer"]));
   });
 
   test("catches an acquirer that answers a decline with an error", async () => {
@@ -96,10 +96,10 @@ describe("the conformance suite", () => {
       }
     }
     expect(await failures(() => new Throws(strict()))).toEqual([
-      "answers many at once, each its own",
+      "answers concurrent messages, each with its own answer",
       "answers a declined Sale with its code, as an answer and not as an error",
       "declines the Void of what it never saw, of what it declined, and of a Void",
-      "answers a repeat as the first time, and acts once",
+      "gives a repeat the first answer, and acts once",
       "reverses what it declined, which changes nothing",
     ]);
   });
@@ -120,14 +120,14 @@ describe("the conformance suite", () => {
     ]);
   });
 
-  test("catches an acquirer that takes every token", async () => {
+  test("catches an acquirer that accepts every token", async () => {
     class Takes extends SimulatedAcquirer {
       override refusesToken() {
         return undefined;
       }
     }
     expect(await failures(() => new Takes(strict()))).toEqual([
-      "refuses a token it cannot use, without repeating it, and takes those it can",
+      "refuses a token it cannot use, without repeating it, and accepts those it can",
     ]);
   });
 
@@ -136,8 +136,8 @@ describe("the conformance suite", () => {
       return message.repeat ? { ...message, transactionId: `${message.transactionId}-again` } : message;
     };
     const caught = await failures(mistaking(anew));
-    expect(caught).toContain("answers a repeat as the first time, and acts once");
-    expect(caught).toContain("answers a Settlement's repeat as the first time, agreed or not");
+    expect(caught).toContain("gives a repeat the first answer, and acts once");
+    expect(caught).toContain("gives a repeated Settlement the first answer, accepted or not");
     expect(caught).toContain("declines the repeat of an approval that was reversed meanwhile");
   });
 
@@ -151,16 +151,16 @@ describe("the conformance suite", () => {
     expect(await failures(() => new Ignores(strict()))).toEqual([
       "reverses a Sale that it never answered: it counts nowhere",
       "reverses a Sale and a PreAuth that it approved: neither can be followed then",
-      "reverses a Void that it never answered: its original stands again",
+      "reverses a Void that it never answered: its original is valid again",
       "reverses a PreAuth-Complete: the PreAuth can be completed again",
-      "answers 25 for what it never saw, and declines it when it comes after all",
+      "answers 25 to a Reversal of an unknown message, and declines that message if it arrives later",
       "declines the repeat of an approval that was reversed meanwhile",
-      "answers the same Reversal again the same, found or not",
+      "gives a repeated Reversal the same answer, found or not",
       "reverses a Refund that it never answered: as much can be refunded again",
     ]);
   });
 
-  test("catches an acquirer that settles whatever it is told", async () => {
+  test("catches an acquirer that settles any totals", async () => {
     class Agrees extends SimulatedAcquirer {
       override ask(...[message, options]: Parameters<Acquirer["ask"]>) {
         if (message.command !== "SETTLEMENT") return super.ask(message, options);
@@ -170,7 +170,7 @@ describe("the conformance suite", () => {
     expect(await failures(() => new Agrees(strict()))).toEqual([
       "answers 95 when the totals differ, and leaves the batch open",
       "settles a batch once: the next begins empty, and nothing of it is voided",
-      "answers a Settlement's repeat as the first time, agreed or not",
+      "gives a repeated Settlement the first answer, accepted or not",
       "settles by what was uploaded, after a mismatch",
       "refunds a settled Sale and PreAuth-Complete in parts, up to their amounts",
       "settles by uploaded Refunds, too",

@@ -6,11 +6,11 @@ import { conformsInReversals } from "./conformance-reversal.ts";
 import { conformsInRefunds, conformsInSettlement } from "./conformance-settlement.ts";
 import { again, Till } from "./till.fixture.ts";
 
-/** How an acquirer is put to the test. */
+/** An acquirer under test, and the means to provoke its behaviour. */
 export interface AcquirerUnderTest {
   /** A link of its own to a bank that knows nothing yet of the suite's terminals. The suite closes it. */
   open(): Promise<Acquirer> | Acquirer;
-  /** A terminal of the suite, which numbers its messages; `number` tells it from the others. */
+  /** A terminal of the suite, which numbers its messages; `number` identifies it. */
   readonly till?: (number: number) => Till;
   readonly tokens: {
     readonly approved: string;
@@ -50,8 +50,8 @@ export function acquirerConformance(register: RegisterTest, subject: AcquirerUnd
 }
 
 /**
- * Asks as the ledger must: each message has a trace number and time of its own on its terminal, and only a repeat has
- * its first one's. A host takes anything else for a repeat.
+ * Asks as the ledger must: each message has a unique trace number and time on its terminal, and only a repeat has
+ * its first one's. A host would treat anything else as a repeat.
  */
 function numbering(acquirer: Acquirer): Acquirer {
   const numbers = new Map<string, string>();
@@ -76,7 +76,7 @@ function conformsAsLink(check: Check, tokens: AcquirerUnderTest["tokens"]): void
     assert.ok(acquirer.approvals.has("00"));
   });
 
-  check("refuses a token it cannot use, without repeating it, and takes those it can", async (acquirer) => {
+  check("refuses a token it cannot use, without repeating it, and accepts those it can", async (acquirer) => {
     const refusal = acquirer.refusesToken(tokens.unusable);
     assert.ok(refusal !== undefined && refusal.length > 0);
     assert.ok(!refusal.includes(tokens.unusable));
@@ -106,7 +106,7 @@ function conformsAsLink(check: Check, tokens: AcquirerUnderTest["tokens"]): void
     assert.equal((await lateAnswer(acquirer, voided)).responseCode, "00");
   });
 
-  check("answers many at once, each its own", async (acquirer, till) => {
+  check("answers concurrent messages, each with its own answer", async (acquirer, till) => {
     const asked = Array.from({ length: 200 }, (_, at) => {
       return codeOf(acquirer, till.sale(at % 2 === 0 ? tokens.approved : tokens.declined.token));
     });
@@ -117,7 +117,7 @@ function conformsAsLink(check: Check, tokens: AcquirerUnderTest["tokens"]): void
     );
   });
 
-  check("leaves nobody waiting when it is closed, and delivers nothing afterwards", async (acquirer, till) => {
+  check("leaves no caller waiting when it is closed, and delivers nothing afterwards", async (acquirer, till) => {
     const ended = assert.rejects(acquirer.ask(till.sale(tokens.silent), patient()), NoAnswer);
     await acquirer.close();
     await ended;

@@ -1,6 +1,6 @@
 import { createTransport } from "nodemailer";
 import { type AlertChannel, problemOf } from "./target.ts";
-import { linesOf, titleOf } from "./words.ts";
+import { linesOf, titleOf } from "./text.ts";
 
 export interface MailOptions {
   /** smtp://user:password@host:587, or smtps://… */

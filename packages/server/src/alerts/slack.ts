@@ -1,7 +1,7 @@
 import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { HttpTarget } from "./http.ts";
 import type { AlertChannel } from "./target.ts";
-import { linesOf, titleOf } from "./words.ts";
+import { linesOf, titleOf } from "./text.ts";
 
 /** An incoming webhook of Slack; Mattermost, Rocket.Chat and others accept the same. Its URL is secret. */
 export function slackTarget(url: string, rules: ConnectRules): AlertChannel {

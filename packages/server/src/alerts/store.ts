@@ -14,6 +14,7 @@ export const alertKinds: readonly EventKind[] = [
   "settlement_refused",
   "report_conflict",
   "report_refused",
+  "intake_file_failed",
   "key_limit",
   "partitions_short",
   "oldest_pending",
@@ -27,6 +28,8 @@ export const alertKinds: readonly EventKind[] = [
   "endpoint_gone",
   "acquirer_down",
   "acquirer_up",
+  "mac_key_refused",
+  "restored",
 ];
 
 /** An event to be sent to the alert channels. */

@@ -24,18 +24,18 @@ function toldOf(states: readonly AcquirerHealth[]): string[] {
   return told;
 }
 
-test("an acquirer that can no more be asked is told of once, and so is its return", () => {
+test("an acquirer that becomes unreachable is reported once, and so is its return", () => {
   expect(toldOf([up, down, down, down, up, up, up])).toEqual([
     "acquirer_down: host:5000: ECONNREFUSED",
     "acquirer_up: signed on at host:5000 for 3 s",
   ]);
 });
 
-test("a connection that is made anew at once is told to nobody", () => {
+test("a connection that is re-established immediately is not reported", () => {
   expect(toldOf([up, down, up, down, up, up])).toEqual([]);
 });
 
-test("one that cannot be asked from the start on is told of", () => {
+test("one that is unreachable from the start is reported", () => {
   expect(toldOf([down, down])).toEqual(["acquirer_down: host:5000: ECONNREFUSED"]);
 });
 
@@ -47,7 +47,7 @@ function several(acquirers: Readonly<Record<string, Acquirer>>): Acquirers {
   };
 }
 
-test("/readyz says what stands behind the commands, and warns where it cannot be asked", () => {
+test("/readyz names the acquirer, and warns if it is unreachable", () => {
   const detailOf = (name: string, acquirer: Acquirer | null) =>
     acquirerDetails(name, onlyAcquirer(acquirer)).get("acquirer");
   expect(detailOf("simulator", new SimulatedAcquirer())).toBe("simulator");

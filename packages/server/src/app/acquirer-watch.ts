@@ -1,4 +1,4 @@
-import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirer, AcquirerHealth } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { settingsName } from "../acquirer/registered/registration.ts";
 import type { EventSink } from "../events.ts";
@@ -23,7 +23,26 @@ function detailOf(name: string, acquirer: Acquirer): string {
   return health.ok ? `${name}: ${health.detail}` : `warning: ${name}: ${health.detail}`;
 }
 
-/** Which acquirers can be asked now, by the name that metrics and events use. */
+/** The state of a registered acquirer's link. An instance that runs no commands has none open. */
+export function registeredHealth(name: string, acquirers: Acquirers): AcquirerHealth {
+  const closed = { ok: false, detail: "is not open on this instance" };
+  return acquirers.of(name).health?.() ?? closed;
+}
+
+/** The acquirer of the settings. One without a link, such as the simulator, can always be asked. */
+export function settingsHealth(
+  kind: string,
+  acquirers: Acquirers,
+): { readonly kind: string; readonly health: AcquirerHealth } {
+  const ok = acquirers.has("");
+  const health = acquirers.of("").health?.() ?? {
+    ok,
+    detail: ok ? "has no link" : "none is set: commands need a registered one",
+  };
+  return { kind, health };
+}
+
+/** Whether each acquirer can be asked now, by the name that metrics and events use. */
 export function acquirerLinks(acquirers: Acquirers): ReadonlyMap<string, boolean> {
   const names = acquirers.names();
   return new Map(names.map((name) => [name || settingsName, acquirers.of(name).health?.().ok !== false]));

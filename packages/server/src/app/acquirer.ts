@@ -1,32 +1,35 @@
-import { createHash, type KeyObject } from "node:crypto";
+import type { KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
-import type { KeptKey } from "../acquirer/iso8583/key-exchange.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
+import { settingsName } from "../acquirer/registered/registration.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import { InstanceRpc } from "../acquirer/session/instance-rpc.ts";
 import { OneSession } from "../acquirer/session/one-session.ts";
-import { SessionPost } from "../acquirer/session/post.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import type { EventSink } from "../events.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
 import { PostgresAcquirers } from "../store/acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { macKeyStore } from "./mac-key-store.ts";
 import { simulator, simulatorName } from "./simulator.ts";
 
 /** The options for opening a link to a host. */
-export type LinkOptions = Omit<Iso8583Options, "onEvent" | "connectsLater" | "keptKey">;
+export type HostOptions = Omit<Iso8583Options, "onEvent" | "connectsLater">;
 
 export interface NamedAcquirer {
   /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
-  readonly acquirer: Acquirer | LinkOptions | null;
+  readonly acquirer: Acquirer | HostOptions | null;
   /** Its name in /readyz and the log. */
   readonly name: string;
 }
@@ -38,8 +41,8 @@ export interface NamedAcquirer {
  */
 export async function configuredAcquirer(config: Config, log: Log): Promise<NamedAcquirer> {
   if (config.acquirer === null) {
-    log.warn("there is no acquirer: commands are refused, reports are taken");
-    return { acquirer: null, name: "none: commands are refused, reports are taken" };
+    log.warn("there is no acquirer: commands are refused, reports are accepted");
+    return { acquirer: null, name: "none: commands are refused, reports are accepted" };
   }
   if (config.acquirer === "simulator") {
     log.warn("commands are answered by the simulated acquirer: no card is charged");
@@ -60,43 +63,43 @@ export interface AcquirersOptions {
 
 /** The acquirers that commands go to: the one of the settings, and the registered ones. */
 export function openAcquirers(
-  { database, config, log, warn }: Pick<Infrastructure, "database" | "config" | "log" | "warn">,
+  {
+    database,
+    config,
+    log,
+    metrics,
+    alerts,
+    warn,
+  }: Pick<Infrastructure, "database" | "config" | "log" | "metrics" | "alerts" | "warn">,
   { ofSettings, masterKey, sessionKey, lease }: AcquirersOptions,
 ) {
   const store = new PostgresAcquirers(database);
   const sessions = new PostgresAcquirerSessions(database);
   const registry = new AcquirerRegistry(store, masterKey);
-  const post = new SessionPost({
-    tell: (text) => sessions.tell(text),
+  const rpc = new InstanceRpc({
+    publish: (payload) => sessions.publish(payload),
     seal: (plain) => sealValue(sessionKey, plain, sessionContext),
     open: (sealed) => openValue(sessionKey, sealed, sessionContext),
     onTrouble: warn("a message could not be passed on between instances"),
   });
-  // One that was kept belongs to the registered key of its time: another one that is given later begins anew.
-  const keptKeyOf = (name: string, { macKey = Buffer.alloc(0) }: LinkOptions): KeptKey => {
-    const sealedAs = `acquirer-key ${name} ${createHash("sha256").update(macKey).digest("hex").slice(0, 8)}`;
-    return {
-      async read() {
-        const sealed = await store.keptKey(sealedAs);
-        return sealed && masterKey.openNamed(sealed, sealedAs);
-      },
-      keep: (key) => store.keepKey(name, sealedAs, masterKey.sealNamed(key, sealedAs)),
-    };
-  };
-  const open = (name: string, options: LinkOptions, after?: Promise<unknown>): Acquirer => {
+  const open = (name: string, options: HostOptions, after?: Promise<unknown>): Acquirer => {
     const shown = new Set(options.profile.shownFields);
     const own = name === "" ? log : log.child({ acquirer: name });
-    const keptKey = keptKeyOf(name, options);
-    const linked = { ...options, keptKey, onEvent: (event: LinkEvent) => logEvent(event, shown, own) };
+    const keyStore = macKeyStore(store, masterKey, name, options.macKey);
+    const onEvent = (event: LinkEvent) => {
+      logEvent(event, shown, own);
+      recordKey(event, name || settingsName, { metrics, events: alerts });
+    };
+    const linked = { ...options, macKeyStore: keyStore, onEvent };
     if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
     return new OneSession({
       name,
       open: () => new Iso8583Acquirer({ ...linked, connectsLater: true }),
       store: sessions,
-      post,
+      rpc,
       lease: () => lease.current(),
       ...(after && { after }),
-      onTrouble: warn("the session with an acquirer's host could not be looked after"),
+      onTrouble: warn("the session with an acquirer's host could not be maintained"),
     });
   };
   const acquirers = new OpenAcquirers({
@@ -106,13 +109,13 @@ export function openAcquirers(
     drainMs: config.acquirerTimeoutMs,
     onTrouble: warn("a registered acquirer could not be opened"),
   });
-  return { acquirers, registry, post };
+  return { acquirers, registry, rpc };
 }
 
 const sessionContext = "paybell acquirer session";
 
 /** The options of the link: its profile and its keys, read from their files. */
-export async function iso8583Options(config: Config): Promise<LinkOptions> {
+export async function iso8583Options(config: Config): Promise<HostOptions> {
   const { acquirerProfile, acquirerHosts: hosts, acquirerMacKey, acquirerKeyEncryptionKey } = config;
   if (acquirerProfile === null) throw new Error("PAYBELL_ACQUIRER_PROFILE is required.");
   const profile = readProfile(await readFile(acquirerProfile, "utf8"));
@@ -129,6 +132,20 @@ async function tlsOptions({ acquirerCaFile, acquirerCertificateFile, acquirerKey
     read(acquirerKeyFile),
   ]);
   return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+/** A key of the MACs that was taken up, or could not be. */
+function recordKey(
+  event: LinkEvent,
+  acquirer: string,
+  { metrics, events }: { readonly metrics: Pick<Metrics, "macKeys">; readonly events: EventSink },
+): void {
+  if (event.kind !== "key" && event.kind !== "key_refused") return;
+  const isTaken = event.kind === "key";
+  const { host, detail } = event;
+  metrics.macKeys.inc({ acquirer, result: isTaken ? "taken" : "refused" });
+  const kind = isTaken ? "mac_key_taken" : "mac_key_refused";
+  events.record({ kind, partnerId: null, subjectId: null, detail: { acquirer, host, detail } });
 }
 
 function logEvent(event: LinkEvent, shown: ReadonlySet<number>, log: Log): void {

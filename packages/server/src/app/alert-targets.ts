@@ -3,12 +3,12 @@ import { webhookKey } from "@paybell/contract";
 import { type AlertChannel, groupOf } from "../alerts/target.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { AddressGuard } from "../delivery/transport/address-guard.ts";
 import type { ConnectRules } from "../delivery/transport/connect.ts";
-import { AddressGuard } from "../delivery/transport/guard.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 import { newId } from "../ids.ts";
-import { AddressBlocks } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/address-blocks.ts";
 
 type AlertConfig = Pick<
   Config,

@@ -14,13 +14,13 @@ async function eventsOf(change: Partial<BacklogWatch>): Promise<NewEvent[]> {
   return events;
 }
 
-test("a notification that is pending for longer than agreed is told, with its age and how many wait", async () => {
+test("a notification that is pending for too long is reported, with its age and how many wait", async () => {
   const [event] = await eventsOf({});
   expect(event).toMatchObject({ kind: "oldest_pending", partnerId: null, detail: { count: 7 } });
   expect(event?.detail["oldestSeconds"]).toBeGreaterThanOrEqual(120);
 });
 
-test("nothing is told of a younger one, of none, or again within the hour by any instance", async () => {
+test("a younger one, or none, is not reported, and nothing is reported twice within the hour", async () => {
   expect(await eventsOf({ alertAfterS: 600 })).toEqual([]);
   expect(await eventsOf({ count: () => Promise.resolve({ count: 0, parked: 0, oldestMs: undefined }) })).toEqual([]);
   expect(await eventsOf({ wasSentSince: () => Promise.resolve(true) })).toEqual([]);

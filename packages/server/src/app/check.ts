@@ -1,35 +1,35 @@
-import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import { type Config, ConfigError } from "../config.ts";
+import { inspectKafka } from "../intake/kafka/inspect.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
-import { type SchemaUrls, UnfitSchema } from "../store/schema/migrate.ts";
-import { iso8583Options } from "./acquirer.ts";
+import { IncompatibleSchema, type SchemaUrls } from "../store/schema/migrate.ts";
+import { isTooOld, PostgresTooOld } from "../store/schema/postgres-version.ts";
 import { isAlerting } from "./alert-targets.ts";
 import { readCallbackCas } from "./callback-cas.ts";
+import { acquirerFindings } from "./check-acquirers.ts";
+import { type CheckFinding, error, ok, warning } from "./check-finding.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
+import { requireIntakeFolder } from "./intake.ts";
+import { kafkaConnection } from "./kafka.ts";
 import { openMasterKey } from "./master-key.ts";
-
-/** One line of the preflight report. */
-export interface CheckFinding {
-  readonly level: "ok" | "warning" | "error";
-  readonly what: string;
-  readonly detail: string;
-  /** The remedy; empty if none is needed. */
-  readonly remedy: string;
-}
+import { tracingFindings } from "./tracing.ts";
 
 const clockApartMaxMs = 2_000;
-const versionMin = 150_000;
-const acquirerTimeoutMs = 5_000;
 
 /** `paybell check`: whether a service can run with these settings, each finding with its remedy. */
 export async function check(config: Config): Promise<readonly CheckFinding[]> {
-  const findings = await withDatabase(config, (urls) => databaseFindings(urls, config));
+  const [ofDatabase, ofAcquirers] = await withDatabase(config, async (urls) => [
+    await databaseFindings(urls, config),
+    await acquirerFindings(urls, config),
+  ]);
   return [
-    ...findings,
+    ...ofDatabase,
     ...settingFindings(config),
     ...(await callbackCaFindings(config)),
-    await acquirerFinding(config),
+    ...(await intakeFindings(config)),
+    ...(await kafkaFindings(config)),
+    ...(await tracingFindings(config)),
+    ...ofAcquirers,
   ];
 }
 
@@ -39,14 +39,18 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
   );
   if (found instanceof Error) {
     return [
-      error("database", `cannot be reached: ${found.message}`, "Check DATABASE_URL, the server, and the way to it."),
+      error(
+        "database",
+        `cannot be reached: ${found.message}`,
+        "Check DATABASE_URL, the server, and the network to it.",
+      ),
     ];
   }
   return [
     ok("database", `reachable, PostgreSQL ${found.version}`),
-    found.versionNumber >= versionMin
-      ? ok("version", `${found.version} is supported`)
-      : error("version", `${found.version} is too old`, "Use PostgreSQL 15 or later."),
+    isTooOld(found)
+      ? error("version", `${found.version} is too old`, new PostgresTooOld(found.version).remedy)
+      : ok("version", `${found.version} is supported`),
     ...found.durability.map(({ name, value }) =>
       value === "off"
         ? error(name, "is off: an accepted command can be lost", `Set ${name} = on.`)
@@ -54,13 +58,13 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
     ),
     found.isReplica
       ? error("primary", "this server is a read-only replica", "Point DATABASE_URL to the primary.")
-      : ok("primary", "this server takes writes"),
+      : ok("primary", "this server accepts writes"),
     Math.abs(found.clockAheadMs) <= clockApartMaxMs
       ? ok("clock", `${Math.round(Math.abs(found.clockAheadMs))} ms from the database's`)
       : warning(
           "clock",
           `${(found.clockAheadMs / 1_000).toFixed(1)} s from the database's`,
-          "Keep both machines' clocks by NTP: partners refuse IPNs whose time is off.",
+          "Synchronise both machines' clocks with NTP: partners refuse IPNs whose time is off.",
         ),
     found.listenWorks
       ? ok("LISTEN", "notifications arrive")
@@ -77,7 +81,7 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
 
 function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): CheckFinding {
   const what = "permission";
-  const isBehind = !(schema instanceof UnfitSchema) && schema.missing > 0;
+  const isBehind = !(schema instanceof IncompatibleSchema) && schema.missing > 0;
   if (isBehind && !canCreate && !hasOwner) {
     const detail = "the schema is not up to date, and this role may not change it";
     return error(what, detail, "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL.");
@@ -86,8 +90,8 @@ function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean)
 }
 
 function schemaFinding(schema: Inspection["schema"]): CheckFinding {
-  if (schema instanceof UnfitSchema) return error("schema", schema.message, schema.remedy);
-  if (schema.applied === 0) return ok("schema", "is made at the first start");
+  if (schema instanceof IncompatibleSchema) return error("schema", schema.message, schema.remedy);
+  if (schema.applied === 0) return ok("schema", "is created at the first start");
   return ok(
     "schema",
     schema.missing === 0 ? "is this version's" : `is brought up to date by ${schema.missing} migrations`,
@@ -100,8 +104,8 @@ async function masterKeyFinding(config: Config, kept: Buffer | undefined): Promi
     return error(what, "PAYBELL_MASTER_KEY is not set", "Set it; `openssl rand -base64 32` makes a new one.");
   }
   const masterKey = await openMasterKey(config).catch((failure: Error) => failure);
-  if (masterKey instanceof Error) return error(what, masterKey.message, "Check PAYBELL_KMS and what belongs to it.");
-  if (kept === undefined) return ok(what, "is set, and will be this new database's");
+  if (masterKey instanceof Error) return error(what, masterKey.message, "Check PAYBELL_KMS and its settings.");
+  if (kept === undefined) return ok(what, "is set, and will be used for this new database");
   if (masterKey.fits(kept)) return ok(what, "fits this database");
   return error(what, "does not fit this database", "Set the PAYBELL_MASTER_KEY that it was last started with.");
 }
@@ -113,22 +117,22 @@ function settingFindings(config: Config): CheckFinding[] {
           warning(
             "database TLS",
             "the database is on another machine, and its TLS is not verified",
-            "Add sslmode=verify-full to DATABASE_URL, and sslrootcert where its authority is your own.",
+            "Add sslmode=verify-full to DATABASE_URL, and sslrootcert if its authority is private.",
           ),
         ]
       : []),
     config.egressAddresses.length > 0
-      ? ok("egress", `partners are told ${config.egressAddresses.join(", ")}`)
+      ? ok("egress", `published to partners: ${config.egressAddresses.join(", ")}`)
       : warning(
           "egress",
           "no egress address is published",
-          "Set PAYBELL_EGRESS_ADDRESSES, so that partners can whitelist this service.",
+          "Set PAYBELL_EGRESS_ADDRESSES, so that partners can put them on their allowlists.",
         ),
     isAlerting(config)
       ? ok("alerts", "are sent: `paybell alerts test` says whether they arrive")
       : warning(
           "alerts",
-          "nobody is told of alerts",
+          "alerts are sent to nobody",
           "Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET, PAYBELL_ALERT_SLACK_URL or PAYBELL_ALERT_MAIL_URL.",
         ),
   ];
@@ -139,42 +143,31 @@ async function callbackCaFindings(config: Config): Promise<CheckFinding[]> {
   const what = "callback CAs";
   try {
     const { length } = await readCallbackCas(config);
-    return [ok(what, `${length} beside the well-known ones`)];
+    return [ok(what, `${length} in addition to the well-known ones`)];
   } catch (failure) {
     if (!(failure instanceof ConfigError)) throw failure;
     return [error(what, failure.problems.join(" "), "Name a PEM file of certificate authorities.")];
   }
 }
 
-async function acquirerFinding(config: Config): Promise<CheckFinding> {
-  const what = "acquirer";
-  const remedy = "Connect a host with PAYBELL_ACQUIRER=iso8583, or report completions from your switch.";
-  if (config.acquirer === null) return warning(what, "there is none: commands are refused", remedy);
-  if (config.acquirer !== "iso8583") {
-    return warning(what, "commands are answered by the simulator: no card is charged", remedy);
-  }
+async function intakeFindings({ intakeFolder }: Config): Promise<CheckFinding[]> {
+  if (intakeFolder === null) return [];
+  const what = "intake folder";
+  const failure = await requireIntakeFolder(intakeFolder).catch((problem: unknown) => problem);
+  if (failure === undefined) return [ok(what, `files in ${intakeFolder} are read`)];
+  if (!(failure instanceof ConfigError)) throw failure;
+  return [error(what, failure.problems.join(" "), "Name a folder that this service may write to.")];
+}
+
+async function kafkaFindings(config: Config): Promise<CheckFinding[]> {
+  const { kafkaTopic: topic, kafkaDeadLetterTopic: deadLetterTopic } = config;
+  if (config.kafkaBrokers.length === 0 || topic === null) return [];
+  const what = "Kafka";
   try {
-    const acquirer = new Iso8583Acquirer(await iso8583Options(config));
-    const isUp = await acquirer.isUpWithin(acquirerTimeoutMs);
-    const { detail } = acquirer.health();
-    await acquirer.close();
-    return isUp
-      ? ok(what, detail)
-      : error(what, detail, "Check PAYBELL_ACQUIRER_HOSTS, the way to them, and the profile.");
+    const connection = await kafkaConnection(config);
+    return connection === undefined ? [] : [ok(what, await inspectKafka(connection, { topic, deadLetterTopic }))];
   } catch (failure) {
     const detail = failure instanceof Error ? failure.message : String(failure);
-    return error(what, detail, "Correct the file, or the setting that names it.");
+    return [error(what, detail, "Check PAYBELL_KAFKA_BROKERS, the topics, and the settings of TLS and SASL.")];
   }
-}
-
-function ok(what: string, detail: string): CheckFinding {
-  return { level: "ok", what, detail, remedy: "" };
-}
-
-function warning(what: string, detail: string, remedy: string): CheckFinding {
-  return { level: "warning", what, detail, remedy };
-}
-
-function error(what: string, detail: string, remedy: string): CheckFinding {
-  return { level: "error", what, detail, remedy };
 }

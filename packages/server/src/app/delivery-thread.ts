@@ -1,8 +1,8 @@
 import { parentPort, workerData } from "node:worker_threads";
 import { systemClock, systemTimers } from "../clock.ts";
-import { attempting } from "../delivery/attempt.ts";
+import { attemptMaker } from "../delivery/attempt.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
-import { AttemptNotes } from "../delivery/thread/attempt-notes.ts";
+import { AttemptFeed } from "../delivery/thread/attempt-feed.ts";
 import type { FromWorker, LogLine, ToWorker } from "../delivery/thread/messages.ts";
 import { Outbox } from "../delivery/thread/outbox.ts";
 import { RemotePartners } from "../delivery/thread/remote-partners.ts";
@@ -117,9 +117,9 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
       record({ kind: "certificate_ending", partnerId, subjectId: null, detail });
     },
   });
-  const notes = new AttemptNotes(
+  const notes = new AttemptFeed(
     (note) => outbox.message.attempted.push(note),
-    (attempts) => log.warn({ attempts }, "metrics lack these attempts: the main thread stood still"),
+    (attempts) => log.warn({ attempts }, "metrics lack these attempts: the main thread was blocked"),
   );
   const partners = new RemotePartners(systemClock, (id, isKnown) => outbox.message.asks.push([id, isKnown]));
   const worker: DeliveryWorker = new DeliveryWorker({
@@ -131,10 +131,10 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     circuits: new PostgresCircuits(database.homes),
     lease,
     partners,
-    attempt: attempting({
+    attempt: attemptMaker({
       transport,
       seals,
-      sealingWorker,
+      makeEnvelope: sealingWorker.make,
       clock: systemClock,
       log,
       attemptTimeoutMs,
@@ -203,7 +203,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
       try {
         return await lease.start();
       } catch (error) {
-        trouble("the lease could not be had", error);
+        trouble("no lease could be obtained", error);
         await new Promise((resolve) => setTimeout(resolve, statusEveryMs));
       }
     }

@@ -1,5 +1,5 @@
 import { systemClock, systemTimers } from "../clock.ts";
-import type { Attempted } from "../delivery/attempting.ts";
+import type { AttemptResult } from "../delivery/attempt.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
 import type { Delivery } from "../delivery/store.ts";
@@ -21,7 +21,7 @@ import type { PartnerParts } from "./partners.ts";
 import { UnreadablePartners } from "./unreadable-partners.ts";
 
 /** Called for each attempt: the sandbox shows them. */
-export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: Attempted) => void;
+export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: AttemptResult) => void;
 
 export interface DeliveryOptions {
   readonly databaseUrl: string;
@@ -39,15 +39,15 @@ export type DeliveryParts = ReturnType<typeof wireDelivery>;
 const workerConnections = 6;
 /** A thread with at least this busy share sends as fast as it can. */
 const busyShare = 0.8;
-/** Those in flight, those whose outcome is not recorded yet, and some that are sent next. */
+/** Bound on deliveries in flight, those whose outcome is not recorded yet, and some that are sent next. */
 const rowsAheadPerSlot = 2;
 /** The figures of this time are lost in a crash. */
 const flushEveryMs = 2_000;
 
 /** Wires delivery: the workers, the hints to them, and the reaper of dead leases. */
 export function wireDelivery(infrastructure: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
-  const { database, config, log, metrics, partnerMetrics, sandbox, alerting, alerts, closing, warn, watch } =
-    infrastructure;
+  const { database, config, log, metrics, partnerMetrics, tracing } = infrastructure;
+  const { sandbox, alerting, alerts, closing, warn, watch } = infrastructure;
   const entry = import.meta.url.endsWith(".ts") ? "./delivery-thread.ts" : "./delivery-thread.js";
   const data: DeliveryThreadData = {
     databaseUrl: options.databaseUrl,
@@ -72,6 +72,7 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     for (const [delivery, attempted] of message.attempted) {
       countAttempt(metrics, partnerMetrics, delivery, attempted);
       counter.count(delivery, attempted);
+      tracing?.traces.attempted(delivery, attempted);
       options.onAttempt?.(delivery, attempted);
     }
     if (message.parkedOverdue > 0) metrics.notificationsParked.inc({ reason: "endpoint" }, message.parkedOverdue);
@@ -107,14 +108,14 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     workers,
     announce: (payload) => status.announceDue(payload),
     onOffered: () => backpressure.handedOver(),
-    onTrouble: warn("the other instances could not be told of what is due"),
+    onTrouble: warn("the other instances could not be notified of due deliveries"),
   });
   const reaper = new LeaseReaper({
     store: options.leases,
     clock: systemClock,
     timers: systemTimers,
-    onReaped: (leases) => log.warn({ leases }, "these leases are dead: what they held is taken over"),
-    onTrouble: warn("the leases could not be looked at"),
+    onReaped: (leases) => log.warn({ leases }, "leases are dead: their work is taken over"),
+    onTrouble: warn("the leases could not be read"),
   });
   closing.push(() => reaper.stop());
   // Pages for pulling partners are sealed in a separate thread of this process.

@@ -1,4 +1,4 @@
-import type { Health } from "../http/parts.ts";
+import type { Health } from "../http/dependencies.ts";
 import type { ServiceStatus } from "./service-status.ts";
 
 const partitionsWarnBelow = 3;
@@ -45,7 +45,7 @@ export async function health(parts: HealthParts): Promise<Health> {
 
 function historyDetail(daysAhead: number | undefined): string {
   if (daysAhead === undefined) return "could not be read";
-  const days = `${daysAhead} days stand ready`;
+  const days = `${daysAhead} days are prepared`;
   return daysAhead < partitionsWarnBelow ? `warning: only ${days}` : days;
 }
 

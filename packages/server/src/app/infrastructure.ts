@@ -1,4 +1,6 @@
+import { commands } from "@paybell/contract";
 import { Alerts } from "../alerts/alerts.ts";
+import { alertKinds } from "../alerts/store.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -7,8 +9,10 @@ import type { HomeAddress } from "../store/database/citus.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
 import type { GroupCommitHooks } from "../store/database/group-commit.ts";
 import { PostgresEvents } from "../store/events.ts";
+import type { Tracing } from "../tracing/tracing.ts";
 import { isAlerting, openAlertTargets } from "./alert-targets.ts";
 import { PartnerMetrics } from "./partner-metrics.ts";
+import { openTraces } from "./tracing.ts";
 
 /** The infrastructure of every part: database, metrics, log, events. */
 export interface Infrastructure {
@@ -21,6 +25,8 @@ export interface Infrastructure {
   readonly partnerMetrics: PartnerMetrics;
   readonly alerts: Alerts;
   readonly events: PostgresEvents;
+  /** Undefined: the settings name no collector of traces. */
+  readonly tracing: Tracing | undefined;
   /** Whether alerts are sent. */
   readonly alerting: boolean;
   /** Steps to undo if the service cannot start: the last first. */
@@ -41,12 +47,15 @@ export interface InfrastructureOptions {
 }
 
 /** @param closing receives the steps that close everything again */
-export function openInfrastructure(
+export async function openInfrastructure(
   { config, databaseUrl, homes, log, sandbox }: InfrastructureOptions,
   closing: (() => Promise<unknown> | unknown)[],
-): Infrastructure {
+): Promise<Infrastructure> {
   const metrics = createMetrics();
+  beginAtZero(metrics);
   closing.push(() => metrics.close());
+  const tracing = await openTraces(config, log, metrics);
+  closing.push(() => tracing?.stop());
   const database = openDatabase(databaseUrl, {
     homes,
     connectionsMax: config.databaseConnections,
@@ -73,6 +82,7 @@ export function openInfrastructure(
     partnerMetrics: new PartnerMetrics(metrics, config.metricsPartners),
     alerts,
     events,
+    tracing,
     alerting,
     closing,
     warn: (text) => (error) => log.warn({ err: error }, text),
@@ -83,6 +93,18 @@ export function openInfrastructure(
         metrics.groupCommitSeconds.observe({ batch }, durationMs / 1_000);
       },
       onRefused: () => metrics.groupCommitRefused.inc({ batch }),
+      onAdded: tracing && ((item) => tracing.traces.commit(batch, item)),
     }),
   };
+}
+
+/** Rules for alerts look at increases. A series has none at its first event if it begins with that. */
+function beginAtZero({ alerts, lateAnswers, settlementsCompared, reports, intakeFiles }: Metrics): void {
+  for (const kind of alertKinds) alerts.inc({ kind }, 0);
+  for (const approved of ["true", "false"]) lateAnswers.inc({ approved }, 0);
+  for (const result of ["same", "different"]) settlementsCompared.inc({ result }, 0);
+  for (const result of ["done", "failed"]) intakeFiles.inc({ result }, 0);
+  for (const command of [...commands, "unknown"]) {
+    for (const result of ["refused", "conflict"]) reports.inc({ command, result }, 0);
+  }
 }

@@ -23,7 +23,7 @@ import { PostgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { PostgresWaitingReports } from "../store/transactions/waiting-reports.ts";
 import type { DeliveryParts } from "./delivery.ts";
-import { handOver } from "./hand-over.ts";
+import { deliveryNotifier } from "./delivery-notifier.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import type { PartnerParts } from "./partners.ts";
 
@@ -38,13 +38,15 @@ const commandsMax = 4_000;
 
 /** Wires the ledger: commands and reports, and passing their notifications to delivery. */
 export function wireLedger(
-  { database, config, log, metrics, alerts, sandbox, watch }: Infrastructure,
+  { database, config, log, metrics, alerts, tracing, sandbox, watch }: Infrastructure,
   { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
-  { acquirers, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
+  { acquirers: opened, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
   const turn = () => backpressure.waitForTurn();
-  const notifier = handOver(hints, arrivals);
+  const traces = tracing?.traces;
+  const acquirers = tracing === undefined ? opened : tracing.acquirers(opened);
+  const notifier = deliveryNotifier(hints, arrivals, traces);
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
   const completions = new PostgresCompletions(database.homes, { ...watch("completions"), turn });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
@@ -54,7 +56,8 @@ export function wireLedger(
   const cards = new CardVault({ cards: cardStore, acquirers, key: cardKey, log });
   const shared = { transactions, completer, acquirers, cards, log, acquirerTimeoutMs };
   const reverser = new Reverser({ ...shared, reversals, onEnded });
-  const settler = new Settler({ ...shared, settlements: new PostgresSettlements(database.homes) });
+  const settlements = new PostgresSettlements(database.homes);
+  const settler = new Settler({ ...shared, settlements });
   const ledger = new Ledger({
     ...shared,
     reversals,
@@ -69,14 +72,15 @@ export function wireLedger(
     commandsMax,
     sandbox,
     isRegisteredDevice,
+    around: traces && ((begun, run) => traces.command(begun, run)),
   });
-  const strays = new UnmatchedAnswers({
+  const unmatched = new UnmatchedAnswers({
     store: new PostgresUnmatchedAnswers(database.homes),
     transactions,
     ledger,
     log,
   });
-  acquirers.onUnmatchedAnswer((name, answer) => void strays.handle(name, answer));
+  opened.onUnmatchedAnswer((name, answer) => void unmatched.handle(name, answer));
   const reports = new Reports({
     transactions,
     completions,
@@ -95,6 +99,7 @@ export function wireLedger(
     reversals,
     reverser,
     settler,
+    settlements,
     events: alerts,
   });
   const sweepCards = () => cardStore.sweep(preAuthDays);

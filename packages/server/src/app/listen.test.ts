@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { listenOn } from "./listen.ts";
 
 // Elsewhere than on Linux 127.0.0.2 has to be set up first.
-test.runIf(process.platform === "linux")("every host refuses what is no HTTP as the first does", async () => {
+test.runIf(process.platform === "linux")("every host refuses input that is not HTTP as the first does", async () => {
   // Shorter than Node's own 60 s for a request's head, as the service has it.
   const app = Fastify({
     requestTimeout: 30_000,

@@ -1,5 +1,5 @@
 import type { Config } from "../config.ts";
-import type { HttpParts } from "../http/parts.ts";
+import type { HttpDependencies } from "../http/dependencies.ts";
 import { createHttp } from "../http/server.ts";
 import { listenOn } from "./listen.ts";
 
@@ -18,7 +18,7 @@ interface ListenersOptions {
 }
 
 /** One listener for everybody, or one for partners and one for operators: neither serves the routes of the other. */
-export function openListeners(parts: HttpParts, { config, hosts, operatorHosts }: ListenersOptions): Listeners {
+export function openListeners(parts: HttpDependencies, { config, hosts, operatorHosts }: ListenersOptions): Listeners {
   const partners = createHttp(parts, operatorHosts === undefined ? "all" : "partners");
   const operators = operatorHosts === undefined ? undefined : createHttp(parts, "operators");
   let operatorUrls: readonly string[] = [];

@@ -1,7 +1,7 @@
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { dropOldAudit } from "../operators/audit-retention.ts";
+import { dropOldAudit } from "../operators/drop-old-audit.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
@@ -10,19 +10,21 @@ import { LedgerRetention } from "../store/transactions/retention.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import { watchCertificates } from "./certificate-watch.ts";
-import { maintainHistory } from "./history.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { maintainPartitions } from "./maintain-partitions.ts";
 import type { PartnerParts } from "./partners.ts";
 import type { ServiceStatus } from "./service-status.ts";
 import { ShardWatch } from "./shard-watch.ts";
 
-export interface Maintained {
+export interface MaintenanceParts {
   /** Undefined if no commands are run. */
   readonly ledger: Ledger | undefined;
   readonly directory: PartnerParts["directory"];
   readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirers: Acquirers;
+  /** The PEM certificates of PAYBELL_CALLBACK_CA_FILE. */
+  readonly callbackCas: readonly string[];
   /** Deletes cards that no message can need any more. */
   readonly sweepCards: () => Promise<number>;
 }
@@ -38,7 +40,7 @@ const watchShardsEveryMs = 5_000;
  * Starts the periodic work: every few seconds, every minute and every hour. @returns a function that stops it, after
  * running work
  */
-export function startMaintenance(infrastructure: Infrastructure, kept: Maintained): () => Promise<void> {
+export function startMaintenance(infrastructure: Infrastructure, kept: MaintenanceParts): () => Promise<void> {
   const { ledger, directory, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = infrastructure;
   const retention = new LedgerRetention({
@@ -52,11 +54,17 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintaine
   const dropOld = () => {
     dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
     figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
-    retention.run().catch(warn("what the ledger holds past its retention could not be dropped"));
+    retention.run().catch(warn("expired rows of the ledger could not be dropped"));
   };
   const lookAtCertificates = () => {
-    const failed = warn("certificates could not be looked at");
-    watchCertificates(new PostgresPartners(database), alerts, systemClock.nowMs()).catch(failed);
+    const failed = warn("certificates could not be checked");
+    const watched = {
+      store: new PostgresPartners(database),
+      serviceCas: kept.callbackCas,
+      wasSentSince: events.wasSentSince.bind(events),
+      events: alerts,
+    };
+    watchCertificates(watched, systemClock.nowMs()).catch(failed);
   };
   lookAtCertificates();
   const acquirerWatch = new AcquirerWatch(kept.acquirers, alerts);
@@ -69,7 +77,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintaine
       ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
     }, takeOverEveryMs),
     setInterval(() => {
-      maintainHistory(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
+      maintainPartitions(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
       lookAtCertificates();
     }, maintainEveryMs),
@@ -79,7 +87,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintaine
         wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
         events: alerts,
         alertAfterS: config.oldestPendingAlertS,
-      }).catch(warn("the oldest pending notification could not be looked at"));
+      }).catch(warn("the oldest pending notification could not be read"));
     }, watchBacklogEveryMs),
   ];
   const shards = new ShardWatch({
@@ -87,9 +95,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintaine
     wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
     events: alerts,
   });
-  timers.push(
-    setInterval(() => void shards.look().catch(warn("the shards could not be looked at")), watchShardsEveryMs),
-  );
+  timers.push(setInterval(() => void shards.look().catch(warn("the shards could not be checked")), watchShardsEveryMs));
   dropOld();
   const end = async () => {
     for (const timer of timers) clearInterval(timer);

@@ -1,5 +1,5 @@
 import type { Acquirers } from "../acquirer/acquirers.ts";
-import type { Attempted } from "../delivery/attempting.ts";
+import type { AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
@@ -15,7 +15,7 @@ export function countAttempt(
   metrics: Metrics,
   partners: PartnerMetrics,
   delivery: Omit<Delivery, "content">,
-  { attempt, next }: Attempted,
+  { attempt, next }: AttemptResult,
 ): void {
   const outcome = attempt.reason ?? "accepted";
   metrics.attemptSeconds.observe({ outcome }, attempt.durationMs / 1_000);
@@ -38,7 +38,7 @@ export interface Observed {
   /** The lease for commands; undefined if none are run. */
   readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
-  readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards">;
+  readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards" | "currentCounts">;
   readonly partnerMetrics: PartnerMetrics;
   readonly acquirers: Acquirers;
 }
@@ -60,16 +60,18 @@ export function observeStatus(metrics: Metrics, observed: Observed): void {
     const leasesMs = delivery.workers.map(({ status }) => status?.leaseMs ?? 0);
     if (lease !== undefined) leasesMs.push(lease.remainingMs());
     metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
-    const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned] = await Promise.all([
+    const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned, { reversalsParked }] = await Promise.all([
       standing.pending(),
       standing.byPartner(),
       standing.daysAhead(),
       standing.unownedShards(),
+      standing.currentCounts(),
     ]);
     partnerMetrics.show(byPartner, Date.now());
     metrics.shardsUnowned.set(unowned);
     metrics.pending.set(count);
     metrics.parked.set(parked);
+    metrics.reversalsParked.set(reversalsParked);
     metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);
   });

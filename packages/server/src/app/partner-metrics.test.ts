@@ -24,7 +24,7 @@ test("the first partners are counted each by itself, all beyond together", async
   ]);
 });
 
-test("what waits is shown as it stands now, and is gone when nothing waits", async () => {
+test("pending notifications are shown as they are now, and disappear when there are none", async () => {
   const { partners, lines } = counting(1);
   const [one, other] = [newId<"partner">(), newId<"partner">()];
   partners.show([{ partnerId: one, pending: 7, parked: 2, oldestMs: 40_000 }], 100_000);

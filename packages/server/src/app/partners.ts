@@ -1,11 +1,13 @@
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
+import { PartnerArchive } from "../partners/archive.ts";
 import { CachedPartners } from "../partners/directory.ts";
 import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/master-key.ts";
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
+import { PostgresPartnerArchive } from "../store/partners/archive.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -39,6 +41,11 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });
+  const archive = new PartnerArchive({
+    registry,
+    store: new PostgresPartnerArchive(database),
+    changed: (id) => directory.invalidate(id),
+  });
   const apiKeys = new ApiKeys(store, systemClock, (id) => directory.invalidate(id));
   const seals = new SealBudget(store, ({ partnerId, keyId, seals: count }) =>
     alerts.record({ kind: "key_limit", partnerId, subjectId: keyId, detail: { seals: count } }),
@@ -51,6 +58,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   return {
     directory,
     registry,
+    archive,
     apiKeys,
     seals,
     bodyKey,

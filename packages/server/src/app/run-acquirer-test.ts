@@ -1,12 +1,16 @@
 import { currencyDecimals } from "@paybell/contract";
 import { amountProblem, parseAmount } from "../commands/amount.ts";
 import { type Config, ConfigError, readConfig } from "../config.ts";
-import { iso8583Options } from "./acquirer.ts";
+import { type HostOptions, iso8583Options } from "./acquirer.ts";
+import { withAcquirerLinks } from "./acquirer-links.ts";
 import { type AcquirerTestPlan, type AcquirerTestStep, testAcquirer } from "./acquirer-test.ts";
+import { openMasterKey } from "./master-key.ts";
 import type { RunContext } from "./run.ts";
 
 /** The options on the command line. */
 export interface AcquirerTestOptions {
+  /** The name of a registered acquirer; absent: the one of the settings. */
+  readonly name?: string;
   readonly mid?: string;
   readonly tid?: string;
   readonly token?: string;
@@ -21,14 +25,16 @@ export interface AcquirerTestOptions {
 export async function runAcquirerTest({ process }: RunContext, options: AcquirerTestOptions): Promise<number> {
   const { stdout, stderr, env } = process;
   try {
-    const config = readConfig(env);
+    const { name } = options;
+    const config = readConfig(env, name === undefined ? [] : ["databaseUrl", "masterKey"]);
     const plan = planOf(options, config);
-    const link = await iso8583Options(config);
     const steps: AcquirerTestStep[] = [];
-    const ok = await testAcquirer(link, plan, (step) => {
-      steps.push(step);
-      if (!options.json) stdout.write(stepText(step));
-    });
+    const run = (link: HostOptions) =>
+      testAcquirer(link, plan, (step) => {
+        steps.push(step);
+        if (!options.json) stdout.write(stepText(step));
+      });
+    const ok = name === undefined ? await run(await iso8583Options(config)) : await onRegistered(config, name, run);
     if (options.json) stdout.write(`${JSON.stringify({ ok, steps }, null, 2)}\n`);
     return ok ? 0 : 1;
   } catch (error) {
@@ -39,10 +45,28 @@ export async function runAcquirerTest({ process }: RunContext, options: Acquirer
   }
 }
 
+async function onRegistered(
+  config: Config,
+  name: string,
+  run: (link: HostOptions) => Promise<boolean>,
+): Promise<boolean> {
+  // readConfig has required it.
+  const databaseUrl = config.databaseUrl as string;
+  return withAcquirerLinks(databaseUrl, await openMasterKey(config), async (links) => {
+    const options = await links.registered(name);
+    if (options === undefined) throw new ConfigError([`no acquirer is registered as ${name}`]);
+    if (options.profile.network.sessions === "one" && (await links.sessionHolder(name)).leaseId !== null) {
+      throw new ConfigError(["an instance has the one session that the host allows: stop the service first"]);
+    }
+    return run(links.withMacKeyStore(name, options));
+  });
+}
+
 function planOf(options: AcquirerTestOptions, config: Config): AcquirerTestPlan {
   const { mid = "", tid = "", token = "", currency, amount = "", batch, trace } = options;
   const problems: string[] = [];
-  if (config.acquirer !== "iso8583") problems.push("PAYBELL_ACQUIRER=iso8583 is required: there is no host to test");
+  if (options.name === undefined && config.acquirer !== "iso8583")
+    problems.push("PAYBELL_ACQUIRER=iso8583 is required: there is no host to test");
   for (const [name, value] of Object.entries({ mid, tid, token })) {
     if (value === "") problems.push(`--${name} is required`);
   }

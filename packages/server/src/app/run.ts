@@ -5,7 +5,8 @@ import { drainingLines, outputStyleOf, stoppedLines } from "../sandbox/output.ts
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { testAlerts } from "./alert-targets.ts";
 import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
-import { type CheckFinding, check } from "./check.ts";
+import { check } from "./check.ts";
+import type { CheckFinding } from "./check-finding.ts";
 import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
 import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
@@ -28,7 +29,7 @@ export async function runSandbox({ process }: RunContext): Promise<number> {
     const signals = stopSignalsOf(process);
     const sandbox = await startSandbox({ config, log, style, tell, workingDirectory: process.cwd() });
     const ended = await untilStopped(signals, sandbox.died);
-    if (ended.died !== undefined) stderr.write(`PostgreSQL ended without being asked to.\n${ended.died}\n`);
+    if (ended.died !== undefined) stderr.write(`PostgreSQL ended unexpectedly.\n${ended.died}\n`);
     tell(drainingLines({ inFlight: sandbox.inFlight(), atMostMs: config.drainTimeoutMs }, style));
     const pending = await orSecond(signals, sandbox);
     if (pending !== undefined) tell(stoppedLines({ pending }, style));
@@ -46,7 +47,7 @@ export async function runServe({ process }: RunContext, role: InstanceRole = "al
     // readConfig has required it.
     const service = await serve(config, config.databaseUrl as string, log, role);
     const signal = await signals.first;
-    log.info({ signal, inFlight: service.inFlight() }, "stopping: no new work is taken");
+    log.info({ signal, inFlight: service.inFlight() }, "stopping: no new work is accepted");
     const pending = await orSecond(signals, { stop: () => service.stop(), stopAtOnce: () => Promise.resolve() });
     log.info({ pending }, "stopped");
     return 0;
@@ -92,12 +93,12 @@ export async function runMasterKeyRotate(
   return guarded(process, async () => {
     const config = readConfig(process.env, ["masterKey"]);
     const done = await rotateMasterKeyOf(config, (sealed) => {
-      if (!options.json) process.stdout.write(`${sealed} keys sealed anew\n`);
+      if (!options.json) process.stdout.write(`${sealed} keys encrypted again\n`);
     });
     const told =
       done.notOpened === 0
-        ? `Every key is sealed under this master key (${done.sealed} now): PAYBELL_MASTER_KEY_OTHERS can go.`
-        : `${done.notOpened} keys are sealed under another master key: add it to PAYBELL_MASTER_KEY_OTHERS.`;
+        ? `Every key is encrypted under this master key (${done.sealed} now): PAYBELL_MASTER_KEY_OTHERS can be removed.`
+        : `${done.notOpened} keys are encrypted under another master key: add it to PAYBELL_MASTER_KEY_OTHERS.`;
     process.stdout.write(options.json ? `${JSON.stringify(done)}\n` : `${told}\n`);
     return done.notOpened === 0 ? 0 : 1;
   });
@@ -110,7 +111,7 @@ export async function runAuditVerify({ process }: RunContext, options: { readonl
     const { entries, from, hash, brokenAt } = verified;
     const told =
       brokenAt === undefined
-        ? `The audit is whole: ${entries} entries from number ${from} on. The last hash is ${hash}`
+        ? `The audit is complete: ${entries} entries from number ${from} on. The last hash is ${hash}`
         : `The audit is broken: entry ${brokenAt} does not follow from the one before it.`;
     process.stdout.write(options.json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
     return brokenAt === undefined ? 0 : 1;
@@ -139,7 +140,7 @@ export async function runAlertsTest({ process }: RunContext, options: { readonly
     const lines = tested.map(({ target, ok, problem }) =>
       `${ok ? "ok   " : "ERROR"}  ${target.padEnd(8)}  ${problem}`.trimEnd(),
     );
-    const none = "Nobody is told of alerts: no PAYBELL_ALERT_ setting names a target.";
+    const none = "Alerts are sent to nobody: no PAYBELL_ALERT_ setting names a target.";
     const told = tested.length === 0 ? none : lines.join("\n");
     process.stdout.write(`${options.json ? JSON.stringify({ targets: tested }, null, 2) : told}\n`);
     return tested.length > 0 && tested.every(({ ok }) => ok) ? 0 : 1;
@@ -168,7 +169,7 @@ async function untilStopped(
   return Promise.race([signals.first.then((signal) => ({ signal })), died.then((why) => ({ died: why }))]);
 }
 
-/** How a service ends: in order, or at once. */
+/** The two ways in which a service ends: in order, or at once. */
 interface Ending {
   stop(): Promise<number | undefined>;
   stopAtOnce(): Promise<void>;
@@ -197,7 +198,7 @@ async function orSecond(signals: StopSignals, ending: Ending): Promise<number | 
 }
 
 /** An error at startup is printed as sentences, not as a stack. */
-async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
+export async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Promise<number>): Promise<number> {
   // If the terminal closes, only output is lost. Ending at once would leave PostgreSQL running.
   for (const stream of [stdout, stderr]) stream.on("error", () => undefined);
   try {
@@ -220,7 +221,7 @@ function explain(error: unknown): string {
   if (!(error instanceof Error)) return `paybell: ${String(error)}`;
   const { code, port, setting = "PAYBELL_PORT", remedy } = error as Error & Partial<Explained>;
   if (code === "EADDRINUSE") {
-    return `paybell: port ${port ?? ""} is taken by another program. Stop it, or choose another with ${setting}.`;
+    return `paybell: port ${port ?? ""} is in use by another program. Stop it, or choose another with ${setting}.`;
   }
   if (code === "EACCES" && port !== undefined) {
     return `paybell: port ${port} needs special rights. Choose one above 1023 with ${setting}.`;

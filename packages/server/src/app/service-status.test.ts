@@ -10,9 +10,11 @@ import { serviceStatusOf } from "./service-status.ts";
 
 const acquirers = new Map([["acquirer", "simulator"]]);
 
+const noCounts = { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };
+
 /** A database that counts its queries, and answers each on request. */
 function database() {
-  const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, partitionsAhead: 0 };
+  const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, counts: 0, partitionsAhead: 0 };
   let nowMs = 0;
   let answer: () => Promise<unknown> = () => Promise.resolve();
   const count = async <Value>(what: keyof typeof asked, value: Value) => {
@@ -27,6 +29,7 @@ function database() {
       count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
       unownedShards: () => count("unowned", 9),
     },
+    counts: { counts: () => count("counts", { ...noCounts, reversalsParked: 7 }) },
     metricsPartners: 1,
     partitions: { partitionsAhead: () => count("partitionsAhead", 14) },
   };
@@ -51,7 +54,7 @@ function workerStatus(more: Partial<WorkerStatus>): WorkerStatus {
 test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
   const { asked, standing, passes } = database();
   const metrics = createMetrics();
-  // The third one's thread was just begun anew.
+  // The third one's thread has just been restarted.
   const statuses = [
     workerStatus({ rows: 3, unrecorded: 4, bytes: 5, leaseMs: 4_000 }),
     workerStatus({ rows: 30, unrecorded: 40, bytes: 50, leaseMs: 3_000 }),
@@ -79,6 +82,7 @@ test("however often the metrics and /readyz are read, the database is asked once
     expect(text).toContain("paybell_bytes_in_flight 55");
     expect(text).toContain("paybell_outcomes_pending 44");
     expect(text).toContain("paybell_shards_unowned 9");
+    expect(text).toContain("paybell_reversals_parked 7");
     expect(text).toContain("paybell_lease_remaining_seconds 0\n");
     expect(text).toContain("paybell_pulls_pending 8");
     expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
@@ -87,14 +91,14 @@ test("however often the metrics and /readyz are read, the database is asked once
   await Promise.all(Array.from({ length: 20 }, look));
   passes(999);
   await look();
-  expect(asked).toEqual({ ping: 1, pending: 1, byPartner: 1, unowned: 1, partitionsAhead: 1 });
+  expect(asked).toEqual({ ping: 1, pending: 1, byPartner: 1, unowned: 1, counts: 1, partitionsAhead: 1 });
   passes(1);
   await look();
-  expect(asked).toEqual({ ping: 2, pending: 2, byPartner: 2, unowned: 2, partitionsAhead: 2 });
+  expect(asked).toEqual({ ping: 2, pending: 2, byPartner: 2, unowned: 2, counts: 2, partitionsAhead: 2 });
   metrics.close();
 });
 
-test("while a question hangs everybody waits for it, and for a second after a failure nobody asks again", async () => {
+test("while a query hangs all callers wait for it, and after a failure it is not repeated for a second", async () => {
   const { asked, standing, passes, answersWith } = database();
   const hanging = Promise.withResolvers<void>();
   answersWith(() => hanging.promise);
@@ -112,7 +116,7 @@ test("while a question hangs everybody waits for it, and for a second after a fa
   expect(asked.ping).toBe(2);
 });
 
-test("what took long to count is counted again after ten times as long", async () => {
+test("a slow count is repeated after ten times its duration", async () => {
   const { asked, standing, passes, answersWith } = database();
   const counting = Promise.withResolvers<void>();
   answersWith(() => counting.promise);
@@ -128,7 +132,7 @@ test("what took long to count is counted again after ten times as long", async (
   expect(asked.pending).toBe(2);
 });
 
-test("/readyz tells of a database that does not answer, without waiting for it", async () => {
+test("/readyz reports a database that does not answer, without waiting for it", async () => {
   const { standing, answersWith } = database();
   const never = Promise.withResolvers<void>();
   answersWith(() => never.promise);

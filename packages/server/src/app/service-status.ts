@@ -1,3 +1,4 @@
+import type { CurrentCounts, CurrentCountsStore } from "../notifications/overview.ts";
 import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/deliveries/pending-status.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 
@@ -12,18 +13,20 @@ export interface ServiceStatus {
   pending(): Promise<PendingCount>;
   byPartner(): Promise<readonly PartnerBacklog[]>;
   unownedShards(): Promise<number>;
+  currentCounts(): Promise<CurrentCounts>;
   daysAhead(): Promise<number>;
 }
 
 export interface ServiceStatusParts {
   readonly status: Pick<PendingStatus, "ping" | "count" | "byPartner" | "unownedShards">;
+  readonly counts: CurrentCountsStore;
   readonly partitions: Pick<Partitions, "partitionsAhead">;
   /** The number of partners with figures of their own. */
   readonly metricsPartners: number;
 }
 
 export function serviceStatusOf(
-  { status, partitions, metricsPartners }: ServiceStatusParts,
+  { status, counts, partitions, metricsPartners }: ServiceStatusParts,
   nowMs = () => performance.now(),
 ): ServiceStatus {
   return {
@@ -35,6 +38,7 @@ export function serviceStatusOf(
       restPerCount,
     ),
     unownedShards: rateLimited(() => status.unownedShards(), nowMs),
+    currentCounts: rateLimited(() => counts.counts(), nowMs, restPerCount),
     daysAhead: rateLimited(() => partitions.partitionsAhead(), nowMs),
   };
 }

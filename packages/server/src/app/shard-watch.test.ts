@@ -23,7 +23,7 @@ function watching(more: Partial<ShardWatchParts> = {}) {
   return { lookAt, events, asked };
 }
 
-test("shards that stay without an owner for 15 s are told, with how many and for how long", async () => {
+test("shards without an owner for 15 s are reported, with how many and for how long", async () => {
   const { lookAt, events, asked } = watching();
   await lookAt(1_000, 256);
   await lookAt(15_999, 200);
@@ -45,7 +45,7 @@ test("a take-over in between begins the time anew", async () => {
   expect(events).toHaveLength(1);
 });
 
-test("what any instance told of within ten minutes is not told again", async () => {
+test("an instance does not report again what another reported within ten minutes", async () => {
   const since: number[] = [];
   const { lookAt, events } = watching({
     wasSentSince: (_, sinceMs) => {

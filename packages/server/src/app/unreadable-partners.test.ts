@@ -15,7 +15,7 @@ function watching() {
 
 const broken = new Error("the key cannot be opened");
 
-test("a partner whose keys cannot be read is told of once an hour, however often it is asked for", async () => {
+test("a partner whose keys cannot be read is reported once an hour, however often it is looked up", async () => {
   const { clock, told, watch } = watching();
   const id = newId<"partner">();
   for (let nth = 0; nth < 3; nth += 1) await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
@@ -27,7 +27,7 @@ test("a partner whose keys cannot be read is told of once an hour, however often
   expect(told).toHaveLength(2);
 });
 
-test("its neighbours are served meanwhile, and each that is unreadable is told of by itself", async () => {
+test("other partners are served meanwhile, and each unreadable one is reported separately", async () => {
   const { told, watch } = watching();
   const [good, bad, worse] = [newId<"partner">(), newId<"partner">(), newId<"partner">()];
   const found = await Promise.allSettled([
@@ -39,7 +39,7 @@ test("its neighbours are served meanwhile, and each that is unreadable is told o
   expect(told.map(([id]) => id)).toEqual([bad, worse]);
 });
 
-test("a database that is away is no trouble of the partner's", async () => {
+test("a database outage is not reported as a partner's problem", async () => {
   const { told, watch } = watching();
   const away = new ServiceError("unavailable", undefined, { retryAfterS: 2 });
   await expect(watch(newId<"partner">(), Promise.reject(away))).rejects.toBe(away);

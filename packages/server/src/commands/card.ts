@@ -4,7 +4,7 @@ import { maskedNumberProblem } from "./masked-number.ts";
 import type { CardRequest } from "./request.ts";
 import { broken } from "./rules.ts";
 
-/** Of five to sixteen bytes, ISO/IEC 7816-4; the first five are the scheme's. */
+/** An AID of five to sixteen bytes, ISO/IEC 7816-4; the first five are the scheme's. */
 const aidPattern = /^[0-9A-Fa-f]{10,32}$/;
 /** The chip was read, with or without contact: there is an application, so it has an ID. */
 const withApplication: ReadonlySet<string> = new Set(["C", "CTL", "CL", "CLS"]);

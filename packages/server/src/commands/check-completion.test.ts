@@ -132,7 +132,7 @@ describe("a report", () => {
     expect(settlementWith({ cardNumber: "" })).toEqual(["cardNumber unknown_field"]);
   });
 
-  test("may have & and control characters, of which the operator is told, but no NUL and no half of a pair", () => {
+  test("may have & and control characters, with a warning to the operator, but no NUL and no half of a pair", () => {
     const odd = { ...sale, merchantTransId: "a&b", tid: "T\n1", billId: "c&d" };
     expect(found(odd)).toEqual([]);
     const warnings = completionWarnings(odd, { signing: defaultSigning });
@@ -216,6 +216,8 @@ describe("a report", () => {
     [{ quantity: "-1" }, ["quantity invalid_value"]],
     [{ quantity: "3" }, ["quantity invalid_value"]],
     [{ quantity: "" }, []],
+    [{ quantity: "", voidQuantity: "9", settlementList: undefined }, ["voidQuantity invalid_value"]],
+    [{ quantity: "0", saleQuantity: "1", voidQuantity: "2", status: "ERROR" }, ["voidQuantity invalid_value"]],
     [{ saleQuantity: "3.0" }, ["saleQuantity invalid_value"]],
     [{ settlementList: [] }, ["settlementList invalid_value"]],
     [{ settlementList: undefined, quantity: "3", voidQuantity: "0", voidTotalAmount: undefined }, []],

@@ -1,4 +1,4 @@
-import { currencyDecimals, type IpnKind, type SettlementEntry } from "@paybell/contract";
+import { currencyDecimals, type IpnKind, type SettlementEntry, voidableCommands } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuid, isUuidV4 } from "../ids.ts";
 import { swipeTypeProblem } from "./card.ts";
@@ -14,16 +14,16 @@ import {
   amountRule,
   broken,
   bytesProblem,
-  type CheckContext,
   currencyRule,
   paymentTypeRule,
+  type RuleContext,
 } from "./rules.ts";
 import { textProblem } from "./text.ts";
 
 /** A list is checked until this many entries are invalid: that is enough to find the cause. */
 const entryProblemsMax = 100;
 
-interface Judge extends Pick<CheckContext, "registeredDeviceIds"> {
+interface Judge extends Pick<RuleContext, "registeredDeviceIds"> {
   /** `any`: a card that was only verified is reported as a success with amount zero. Default `declined`. */
   readonly zeroAmounts?: "declined" | "any";
 }
@@ -51,7 +51,7 @@ class Found {
 }
 
 /** Signed values with a delimiter. Nothing stops an IPN, so they are sent unchanged, and reported to the operator. */
-export function completionWarnings(completion: CompletionRequest, context: Pick<CheckContext, "signing">) {
+export function completionWarnings(completion: CompletionRequest, context: Pick<RuleContext, "signing">) {
   const kind = completionKind(completion.command);
   const found = new Found();
   for (const name in completion) {
@@ -83,7 +83,6 @@ function tableOf(kind: IpnKind): Table {
   };
 }
 
-const originalCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE"];
 const finalStatuses = ["SUCCESS", "ERROR"];
 
 /** UUIDs, and checked as such: by chance, one may look like a card number. */
@@ -129,7 +128,7 @@ function judgeRules(completion: CompletionRequest, kind: IpnKind, context: Judge
   if (partnerId !== "" && !isUuid(partnerId)) found.add(broken("partnerId", "unknown_partner", "is no UUID"));
   if (id !== "" && !isUuid(id)) found.add(broken("id", "invalid_value", "is no UUID"));
   if (reqId !== "" && !isUuidV4(reqId)) found.add(broken("reqId", "invalid_req_id", "is no UUID v4"));
-  found.add(oneOf("originalCommand", completion.originalCommand ?? "", originalCommands));
+  found.add(oneOf("originalCommand", completion.originalCommand ?? "", voidableCommands));
   found.add(oneOf("status", status, finalStatuses));
   found.add(oneOf("transaction_type", type, tables[kind].transactionTypes));
   found.add(timeRule("transDateTime", completion.transDateTime));

@@ -45,12 +45,15 @@ function totalProblems(settlement: CompletionRequest): FieldProblem[] {
 
 /**
  * Section 2.3: quantity is the number of Sales minus that of Voids, and the list contains exactly those that are not
- * voided.
+ * voided. A voided Sale counts on both sides, so there are never more Voids than Sales.
  */
 function countProblems(settlement: CompletionRequest): FieldProblem[] {
   const { quantity = "", saleQuantity = "", voidQuantity = "", settlementList, status } = settlement;
   if (saleQuantity === "" || voidQuantity === "") return [];
   const counted = Number(saleQuantity) - Number(voidQuantity);
+  if (counted < 0) {
+    return [broken("voidQuantity", "invalid_value", "must be at most saleQuantity, which includes the voided ones")];
+  }
   if (quantity !== "" && Number(quantity) !== counted) {
     return [broken("quantity", "invalid_value", `must be saleQuantity less voidQuantity, ${counted}`)];
   }

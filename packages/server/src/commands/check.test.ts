@@ -1,9 +1,9 @@
 import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type CheckContext, requestProblems } from "./check.ts";
+import { type RuleContext, requestProblems } from "./check.ts";
 import type { CardRequest, CommandRequest, SaleRequest } from "./request.ts";
 
-const context: CheckContext = { signing: defaultSigning, registeredDeviceIds: new Set() };
+const context: RuleContext = { signing: defaultSigning, registeredDeviceIds: new Set() };
 const reqId = "8f14e45f-ceea-467f-a8a6-3c7a0e2ab111";
 
 const card: CardRequest = {
@@ -34,7 +34,7 @@ const sale: SaleRequest = {
   card,
 };
 
-function found(request: CommandRequest, change: Partial<CheckContext> = {}): string[] {
+function found(request: CommandRequest, change: Partial<RuleContext> = {}): string[] {
   return requestProblems(request, { ...context, ...change }).map(({ field, code }) => `${field} ${code}`);
 }
 const saleWith = (change: Partial<SaleRequest>) => found({ ...sale, ...change });
@@ -63,7 +63,7 @@ describe("a Sale", () => {
     ]);
   });
 
-  test("is told all of its problems at once", () => {
+  test("gets all of its problems at once", () => {
     const problems = found({
       ...sale,
       reqId: "1",

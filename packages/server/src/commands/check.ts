@@ -8,17 +8,17 @@ import { completionKind } from "./completion.ts";
 import { delimiterProblem } from "./delimiter.ts";
 import type { TextField } from "./field.ts";
 import { type CommandRequest, type ReversalRequest, reqIdField, requestFields, type SaleRequest } from "./request.ts";
-import { amountRule, broken, bytesProblem, type CheckContext, currencyRule, paymentTypeRule } from "./rules.ts";
+import { amountRule, broken, bytesProblem, currencyRule, paymentTypeRule, type RuleContext } from "./rules.ts";
 import { textProblem } from "./text.ts";
 
 export { completionProblems, completionWarnings } from "./check-completion.ts";
-export type { CheckContext } from "./rules.ts";
+export type { RuleContext } from "./rules.ts";
 
 /**
  * Everything wrong with a command beyond its shape; empty if it can be processed. Never repeats a value. Whether its
  * callBackUrl can be called is checked with the partner's addresses, not here.
  */
-export function requestProblems(request: CommandRequest, context: CheckContext): FieldProblem[] {
+export function requestProblems(request: CommandRequest, context: RuleContext): FieldProblem[] {
   return [...textsOf(request).flatMap((text) => textProblems(text, request, context)), ...ruleProblems(request)];
 }
 
@@ -48,7 +48,7 @@ function textOf(path: string, field: TextField, values: Values): Text {
 /** UUIDs, and checked as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["reqId", "transactionId", "originalReqId"]);
 
-function textProblems({ path, field, value }: Text, request: CommandRequest, context: CheckContext): FieldProblem[] {
+function textProblems({ path, field, value }: Text, request: CommandRequest, context: RuleContext): FieldProblem[] {
   if (value === "") return field.required ? [broken(path, "missing_field", "is required")] : [];
   const unsendable = textProblem(path, value);
   if (unsendable !== undefined) return [unsendable];

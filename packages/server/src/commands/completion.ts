@@ -8,6 +8,7 @@ import {
   type SettlementEntry,
   type SettlementIpn,
   settlementListFields,
+  voidableCommands,
 } from "@paybell/contract";
 import { type CompletionField, extraDataBytesMax, type ListField, type TextField } from "./field.ts";
 
@@ -65,7 +66,7 @@ const ownFields = [
     maxLength: 16,
     meaning:
       "What originalExternalId names, for a Void: without it, a Void that is reported before its original waits for it",
-    values: ["SALE", "PREAUTH", "PREAUTH_COMPLETE"],
+    values: voidableCommands,
   },
   {
     type: "string",

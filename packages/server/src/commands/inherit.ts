@@ -62,8 +62,3 @@ export function inherit(
     refId: "",
   };
 }
-
-/** The acquirer's own value, if it sent one. */
-export function answeredOr(answered: string, inherited: string | undefined): string {
-  return answered === "" ? (inherited ?? "") : answered;
-}

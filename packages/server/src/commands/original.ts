@@ -1,4 +1,4 @@
-import type { Command } from "@paybell/contract";
+import { type Command, chargingCommands, isCharging, isVoidable, voidableCommands } from "@paybell/contract";
 import { type Refusal, settlementInProgress } from "./refusal.ts";
 import { type OriginalState, type TransactionStatus, transactionStatusOf } from "./transaction-status.ts";
 
@@ -14,8 +14,8 @@ const dayMs = 86_400_000;
 export function voidRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
   if (original.origin === "switch") return ownedBySwitch(id, "void");
-  if (!isMoney(command)) {
-    return { code: "not_voidable", message: `${id} is a ${command}: void a SALE, PREAUTH or PREAUTH_COMPLETE.` };
+  if (!isVoidable(command)) {
+    return { code: "not_voidable", message: `${id} is a ${command}: void a ${anyOf(voidableCommands)}.` };
   }
   const status = transactionStatusOf(original);
   return status === "APPROVED" ? undefined : statusRefusal(original, status, "void");
@@ -53,8 +53,8 @@ export function completeRefusal(
 export function reversalRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
   if (original.origin === "switch") return ownedBySwitch(id, "reverse");
-  if (!isMoney(command)) {
-    return { code: "not_reversible", message: `${id} is a ${command}: reverse a SALE, PREAUTH or PREAUTH_COMPLETE.` };
+  if (!isVoidable(command)) {
+    return { code: "not_reversible", message: `${id} is a ${command}: reverse a ${anyOf(voidableCommands)}.` };
   }
   const status = transactionStatusOf(original);
   return status === "APPROVED" || status === "IN_FLIGHT" ? undefined : statusRefusal(original, status, "reverse");
@@ -67,8 +67,8 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
 export function refundRefusal(original: OriginalState, amountMinor: bigint): Refusal | undefined {
   const { id, command } = original;
   if (original.origin === "switch") return ownedBySwitch(id, "refund");
-  if (command !== "SALE" && command !== "PREAUTH_COMPLETE") {
-    return { code: "not_refundable", message: `${id} is a ${command}: refund a SALE or PREAUTH_COMPLETE.` };
+  if (!isCharging(command)) {
+    return { code: "not_refundable", message: `${id} is a ${command}: refund a ${anyOf(chargingCommands)}.` };
   }
   const status = transactionStatusOf(original);
   if (status === "APPROVED") {
@@ -84,8 +84,8 @@ export function refundRefusal(original: OriginalState, amountMinor: bigint): Ref
 
 type Verb = "void" | "complete" | "reverse" | "refund";
 
-function isMoney(command: Command): boolean {
-  return command === "SALE" || command === "PREAUTH" || command === "PREAUTH_COMPLETE";
+function anyOf(commands: readonly Command[]): string {
+  return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(commands);
 }
 
 function ownedBySwitch(id: string, verb: Verb): Refusal {

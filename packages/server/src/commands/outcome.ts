@@ -8,10 +8,13 @@ import { isSendable, replaceUnsendable } from "./text.ts";
 export interface AcquirerReply {
   /** ISO 8583 field 39. */
   readonly responseCode: string;
+  /** Field 38. */
   readonly approveCode: string;
+  /** Field 37. */
   readonly refId: string;
+  /** TC of the chip; empty where the acquirer returns none. */
   readonly tc: string;
-  /** Returned to the caller; no facts contain it. */
+  /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS: returned to the caller, never stored. */
   readonly emv?: string;
 }
 

@@ -3,20 +3,15 @@ import {
   defaultPaymentType,
   type IpnKind,
   ipnFields,
-  type NotifiedCommand,
   notifiedCommands,
   type SettlementEntry,
 } from "@paybell/contract";
+import type { CardCommandFacts } from "./complete-card.ts";
 import { type CompletionRequest, completionKind } from "./completion.ts";
 
 /** The IPN facts of a reported command, by the names of its table; a system command has none, and is only recorded. */
 export type ReportedFacts =
-  | {
-      readonly kind: "card";
-      readonly command: Exclude<NotifiedCommand, "SETTLEMENT">;
-      readonly voidsPreAuth?: boolean;
-      readonly fields: Readonly<Record<string, string>>;
-    }
+  | CardCommandFacts
   | {
       readonly kind: "settlement";
       readonly command: "SETTLEMENT";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { answer, approvals, reqId, start } from "./original-facts.fixture.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
-import { beginReversal, completeReversal, completeReversalOfUnknown, reversalStateAfter } from "./reversal.ts";
+import { beginReversal, completeReversal, reversalStateAfter, succeedReversal } from "./reversal.ts";
 
 const originalId = "01980000-0000-7000-8000-000000000001";
 const original = { id: originalId, tid: "T1", mid: "M1", traceNo: "000042" };
@@ -35,7 +35,7 @@ describe("a partner's Reversal at INIT", () => {
     const originalReqId = "0f14e45f-ceea-467f-a8a6-3c7a0e2ab222";
     const early = beginReversal({ command: "REVERSAL", reqId, originalReqId }, undefined, start);
     expect(early.fields).toMatchObject({ originalReqId, originalId: "", tid: "", mid: "", traceNo: "" });
-    expect(completeReversalOfUnknown(early)).toEqual({
+    expect(succeedReversal(early)).toEqual({
       state: "SUCCESS",
       facts: { kind: "system", fields: { ...early.fields, status: "SUCCESS", isoResponseCode: "00" } },
       warnings: [],

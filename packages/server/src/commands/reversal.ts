@@ -1,14 +1,7 @@
 import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
-import {
-  beginSystemCommand,
-  type CompletedSystemCommand,
-  completeSystemCommand,
-  type SystemCommandFacts,
-} from "./system.ts";
-
-export type ReversalFacts = SystemCommandFacts;
+import { beginSystemCommand, type CompletedSystemCommand, completeSystemCommand, type SystemFacts } from "./system.ts";
 
 /** The fields that a Reversal inherits from its original, including its trace number. */
 export interface ReversedOriginal {
@@ -40,23 +33,22 @@ export function beginReversal(
   request: ReversalRequest,
   original: ReversedOriginal | undefined,
   start: TransactionStart,
-): ReversalFacts {
+): SystemFacts {
   const { tid = "", mid = "", traceNo = "", id = "" } = original ?? {};
   const own = { originalId: id, originalReqId: request.originalReqId ?? "" };
   return beginSystemCommand(start, { reqId: request.reqId, tid, mid, traceNo }, own);
 }
 
 /** If the acquirer never saw the original (25), nothing is charged either: SUCCESS, and only 00 is success. */
-export function completeReversal(begun: ReversalFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
-  return reversalStateAfter(outcome) === "done" ? succeed(begun) : completeSystemCommand(begun, outcome);
+export function completeReversal(begun: SystemFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
+  return reversalStateAfter(outcome) === "done" ? succeedReversal(begun) : completeSystemCommand(begun, outcome);
 }
 
-/** The Reversal of a command that has not arrived: it is recorded, and that reqId is refused when it arrives. */
-export function completeReversalOfUnknown(begun: ReversalFacts): CompletedSystemCommand {
-  return succeed(begun);
-}
-
-function succeed(begun: ReversalFacts): CompletedSystemCommand {
+/**
+ * The facts of a Reversal that succeeded. That of a command that has not arrived does: it is recorded, and its reqId is
+ * refused when it arrives.
+ */
+export function succeedReversal(begun: SystemFacts): CompletedSystemCommand {
   const fields = { ...begun.fields, status: "SUCCESS", isoResponseCode: "00" };
   return { state: "SUCCESS", facts: { ...begun, fields }, warnings: [] };
 }

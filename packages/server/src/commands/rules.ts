@@ -4,7 +4,7 @@ import { amountOrZeroProblem, amountProblem } from "./amount.ts";
 import type { TextField } from "./field.ts";
 
 /** The context in which a request or a report is checked. */
-export interface CheckContext {
+export interface RuleContext {
   /** The partner's setting: it determines which fields are signed. */
   readonly signing: Signing;
   /** Device ids that the operator registered for the partner: known not to be card numbers. */

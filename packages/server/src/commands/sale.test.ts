@@ -1,8 +1,8 @@
-import { cardIpnFields, defaultSigning } from "@paybell/contract";
+import { cardIpnFields } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import type { AcquirerOutcome } from "./outcome.ts";
 import type { CardRequest, SaleRequest } from "./request.ts";
-import { beginSale, completeSale, type TerminalGives } from "./sale.ts";
+import { beginSale } from "./sale.ts";
+import type { TerminalSequence } from "./terminal.ts";
 
 const card: CardRequest = {
   token: "tok_secret",
@@ -29,7 +29,7 @@ const request: SaleRequest = {
   appName: "App of the request",
   card,
 };
-const terminal: TerminalGives = {
+const terminal: TerminalSequence = {
   traceNo: "000042",
   invoiceNo: "000003",
   batchNo: "000007",
@@ -43,9 +43,6 @@ const nothingRegistered = { merchantId: "", merchantName: "", merchantAddress: "
 const start = { id: "01980000-0000-7000-8000-000000000001", atMs: Date.parse("2026-11-21T01:02:03.456Z") };
 
 const begun = beginSale(request, terminal, start);
-const approvals = new Set(["00", "10"]);
-const complete = (outcome: AcquirerOutcome) => completeSale(begun, outcome, defaultSigning);
-const answer = { responseCode: "00", approveCode: "A1B2C3", refId: "123456789012", tc: "HOSTTC" };
 
 describe("a Sale at INIT", () => {
   test("has every field of the IPN that is known before the acquirer is asked", () => {
@@ -119,55 +116,5 @@ describe("a Sale at INIT", () => {
 
   test("never holds the card's token", () => {
     expect(JSON.stringify(begun)).not.toContain("tok_secret");
-  });
-});
-
-describe("a Sale once its outcome is known", () => {
-  test("is SUCCESS for 00, with the acquirer's codes", () => {
-    const completed = complete({ kind: "answered", answer, approvals });
-    expect(completed).toMatchObject({ state: "SUCCESS", reverse: false, warnings: [] });
-    expect(completed.facts).toEqual({
-      ...begun,
-      fields: {
-        ...begun.fields,
-        status: "SUCCESS",
-        isoResponseCode: "00",
-        approveCode: "A1B2C3",
-        refId: "123456789012",
-        tc: "HOSTTC",
-      },
-    });
-  });
-
-  test("keeps the card's TC where the acquirer sends none", () => {
-    const completed = complete({ kind: "answered", answer: { ...answer, tc: "" }, approvals });
-    expect(completed.facts.fields["tc"]).toBe("CARDTC");
-  });
-
-  test("is ERROR for a decline, with its code and what the acquirer said", () => {
-    const completed = complete({ kind: "answered", answer: { ...answer, responseCode: "51" }, approvals });
-    expect(completed).toMatchObject({ state: "ERROR", reverse: false });
-    expect(completed.facts.fields).toMatchObject({ status: "ERROR", isoResponseCode: "51", refId: answer.refId });
-  });
-
-  test.each([
-    [{ kind: "answered", answer: { ...answer, responseCode: "10" }, approvals }, "10", true],
-    [{ kind: "no_answer" }, "68", true],
-    [{ kind: "not_sent" }, "91", false],
-    [{ kind: "in_doubt" }, "96", true],
-  ] as const)("%j is ERROR %s, reversed: %s", (outcome, code, reverse) => {
-    const completed = complete(outcome);
-    expect(completed).toMatchObject({ state: "ERROR", reverse });
-    expect(completed.facts.fields).toMatchObject({
-      status: "ERROR",
-      isoResponseCode: code,
-      traceNo: "000042",
-    });
-  });
-
-  test("of a PreAuth is judged alike", () => {
-    const preAuth = beginSale({ ...request, command: "PREAUTH" }, { ...terminal, batchNo: "" }, start);
-    const completed = completeSale(preAuth, { kind: "answered", answer, approvals }, defaultSigning);
-    expect(completed.facts).toMatchObject({ command: "PREAUTH", fields: { status: "SUCCESS", batchNo: "" } });
   });
 });

@@ -1,26 +1,7 @@
-import { cardSchemeFor, defaultPaymentType, type Signing } from "@paybell/contract";
-import type { FieldProblem } from "../errors.ts";
-import { type AcquirerOutcome, judge } from "./outcome.ts";
+import { cardSchemeFor, defaultPaymentType } from "@paybell/contract";
+import type { CardCommandFacts } from "./complete-card.ts";
 import type { SaleRequest } from "./request.ts";
-
-/** The IPN facts of a Sale or PreAuth, by the names of section 2.2. */
-export interface SaleFacts {
-  readonly kind: "card";
-  readonly command: "SALE" | "PREAUTH";
-  readonly fields: Readonly<Record<string, string>>;
-}
-
-/** The numbers that a terminal assigns to a command, and its registration; empty without one. */
-export interface TerminalGives {
-  readonly traceNo: string;
-  readonly invoiceNo: string;
-  readonly batchNo: string;
-  readonly merchantId: string;
-  readonly merchantName: string;
-  readonly merchantAddress: string;
-  readonly deviceId: string;
-  readonly appName: string;
-}
+import type { TerminalSequence } from "./terminal.ts";
 
 /** The identity of a transaction from its creation. */
 export interface TransactionStart {
@@ -28,16 +9,8 @@ export interface TransactionStart {
   readonly atMs: number;
 }
 
-export interface CompletedSale {
-  readonly state: "SUCCESS" | "ERROR";
-  readonly facts: SaleFacts;
-  /** Whether a Reversal follows. */
-  readonly reverse: boolean;
-  readonly warnings: readonly FieldProblem[];
-}
-
 /** The facts of a Sale or PreAuth at INIT, before the acquirer is asked. The card's token is not among them. */
-export function beginSale(request: SaleRequest, terminal: TerminalGives, start: TransactionStart): SaleFacts {
+export function beginSale(request: SaleRequest, terminal: TerminalSequence, start: TransactionStart): CardCommandFacts {
   const { card } = request;
   const aid = card.aid ?? "";
   return {
@@ -76,15 +49,6 @@ export function beginSale(request: SaleRequest, terminal: TerminalGives, start: 
       transDateTime: new Date(start.atMs).toISOString(),
     },
   };
-}
-
-/** The facts of the same command once its outcome is known: from here on they are frozen. */
-export function completeSale(begun: SaleFacts, outcome: AcquirerOutcome, signing: Signing): CompletedSale {
-  const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
-  const { approveCode, refId } = answer;
-  const tc = given(answer.tc, begun.fields["tc"] ?? "");
-  const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId, tc };
-  return { state, facts: { ...begun, fields }, reverse, warnings };
 }
 
 /** An empty string counts as absent. */

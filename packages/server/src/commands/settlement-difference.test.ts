@@ -25,8 +25,8 @@ function compared(
   total: "sum" | "net" = "sum",
 ): SettlementDifference | undefined {
   const comparison = new SettlementComparison();
-  for (const transaction of transactions) comparison.hold(transaction);
-  for (const entry of list) comparison.list(entry);
+  for (const transaction of transactions) comparison.addTransaction(transaction);
+  for (const entry of list) comparison.addEntry(entry);
   return comparison.difference({ status: "SUCCESS", ...fields }, total);
 }
 
@@ -42,7 +42,7 @@ describe("a reported settlement", () => {
     expect(compared([], [], { saleTotalAmount: "0", quantity: "0" })).toBeUndefined();
   });
 
-  test("is told what differs, each value on both sides", () => {
+  test("has its differing values listed, with both sides of each", () => {
     const wrong = { quantity: "3", saleQuantity: "many", saleTotalAmount: "37.51", voidTotalAmount: "none" };
     expect(compared([one, two], [entryOf(one), entryOf(two)], wrong)).toEqual({
       ...nothing,
@@ -55,7 +55,7 @@ describe("a reported settlement", () => {
     });
   });
 
-  test("is told which stand on one side alone", () => {
+  test("has the transactions listed that only one side has", () => {
     const stranger = { reqId: randomUUID(), refNo: "1" };
     expect(compared([one, two], [entryOf(one), stranger], {})).toEqual({
       values: {},
@@ -67,7 +67,7 @@ describe("a reported settlement", () => {
     });
   });
 
-  test("is told at most 20 of each side, and how many there are", () => {
+  test("has at most 20 of each side listed, with their number", () => {
     const sales = Array.from({ length: 30 }, () => held("SALE"));
     const list = Array.from({ length: 25 }, (_, nth) => ({ reqId: `${nth}`.padEnd(100, "x"), refNo: "" }));
     const { notInLedger, notListed } = compared(sales, list, {}) ?? nothing;
@@ -81,7 +81,7 @@ describe("a reported settlement", () => {
     expect(compared([one, two, following("VOID", one)], [entryOf(two)], fields)).toBeUndefined();
   });
 
-  test.each(["VOID", "REVERSAL"] as const)("is told of what it lists after a %s: that does not stand", (ending) => {
+  test.each(["VOID", "REVERSAL"] as const)("does not count a transaction that a %s undid", (ending) => {
     expect(compared([one, two, following(ending, one)], [entryOf(one), entryOf(two)], {})).toEqual({
       values: { settlementList: { reported: "2", ledger: "1" } },
       notInLedger: { count: 1, reqIds: [one.reqId] },
@@ -146,7 +146,7 @@ const batch = fc.array(
 );
 const changes = ["quantity", "saleQuantity", "voidQuantity", "saleTotalAmount", "voidTotalAmount", "totalAmount"];
 
-test("whatever a batch holds, its own totals and list differ in nothing, and any one change is told alone", () => {
+test("a batch's own totals and list never differ from it, and any one change is the only difference", () => {
   fc.assert(
     fc.property(batch, fc.constantFrom(...changes), fc.nat(), (sales, changed, nth) => {
       const rows: HeldTransaction[] = [];

@@ -1,4 +1,4 @@
-import type { Command, SettlementEntry } from "@paybell/contract";
+import { type Command, isCharging, type SettlementEntry } from "@paybell/contract";
 import { formatAmount } from "./amount.ts";
 import { type BatchRow, isCounted, type SettlementTotals, settlementTotals } from "./totals.ts";
 
@@ -72,9 +72,9 @@ export class SettlementComparison {
   #isJoined = false;
   #fraction = 0;
 
-  hold(transaction: HeldTransaction): void {
+  addTransaction(transaction: HeldTransaction): void {
     const { id, command, amount } = transaction;
-    if (command !== "SALE" && command !== "PREAUTH_COMPLETE") {
+    if (!isCharging(command)) {
       this.#following.push(transaction);
       return;
     }
@@ -87,7 +87,7 @@ export class SettlementComparison {
   }
 
   /** Called after all transactions. */
-  list({ reqId, refNo }: SettlementEntry): void {
+  addEntry({ reqId, refNo }: SettlementEntry): void {
     this.#join();
     const names = [byReqId(reqId.toLowerCase()), byRefId(refNo)];
     if (!names.some((name) => (this.#standing.get(name) ?? 0) > 0)) this.#unknown.add(reqId || refNo);

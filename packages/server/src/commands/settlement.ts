@@ -1,7 +1,8 @@
 import { currencyDecimals, type SettlementEntry } from "@paybell/contract";
 import { formatAmount } from "./amount.ts";
 import type { SettlementRequest } from "./request.ts";
-import type { TerminalGives, TransactionStart } from "./sale.ts";
+import type { TransactionStart } from "./sale.ts";
+import type { TerminalSequence } from "./terminal.ts";
 import type { SettlementTotals } from "./totals.ts";
 
 /** The IPN facts of a Settlement, by the names of section 2.3, and what else is stored of it. */
@@ -35,7 +36,7 @@ export interface CompletedSettlement {
 /** The facts of a Settlement at INIT: its batch is closing, and nothing is counted yet. */
 export function beginSettlement(
   request: SettlementRequest,
-  terminal: Pick<TerminalGives, "batchNo" | "deviceId">,
+  terminal: Pick<TerminalSequence, "batchNo" | "deviceId">,
   start: TransactionStart,
 ): SettlementCommandFacts {
   return {

@@ -49,7 +49,7 @@ function inTheTables(asked: Asked): boolean {
   );
 }
 
-/** Those that hold what they refer to; a Refund does not. */
+/** The commands that hold the transaction they refer to; a Refund does not. */
 const holding = ["VOID", "PREAUTH_COMPLETE", "REVERSAL"] as const;
 const referring = [...holding, "REFUND"] as const;
 const successors: readonly OriginalState["successor"][] = [
@@ -105,7 +105,7 @@ describe("a command on a transaction", () => {
 
 /** A transaction as the ledger's own statements change it, with what they need to know beside. */
 interface Life extends OriginalState {
-  /** Of the Reversal of a Void or Complete that holds it. */
+  /** The state of the Reversal of a Void or Complete that holds it. */
   readonly successorReversal: "pending" | "parked" | null;
   /** Voids, Completes and Reversals of it that succeeded. */
   readonly taken: number;

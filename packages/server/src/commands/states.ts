@@ -1,4 +1,4 @@
-import type { Command } from "@paybell/contract";
+import { type Command, chargingCommands, voidableCommands } from "@paybell/contract";
 import type { TransactionStatus } from "./transaction-status.ts";
 
 /** One transition of a state machine. Transitions that are in no table do not happen. */
@@ -71,11 +71,9 @@ export interface Beginning {
   readonly guards: readonly Guard[];
 }
 
-const inBatch = ["SALE", "PREAUTH_COMPLETE"] as const;
-
 /** Every case in which a Void, PreAuth-Complete, Refund or partner's Reversal is accepted. */
 export const beginnings: readonly Beginning[] = [
-  { from: "APPROVED", command: "VOID", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
+  { from: "APPROVED", command: "VOID", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
   {
     from: "APPROVED",
     command: "PREAUTH_COMPLETE",
@@ -83,10 +81,16 @@ export const beginnings: readonly Beginning[] = [
     to: "RESERVED",
     guards: ["processed_here", "within_days", "within_amount"],
   },
-  { from: "APPROVED", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
-  { from: "IN_FLIGHT", command: "REVERSAL", of: [...inBatch, "PREAUTH"], to: "RESERVED", guards: ["processed_here"] },
+  { from: "APPROVED", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
+  { from: "IN_FLIGHT", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
   // There may be several, so none holds it.
-  { from: "SETTLED", command: "REFUND", of: inBatch, to: "SETTLED", guards: ["processed_here", "within_refundable"] },
+  {
+    from: "SETTLED",
+    command: "REFUND",
+    of: chargingCommands,
+    to: "SETTLED",
+    guards: ["processed_here", "within_refundable"],
+  },
 ];
 
 const open = "a PreAuth, or its batch is OPEN";

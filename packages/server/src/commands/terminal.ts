@@ -1,5 +1,21 @@
 import { type Refusal, settlementInProgress } from "./refusal.ts";
 
+/** The numbers and registration that a terminal contributes to one command. */
+export interface TerminalSequence {
+  /** Six digits, 000001 to 999999. */
+  readonly traceNo: string;
+  /** Six digits, or empty for a command without one. */
+  readonly invoiceNo: string;
+  /** The number of the open batch; empty for a command that belongs to none. */
+  readonly batchNo: string;
+  /** Empty without a registration. */
+  readonly merchantId: string;
+  readonly merchantName: string;
+  readonly merchantAddress: string;
+  readonly deviceId: string;
+  readonly appName: string;
+}
+
 /** A terminal in the ledger, under its row lock. */
 export interface TerminalState {
   /** The merchant of the terminal. */

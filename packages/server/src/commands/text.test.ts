@@ -17,7 +17,7 @@ test.each([
   expect(replaceUnsendable(text)).toBe(replaced);
 });
 
-test("whatever is replaced can be sent, and nothing that could be sent is changed", () => {
+test("a replaced text can be sent, and a text that could be sent is not changed", () => {
   fc.assert(
     fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (one, two) => {
       const text = `${one}\ud800${two}\0`;

@@ -1,4 +1,4 @@
-import type { Command } from "@paybell/contract";
+import { type Command, isCharging } from "@paybell/contract";
 
 /** A transaction of a batch, with the fields for its totals. */
 export interface BatchRow {
@@ -26,7 +26,7 @@ export interface SettlementTotals {
  * Whether it is counted in the totals: a Sale or PreAuth-Complete that succeeded and was not reversed, voided or not.
  */
 function counts({ command, state, reversed }: BatchRow): boolean {
-  return (command === "SALE" || command === "PREAUTH_COMPLETE") && state === "SUCCESS" && !reversed;
+  return isCharging(command) && state === "SUCCESS" && !reversed;
 }
 
 /** Whether it is neither voided nor reversed, and so in settlementList. */

@@ -12,6 +12,14 @@ export const accessSettings = {
       "reads and writes rows. `paybell migrate` needs it; a service that starts after that command does not.",
     secret: true,
   }),
+  backupDatabaseUrl: optional({
+    name: "PAYBELL_BACKUP_DATABASE_URL",
+    kind: postgresUrl,
+    meaning:
+      "The server of DATABASE_URL, as a role with the right REPLICATION, for `paybell backup`. Without it, that is " +
+      "the role of DATABASE_URL.",
+    secret: true,
+  }),
   masterKey: optional({
     name: "PAYBELL_MASTER_KEY",
     kind: masterKeyText,
@@ -32,8 +40,8 @@ export const accessSettings = {
     kind: listOf(masterKeyText, "master keys"),
     default: [],
     meaning:
-      "While the master key is rotated: further keys, which open what they sealed and seal nothing. " +
-      "`paybell master-key rotate` seals that anew under PAYBELL_MASTER_KEY.",
+      "While the master key is rotated: further keys, which only decrypt. " +
+      "`paybell master-key rotate` encrypts their values again under PAYBELL_MASTER_KEY.",
     secret: true,
   }),
   masterKeyOthersFile: optional({
@@ -72,12 +80,21 @@ export const accessSettings = {
   }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",
-    kind: listOf(token, "tokens, each one that cannot be guessed, as `openssl rand -hex 32` makes one"),
+    kind: listOf(token, "tokens that cannot be guessed, such as `openssl rand -hex 32` prints"),
     default: [],
     meaning:
       "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` " +
       "creates one and keeps it in PAYBELL_HOME/operator.token.",
     secret: true,
+  }),
+  keyProposalMinutes: setting({
+    name: "PAYBELL_KEY_PROPOSAL_MINUTES",
+    kind: wholeNumber(0, 10_080),
+    default: 0,
+    unit: "minutes",
+    meaning:
+      "Two admins for a key: what one proposes, another confirms within this time. It holds for rotating a partner's " +
+      "key, for another API key of a partner, and for another admin. 0: one admin is enough.",
   }),
   auditDays: setting({
     name: "PAYBELL_AUDIT_DAYS",

@@ -27,7 +27,7 @@ export const alertSettings = {
   alertSlackUrl: optional({
     name: "PAYBELL_ALERT_SLACK_URL",
     kind: url("https:", "http:"),
-    meaning: "Incoming webhook as Slack, Mattermost and others have them, to which alerts are POSTed as text.",
+    meaning: "Incoming webhook of Slack, Mattermost or a compatible service, to which alerts are POSTed as text.",
     secret: true,
   }),
   alertMailUrl: optional({
@@ -53,7 +53,7 @@ export const alertSettings = {
     default: 300,
     unit: "seconds",
     meaning:
-      "After an alert was sent, others of its kind wait for so long, and are sent as one, with their number. " +
-      "0: each is sent by itself.",
+      "After an alert was sent, others of its kind wait this long, and are sent as one, with their number. " +
+      "0: each is sent separately.",
   }),
 };

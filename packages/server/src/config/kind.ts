@@ -8,7 +8,7 @@ export interface Kind<Value> {
   read(text: string): Value | undefined;
 }
 
-export const text: Kind<string> = { description: "a text", read: (value) => value };
+export const text: Kind<string> = { description: "a string", read: (value) => value };
 
 export function wholeNumber(min: number, max: number): Kind<number> {
   return {

@@ -16,7 +16,7 @@ export const oidcSettings = {
     kind: url("https:", "http:"),
     meaning:
       "OpenID provider at which operators sign in to the console, such as https://login.example/realms/staff. Not " +
-      "set: operators sign in with a token alone.",
+      "set: operators sign in with a token only.",
   }),
   oidcClientId: optional({
     name: "PAYBELL_OIDC_CLIENT_ID",
@@ -57,7 +57,7 @@ export const oidcSettings = {
     name: "PAYBELL_OIDC_ROLE_CLAIM",
     kind: text,
     default: "roles",
-    meaning: "Claim that holds roles or groups, a text or a list; `a.b` is the member b of the claim a.",
+    meaning: "Claim that holds roles or groups, as a string or a list; `a.b` is the member b of the claim a.",
   }),
   oidcRoles: setting({
     name: "PAYBELL_OIDC_ROLES",

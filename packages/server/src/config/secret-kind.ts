@@ -17,8 +17,8 @@ export const masterKeyText: Kind<Buffer | string> = {
 
 export const token: Kind<string> = {
   description:
-    "a text of at least 32 letters, digits, or - . _ ~ + / = that cannot be guessed, as `openssl rand -hex 32` makes " +
-    "one",
+    "a string of at least 32 letters, digits, or - . _ ~ + / = that cannot be guessed, as `openssl rand -hex 32` " +
+    "prints one",
   read: (value) => (/^[A-Za-z0-9\-._~+/=]{32,}$/.test(value) && bitsOf(value) >= tokenBitsMin ? value : undefined),
 };
 

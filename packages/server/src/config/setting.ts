@@ -1,7 +1,7 @@
 import type { Kind } from "./kind.ts";
 
 /** One setting of the service, read from one environment variable. */
-export interface Setting<Value, Default = Value> {
+export interface ServiceSetting<Value, Default = Value> {
   readonly name: string;
   readonly kind: Kind<Value>;
   /** The value if the variable is not set, or empty. */
@@ -13,11 +13,11 @@ export interface Setting<Value, Default = Value> {
 }
 
 /** A setting with a default. */
-export function setting<Value>(it: Setting<Value>): Setting<Value> {
+export function setting<Value>(it: ServiceSetting<Value>): ServiceSetting<Value> {
   return it;
 }
 
 /** A setting that is null unless it is set. */
-export function optional<Value>(it: Omit<Setting<Value>, "default">): Setting<Value, null> {
+export function optional<Value>(it: Omit<ServiceSetting<Value>, "default">): ServiceSetting<Value, null> {
   return { ...it, default: null };
 }

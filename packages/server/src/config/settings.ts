@@ -2,9 +2,11 @@ import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
+import { intakeSettings } from "./intake-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
 import { oidcSettings } from "./oidc-settings.ts";
 import { optional, setting } from "./setting.ts";
+import { traceSettings } from "./trace-settings.ts";
 
 /** Every setting. `Config`, the errors at startup and the reference page are derived from this list. */
 export const settings = {
@@ -54,8 +56,8 @@ export const settings = {
     default: 4_096,
     unit: "connections",
     meaning:
-      "Connections of callers at once. One more closes the one that has waited longest, for a request or for the " +
-      "rest of one. On a quarter of them partners may wait for their next notification.",
+      "Maximum connections of callers. A further one closes the one that has waited longest for a request or for the " +
+      "rest of one. On a quarter of them, partners may wait for their next notification.",
   }),
   headersTimeoutMs: setting({
     name: "PAYBELL_HEADERS_TIMEOUT_MS",
@@ -77,8 +79,8 @@ export const settings = {
     default: 72_000,
     unit: "milliseconds",
     meaning:
-      "How long a connection stays open without a request: longer than the proxy in front keeps its own, or it may " +
-      "send one into a connection that closes.",
+      "How long an idle connection stays open. It must be longer than in the proxy in front, or the proxy may " +
+      "send a request into a connection that closes.",
   }),
   answerTimeoutMs: setting({
     name: "PAYBELL_ANSWER_TIMEOUT_MS",
@@ -93,7 +95,7 @@ export const settings = {
     default: 64 * 1024 * 1024,
     unit: "bytes",
     meaning:
-      "Answers that callers have not read yet, in total. Beyond this the connections that are unread longest are " +
+      "Maximum of answers that callers have not read yet, in total. Beyond it, the longest unread connections are " +
       "closed.",
   }),
   partnerRequestsPerMinute: setting({
@@ -129,7 +131,9 @@ export const settings = {
     kind: wholeNumber(1, 100_000_000),
     default: 6_000,
     unit: "requests",
-    meaning: "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents.",
+    meaning:
+      "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents. " +
+      "Each 16 KiB of an answer count as one more.",
   }),
   docs: setting({
     name: "PAYBELL_DOCS",
@@ -174,6 +178,7 @@ export const settings = {
     meaning: "PEM file of certificate authorities that callbacks may use in addition to the well-known ones.",
   }),
   ...alertSettings,
+  ...traceSettings,
   logLevel: setting({
     name: "PAYBELL_LOG_LEVEL",
     kind: oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
@@ -186,8 +191,8 @@ export const settings = {
     default: 512,
     unit: "POSTs",
     meaning:
-      "Callbacks in flight at once, of all partners together. A partner gets another one while it has fewer than are " +
-      "free, so that one alone has half of them at most.",
+      "Maximum callbacks in flight, of all partners together. A partner gets one more while it has fewer than are " +
+      "free, so that one partner alone has at most half of them.",
   }),
   deliveryWorkers: setting({
     name: "PAYBELL_DELIVERY_WORKERS",
@@ -203,7 +208,7 @@ export const settings = {
     kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),
     default: 64 * 1024 * 1024,
     unit: "bytes",
-    meaning: "Content of all callbacks in flight.",
+    meaning: "Maximum content of all callbacks in flight.",
   }),
   acquirer: optional({
     name: "PAYBELL_ACQUIRER",
@@ -253,7 +258,7 @@ export const settings = {
   acquirerKeyEncryptionKey: optional({
     name: "PAYBELL_ACQUIRER_KEY_ENCRYPTION_KEY",
     kind: keyInHex([16, 24, 32]),
-    meaning: "Key under which new keys of the MACs come over the link, if the profile says that they do.",
+    meaning: "Key that encrypts new MAC keys on the link, if the profile has them come over it.",
     secret: true,
   }),
   acquirerTimeoutMs: setting({
@@ -263,6 +268,7 @@ export const settings = {
     unit: "milliseconds",
     meaning: "How long the acquirer may take to answer before the command ends as ERROR 68 and is reversed.",
   }),
+  ...intakeSettings,
   simulatorLatencyMs: setting({
     name: "PAYBELL_SIMULATOR_LATENCY_MS",
     kind: wholeNumber(0, 600_000),
@@ -338,6 +344,15 @@ export const settings = {
     unit: "days",
     meaning:
       "How long notifications and their attempts are kept. Pending and parked ones are kept " + "whatever their age.",
+  }),
+  proofDays: setting({
+    name: "PAYBELL_PROOF_DAYS",
+    kind: wholeNumber(8, 36_500),
+    default: 1_095,
+    unit: "days",
+    meaning:
+      "How long it can be proved that a notification was accepted. Once its history was dropped, a short record is " +
+      "left.",
   }),
   ledgerDays: setting({
     name: "PAYBELL_LEDGER_DAYS",

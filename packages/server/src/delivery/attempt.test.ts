@@ -3,8 +3,9 @@ import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { KeyExhausted } from "../partners/seal-budget.ts";
-import { type AttemptParts, attempting } from "./attempt.ts";
+import { type AttemptParts, attemptMaker } from "./attempt.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
+import { makeEnvelope } from "./sending/envelope.ts";
 import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { CallbackPost, PostResult } from "./transport/transport.ts";
 
@@ -16,7 +17,7 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
   return {
     transport: { post: nothingMayBeSent },
     seals: { spend: () => undefined },
-    sealingWorker: { isLarge: () => false, makeLarge: () => Promise.reject(new Error("it is small")) },
+    makeEnvelope,
     clock: systemClock,
     log: pino({ level: "silent" }),
     attemptTimeoutMs: 1_000,
@@ -42,7 +43,7 @@ function nothingMayBeSent(): Promise<never> {
 test("an IPN whose lease expired while it waited to be sealed is not sent, and no attempt is recorded", async () => {
   let isHeld = true;
   const asked: boolean[] = [];
-  const attempt = attempting(
+  const attempt = attemptMaker(
     partsOf({
       transport: {
         post: ({ mayWrite }) => {
@@ -50,37 +51,34 @@ test("an IPN whose lease expired while it waited to be sealed is not sent, and n
           return Promise.resolve({ notWritten: true });
         },
       },
-      sealingWorker: {
-        isLarge: () => true,
-        makeLarge: async () => {
-          await Promise.resolve();
-          isHeld = false;
-          return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
-        },
+      makeEnvelope: async () => {
+        await Promise.resolve();
+        isHeld = false;
+        return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
       },
     }),
   );
   const options = { outOfOrder: false, mayWrite: () => isHeld };
-  expect(await attempt(deliveryOf(partner.id), partner, options)).toEqual({ putOffMs: 1_000 });
+  expect(await attempt(deliveryOf(partner.id), partner, options)).toEqual({ postponeMs: 1_000 });
   expect(asked).toEqual([false]);
 });
 
 test("an IPN that finds the sealing queue full is put off for a second, and no attempt is recorded", async () => {
   const lines: string[] = [];
-  const attempt = attempting(
+  const attempt = attemptMaker(
     partsOf({
-      sealingWorker: { isLarge: () => true, makeLarge: () => Promise.reject(new SealingQueueFull()) },
+      makeEnvelope: () => Promise.reject(new SealingQueueFull()),
       log: pino({}, { write: (line) => void lines.push(line) }),
     }),
   );
-  expect(await attempt(deliveryOf(partner.id), partner, held)).toEqual({ putOffMs: 1_000 });
+  expect(await attempt(deliveryOf(partner.id), partner, held)).toEqual({ postponeMs: 1_000 });
   // This is no failure: many may wait at once, and their number is a metric.
   expect(lines).toEqual([]);
 });
 
 test("a 2xx is an accepted attempt, with its URL and key version", async () => {
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
-  const attempt = attempting(partsOf({ transport }));
+  const attempt = attemptMaker(partsOf({ transport }));
   const made = await attempt(deliveryOf(partner.id, { content, attemptsMade: 2 }), partner, held);
   expect(made).toMatchObject({
     attempt: {
@@ -98,16 +96,12 @@ test("a 2xx is an accepted attempt, with its URL and key version", async () => {
 test("the time for sealing is subtracted from the attempt's timeout", async () => {
   let nowMs = 0;
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
-  const sealingWorker = {
-    isLarge: () => true,
-    makeLarge: () => {
-      nowMs += 400;
-      return Promise.resolve({ headers: {}, body: Buffer.from("{}"), keyId: "k" });
-    },
+  const sealedLater = () => {
+    nowMs += 400;
+    return Promise.resolve({ headers: {}, body: Buffer.from("{}"), keyId: "k" });
   };
-  const attempt = attempting(
-    partsOf({ transport, sealingWorker, clock: { ...systemClock, monotonicMs: () => nowMs } }),
-  );
+  const clock = { ...systemClock, monotonicMs: () => nowMs };
+  const attempt = attemptMaker(partsOf({ transport, makeEnvelope: sealedLater, clock }));
   await attempt(deliveryOf(partner.id, { content }), partner, held);
   expect(posts).toMatchObject([{ deadlineMs: 600 }]);
 });
@@ -116,7 +110,7 @@ test("a failure is retried, no sooner than the partner asked; the last one of th
   const refusal = { httpStatus: 503, address: null, answer: Buffer.from("later"), retryAfterMs: 120_000 };
   const nowMs = 1_750_000_000_000;
   const clock = { nowMs: () => nowMs, monotonicMs: () => 0 };
-  const attempt = attempting(partsOf({ transport: answering(refusal).transport, clock }));
+  const attempt = attemptMaker(partsOf({ transport: answering(refusal).transport, clock }));
   const first = await attempt(deliveryOf(partner.id, { content, scheduleStartMs: nowMs }), partner, held);
   expect(first).toMatchObject({ attempt: { reason: "status", answer: refusal.answer }, retryAfterMs: 120_000 });
   const { next } = first as { next: { kind: string; delayMs: number } };
@@ -133,11 +127,11 @@ test("a failure is retried, no sooner than the partner asked; the last one of th
 
 test("without a callback URL, or with an exhausted key, nothing is sent and the attempt says why", async () => {
   const nowhere = partnerSnapshot({ callBackUrl: null });
-  expect(await attempting(partsOf())(deliveryOf(nowhere.id, { content }), nowhere, held)).toMatchObject({
+  expect(await attemptMaker(partsOf())(deliveryOf(nowhere.id, { content }), nowhere, held)).toMatchObject({
     attempt: { url: "", reason: "no_callback_url", httpStatus: null, keyId: null },
   });
   const exhausted = new KeyExhausted(partner.keys.encryption.id);
-  const attempt = attempting(partsOf({ seals: { spend: () => Promise.reject(exhausted) } }));
+  const attempt = attemptMaker(partsOf({ seals: { spend: () => Promise.reject(exhausted) } }));
   expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toMatchObject({
     attempt: { reason: "key_exhausted", detail: exhausted.message },
     next: { kind: "retry" },
@@ -147,7 +141,7 @@ test("without a callback URL, or with an exhausted key, nothing is sent and the 
 test("an internal failure is a failed attempt, and only the log says what failed", async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });
-  const attempt = attempting(partsOf({ log }));
+  const attempt = attemptMaker(partsOf({ log }));
   const made = await attempt(deliveryOf(partner.id, { content }), partner, held);
   expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
   expect(JSON.stringify(made)).not.toContain("nothing may be sent");

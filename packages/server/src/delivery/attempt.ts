@@ -3,18 +3,17 @@ import { newId } from "../ids.ts";
 import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
-import type { Attempting, AttemptOptions } from "./attempting.ts";
 import { callbackUrlOf } from "./callback-url.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
-import { makeEnvelope } from "./sending/envelope.ts";
-import { SealingQueueFull, type SealingWorker } from "./sending/sealing-worker.ts";
+import type { MakeEnvelope } from "./sending/envelope.ts";
+import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
   readonly seals: Pick<SealBudget, "spend">;
-  readonly sealingWorker: Pick<SealingWorker, "isLarge" | "makeLarge">;
+  readonly makeEnvelope: MakeEnvelope;
   readonly clock: Clock;
   readonly log: TroubleLog;
   /** The timeout of everything: connecting, sending, the response. */
@@ -23,8 +22,33 @@ export interface AttemptParts {
   readonly random: () => number;
 }
 
+/** The result of one attempt. */
+export interface AttemptResult {
+  readonly attempt: Attempt;
+  readonly next: DeliveryOutcome["next"];
+  /** The wait that a 429 or 503 asked for. */
+  readonly retryAfterMs?: number;
+}
+
+export interface AttemptOptions {
+  /** It is sent before an earlier one of its chain was accepted. */
+  readonly outOfOrder: boolean;
+  /** Called again before the first byte is written: whether the lease is still held. */
+  readonly mayWrite: () => boolean;
+}
+
+/**
+ * Makes one POST of a notification. Never rejects: any failure is an attempt with its reason. `postponeMs`: nothing was
+ * sent, and no attempt is counted.
+ */
+export type MakeAttempt = (
+  delivery: Delivery,
+  partner: Partner,
+  options: AttemptOptions,
+) => Promise<AttemptResult | { readonly postponeMs: number }>;
+
 /** By then part of the sealing queue is done. */
-const putOffMs = 1_000;
+const postponeMs = 1_000;
 
 interface Tried {
   readonly result?: PostResult;
@@ -32,23 +56,20 @@ interface Tried {
   readonly keyId?: string;
 }
 
-/**
- * Returns the function that makes one attempt: it chooses the URL, signs and seals as the partner is configured now,
- * POSTs, and judges the response.
- */
-export function attempting(parts: AttemptParts): Attempting {
+/** An attempt chooses the URL, signs and seals as the partner is configured now, POSTs, and judges the response. */
+export function attemptMaker(parts: AttemptParts): MakeAttempt {
   return async (delivery, partner, options) => {
     const startedAtMs = parts.clock.nowMs();
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(delivery, partner);
     const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch((error: unknown) => {
       if (error instanceof SealingQueueFull) return { result: { notWritten: true } } as Tried;
-      parts.log.error({ err: error, notification: delivery.id }, "an attempt broke before it left");
-      return { failure: { reason: "internal", detail: "The attempt broke on our side; the log says why." } } as Tried;
+      parts.log.error({ err: error, notification: delivery.id }, "an attempt failed before it was sent");
+      return { failure: { reason: "internal", detail: "The attempt failed on our side; the log says why." } } as Tried;
     });
     const { result, failure, keyId } = tried;
     // The lease expired first, or the sealing queue is full.
-    if (result !== undefined && "notWritten" in result) return { putOffMs };
+    if (result !== undefined && "notWritten" in result) return { postponeMs };
     const answered = result !== undefined && "httpStatus" in result ? result : undefined;
     const attempt: Attempt = {
       startedAtMs,
@@ -76,7 +97,7 @@ async function tryOnce(
   { outOfOrder, mayWrite, startedMs }: AttemptOptions & { readonly startedMs: number },
 ): Promise<Tried> {
   if (url === null) {
-    const detail = "There is no callback URL: the command brought none, and none is registered for the partner.";
+    const detail = "There is no callback URL: the command has none, and none is registered for the partner.";
     return { failure: { reason: "no_callback_url", detail } };
   }
   const keyId = partner.keys.encryption.id;
@@ -87,7 +108,7 @@ async function tryOnce(
     if (!(error instanceof KeyExhausted)) throw error;
     return { failure: { reason: "key_exhausted", detail: error.message } };
   }
-  const { sealingWorker, transport, clock, attemptTimeoutMs: deadlineMs } = parts;
+  const { transport, clock, attemptTimeoutMs: deadlineMs } = parts;
   const attempt = {
     notificationId: delivery.id,
     command: delivery.command,
@@ -97,10 +118,8 @@ async function tryOnce(
     outOfOrder,
     nowMs: clock.nowMs(),
   };
-  const { content } = delivery;
-  const { headers, body } = sealingWorker.isLarge(content)
-    ? await sealingWorker.makeLarge(content, partner, attempt)
-    : makeEnvelope(content, partner, attempt);
+  const made = parts.makeEnvelope(delivery.content, partner, attempt);
+  const { headers, body } = made instanceof Promise ? await made : made;
   // Sealing a large content, or reserving seals, counts towards the timeout. It is rounded to tenths of a second for
   // people.
   const leftMs = deadlineMs - Math.floor((clock.monotonicMs() - startedMs) / 100) * 100;

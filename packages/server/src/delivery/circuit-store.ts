@@ -13,6 +13,8 @@ export interface CircuitChange extends QueueKey {
   /** https://host:port, or the exact URL. */
   readonly target: string;
   readonly circuit: Circuit;
+  /** Restored if the outcome cannot be stored. */
+  readonly before: Circuit;
   /** Increases with each change by the worker: of those in one commit the highest one applies. */
   readonly changeNo: number;
   /** The epoch of the shard: a change by an earlier owner is dropped. */

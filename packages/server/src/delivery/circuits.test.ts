@@ -28,7 +28,7 @@ function circuitsOf() {
   const trip = (): readonly CircuitChange[] =>
     Array.from({ length: failuresToTrip }, () => observe(failedAttempt)).flat();
   const gate = (queue: string, registeredUrl: string | null = url) =>
-    circuits.gate({ partnerId, queue }, registeredUrl);
+    circuits.gate({ partnerId, queue }, queue === "" ? registeredUrl : undefined);
   return { circuits, clock, observe, trip, gate };
 }
 
@@ -152,6 +152,41 @@ describe("the change by an attempt", () => {
     expect(ofUrl).toMatchObject({ kind: "url", target: url, queue: urlQueue(url), circuit: { state: "gone" } });
     expect(ofUrl?.event?.kind).toBe("endpoint_gone");
     expect(observe(gone)).toEqual([]);
+  });
+});
+
+describe("a change that could not be stored", () => {
+  test("is undone, unless another followed it", () => {
+    const { circuits, observe, trip, gate } = circuitsOf();
+    circuits.withdraw(observe(gone));
+    expect(gate(urlQueue(url))).toBe("open");
+    const changes = trip();
+    circuits.withdraw(changes.slice(0, -1));
+    expect(gate(origin)).toEqual(shut);
+    circuits.withdraw(changes.slice(-1));
+    expect(gate(origin)).toBe("open");
+  });
+
+  test("is undone after a success too, and the endpoint is probed again", () => {
+    const { circuits, clock, observe, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += probeStepMs;
+    const closed = observe(acceptedAttempt, { isProbe: true });
+    expect(gate(origin)).toBe("open");
+    circuits.withdraw(closed);
+    expect(gate(origin)).toBe("probe");
+  });
+
+  test("leaves the next probe at its time after one that failed", () => {
+    const { circuits, clock, observe, trip, gate } = circuitsOf();
+    trip();
+    clock.ms += probeStepMs;
+    const failed = observe(failedAttempt, { isProbe: true });
+    clock.ms += 1_000;
+    circuits.withdraw(failed);
+    expect(gate(origin)).toEqual({ untilMs: 1_000 + 3 * probeStepMs, reason: "status" });
+    clock.ms += 2 * probeStepMs;
+    expect(gate(origin)).toBe("probe");
   });
 });
 

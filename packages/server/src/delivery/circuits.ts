@@ -82,11 +82,10 @@ export class Circuits {
     for (const partnerId of this.#circuits.keys()) if (isGone(partnerId)) this.#circuits.delete(partnerId);
   }
 
-  /** @param registeredUrl the URL of the queue without a name */
-  gate({ partnerId, queue }: QueueKey, registeredUrl: string | null): Gate {
+  /** @param url the one registered for the queue; undefined: the queue is named by its URL's origin */
+  gate({ partnerId, queue }: QueueKey, url: string | null | undefined): Gate {
     const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined) return "open";
-    const url = queue === "" ? registeredUrl : undefined;
     if (url === null || (url !== undefined && !URL.canParse(url))) return "open";
     const [origin = queue] = url === undefined ? queue.split(" ") : [originQueue(url)];
     const gone = circuits.get(url === undefined ? queue : urlQueue(url));
@@ -143,6 +142,23 @@ export class Circuits {
     return changes.filter((change) => change !== undefined);
   }
 
+  /**
+   * Undoes changes of `observe` that cannot be stored. Otherwise memory would keep a circuit open that the database
+   * shows as closed, and that no person could close.
+   */
+  withdraw(changes: readonly CircuitChange[]): void {
+    for (const { partnerId, queue, circuit, before, controlNo } of changes) {
+      const kept = this.#circuits.get(partnerId)?.get(queue);
+      // A later change is stored as a whole, and says what the database is to show.
+      if (kept !== undefined && kept.circuit !== circuit) continue;
+      const { probe, sinceMs = this.#nowMs() } = kept ?? {};
+      // The probe did fail: the next one comes at its time, and the failures are counted again.
+      const isStillOpen = before.state === "open" && circuit.state === "open";
+      const undone = isStillOpen ? { ...before, probeInMs: circuit.probeInMs } : before;
+      this.#store(partnerId, queue, { circuit: undone, sinceMs, controlNo, probe });
+    }
+  }
+
   #delayProbe(partnerId: PartnerId, queue: string): void {
     const kept = this.#circuits.get(partnerId)?.get(queue);
     if (kept?.circuit.state !== "open") return;
@@ -168,7 +184,7 @@ export class Circuits {
     const { state } = circuit;
     const event = state === before.state ? null : { id: newId<"event">(), kind: eventKinds[state] };
     const made = { endpointId: newId<"endpoint">(), changeNo: this.#changeNo, epoch, controlNo };
-    return { partnerId, queue, kind, target, circuit, event, ...made };
+    return { partnerId, queue, kind, target, circuit, before, event, ...made };
   }
 
   #store(partnerId: PartnerId, queue: string, kept: StoredCircuit): void {

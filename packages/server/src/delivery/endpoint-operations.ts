@@ -2,11 +2,7 @@ import type { EndpointId, PartnerId } from "../ids.ts";
 import type { EndpointSearch, EndpointStore, StoredEndpoint } from "./circuit-store.ts";
 
 /** An endpoint as the APIs show it. Times are ISO 8601. */
-export interface EndpointView
-  extends Pick<
-    StoredEndpoint,
-    "id" | "partnerId" | "kind" | "target" | "state" | "failures" | "lastReason" | "probes"
-  > {
+export interface EndpointView extends Omit<StoredEndpoint, "openedAt" | "probeAt" | "updatedAt"> {
   readonly openedAt: string | null;
   /** While it is open: the time of the next probe. */
   readonly probeAt: string | null;
@@ -45,17 +41,9 @@ export class EndpointOperations {
   }
 }
 
-function view(endpoint: StoredEndpoint): EndpointView {
-  const { id, partnerId, kind, target, state, failures, lastReason, probes, openedAt, probeAt, updatedAt } = endpoint;
+function view({ openedAt, probeAt, updatedAt, ...endpoint }: StoredEndpoint): EndpointView {
   return {
-    id,
-    partnerId,
-    kind,
-    target,
-    state,
-    failures,
-    lastReason,
-    probes,
+    ...endpoint,
     openedAt: openedAt?.toISOString() ?? null,
     probeAt: probeAt?.toISOString() ?? null,
     updatedAt: updatedAt.toISOString(),

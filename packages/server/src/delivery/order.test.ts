@@ -15,9 +15,14 @@ describe("a delivery that follows others", () => {
   test.each<[string, Precedence, boolean, object]>([
     ["leaves when nothing precedes it", { after: undefined, ageMs: 5 }, false, { kind: "leaves", outOfOrder: false }],
     ["waits for one in hand", { after: id("a"), ageMs: 5 }, true, { kind: "waits", after: "a" }],
-    ["is put off by half a second at least", { after: id("a"), ageMs: 5 }, false, { kind: "put_off", delayMs: 500 }],
-    ["is put off by a tenth of its age", { after: id("a"), ageMs: 90_000 }, false, { kind: "put_off", delayMs: 9_000 }],
-    ["is put off by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "put_off", delayMs: 30_000 }],
+    ["is put off by half a second at least", { after: id("a"), ageMs: 5 }, false, { kind: "postpone", delayMs: 500 }],
+    [
+      "is put off by a tenth of its age",
+      { after: id("a"), ageMs: 90_000 },
+      false,
+      { kind: "postpone", delayMs: 9_000 },
+    ],
+    ["is put off by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "postpone", delayMs: 30_000 }],
     [
       "leaves out of order after ten minutes",
       { after: id("a"), ageMs: orderWaitMaxMs },
@@ -30,12 +35,12 @@ describe("a delivery that follows others", () => {
 });
 
 /** An order over deliveries in memory, with timers that run on request. */
-function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], putOff: () => Promise<void>, nowMs = 0) {
+function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], postpone: () => Promise<void>, nowMs = 0) {
   const timers: (() => void)[] = [];
   const left: string[] = [];
-  const putOffs: string[] = [];
+  const postponed: string[] = [];
   const order = new DeliveryOrder({
-    store: { preceding: async () => answers(), putOff },
+    store: { preceding: async () => answers(), postpone },
     clock: { monotonicMs: () => nowMs },
     timers: {
       after: (_, work) => {
@@ -46,7 +51,7 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], put
     isInHand: (one) => inHand.some((delivery) => delivery.id === one),
     holds: (one) => inHand.includes(one),
     onMayLeave: (delivery) => void left.push(delivery.id),
-    onPutOff: (delivery) => void putOffs.push(delivery.id),
+    onPostponed: (delivery) => void postponed.push(delivery.id),
     onGone: () => undefined,
     onTrouble: () => undefined,
   });
@@ -54,7 +59,7 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], put
     for (const work of timers.splice(0)) work();
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { order, left, putOffs, runTimers };
+  return { order, left, postponed, runTimers };
 }
 
 describe("the order of deliveries", () => {
@@ -87,7 +92,7 @@ describe("the order of deliveries", () => {
       ],
       [{ after: id("elsewhere"), ageMs: 0 }],
     ];
-    const { order, left, putOffs, runTimers } = orderOver(
+    const { order, left, postponed, runTimers } = orderOver(
       [follower, blocked],
       () => answers.shift() ?? [],
       async () => {
@@ -97,9 +102,9 @@ describe("the order of deliveries", () => {
     );
     order.check([follower, blocked]);
     await runTimers();
-    expect(putOffs).toEqual([]);
+    expect(postponed).toEqual([]);
     await runTimers();
     expect(left).toEqual(["b"]);
-    expect(putOffs).toEqual(["c"]);
+    expect(postponed).toEqual(["c"]);
   });
 });

@@ -1,6 +1,6 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId } from "../ids.ts";
-import type { Delivery, DeliveryKey, DeliveryStore, Precedence, PutOff } from "./store.ts";
+import type { Delivery, DeliveryKey, DeliveryStore, Precedence } from "./store.ts";
 
 /** The decision about a delivery that follows others. */
 export type OrderDecision =
@@ -8,7 +8,7 @@ export type OrderDecision =
   /** An earlier one is in memory: check again when its outcome is recorded. */
   | { readonly kind: "waits"; readonly after: NotificationId }
   /** An earlier one is only in the database: put this one off there. */
-  | { readonly kind: "put_off"; readonly delayMs: number };
+  | { readonly kind: "postpone"; readonly delayMs: number };
 
 /** After this time it is sent before its predecessors, and says so in a header. */
 export const orderWaitMaxMs = 600_000;
@@ -16,9 +16,7 @@ const delayMinMs = 500;
 const delayMaxMs = 30_000;
 
 /**
- * Returns the rest of a delay that a statement wrote, in milliseconds. The statement was sent at `sentMs`.
- *
- * The database counts the delay from when it ran the statement. If it were counted from the answer, which may arrive
+ * The rest of a delay that a statement wrote, counted from when it was sent. Counted from the answer, which may arrive
  * much later, the delivery would be due long before it is looked for.
  */
 export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "monotonicMs">): number {
@@ -34,11 +32,11 @@ export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: Notifica
   if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
   if (isInHand(after)) return { kind: "waits", after };
   const delayMs = Math.min(Math.max(ageMs / 10, delayMinMs), delayMaxMs, orderWaitMaxMs - ageMs);
-  return { kind: "put_off", delayMs };
+  return { kind: "postpone", delayMs };
 }
 
 export interface OrderParts {
-  readonly store: Pick<DeliveryStore, "preceding" | "putOff">;
+  readonly store: Pick<DeliveryStore, "preceding" | "postpone">;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
   readonly isInHand: (id: NotificationId) => boolean;
@@ -46,15 +44,10 @@ export interface OrderParts {
   readonly holds: (delivery: Delivery) => boolean;
   readonly onMayLeave: (delivery: Delivery) => void;
   /** It was put off in the database. */
-  readonly onPutOff: (delivery: Delivery, delayMs: number) => void;
+  readonly onPostponed: (delivery: Delivery, delayMs: number) => void;
   /** It is no longer pending: a late outcome of another worker ended it. */
   readonly onGone: (delivery: Delivery) => void;
   readonly onTrouble: (error: unknown) => void;
-}
-
-interface Blocked {
-  readonly delivery: Delivery;
-  readonly putOff: PutOff;
 }
 
 const askMax = 256;
@@ -98,15 +91,16 @@ export class DeliveryOrder {
   }
 
   async #checkAll(): Promise<void> {
-    const { store, clock, timers, holds, onPutOff, onTrouble } = this.#parts;
+    const { store, clock, timers, holds, onPostponed, onTrouble } = this.#parts;
     while (this.#toAsk.length > 0) {
       let unsettled = this.#toAsk.splice(0, askMax).filter(holds);
       try {
         const blocked = unsettled.length > 0 ? this.#settle(unsettled, await store.preceding(unsettled)) : [];
         unsettled = blocked.map(({ delivery }) => delivery);
         const sentMs = clock.monotonicMs();
-        if (blocked.length > 0) await store.putOff(blocked.map(({ putOff }) => putOff));
-        for (const { delivery, putOff } of blocked) onPutOff(delivery, leftMs(putOff.delayMs, sentMs, clock));
+        if (blocked.length > 0)
+          await store.postpone(blocked.map(({ delivery, delayMs }) => ({ ...keyOf(delivery), delayMs })));
+        for (const { delivery, delayMs } of blocked) onPostponed(delivery, leftMs(delayMs, sentMs, clock));
       } catch (error) {
         onTrouble(error);
         this.#toAsk.push(...unsettled);
@@ -117,9 +111,9 @@ export class DeliveryOrder {
   }
 
   /** @returns the deliveries to put off in the database */
-  #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]): readonly Blocked[] {
+  #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]) {
     const { isInHand, holds, onMayLeave, onGone } = this.#parts;
-    const blocked: Blocked[] = [];
+    const blocked: { readonly delivery: Delivery; readonly delayMs: number }[] = [];
     // Each that may leave is put before those that wait, so the first one asked for is added last.
     for (const [at, delivery] of [...asked.entries()].reverse()) {
       // Its shard was released meanwhile.
@@ -130,8 +124,7 @@ export class DeliveryOrder {
         continue;
       }
       const verdict = judgeOrder(answer, isInHand);
-      if (verdict.kind === "put_off")
-        blocked.push({ delivery, putOff: { ...keyOf(delivery), delayMs: verdict.delayMs } });
+      if (verdict.kind === "postpone") blocked.push({ delivery, delayMs: verdict.delayMs });
       else if (verdict.kind === "waits") this.#wait(delivery, verdict.after);
       else {
         if (verdict.outOfOrder) this.#outOfOrder.add(delivery.id);

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { LeaseId } from "../ids.ts";
 import { shardCount } from "../shard.ts";
+import type { OwnedShard, ShardMap } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
-import type { OwnedShard, ShardMap } from "./shard-store.ts";
 
 /** Workers over one table of shards; every timer fires at once. */
 function workersOver(count: number) {

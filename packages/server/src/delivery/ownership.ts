@@ -2,7 +2,36 @@ import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { shardCount, shardOf } from "../shard.ts";
-import type { OwnedShard, ShardMap, ShardStore } from "./shard-store.ts";
+
+export interface OwnedShard {
+  readonly shard: number;
+  /** Increases with every change of the owner. */
+  readonly epoch: number;
+}
+
+export interface WorkerShare {
+  readonly leaseId: LeaseId;
+  /** Its age by the database's clock. */
+  readonly ageMs: number;
+  readonly owned: number;
+}
+
+export interface ShardMap {
+  /** Living delivery workers, by their leases. */
+  readonly workers: readonly WorkerShare[];
+  /** The shards that the asking lease owns. */
+  readonly mine: readonly OwnedShard[];
+  readonly free: number;
+}
+
+/** The owners of shards. */
+export interface ShardStore {
+  map(leaseId: LeaseId): Promise<ShardMap>;
+  /** Claims up to `count` free shards by compare-and-set, never from a living owner. Rejects if the lease is gone. */
+  claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
+  /** Releases shards that the lease still owns under their epoch, and notifies the others. */
+  release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
+}
 
 export interface OwnershipParts {
   readonly store: ShardStore;
@@ -19,8 +48,8 @@ export interface OwnershipParts {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** `taken`: claimed, not prepared yet. `giving`: nothing more starts. */
-type ShardState = "taken" | "ready" | "giving";
+/** `claimed`: not prepared yet. `releasing`: nothing more starts. */
+type ShardState = "claimed" | "ready" | "releasing";
 
 interface Owned {
   readonly epoch: number;
@@ -29,7 +58,7 @@ interface Owned {
 }
 
 /** The number of shards that a worker with too many releases per second, so that newcomers do not make them flap. */
-const giveMax = 8;
+const releaseMax = 8;
 /** A worker that started later than this may be gone again soon. */
 const settledAfterMs = 10_000;
 /** The time for attempts on the wire to end. */
@@ -40,7 +69,7 @@ const windUpMs = 500;
  * claim or release whose answer was lost is known at the next one.
  *
  * ```
- * free ──(claim: compare-and-set)──► taken ──(prepared)──► ready ──(surplus, or a stop)──► giving ──► free
+ * free ──(claim: compare-and-set)──► claimed ──(prepared)──► ready ──(surplus, or a stop)──► releasing ──► free
  * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
  */
@@ -109,13 +138,13 @@ export class Ownership {
 
   #adopt(shards: readonly OwnedShard[]): void {
     const sinceMs = this.#parts.clock.monotonicMs();
-    for (const { shard, epoch } of shards) this.#owned.set(shard, { epoch, sinceMs, state: "taken" });
+    for (const { shard, epoch } of shards) this.#owned.set(shard, { epoch, sinceMs, state: "claimed" });
   }
 
   async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
     // A release whose answer was lost, and which the database does not show.
-    const giving = [...this.#owned].flatMap(([shard, { state }]) => (state === "giving" ? [shard] : []));
-    if (giving.length > 0) return this.#release(leaseId, giving);
+    const releasing = [...this.#owned].flatMap(([shard, { state }]) => (state === "releasing" ? [shard] : []));
+    if (releasing.length > 0) return this.#release(leaseId, releasing);
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
       .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
@@ -125,31 +154,31 @@ export class Ownership {
     const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
     const lacking = Math.min(share - this.#owned.size, free);
     if (lacking > 0) return this.#adopt(await this.#parts.store.claim(leaseId, lacking));
-    const surplus = Math.min(this.#owned.size - share, missing, giveMax);
+    const surplus = Math.min(this.#owned.size - share, missing, releaseMax);
     if (surplus > 0) await this.#release(leaseId, this.ready.slice(0, surplus));
   }
 
   async #prepare(): Promise<void> {
-    const taken = [...this.#owned].filter(([, { state }]) => state === "taken");
-    if (taken.length === 0) return;
-    const shards = taken.map(([shard]) => shard);
+    const claimed = [...this.#owned].filter(([, { state }]) => state === "claimed");
+    if (claimed.length === 0) return;
+    const shards = claimed.map(([shard]) => shard);
     await this.#parts.prepare(shards);
-    const ready = taken.filter(([shard, owned]) => this.#owned.get(shard) === owned);
+    const ready = claimed.filter(([shard, owned]) => this.#owned.get(shard) === owned);
     for (const [, owned] of ready) owned.state = "ready";
     this.#parts.onReady(ready.map(([shard]) => shard));
   }
 
   async #release(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
-    const giving = shards.flatMap((shard) => {
+    const releasing = shards.flatMap((shard) => {
       const owned = this.#owned.get(shard);
-      if (owned !== undefined) owned.state = "giving";
+      if (owned !== undefined) owned.state = "releasing";
       return owned === undefined ? [] : [{ shard, epoch: owned.epoch }];
     });
-    if (giving.length === 0) return;
+    if (releasing.length === 0) return;
     await new Promise<void>((resolve) => void this.#parts.timers.after(windUpMs, resolve));
     await this.#parts.windUp(shards);
-    await this.#parts.store.release(leaseId, giving);
-    for (const { shard } of giving) this.#owned.delete(shard);
+    await this.#parts.store.release(leaseId, releasing);
+    for (const { shard } of releasing) this.#owned.delete(shard);
     this.#parts.onGone(shards);
   }
 }

@@ -34,7 +34,7 @@ function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}):
 }
 
 function newQueue(rowsMax = 4): Queue {
-  const queue = new Queue({ partnerId: "partner" as PartnerId, name: "" });
+  const queue = new Queue("partner" as PartnerId, "");
   queue.rowsMax = rowsMax;
   return queue;
 }
@@ -98,18 +98,18 @@ describe("a queue", () => {
 
   test("reads from the head if a delivery in memory was read with a later due time, beyond the cursor", () => {
     const queue = newQueue();
-    const [putOff, later] = [deliveryOf(1, { follows: true }), deliveryOf(9)];
-    queue.offer(putOff);
+    const [postponed, later] = [deliveryOf(1, { follows: true }), deliveryOf(9)];
+    queue.offer(postponed);
     // Its put-off is committed, and due; the answer has not arrived yet.
     queue.wake();
     queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
     const page = [
-      { dueAtUs: 5_000, id: putOff.id, delivery: putOff },
+      { dueAtUs: 5_000, id: postponed.id, delivery: postponed },
       { dueAtUs: 9_000, id: later.id, delivery: later },
     ];
     queue.readEnds({ due: page, hasMore: false, nextInMs: undefined }, 0, never);
     expect(queue.hasMore).toBe(false);
-    queue.release(putOff, 1, 0);
+    queue.release(postponed, 1, 0);
     const readOn = queue.wants(2);
     expect(readOn?.after?.id).toBe(later.id);
     if (readOn !== undefined) queue.readBegins(readOn, 2);
@@ -153,7 +153,7 @@ describe("a queue", () => {
     expect(queue.has(later.id)).toBe(false);
   });
 
-  test("sends a held delivery once, however often it is told", () => {
+  test("sends a held delivery once, however often it may leave", () => {
     const queue = newQueue();
     const follower = deliveryOf(1, { follows: true });
     queue.offer(follower);
@@ -191,7 +191,7 @@ describe("a queue", () => {
     expect(queue.restsUntilMs).toBe(tookMs + restMs);
   });
 
-  test("has everything that it was told of when it calls itself complete", () => {
+  test("has every due delivery in memory when it calls itself complete", () => {
     fc.assert(
       fc.property(fc.array(event, { maxLength: 60 }), fc.integer({ min: 1, max: 5 }), (events, rowsMax) => {
         const queue = newQueue(rowsMax);

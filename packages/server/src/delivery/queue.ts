@@ -1,11 +1,6 @@
 import type { NotificationId, PartnerId } from "../ids.ts";
 import type { Delivery, QueuePage, QueuePosition } from "./store.ts";
 
-export interface QueueOptions {
-  readonly partnerId: PartnerId;
-  readonly name: string;
-}
-
 /** The read that a queue wants: on from the cursor, or from its head. */
 export interface WantedRead {
   readonly after: QueuePosition | undefined;
@@ -25,15 +20,15 @@ interface InHand {
 /**
  * The deliveries pending for one partner at one callback origin, as far as they are in memory. The database has all of
  * them. A queue is _complete_ if it has everything that was committed before its last read began. Otherwise it _has
- * more_: it reads on from its cursor when it runs low. _again_ requests one read from the head after that reading has
- * reached the end: something is due, but not known since when, or an outcome missed its row. Deliveries that were not
- * kept in memory are read again by reading on, from before them if the cursor is beyond. A read from the head that
- * finds nothing is followed by a rest ten times as long as it took: while another transaction stays open, it must skip
- * every deleted row.
+ * more_: it reads on from its cursor when it runs low. It _wants its head_ if one read from the head has to follow,
+ * after that reading has reached the end: something is due, but not known since when, or an outcome did not match its
+ * row. Deliveries that were not kept in memory are read again from the cursor, which moves back if it has passed them.
+ * A read from the head that finds nothing is followed by a rest ten times as long as it took: while another
+ * transaction stays open, it must skip every deleted row.
  *
  * ```
  * complete ──(not kept, hinted, the next one is due)──► has more ──(read reaches the end)──► complete
- * complete ──(again)──► reading from the head ──► complete, or has more
+ * complete ──(wants its head)──► reading from the head ──► complete, or has more
  * ```
  */
 export class Queue {
@@ -46,19 +41,19 @@ export class Queue {
   readonly #ready: Delivery[] = [];
   #cursor: QueuePosition | undefined;
   #hasMore = false;
-  #again = false;
+  #wantsHead = false;
   /** The earliest due time not kept while a read ran: the next read starts before it. In microseconds since 1970. */
   #rewindUs: number | undefined;
   #isReading = false;
   #readFromHead = false;
-  /** A hint arrived while a read was running whose result may not include it. */
-  #againAfterRead = false;
+  /** A hint arrived during a read. The result of that read may not include it. */
+  #wantsHeadAfterRead = false;
   #readStartedMs = 0;
   #headRestsUntilMs = 0;
   /** When the next one is due, by the monotonic clock. */
   #nextDueMs: number | undefined;
 
-  constructor({ partnerId, name }: QueueOptions) {
+  constructor(partnerId: PartnerId, name: string) {
     this.partnerId = partnerId;
     this.name = name;
   }
@@ -66,10 +61,6 @@ export class Queue {
   /** The next delivery to send. */
   get head(): Delivery | undefined {
     return this.#ready[0];
-  }
-
-  get readyRows(): number {
-    return this.#ready.length;
   }
 
   /** The number of deliveries in memory, including sent ones that are not recorded yet. */
@@ -84,7 +75,7 @@ export class Queue {
 
   /** There is more in the database than in memory. */
   get hasMore(): boolean {
-    return this.#hasMore || this.#again;
+    return this.#hasMore || this.#wantsHead;
   }
 
   get isReading(): boolean {
@@ -116,7 +107,7 @@ export class Queue {
   offer(delivery: Delivery): boolean {
     if (this.#inHand.has(delivery.id)) return false;
     // A read from the head needs room next to new arrivals.
-    const rowsMax = this.#again ? this.rowsMax / 2 : this.rowsMax;
+    const rowsMax = this.#wantsHead ? this.rowsMax / 2 : this.rowsMax;
     if (!this.#hasMore && this.#inHand.size < rowsMax) {
       this.#add(delivery, delivery.scheduleStartMs);
       return true;
@@ -149,21 +140,22 @@ export class Queue {
     if (room <= 0 || this.#ready.length > this.rowsMax / 2) return undefined;
     if (this.#hasMore) return { after: this.#cursor, rowsMax: room };
     // Deliveries in memory are usually at the head.
-    if (this.#again && nowMs >= this.#headRestsUntilMs) return { after: undefined, rowsMax: room + this.#inHand.size };
+    if (this.#wantsHead && nowMs >= this.#headRestsUntilMs)
+      return { after: undefined, rowsMax: room + this.#inHand.size };
     return undefined;
   }
 
   /** When a read from the head may begin; undefined if none is wanted. */
   get restsUntilMs(): number | undefined {
-    return this.#again && !this.#hasMore && !this.#isReading ? this.#headRestsUntilMs : undefined;
+    return this.#wantsHead && !this.#hasMore && !this.#isReading ? this.#headRestsUntilMs : undefined;
   }
 
   readBegins({ after }: WantedRead, nowMs: number): void {
     this.#isReading = true;
     this.#readFromHead = after === undefined;
     this.#readStartedMs = nowMs;
-    this.#againAfterRead = false;
-    if (this.#readFromHead) this.#again = false;
+    this.#wantsHeadAfterRead = false;
+    if (this.#readFromHead) this.#wantsHead = false;
   }
 
   /** @param isStale whether an outcome is known that the row does not show yet */
@@ -195,14 +187,14 @@ export class Queue {
       const waitMs = added.length > 0 ? 0 : restMs(nowMs - this.#readStartedMs, headRestMaxMs);
       this.#headRestsUntilMs = nowMs + waitMs;
     }
-    if (this.#againAfterRead) this.#again = true;
+    if (this.#wantsHeadAfterRead) this.#wantsHead = true;
     return added;
   }
 
   /** The read failed: the same one is wanted again. */
   readFailed(): void {
     this.#isReading = false;
-    if (this.#readFromHead) this.#again = true;
+    if (this.#readFromHead) this.#wantsHead = true;
     else this.#hasMore = true;
     this.#rewindAfterRead();
   }
@@ -233,7 +225,7 @@ export class Queue {
     if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
   }
 
-  /** An outcome missed its row: the database has changed. */
+  /** An outcome did not match its row: the database has changed. */
   missed(): void {
     this.#wantHead();
   }
@@ -253,14 +245,14 @@ export class Queue {
   }
 
   /** The sweep found this delivery at the queue's head. */
-  sawHead(id: NotificationId, dueInMs: number, nowMs: number): void {
+  headFound(id: NotificationId, dueInMs: number, nowMs: number): void {
     if (this.#inHand.has(id)) return;
     if (dueInMs > 0) this.#dueAgain(nowMs + dueInMs);
     else this.#wantHead();
   }
 
   /** The deliveries in memory that do not wait: their order is being checked, they are sent, or being recorded. */
-  get busy(): readonly Delivery[] {
+  get notReady(): readonly Delivery[] {
     return [...this.#inHand.values()].flatMap(({ delivery, state }) => (state === "ready" ? [] : [delivery]));
   }
 
@@ -290,8 +282,8 @@ export class Queue {
   }
 
   #wantHead(): void {
-    this.#again = true;
-    if (this.#isReading) this.#againAfterRead = true;
+    this.#wantsHead = true;
+    if (this.#isReading) this.#wantsHeadAfterRead = true;
   }
 
   #dueAgain(atMs: number): void {

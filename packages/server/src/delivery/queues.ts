@@ -91,11 +91,8 @@ export class Queues {
   offer(delivery: Delivery): void {
     if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return;
     const queue = this.#open(delivery);
-    if (queue.offer(delivery)) {
-      this.#added(queue, [delivery]);
-    } else {
-      this.#setBehind(queue);
-    }
+    if (queue.offer(delivery)) this.#added(queue, [delivery]);
+    else this.#setBehind(queue);
     this.#consider(queue);
   }
 
@@ -181,7 +178,7 @@ export class Queues {
     this.#consider(queue);
   }
 
-  /** The worker no longer owns the partner. @returns the deliveries in flight or unrecorded */
+  /** The worker no longer owns the partner. */
   forgetPartner(partnerId: PartnerId): void {
     const queues = this.#partners.get(partnerId);
     if (queues === undefined) return;
@@ -216,7 +213,7 @@ export class Queues {
       // As many URLs may be gone as there were notifications, so nothing is kept about those.
       if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
-      queue.sawHead(head.id, head.dueInMs, nowMs);
+      queue.headFound(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
     }
     return heads;
@@ -233,17 +230,15 @@ export class Queues {
     return this.#partners.get(partnerId)?.get(queue);
   }
 
+  #isOpen(queue: Queue): boolean {
+    return this.#partners.get(queue.partnerId)?.get(queue.name) === queue;
+  }
+
   #open({ partnerId, queue: name }: QueueKey): Queue {
-    const known = this.#find({ partnerId, queue: name });
-    if (known !== undefined) {
-      known.rowsMax = this.#roomOf(known);
-      return known;
-    }
     const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
-    this.#partners.set(partnerId, queues);
-    const queue = new Queue({ partnerId, name });
+    const queue = queues.get(name) ?? new Queue(partnerId, name);
     queue.rowsMax = this.#roomOf(queue);
-    queues.set(name, queue);
+    this.#partners.set(partnerId, queues.set(name, queue));
     return queue;
   }
 
@@ -273,7 +268,7 @@ export class Queues {
 
   /** Schedules the next read of a queue, or forgets it if nothing is known about it. */
   #consider(queue: Queue): void {
-    if (this.#isStopped || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) return;
+    if (this.#isStopped || !this.#isOpen(queue)) return;
     if (queue.isIdle) {
       this.#close(queue);
       return;
@@ -301,7 +296,7 @@ export class Queues {
 
   #mayReadAtMs(queue: Queue): number | undefined {
     if (!this.#parts.limitsOf(queue.partnerId).mayRead) return undefined;
-    return this.#parts.opensAtMs({ partnerId: queue.partnerId, queue: queue.name });
+    return this.#parts.opensAtMs(queueKeyOf(queue));
   }
 
   #wakeAt(queue: Queue, atMs: number): void {
@@ -326,12 +321,10 @@ export class Queues {
         const nowMs = this.#parts.clock.monotonicMs();
         for (const [at, { queue }] of batch.entries()) {
           const page = pages[at];
-          if (page === undefined || this.#partners.get(queue.partnerId)?.get(queue.name) !== queue) continue;
+          if (page === undefined || !this.#isOpen(queue)) continue;
           queue.rowsMax = this.#roomOf(queue);
-          this.#added(
-            queue,
-            queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue)),
-          );
+          const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue));
+          this.#added(queue, added);
           if (!queue.hasMore) this.#clearBehind(queue);
           this.#consider(queue);
         }
@@ -360,11 +353,8 @@ export class Queues {
       const rowsMax = Math.min(wanted.rowsMax, readRowsMax);
       rows += rowsMax;
       queue.readBegins(wanted, nowMs);
-      const { partnerId, name } = queue;
-      batch.push({
-        queue,
-        read: { partnerId, queue: name, after: wanted.after, rowsMax, bytesMax: this.#pageBytes(rowsMax) },
-      });
+      const { after } = wanted;
+      batch.push({ queue, read: { ...queueKeyOf(queue), after, rowsMax, bytesMax: this.#pageBytes(rowsMax) } });
     }
     return batch;
   }
@@ -398,11 +388,11 @@ export class Queues {
   #setBehind(queue: Queue): void {
     if (this.#behind.has(queue)) return;
     this.#behind.add(queue);
-    this.#parts.onBehind({ partnerId: queue.partnerId, queue: queue.name }, true);
+    this.#parts.onBehind(queueKeyOf(queue), true);
   }
 
   #clearBehind(queue: Queue): void {
-    if (this.#behind.delete(queue)) this.#parts.onBehind({ partnerId: queue.partnerId, queue: queue.name }, false);
+    if (this.#behind.delete(queue)) this.#parts.onBehind(queueKeyOf(queue), false);
   }
 
   #close(queue: Queue): void {
@@ -417,7 +407,7 @@ export class Queues {
     this.#clearBehind(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
-    this.#leave([...queue.busy, ...queue.forgetReady()]);
+    this.#leave([...queue.notReady, ...queue.forgetReady()]);
   }
 
   #leave(deliveries: readonly Delivery[]): void {
@@ -436,6 +426,10 @@ export class Queues {
     // Its queue may have been closed since, because it was empty. A forgotten partner stays forgotten.
     if (this.#partners.has(moved.partnerId)) this.wake(moved);
   }
+}
+
+function queueKeyOf({ partnerId, name }: Queue): QueueKey {
+  return { partnerId, queue: name };
 }
 
 const minRows = 4;

@@ -23,7 +23,7 @@ export const jitter = 0.15;
 /** Retry-After is honoured up to one hour, or the next step if that is longer. */
 export const retryAfterMaxMs = 3_600_000;
 
-/** How long a notification is tried before it is parked: the sum of the steps. */
+/** The time for which a notification is tried before it is parked: the sum of the steps. */
 export function scheduleLengthMs(retryS: readonly number[]): number {
   return retryS.reduce((sumS, stepS) => sumS + stepS, 0) * 1_000;
 }

@@ -86,10 +86,6 @@ export class Scheduler<Queue extends Schedulable> {
     return this.#bytes;
   }
 
-  inFlightOf(partnerId: PartnerId): number {
-    return this.#partners.get(partnerId)?.inFlight ?? 0;
-  }
-
   /** The queue has something to send. */
   add(queue: Queue, limits: PartnerLimits): void {
     const entry = this.#partners.get(queue.partnerId) ?? this.#newEntry(queue.partnerId, limits);

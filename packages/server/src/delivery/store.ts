@@ -6,7 +6,7 @@ import type { CircuitChange } from "./circuit-store.ts";
 export interface Delivery {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
-  /** The origin of its own callback URL; empty: that of the registered one. */
+  /** The origin of its own callback URL; otherwise that of its registered one: `registeredQueue`. */
   readonly queue: string;
   /** Increased by each redelivery. */
   readonly round: number;
@@ -26,7 +26,7 @@ export interface Delivery {
   readonly transactionId: TransactionId | null;
   readonly originalId: TransactionId | null;
   readonly command: NotifiedCommand;
-  /** Its own callback URL; null: the registered one. */
+  /** Its own callback URL; null: one that is registered. */
   readonly callBackUrl: string | null;
   /** The facts as JSON text. */
   readonly content: string;
@@ -34,7 +34,7 @@ export interface Delivery {
   readonly bytes: number;
 }
 
-/** The key of a queue: the deliveries pending for one partner at one callback origin. */
+/** The key of a queue: the deliveries pending for one partner at one callback origin, or at one registered URL. */
 export interface QueueKey {
   readonly partnerId: PartnerId;
   readonly queue: string;
@@ -89,7 +89,7 @@ export interface Precedence {
 export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade">;
 
 /** Nothing was sent: due again after `delayMs`, and no attempt is counted. */
-export interface PutOff extends DeliveryKey {
+export interface Postponement extends DeliveryKey {
   readonly delayMs: number;
 }
 
@@ -160,6 +160,19 @@ export interface OverdueLooked {
   readonly after: QueuePosition | undefined;
 }
 
+/** Moves deliveries of one queue to the queues of the URLs that are registered for their commands by now. */
+export interface MisplacedLook extends QueueKey {
+  readonly after: QueuePosition | undefined;
+  /** The queue of each command. */
+  readonly queues: ReadonlyMap<NotifiedCommand, string>;
+}
+
+export interface MisplacedLooked {
+  readonly moved: number;
+  /** The position for the next call; undefined: that was the end. */
+  readonly after: QueuePosition | undefined;
+}
+
 /** Pending deliveries. Every write is safe to repeat; writes of several deliveries share commits. */
 export interface DeliveryStore {
   /** Returns pages in the order of the reads. Neither locks nor changes anything. */
@@ -170,9 +183,11 @@ export interface DeliveryStore {
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]>;
   /** Records one attempt and its consequence. It never gives up while the database is unavailable. */
   record(outcome: DeliveryOutcome): Promise<Recorded>;
-  putOff(deliveries: readonly PutOff[]): Promise<void>;
-  /** Moves deliveries into the queue of their URL, which is gone. */
+  postpone(deliveries: readonly Postponement[]): Promise<void>;
+  /** Moves deliveries into another queue: that of their URL, which is gone, or is registered now. */
   setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;
+  /** Moves those that belong into another queue by now, among the next rows of one queue. */
+  moveMisplaced(look: MisplacedLook): Promise<MisplacedLooked>;
   /** Parks the overdue ones among the next rows of one queue. */
   parkOverdue(look: OverdueLook): Promise<OverdueLooked>;
 }

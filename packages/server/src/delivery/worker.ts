@@ -2,21 +2,29 @@ import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
+import { registeredQueue, urlOfQueue } from "../registered-url.ts";
 import { shardOf } from "../shard.ts";
-import type { Attempted, Attempting, PartnerSource } from "./attempting.ts";
+import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import { callbackUrlOf } from "./callback-url.ts";
-import type { CircuitStore } from "./circuit-store.ts";
-import { Circuits, urlQueue } from "./circuits.ts";
+import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
+import { Circuits, type Gate, urlQueue } from "./circuits.ts";
+import { Misplaced } from "./misplaced.ts";
 import { DeliveryOrder, keyOf, leftMs } from "./order.ts";
 import { type BlockedQueue, Overdue } from "./overdue.ts";
+import type { ShardStore } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
 import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
 import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
-import type { ShardStore } from "./shard-store.ts";
 import type { Delivery, DeliveryOutcome, DeliveryStore, Hint, QueueKey } from "./store.ts";
+
+/** Partners as a worker knows them, at most five seconds old. */
+export interface PartnerSource {
+  /** Undefined if unknown or too old. Then it is requested, and `reconsider` is called when it arrives. */
+  peek(id: PartnerId): Partner | undefined;
+}
 
 export interface WorkerParts {
   readonly store: DeliveryStore;
@@ -24,7 +32,7 @@ export interface WorkerParts {
   readonly circuits: CircuitStore;
   readonly lease: LeaseHolder;
   readonly partners: PartnerSource;
-  readonly attempt: Attempting;
+  readonly attempt: MakeAttempt;
   readonly clock: Clock;
   readonly timers: Timers;
   /** From 0 to less than 1. */
@@ -33,7 +41,7 @@ export interface WorkerParts {
   readonly bytesInFlightMax: number;
   /** The timeout of an attempt. */
   readonly attemptTimeoutMs: number;
-  readonly onAttempted?: (delivery: Delivery, attempted: Attempted) => void;
+  readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
   readonly onOverdue?: (parked: number) => void;
   /** Its shards have changed. */
   readonly onShards?: (shards: readonly number[]) => void;
@@ -55,7 +63,7 @@ interface Sending {
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
 const recheckMs = 5_000;
-const overdueEveryMs = 10_000;
+const shutEveryMs = 10_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
@@ -82,16 +90,17 @@ export class DeliveryWorker {
   /** On the wire or unrecorded, with the time by which the attempt has ended. */
   readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
   readonly #overdue: Overdue;
+  readonly #misplaced: Misplaced;
   #unrecorded = 0;
   #isPumping = false;
   #isStopping = true;
-  #cancels: (() => void)[] = [];
+  #cancelTick: () => void = () => undefined;
   #cancelToken: () => void = () => undefined;
   #ticking: Promise<void> | undefined;
   #tickAgain = false;
   #sweepNotBeforeMs = 0;
   #recheckedMs = 0;
-  #parkedOverdueMs = 0;
+  #maintainedShutMs = 0;
   #onQuiet: () => void = () => undefined;
 
   constructor(parts: WorkerParts) {
@@ -99,6 +108,7 @@ export class DeliveryWorker {
     const { slotsMax, bytesInFlightMax: bytesMax, clock, timers, random } = parts;
     const nowMs = () => clock.monotonicMs();
     this.#circuits = new Circuits(random, nowMs);
+    this.#misplaced = new Misplaced(parts.store);
     this.#overdue = new Overdue(parts.store, (parked) => parts.onOverdue?.(parked));
     this.#scheduler = new Scheduler({ slotsMax, bytesMax, nowMs });
     this.#queues = new Queues({
@@ -115,7 +125,7 @@ export class DeliveryWorker {
       onReleased: (id) => this.#order.ended(id),
       onFollowing: (deliveries) => this.#order.check(deliveries),
       onBehind: (key, isBehind) => parts.onBehind?.(key, isBehind),
-      onTrouble: (error) => parts.onTrouble("what is due could not be read", error),
+      onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
     });
     this.#order = new DeliveryOrder({
       store: parts.store,
@@ -124,7 +134,7 @@ export class DeliveryWorker {
       isInHand: (id) => this.#queues.has(id),
       holds: (delivery) => this.#queues.holds(delivery),
       onMayLeave: (delivery) => this.#queues.mayLeave(delivery),
-      onPutOff: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
+      onPostponed: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
       onGone: (delivery) => this.#queues.release(delivery),
       onTrouble: (error) => parts.onTrouble("the order of notifications could not be looked up", error),
     });
@@ -146,7 +156,7 @@ export class DeliveryWorker {
         parts.onShards?.(this.ownership.ready);
         this.#forget(new Set(shards));
       },
-      onTrouble: (error) => parts.onTrouble("shards could not be looked after", error),
+      onTrouble: (error) => parts.onTrouble("shards could not be maintained", error),
     });
   }
 
@@ -214,15 +224,14 @@ export class DeliveryWorker {
       this.#tickAgain = true;
       return;
     }
-    this.#cancel();
+    this.#cancelTick();
     this.#ticking = this.#tickOnce()
-      .catch((error: unknown) => this.#parts.onTrouble("pending deliveries could not be looked after", error))
+      .catch((error: unknown) => this.#parts.onTrouble("pending deliveries could not be maintained", error))
       .finally(() => {
         this.#ticking = undefined;
         if (this.#isStopping) return;
-        const cancel = this.#parts.timers.after(this.#tickAgain ? 0 : tickMs, () => this.tick());
+        this.#cancelTick = this.#parts.timers.after(this.#tickAgain ? 0 : tickMs, () => this.tick());
         this.#tickAgain = false;
-        this.#cancels.push(cancel);
       });
   }
 
@@ -232,7 +241,7 @@ export class DeliveryWorker {
    */
   async stop(drainTimeoutMs: number): Promise<number> {
     this.#isStopping = true;
-    this.#cancel();
+    this.#cancelTick();
     this.#cancelToken();
     await this.#ticking;
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
@@ -244,13 +253,9 @@ export class DeliveryWorker {
     await Promise.race([quiet, timedOut]);
     cancel();
     const left = this.#scheduler.slotsInUse;
-    await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be given up", error));
+    await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
     this.#queues.stop();
     return left;
-  }
-
-  #cancel(): void {
-    for (const cancel of this.#cancels.splice(0)) cancel();
   }
 
   async #tickOnce(): Promise<void> {
@@ -259,14 +264,14 @@ export class DeliveryWorker {
     if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
     if (clock.monotonicMs() < this.#sweepNotBeforeMs) return;
     const heads = await this.#sweep(this.ownership.ready, true);
-    if (clock.monotonicMs() - this.#parkedOverdueMs >= overdueEveryMs) void this.#parkOverdue(heads);
+    if (clock.monotonicMs() - this.#maintainedShutMs >= shutEveryMs) void this.#maintainShut(heads);
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
     const loaded = await this.#parts.circuits.load(shards);
     // Knowledge from an earlier ownership is older than the changes of the owner in between.
-    const taken = new Set(shards);
-    this.#circuits.forget((partnerId) => taken.has(shardOf(partnerId)));
+    const claimed = new Set(shards);
+    this.#circuits.forget((partnerId) => claimed.has(shardOf(partnerId)));
     this.#circuits.load(loaded);
   }
 
@@ -284,7 +289,7 @@ export class DeliveryWorker {
       const owns = (partnerId: PartnerId) => this.ownership.epochOf(partnerId) !== undefined;
       return await this.#queues.sweep(shards, owns, leavesRecent);
     } catch (error) {
-      onTrouble("what is due could not be looked for", error);
+      onTrouble("due deliveries could not be searched", error);
       return [];
     } finally {
       const nowMs = clock.monotonicMs();
@@ -294,29 +299,34 @@ export class DeliveryWorker {
     }
   }
 
-  /** Parks deliveries for endpoints that accept nothing when their schedule is over. */
-  async #parkOverdue(queues: readonly QueueKey[]): Promise<void> {
+  /** Moves what goes elsewhere now, and parks what is overdue: of deliveries for endpoints that accept nothing. */
+  async #maintainShut(queues: readonly QueueKey[]): Promise<void> {
     // However many queues there are, the next round begins after this one has ended.
-    this.#parkedOverdueMs = Number.POSITIVE_INFINITY;
+    this.#maintainedShutMs = Number.POSITIVE_INFINITY;
     try {
+      for (const key of await this.#misplaced.sort(queues, (key) => this.#shut(key)?.partner)) this.#queues.wake(key);
       await this.#overdue.parkDue(queues, (key) => this.#shut(key));
     } catch (error) {
-      this.#parts.onTrouble("what is overdue could not be parked", error);
+      this.#parts.onTrouble("deliveries for endpoints that accept nothing could not be maintained", error);
     }
-    this.#parkedOverdueMs = this.#parts.clock.monotonicMs();
+    this.#maintainedShutMs = this.#parts.clock.monotonicMs();
   }
 
-  #shut({ partnerId, queue }: QueueKey): BlockedQueue | undefined {
+  #shut({ partnerId, queue }: QueueKey): (BlockedQueue & { readonly partner: Partner }) | undefined {
     const partner = this.#parts.partners.peek(partnerId);
     if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
-    const gate = this.#circuits.gate({ partnerId, queue }, partner.settings.callBackUrl);
+    const gate = this.#gate({ partnerId, queue }, partner);
     if (typeof gate === "string" || partner.state !== "active") return undefined;
-    return { scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
+    return { partner, scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
+  }
+
+  #gate(key: QueueKey, partner: Partner | undefined): Gate {
+    return this.#circuits.gate(key, partner === undefined ? null : urlOfQueue(partner.settings, key.queue));
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
     const partner = this.#parts.partners.peek(key.partnerId);
-    const gate = this.#circuits.gate(key, partner?.settings.callBackUrl ?? null);
+    const gate = this.#gate(key, partner);
     return typeof gate === "string" ? Number.NEGATIVE_INFINITY : gate.untilMs;
   }
 
@@ -355,7 +365,7 @@ export class DeliveryWorker {
     const epoch = this.ownership.epochOf(partnerId);
     const leaseId = this.#parts.lease.current();
     const partner = this.#parts.partners.peek(partnerId);
-    const gate = this.#circuits.gate({ partnerId, queue: name }, partner?.settings.callBackUrl ?? null);
+    const gate = this.#gate({ partnerId, queue: name }, partner);
     if (epoch === undefined || leaseId === undefined || partner?.state !== "active" || typeof gate !== "string") {
       this.#scheduler.remove(queue);
       this.#scheduler.end(slot, false);
@@ -368,10 +378,10 @@ export class DeliveryWorker {
       this.#scheduler.end(slot, false);
       return;
     }
-    const ownUrl = delivery.toRegistered ? null : delivery.callBackUrl;
-    if (name !== "" && !name.includes(" ") && this.#circuits.isGone(partnerId, ownUrl)) {
+    const elsewhere = this.#queueElsewhere(delivery, name, partner);
+    if (elsewhere !== undefined) {
       this.#scheduler.end(slot, false);
-      return void this.#setAside(delivery, ownUrl ?? "");
+      return void this.#setAside(delivery, elsewhere);
     }
     const url = callbackUrlOf(delivery, partner);
     if (gate === "probe" && url !== null) this.#circuits.probeBegins(url, delivery);
@@ -388,11 +398,11 @@ export class DeliveryWorker {
       mayWrite: () => this.#parts.lease.current() === leaseId && this.ownership.epochOf(partnerId) !== undefined,
     });
     this.#circuits.probeEnded(delivery);
-    if ("putOffMs" in attempted) {
+    if ("postponeMs" in attempted) {
       this.#scheduler.end(slot, false);
       if (isProbe) this.#queues.reconsider(partnerId);
       this.#pump();
-      return this.#putOff(delivery, attempted.putOffMs);
+      return this.#postpone(delivery, attempted.postponeMs);
     }
     const { attempt, retryAfterMs = null } = attempted;
     // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
@@ -420,20 +430,43 @@ export class DeliveryWorker {
     } catch (error) {
       this.#unrecorded -= 1;
       this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
+      this.#withdraw(outcome.circuits);
       this.#queues.rest(delivery, unstorableMs);
     }
     this.#end(delivery);
   }
 
-  async #putOff(delivery: Delivery, delayMs: number): Promise<void> {
-    const putOff = this.#parts.store.putOff([{ ...keyOf(delivery), delayMs }]);
-    await this.#release(delivery, putOff, "a delivery could not be put off", delayMs);
+  /** Another ownership loaded its circuits again. */
+  #withdraw(circuits: readonly CircuitChange[]): void {
+    const current = circuits.filter(({ partnerId, epoch }) => this.ownership.epochOf(partnerId) === epoch);
+    this.#circuits.withdraw(current);
+    for (const { partnerId } of current) this.#queues.reconsider(partnerId);
   }
 
-  /** Its own URL is gone: it waits in the queue of that URL. */
-  async #setAside(delivery: Delivery, url: string): Promise<void> {
-    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue: urlQueue(url) }]);
+  async #postpone(delivery: Delivery, delayMs: number): Promise<void> {
+    const postponing = this.#parts.store.postpone([{ ...keyOf(delivery), delayMs }]);
+    await this.#release(delivery, postponing, "a delivery could not be put off", delayMs);
+  }
+
+  /**
+   * The queue that it belongs in, if that is another one: its own URL is gone, so it waits in the queue of that URL; or
+   * another URL is registered for its command now.
+   */
+  #queueElsewhere(delivery: Delivery, name: string, { settings }: Partner): string | undefined {
+    const ownUrl = delivery.toRegistered ? null : delivery.callBackUrl;
+    if (ownUrl === null) {
+      const queue = registeredQueue(settings, delivery.command);
+      return queue === name ? undefined : queue;
+    }
+    return !name.includes(" ") && this.#circuits.isGone(delivery.partnerId, ownUrl) ? urlQueue(ownUrl) : undefined;
+  }
+
+  async #setAside(delivery: Delivery, queue: string): Promise<void> {
+    const { partnerId } = delivery;
+    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue }]);
     await this.#release(delivery, setAside, "a delivery could not be set aside");
+    // As many URLs may be gone as there were notifications, so their queues are not opened.
+    if (this.#opensAtMs({ partnerId, queue }) !== undefined) this.#queues.wake({ partnerId, queue });
   }
 
   async #release(delivery: Delivery, written: Promise<void>, trouble: string, delayMs?: number): Promise<void> {
@@ -464,7 +497,7 @@ export class DeliveryWorker {
         ? [{ ...keyOf(delivery), delayMs: Math.max(0, deadlineMs - nowMs) + recordingMs }]
         : [],
     );
-    if (late.length > 0) await this.#parts.store.putOff(late);
+    if (late.length > 0) await this.#parts.store.postpone(late);
   }
 
   #forget(shards: ReadonlySet<number>): void {

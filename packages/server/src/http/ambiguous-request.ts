@@ -26,7 +26,7 @@ export async function refuseAmbiguous({ raw }: FastifyRequest): Promise<void> {
     if (name.length !== 4 && name.length !== 13) continue;
     const known = name.toLowerCase();
     if (!once.has(known)) continue;
-    if (seen.has(known)) throw new ServiceError("ambiguous_request", `The header ${known} stands twice.`);
+    if (seen.has(known)) throw new ServiceError("ambiguous_request", `The header ${known} appears twice.`);
     seen.add(known);
   }
 }

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { type PartnerId, readId } from "../ids.ts";
 import type { AuditEntry } from "../operators/audit.ts";
-import type { HttpParts } from "./parts.ts";
+import type { HttpDependencies } from "./dependencies.ts";
 
 /** The actor in the audit; a partner's also has its id. */
 export type RequestActor = (
@@ -10,8 +10,8 @@ export type RequestActor = (
 
 /** Recorded elsewhere: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
-/** Looks that are recorded like actions: they show the content of IPNs. */
-const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
+/** Reads that are recorded like actions, because they show the content of IPNs. */
+const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery", "exportHistory", "exportPartner"]);
 const charactersMax = 16_384;
 
 /**
@@ -20,7 +20,7 @@ const charactersMax = 16_384;
  */
 export function auditTrail(
   scope: FastifyInstance,
-  parts: HttpParts,
+  parts: HttpDependencies,
   who: RequestActor,
   addressOf: (r: FastifyRequest) => string,
 ) {
@@ -65,16 +65,24 @@ interface Params {
   readonly tid?: string;
   readonly keyId?: string;
   readonly name?: string;
+  readonly day?: string;
 }
 
-type StateReader = (parts: HttpParts, params: Params) => Promise<unknown>;
+type StateReader = (parts: HttpDependencies, params: Params) => Promise<unknown>;
 
 /**
- * How to read the object that a route changes; none contains a secret. The first matching prefix of the path is used.
+ * Readers of the object that a route changes; none contains a secret. The first matching prefix of the path is used.
  */
 const states: readonly (readonly [path: string, read: StateReader])[] = [
   ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
   ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
+  [
+    "/operator/v1/proposals/:id",
+    async ({ proposals }, { id = "" }) => {
+      const known = readId<"proposal">(id);
+      return known && proposals.find(known);
+    },
+  ],
   ["/operator/v1/acquirers/:name", async ({ acquirers }, { name = "" }) => acquirers.find(name)],
   [
     "/operator/v1/operators/:id",
@@ -83,7 +91,7 @@ const states: readonly (readonly [path: string, read: StateReader])[] = [
 ];
 
 function ofPartner(
-  read: (registry: HttpParts["registry"], id: PartnerId, params: Params) => Promise<unknown>,
+  read: (registry: HttpDependencies["registry"], id: PartnerId, params: Params) => Promise<unknown>,
 ): StateReader {
   return async ({ registry }, params) => {
     const id = readId<"partner">(params.id ?? "");
@@ -93,7 +101,7 @@ function ofPartner(
 
 /** @param caller the partner that calls, where one does: its own API keys are part of its state */
 async function stateOf(
-  parts: HttpParts,
+  parts: HttpDependencies,
   { params, routeOptions: { url = "" } }: FastifyRequest,
   caller: PartnerId | undefined,
 ): Promise<string> {
@@ -104,8 +112,8 @@ async function stateOf(
 }
 
 function subjectOf({ params }: FastifyRequest, payload: unknown): string {
-  const { id, tid, keyId, name } = params as Params;
-  const path = [id, tid, keyId, name].filter((part) => part !== undefined);
+  const { id, tid, keyId, name, day } = params as Params;
+  const path = [id, tid, keyId, name, day].filter((part) => part !== undefined);
   if (path.length > 0) return path.join("/");
   // The id of a new object is only in the answer.
   return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";

@@ -24,6 +24,12 @@ describe("the partner API", () => {
     }
   });
 
+  test("an operator's token of the settings is answered as any other text of its form", async () => {
+    await start();
+    const detailOf = async (key: string) => (await service.call("GET", "/v1/self", { key })).body["detail"];
+    expect(await detailOf(operatorToken)).toBe(await detailOf([...operatorToken].reverse().join("")));
+  });
+
   test.each([`bearer ${apiKey}`, `BEARER  ${apiKey}`])("the scheme may be written as %s", async (authorization) => {
     await start();
     const { status } = await service.call("GET", "/v1/self", { key: null, headers: { authorization } });
@@ -44,7 +50,7 @@ describe("the partner API", () => {
     expect(body).toMatchObject({ code: "address_not_allowed", detail: "127.0.0.1 is not among callingAddresses." });
   });
 
-  test("X-Forwarded-For counts for nothing where no proxy is trusted", async () => {
+  test("X-Forwarded-For is ignored if no proxy is trusted", async () => {
     await start();
     service.callingAddresses = ["203.0.113.0/24"];
     const { status } = await service.call("GET", "/v1/self", { headers: { "x-forwarded-for": "203.0.113.9" } });
@@ -66,7 +72,7 @@ describe("the partner API", () => {
     expect(status).toBe(expected);
   });
 
-  test("a disabled partner is 403, a paused one can still command", async () => {
+  test("a disabled partner gets 403, and a paused one can still run commands", async () => {
     await start();
     service.state = "disabled";
     expect(await service.call("GET", "/v1/self")).toMatchObject({ status: 403, body: { code: "partner_disabled" } });
@@ -92,7 +98,7 @@ describe("the operator API", () => {
     expect(body["code"]).toBe("unauthorized");
   });
 
-  test("each of two tokens is taken", async () => {
+  test("each of two tokens is accepted", async () => {
     const second = "second-operator-token-of-a-test-99";
     await start({ env: { PAYBELL_OPERATOR_TOKEN: `${operatorToken},${second}` } });
     for (const key of [operatorToken, second]) {
@@ -100,7 +106,7 @@ describe("the operator API", () => {
     }
   });
 
-  test("without any token configured nobody is let in", async () => {
+  test("without a configured token every caller is refused", async () => {
     await start({ env: { PAYBELL_OPERATOR_TOKEN: "" } });
     for (const key of [null, operatorToken]) {
       expect((await service.call("GET", "/operator/v1/partners", { key })).status).toBe(401);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { AddressBlocks } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/address-blocks.ts";
 
 /** The address of the caller; undefined if a trusted proxy did not name it. */
 export type CallerAddress = (request: IncomingMessage) => string | undefined;

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { afterEach, describe, expect, test } from "vitest";
-import { apiKey, HttpTestService } from "./service.fixture.ts";
+import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
 
 const connectionsMax = 8;
 let service: HttpTestService;
@@ -51,7 +51,7 @@ describe("callers' connections", () => {
     expect(service.logged).toContain("too many connections");
   });
 
-  test("hundreds that send a byte now and then cost nobody else", async () => {
+  test("hundreds of callers that send a byte now and then block no other caller", async () => {
     await start();
     for (let count = 0; count < 300; count += 1) {
       await open(head);
@@ -64,7 +64,7 @@ describe("callers' connections", () => {
     }
   });
 
-  test("a body that does not come makes room as a head does, a request that is answered never", async () => {
+  test("a connection with an incomplete request is closed to make room, one with a running request never", async () => {
     await start();
     const release = service.holdsNextRun();
     const answering = await open(whole);
@@ -76,7 +76,7 @@ describe("callers' connections", () => {
     expect(await answering.closed).toMatch(/^HTTP\/1.1 200 /);
   });
 
-  test("where all are being answered, the new one goes", async () => {
+  test("if all have running requests, the new one is closed", async () => {
     await start();
     const release = service.holdsNextRun(connectionsMax);
     const all: Awaited<ReturnType<typeof open>>[] = [];
@@ -86,6 +86,21 @@ describe("callers' connections", () => {
     release.go();
     for (const { closed } of all) expect(await closed).toMatch(/^HTTP\/1.1 200 /);
     expect(await metric('paybell_http_connections_closed_total{reason="busy"}')).toMatch(/ 1$/);
+  });
+
+  test("if all are streams, one is closed, and the caller is served", async () => {
+    await start();
+    const line = "GET /operator/v1/overview/live HTTP/1.1\r\n";
+    const stream = `${line}Host: x\r\nAuthorization: Bearer ${operatorToken}\r\n\r\n`;
+    const all: Awaited<ReturnType<typeof open>>[] = [];
+    for (let count = 0; count < connectionsMax; count += 1) {
+      all.push(await open(stream));
+      await once(all.at(-1)?.socket as Socket, "data");
+    }
+    const answer = await service.call("GET", "/readyz", { key: null, headers: { connection: "close" } });
+    expect(answer.status).toBe(200);
+    expect(await all[0]?.closed).toMatch(/^HTTP\/1.1 200 /);
+    expect(await metric('paybell_http_connections_closed_total{reason="stream"}')).toMatch(/ [12]$/);
   });
 
   test("a head or a body that comes too slowly is refused 408, and its connection closed", async () => {

@@ -3,7 +3,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type ErrorCode, errors, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import type { Log } from "../log.ts";
-import type { HttpParts } from "./parts.ts";
+import type { CallerAddress } from "./caller.ts";
+import type { HttpDependencies } from "./dependencies.ts";
 import { problemHeaders, problemOf } from "./problem.ts";
 
 /** The framework's own refusals, by our codes. Its own messages are never sent. */
@@ -15,7 +16,12 @@ const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_MAX_PARAM_LENGTH: "not_found",
 };
 
-type FailureParts = Pick<HttpParts, "log" | "isUnavailable">;
+interface RefusalParts {
+  readonly log: Log;
+  readonly address: CallerAddress;
+}
+
+type FailureParts = RefusalParts & Pick<HttpDependencies, "isUnavailable">;
 
 const comeAgainS = 5;
 
@@ -25,13 +31,13 @@ function unavailable(cause: unknown): ServiceError {
 }
 
 /**
- * Every failure leaves as a problem: what is not ours to explain as `internal`, with an id to quote that the log has
+ * Every failure is sent as a problem: an unexplained one as `internal`, with an id to quote that the log has
  * too.
  */
-export function handleFailures(app: FastifyInstance, { log, isUnavailable }: FailureParts): void {
+export function handleFailures(app: FastifyInstance, { isUnavailable, ...parts }: FailureParts): void {
   app.setErrorHandler((error, request, reply) => {
     const shown = !(error instanceof ServiceError) && isUnavailable(error) ? unavailable(error) : explain(error);
-    sendProblem(reply, request, shown, error, log);
+    sendProblem(reply, request, shown, error, parts);
   });
   const routes: { method: string; pattern: RegExp }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -44,13 +50,15 @@ export function handleFailures(app: FastifyInstance, { log, isUnavailable }: Fai
     if (allowed.length === 0) throw new ServiceError("not_found", "There is nothing at this path.");
     const methods = [...new Set(allowed)].join(", ");
     reply.header("allow", methods);
-    throw new ServiceError("method_not_allowed", `This path takes ${methods}, and not ${request.method}.`);
+    throw new ServiceError("method_not_allowed", `This path supports ${methods}, not ${request.method}.`);
   });
 }
 
 /** The same for a path that the router cannot even read. */
-export function refuseBadPath(log: Log): (error: Error, request: FastifyRequest, reply: FastifyReply) => void {
-  return (error, request, reply) => sendProblem(reply, request, explain(error), error, log);
+export function refuseBadPath(
+  parts: RefusalParts,
+): (error: Error, request: FastifyRequest, reply: FastifyReply) => void {
+  return (error, request, reply) => sendProblem(reply, request, explain(error), error, parts);
 }
 
 function explain(error: unknown): ServiceError {
@@ -67,11 +75,12 @@ function sendProblem(
   request: FastifyRequest,
   shown: ServiceError,
   error: unknown,
-  log: Log,
+  { log, address }: RefusalParts,
 ): void {
-  const where = { requestId: request.id, method: request.method, route: request.routeOptions.url };
+  const { method, routeOptions, raw } = request;
+  const where = { requestId: request.id, address: address(raw), method, route: routeOptions.url };
   // An unavailable database refuses every request: that is one outage, reported elsewhere, and not a bug in each.
-  if (shown.code === "unavailable") log.warn({ ...where, code: shown.code, err: error }, "request put off");
+  if (shown.code === "unavailable") log.warn({ ...where, code: shown.code, err: error }, "request refused for now");
   else if (shown.status >= 500) log.error({ ...where, code: shown.code, err: error }, "request failed");
   else log.debug({ ...where, code: shown.code, fields: shown.fields.map(({ field }) => field) }, "request refused");
   reply
@@ -86,7 +95,7 @@ const parserErrors: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: "request_timeout",
 };
 
-/** The same for what never became a request: bytes that are not HTTP, or that come too slowly. */
+/** The same for bytes that never became a request: they are not HTTP, or come too slowly. */
 export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
   if (error.code === "ECONNRESET" || socket.destroyed || !socket.writable) {
     socket.destroy();

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { isApiKey } from "../partners/secrets.ts";
-import { apiKey, HttpTestService, operatorToken, otherApiKey } from "./service.fixture.ts";
+import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
 let service: HttpTestService;
 afterEach(() => service.close());
@@ -37,7 +37,7 @@ describe("one partner", () => {
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
   });
 
-  test("has a rate of its own for commands that nobody waits for", async () => {
+  test("has a separate rate for asynchronous commands", async () => {
     await start({ PAYBELL_PARTNER_ASYNC_PER_MINUTE: "2" });
     const json = { command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T1", mid: "M1" };
     const headers = { prefer: "respond-async" };
@@ -47,7 +47,7 @@ describe("one partner", () => {
 });
 
 describe("an address without a key", () => {
-  test.each(["/healthz", "/metrics", "/readyz", "/openapi.json", "/nowhere", "/%"])(
+  test.each(["/healthz", "/metrics", "/readyz", "/nowhere", "/%"])(
     "has a rate for what needs none: %s",
     async (path) => {
       await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "2" });
@@ -59,7 +59,14 @@ describe("an address without a key", () => {
     },
   );
 
-  test("costs one look a second at health and metrics, however often it asks", async () => {
+  test("has its answers' bytes counted: large files use its rate up", async () => {
+    await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "60" });
+    const get = () => service.call("GET", "/docs/js/scalar.js", { key: null });
+    expect(await statuses(3, get)).toEqual([200, 429, 429]);
+    expect((await service.call("GET", "/v1/self")).status).toBe(200);
+  });
+
+  test("causes one read of health and metrics a second, however often it asks", async () => {
     await start({});
     const before = await service.call("GET", "/readyz", { key: null });
     service.health = { ready: false, checks: {} };
@@ -80,7 +87,7 @@ describe("wrong keys", () => {
     const refused = await wrong();
     expect(refused).toMatchObject({ status: 429, body: { code: "too_many_requests" } });
     expect(refused.headers.has("retry-after")).toBe(true);
-    // Both doors count together.
+    // Both routes count together.
     expect((await service.call("GET", "/operator/v1/partners", { key: "wrong" })).status).toBe(429);
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
     expect((await service.call("GET", "/operator/v1/partners")).status).toBe(200);
@@ -92,7 +99,7 @@ describe("wrong keys", () => {
     expect(text).toContain('paybell_callers_refused_total{reason="wrong_key"} 100');
   });
 
-  test("that would be right from another address are told to the operator, once", async () => {
+  test("that would be right from another address are reported to the operator, once", async () => {
     await start({});
     service.callingAddresses = ["192.0.2.0/24"];
     expect(await statuses(3, () => service.call("GET", "/v1/self"))).toEqual([403, 403, 403]);
@@ -104,13 +111,13 @@ describe("wrong keys", () => {
         detail: { address: "127.0.0.1" },
       },
     ]);
-    expect(service.logged).toContain("a right key came from a wrong address");
+    expect(service.logged).toContain("a valid key came from an address that is not allowed");
     expect(service.logged).not.toContain(apiKey);
   });
 
-  test("of the other kind are told so", async () => {
+  test("of the other kind are named as such in the answer", async () => {
     await start({});
-    const partners = await service.call("GET", "/v1/self", { key: operatorToken });
+    const partners = await service.call("GET", "/v1/self", { key: `pbo_${"a".repeat(43)}` });
     expect(partners).toMatchObject({ status: 401, body: { detail: expect.stringContaining("operator's token") } });
     const key = `pb_${"a".repeat(43)}`;
     expect(isApiKey(key)).toBe(true);

@@ -3,7 +3,7 @@ import type { Clock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
-import { networkOf } from "../partners/addresses.ts";
+import { networkOf } from "../partners/address-blocks.ts";
 import type { Callers } from "./authenticate.ts";
 import type { CallerAddress } from "./caller.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
@@ -29,6 +29,8 @@ const limitOfRoute: Readonly<Record<string, Limit>> = {
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
 const itemsOfPage = 100;
+/** The bytes that count as one request in an answer to an address without a key: pages and scripts are large. */
+const bytesOfRequest = 16 * 1_024;
 /** Callers far from a limit need no header. */
 const toldBelow = 1 / 4;
 
@@ -63,9 +65,17 @@ export class Limits {
   /** For routes that need no key, and for paths that lead nowhere. */
   ofAddress(addressOf: CallerAddress): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
     return async (request, reply) => {
-      const { url = "" } = request.routeOptions;
-      if (url.startsWith("/v1/") || url.startsWith("/operator/")) return;
+      if (isKeyed(request)) return;
       this.#count("anonymous", networkOf(addressOf(request.raw)), reply);
+    };
+  }
+
+  /** Counts the size of an answer that needs no key. It is sent; the address's next request may be refused. */
+  ofAnswer(addressOf: CallerAddress): (request: FastifyRequest, reply: FastifyReply) => Promise<void> {
+    return async (request, reply) => {
+      const cost = Math.floor(Number(reply.getHeader("content-length") ?? 0) / bytesOfRequest);
+      if (cost === 0 || isKeyed(request)) return;
+      this.#limits.anonymous.add(networkOf(addressOf(request.raw)), cost);
     };
   }
 
@@ -80,6 +90,10 @@ export class Limits {
       retryAfterS: taken.resetS,
     });
   }
+}
+
+function isKeyed({ routeOptions: { url = "" } }: FastifyRequest): boolean {
+  return url.startsWith("/v1/") || url.startsWith("/operator/");
 }
 
 /** As in draft-ietf-httpapi-ratelimit-headers. */

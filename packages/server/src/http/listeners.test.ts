@@ -42,7 +42,7 @@ describe("a listener", () => {
     }
   });
 
-  test("of operators believes a trusted proxy, and it alone", async () => {
+  test("of operators trusts only a trusted proxy", async () => {
     const env = { PAYBELL_OPERATOR_ADDRESSES: "192.0.2.7", PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
     service = await new HttpTestService({ listener: "operators", env }).listen();
     const from = (address: string) => service.call("GET", "/readyz", { headers: { "x-forwarded-for": address } });
@@ -84,7 +84,7 @@ describe("a request that a proxy may read otherwise", () => {
     expect(answer).toContain("ambiguous_request");
   });
 
-  test("is one alone: what has to be encoded is taken", async () => {
+  test("has one spelling: only characters that need encoding are encoded", async () => {
     service = await new HttpTestService().listen();
     expect((await service.call("GET", "/v1/transactions/a%20b%3A%C3%A9")).status).toBe(404);
     expect((await service.call("GET", "/v1/transactions?reqId=%41")).status).not.toBe(400);

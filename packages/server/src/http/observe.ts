@@ -1,8 +1,12 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { HttpParts } from "./parts.ts";
+import type { CallerAddress } from "./caller.ts";
+import type { HttpDependencies } from "./dependencies.ts";
 
 /** Every answer names its request, is never cached, is counted, and at debug is a line of the log. */
-export function observeRequests(app: FastifyInstance, { log, metrics }: Pick<HttpParts, "log" | "metrics">): void {
+export function observeRequests(
+  app: FastifyInstance,
+  { log, metrics, address }: Pick<HttpDependencies, "log" | "metrics"> & { readonly address: CallerAddress },
+): void {
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id).header("cache-control", "no-store");
   });
@@ -14,7 +18,14 @@ export function observeRequests(app: FastifyInstance, { log, metrics }: Pick<Htt
     if (!mayWait(request)) metrics.requestSeconds.observe({ route }, durationMs / 1000);
     if (!log.isLevelEnabled("debug")) return;
     log.debug(
-      { requestId: request.id, method: request.method, route, status: reply.statusCode, durationMs },
+      {
+        requestId: request.id,
+        address: address(request.raw),
+        method: request.method,
+        route,
+        status: reply.statusCode,
+        durationMs,
+      },
       "answered",
     );
   });

@@ -2,7 +2,7 @@ import swagger from "@fastify/swagger";
 import { contractVersion, headerNames, type IpnKind, ipnJsonSchema } from "@paybell/contract";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
-import { descriptions } from "./schemas/registry.ts";
+import { descriptions } from "../input/descriptions.ts";
 
 interface Operation {
   readonly operationId?: string;
@@ -19,8 +19,8 @@ interface Document {
 const title = "Paybell";
 const description =
   "Paybell processes card payment commands for partners and notifies them of each completed one: signed, " +
-  "encrypted, never lost. The partner API takes the partner's API key, from the partner's callingAddresses; the " +
-  "operator API takes the operator's token. Every error is RFC 9457 `application/problem+json` with a stable " +
+  "encrypted, never lost. The partner API requires the partner's API key, from the partner's callingAddresses; the " +
+  "operator API requires the operator's token. Every error is RFC 9457 `application/problem+json` with a stable " +
   "`code`. An unknown id and another partner's are the same 404.";
 
 /** In the order in which a reader meets them. */
@@ -69,7 +69,7 @@ export function openApiText(app: FastifyInstance): string {
   return JSON.stringify(withWebhooks(withPlainNames(withoutUnused(withRequirements(document)))));
 }
 
-/** Which key a path needs follows from its beginning, as in the server itself. */
+/** The key that a path needs follows from its beginning, as in the server itself. */
 function withRequirements(document: Document): Document {
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => {
     const scheme = path.startsWith("/operator/") ? "operatorToken" : path.startsWith("/v1/") ? "partnerKey" : undefined;

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Config } from "../config.ts";
 import { ServiceError } from "../errors.ts";
-import { AddressBlocks } from "../partners/addresses.ts";
+import { AddressBlocks } from "../partners/address-blocks.ts";
 import { callerAddress } from "./caller.ts";
 
 /** Before any token is checked: a caller that cannot be an operator learns nothing, not even health and metrics. */

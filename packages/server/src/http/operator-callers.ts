@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.ts";
-import { type Actor, mayAs, type Role } from "../operators/operator.ts";
+import { type Actor, bootstrap, mayAs, type Role } from "../operators/operator.ts";
 import type { Operators } from "../operators/operators.ts";
 import { isApiKey } from "../partners/secrets.ts";
 import type { CallerAddress } from "./caller.ts";
@@ -27,15 +27,23 @@ const admins: ReadonlySet<string> = new Set([
   "putAcquirer",
   "removeAcquirer",
   "addOperator",
+  "proposeRotateKey",
+  "proposeApiKey",
+  "proposeOperator",
+  "listProposals",
+  "withdrawProposal",
   "listOperators",
   "revokeOperator",
+  "releaseRestore",
+  "exportPartner",
+  "removePartner",
   "searchAudit",
 ]);
 
 /** Reading that shows what a cardholder bought: the content of IPNs. */
-const operatorsAlone: ReadonlySet<string> = new Set(["readNotification", "proveDelivery"]);
+const operatorsAlone: ReadonlySet<string> = new Set(["readNotification", "proveDelivery", "exportHistory"]);
 
-/** Which operator is calling, once the hook has let the request in. */
+/** The operator who is calling, once the hook has let the request in. */
 export class OperatorCallers {
   readonly #parts: OperatorCallersParts;
   readonly #isBootstrap: (token: string) => boolean;
@@ -47,12 +55,12 @@ export class OperatorCallers {
   }
 
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
-    const token = this.#parts.sessions.tokenOf(request);
+    const token = await this.#parts.sessions.tokenOf(request);
     const actor = token === undefined ? undefined : await this.find(token);
     if (actor === undefined) return this.#refuse(request, token);
     const needed = roleFor(request);
     if (!mayAs(actor.role, needed)) {
-      throw new ServiceError("role_not_allowed", `This takes the role ${needed}, and yours is ${actor.role}.`);
+      throw new ServiceError("role_not_allowed", `This requires the role ${needed}, and yours is ${actor.role}.`);
     }
     this.#actors.set(request, actor);
   };
@@ -65,7 +73,7 @@ export class OperatorCallers {
 
   /** Finds the owner of a token; undefined if it is unknown. */
   async find(token: string): Promise<Actor | undefined> {
-    if (this.#isBootstrap(token)) return { name: "bootstrap", role: "admin", tokenId: "bootstrap", subject: null };
+    if (this.#isBootstrap(token)) return { name: bootstrap, role: "admin", tokenId: bootstrap, subject: null };
     const operator = await this.#parts.operators.find(token);
     if (operator === undefined) return undefined;
     const { name, role, id, subject } = operator;
@@ -75,7 +83,7 @@ export class OperatorCallers {
   #refuse(request: FastifyRequest, token: string | undefined): never {
     const message =
       token !== undefined && isApiKey(token)
-        ? "This is a partner's API key: the operator API takes an operator's token."
+        ? "This is a partner's API key: the operator API requires an operator's token."
         : undefined;
     return this.#parts.wrongKeys.refuse(this.#parts.address(request.raw), message);
   }
@@ -89,7 +97,7 @@ function roleFor({ method, routeOptions }: FastifyRequest): Role {
 }
 
 /** Compared as digests, all of them, in constant time. */
-export function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
+function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
   const known = tokens.map(digest);
   return (token) => {
     const offered = digest(token);

@@ -27,11 +27,8 @@ function seen(attempt: Partial<Attempt>): Attempt {
     command: "SALE",
     kind: "card",
     state: "pending",
-    waitsFor: null,
+    waiting: null,
     partnerName: "Shop",
-    amount: null,
-    currency: null,
-    merchantTransId: null,
     attemptsMade: 1,
     nextAttemptAt: null,
     lastReason: null,
@@ -39,7 +36,6 @@ function seen(attempt: Partial<Attempt>): Attempt {
     outcomeAt: null,
     callBackUrl: null,
     subject: unknownSubject,
-    waiting: null,
     attempts: [recorded],
   };
   return asItsPartnerSees(detail).attempts[0] ?? recorded;
@@ -61,7 +57,7 @@ test.each([
   },
 );
 
-test("what the partner's own server did is told as it was", () => {
+test("the partner sees what its own server did", () => {
   const detail = "certificate has expired (CERT_HAS_EXPIRED).";
   expect(seen({ reason: "tls", detail }).detail).toBe(detail);
   expect(seen({ httpStatus: 500, reason: "status", detail: "Answered 500.", answer: "oh no" })).toMatchObject({

@@ -19,14 +19,14 @@ describe("a rate", () => {
     expect(limit.count("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
   });
 
-  test("of one key takes nothing from another's", () => {
+  test("of one key does not affect another's", () => {
     const { limit } = limited(1);
     expect(limit.count("a").allowed).toBe(true);
     expect(limit.count("b").allowed).toBe(true);
     expect(limit.count("a").allowed).toBe(false);
   });
 
-  test("counts what costs more as so many", () => {
+  test("counts a more expensive request several times", () => {
     const { limit } = limited(10);
     expect(limit.count("a", 8)).toMatchObject({ allowed: true, remaining: 2 });
     expect(limit.count("a", 8).allowed).toBe(false);

@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 export interface RateDecision {
   readonly allowed: boolean;
   readonly remaining: number;
-  /** Until the limit is whole again. */
+  /** Until the full limit is available again. */
   readonly resetS: number;
 }
 
@@ -31,11 +31,10 @@ export class RateLimit {
     this.#clock = clock;
   }
 
-  /** @param cost as so many requests; one that costs more than the limit is never allowed */
+  /** @param cost counts as this many requests; one that costs more than the limit is never allowed */
   count(key: string, cost = 1): RateDecision {
     const nowMs = this.#clock.monotonicMs();
-    const known = this.#windows.get(key);
-    const window = known !== undefined && known.endsAtMs > nowMs ? known : this.#begin(key, nowMs);
+    const window = this.#window(key, nowMs);
     const allowed = window.used + cost <= this.perMinute;
     if (allowed) window.used += cost;
     return {
@@ -43,6 +42,16 @@ export class RateLimit {
       remaining: Math.max(0, this.perMinute - window.used),
       resetS: Math.max(1, Math.ceil((window.endsAtMs - nowMs) / 1_000)),
     };
+  }
+
+  /** Counts what is known only afterwards, such as an answer's size: it may go beyond the limit. */
+  add(key: string, cost: number): void {
+    this.#window(key, this.#clock.monotonicMs()).used += cost;
+  }
+
+  #window(key: string, nowMs: number): Window {
+    const known = this.#windows.get(key);
+    return known !== undefined && known.endsAtMs > nowMs ? known : this.#begin(key, nowMs);
   }
 
   #begin(key: string, nowMs: number): Window {

@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "n
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyRequest } from "fastify";
 
-/** Of the cookie: nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
+/** Sizes of its parts: the cookie is nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
 const nonceBytes = 12;
 const tagBytes = 16;
 

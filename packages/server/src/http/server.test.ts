@@ -33,7 +33,7 @@ describe("a body", () => {
     ["nothing", "", "The body must be one JSON object."],
     ["a list", "[]", "The body must be one JSON object."],
     ["null", "null", "The body must be one JSON object."],
-    ["a key twice", '{"command":"LOGON","command":"SALE"}', 'The key "command" stands twice in one object.'],
+    ["a key twice", '{"command":"LOGON","command":"SALE"}', 'The key "command" appears twice in one object.'],
   ])("that is %s is invalid_json", async (_, body, detail) => {
     const answer = await service.call("POST", "/v1/commands", {
       body,
@@ -97,12 +97,32 @@ describe("every answer", () => {
     expect(headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test("of a database that is away is `unavailable`: who comes again is served", async () => {
+  test("of a database outage is `unavailable`: a repeat is served", async () => {
     service.fails("run", new Error(databaseAway));
     const { status, body, headers } = await service.call("POST", "/v1/commands", { json: logon });
     expect({ status, code: body["code"] }).toEqual({ status: 503, code: "unavailable" });
     expect(headers.get("retry-after")).toBe("5");
     expect(JSON.stringify(body)).not.toContain(databaseAway);
+  });
+
+  test("has the caller's address in the log, behind a trusted proxy, too; so has every answer at debug", async () => {
+    const lines = ({ logged }: HttpTestService) =>
+      logged.split("\n").flatMap((line) => (line === "" ? [] : [JSON.parse(line) as Record<string, unknown>]));
+    await service.call("GET", "/v1/self");
+    expect(lines(service).find(({ msg }) => msg === "answered")).toMatchObject({ address: "127.0.0.1", status: 200 });
+    const proxied = await new HttpTestService({ env: { PAYBELL_TRUSTED_PROXIES: "127.0.0.1/32" } }).listen();
+    proxied.fails("run", new Error("no plan"));
+    proxied.callingAddresses = ["198.51.100.7/32"];
+    const headers = { "x-forwarded-for": "198.51.100.7" };
+    await proxied.call("POST", "/v1/commands", { json: logon, headers });
+    await proxied.call("GET", "/v1/%zz", { headers });
+    await proxied.close();
+    for (const msg of ["request failed", "request refused", "answered"]) {
+      expect(
+        lines(proxied).find((line) => line["msg"] === msg),
+        msg,
+      ).toMatchObject({ address: "198.51.100.7" });
+    }
   });
 
   test("of a bug is `internal`: the caller sees an id, the log has the rest under it", async () => {
@@ -156,11 +176,11 @@ describe("health", () => {
     expect(await service.call("GET", "/healthz", { key: null })).toMatchObject({ status: 200, body: { ok: true } });
   });
 
-  test("/readyz tells each check", async () => {
+  test("/readyz shows each check", async () => {
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 200, body: service.health });
   });
 
-  test("/readyz is 503 when a check says no", async () => {
+  test("/readyz is 503 when a check fails", async () => {
     service.health = { ready: false, checks: { database: { ok: false, detail: "connection refused" } } };
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 503, body: service.health });
   });

@@ -1,22 +1,23 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
+import { readJson } from "../input/json.ts";
 import { refuseAmbiguous } from "./ambiguous-request.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { Callers, type Doors } from "./authenticate.ts";
 import { type CallerAddress, callerAddress } from "./caller.ts";
 import { Connections } from "./connections.ts";
+import type { HttpDependencies, HttpListener } from "./dependencies.ts";
 import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
-import { readJson } from "./json.ts";
 import { Limits } from "./limits.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
 import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
-import type { HttpListener, HttpParts } from "./parts.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
 import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
+import { callbackRoutes, operatorCallbackRoutes } from "./routes/callbacks.ts";
 import { commandRoutes } from "./routes/commands.ts";
 import { completionRoutes } from "./routes/completions.ts";
 import { consoleOidcRoutes } from "./routes/console-oidc.ts";
@@ -27,18 +28,24 @@ import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorAcquirerRoutes } from "./routes/operator-acquirers.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
+import { operatorHistoryRoutes } from "./routes/operator-history.ts";
 import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
+import { operatorPartnerArchiveRoutes } from "./routes/operator-partner-archive.ts";
 import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
+import { operatorRestoreRoutes } from "./routes/operator-restore.ts";
 import { operatorRoutes } from "./routes/operators.ts";
 import { figuresRoutes, overviewRoutes } from "./routes/overview.ts";
+import { proposalRoutes } from "./routes/proposals.ts";
 import { sandboxRoutes } from "./routes/sandbox.ts";
 import { selfRoutes } from "./routes/self.ts";
 import { settingRoutes } from "./routes/settings.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { documentProblems } from "./schemas/problem.ts";
+import { secondAdmin } from "./second-admin.ts";
 import { Sessions } from "./sessions.ts";
+import { SignInTrail } from "./sign-in-trail.ts";
 import { validate } from "./validation.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
@@ -51,13 +58,14 @@ const apiVersion = "1.0.0";
  * The partner API, the operator API, health, metrics and their documents, or what of them is this listener's. The
  * caller listens and closes.
  */
-export function createHttp(parts: HttpParts, listener: HttpListener = "all"): FastifyInstance {
+export function createHttp(parts: HttpDependencies, listener: HttpListener = "all"): FastifyInstance {
+  const address = callerAddress(parts.config.trustedProxies);
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     // The log names requests by their id itself: a child logger for each would cost more than reading the request.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
-    frameworkErrors: refuseBadPath(parts.log),
+    frameworkErrors: refuseBadPath({ ...parts, address }),
     genReqId: () => newId(),
     bodyLimit: bodyBytesMax,
     requestTimeout: parts.config.requestTimeoutMs,
@@ -78,19 +86,20 @@ export function createHttp(parts: HttpParts, listener: HttpListener = "all"): Fa
     }
   });
   app.setValidatorCompiler(validate);
-  // Answers are made by us: their schemas are for the documents, and tests hold the two together.
+  // Answers are made by us: their schemas are for the documents, and tests compare the two.
   app.setSerializerCompiler(() => (answer) => JSON.stringify(answer));
-  handleFailures(app, parts);
-  observeRequests(app, parts);
+  handleFailures(app, { ...parts, address });
+  observeRequests(app, { ...parts, address });
+  parts.traceRequests?.(app);
   new Connections(parts.config, parts).watch(app);
   app.addHook("onRequest", refuseAmbiguous);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
-  const address = callerAddress(parts.config.trustedProxies);
   const limits = new Limits(parts.config, parts.clock, parts.metrics);
   app.addHook("onRequest", limits.ofAddress(address));
+  app.addHook("onSend", limits.ofAnswer(address));
   const wrongKeys = new WrongKeys(parts);
-  const sessions = new Sessions(parts.sessionKey, parts.clock, listener);
+  const sessions = new Sessions(parts, listener);
   const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys, address, limits, sessions, listener };
   endConnectionsOnClose(app);
   app.addHook("preClose", (done) => {
@@ -132,13 +141,14 @@ function endConnectionsOnClose(app: FastifyInstance): void {
 }
 
 interface Gate extends Doors {
+  readonly operatorTokens: readonly string[];
   readonly address: CallerAddress;
   readonly limits: Limits;
   readonly sessions: Sessions;
   readonly listener: HttpListener;
 }
 
-function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate: Gate): void {
   const callers = new Callers(parts, gate.address, gate);
   documentProblems(scope, "partner");
   scope.addHook("onRequest", callers.authenticate);
@@ -155,35 +165,39 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate):
   transactionRoutes(routes);
   notificationRoutes(routes);
   endpointRoutes(routes);
+  callbackRoutes(routes);
   selfRoutes(routes);
   apiKeyRoutes(routes);
   figuresRoutes(routes);
 }
 
-function addConsole(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+function addConsole(scope: FastifyInstance, parts: HttpDependencies, gate: Gate): void {
+  const app = scope.withTypeProvider<ZodTypeProvider>();
+  const trail = new SignInTrail({ ...parts, address: gate.address });
   consoleSessionRoutes({
-    app: scope.withTypeProvider<ZodTypeProvider>(),
+    app,
     parts,
     ...gate,
+    trail,
     operators: gate.listener === "partners" ? undefined : new OperatorCallers({ ...gate, operators: parts.operators }),
     partners: gate.listener === "operators" ? undefined : new Callers(parts, gate.address, gate),
   });
   // Operators alone: partners sign in with their API key.
   const oidc = gate.listener === "partners" ? undefined : parts.oidc;
-  if (oidc !== undefined) consoleOidcRoutes(oidc, { app: scope.withTypeProvider<ZodTypeProvider>(), parts, ...gate });
+  if (oidc !== undefined) consoleOidcRoutes(oidc, { app, parts, ...gate, trail });
   consolePageRoutes(scope, { offersOidc: oidc !== undefined });
 }
 
-function addSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+function addSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {
   aliveRoute(scope.withTypeProvider<ZodTypeProvider>());
   docsRoutes(scope, parts.config);
 }
 
-function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpParts): void {
+function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {
   systemRoutes(scope.withTypeProvider<ZodTypeProvider>(), parts);
 }
 
-function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate): void {
+function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate: Gate): void {
   const callers = new OperatorCallers({ ...gate, operators: parts.operators });
   documentProblems(scope, "operator");
   scope.addHook("onRequest", callers.authenticate);
@@ -191,6 +205,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate)
     const { name, role, tokenId } = callers.actor(request);
     return { actor: name, role, tokenId };
   };
+  secondAdmin(scope, parts, callers);
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts);
@@ -200,9 +215,14 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpParts, gate: Gate)
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
+  operatorPartnerArchiveRoutes(app, parts);
+  operatorHistoryRoutes(app, parts);
   operatorMoneyRoutes(app, parts);
+  operatorRestoreRoutes(app, parts);
   operatorRoutes(app, parts);
-  overviewRoutes(app, parts);
+  proposalRoutes(app, parts, callers);
+  overviewRoutes(app, parts, callers);
+  operatorCallbackRoutes(app, parts);
   settingRoutes(app, parts);
   sandboxRoutes(app, parts);
 }

@@ -22,14 +22,16 @@ import {
   auditIn,
   firstHash,
 } from "../operators/audit.ts";
+import { type EndedSessionStore, EndedSessions } from "../operators/ended-sessions.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
 import type { OperatorRecord, OperatorStore } from "../operators/operator.ts";
 import { Operators } from "../operators/operators.ts";
+import type { Proposal } from "../operators/proposals.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
-import type { Health, HttpListener, HttpParts } from "./parts.ts";
+import type { Health, HttpDependencies, HttpListener } from "./dependencies.ts";
 import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";
@@ -68,7 +70,8 @@ export class HttpTestService {
   callingAddresses: readonly string[] = ["127.0.0.1/32"];
   done = true;
   /** A pull that waits resolves the first, and is answered by the second. */
-  readonly waiting = Promise.withResolvers<NonNullable<Parameters<HttpParts["notifications"]["pull"]>[1]["wait"]>>();
+  readonly waiting =
+    Promise.withResolvers<NonNullable<Parameters<HttpDependencies["notifications"]["pull"]>[1]["wait"]>>();
   readonly arrived = Promise.withResolvers<void>();
   /** The id of the key of every call. */
   readonly keyId = newId<"key">();
@@ -93,7 +96,7 @@ export class HttpTestService {
       PAYBELL_EGRESS_ADDRESSES: "203.0.113.7",
       ...options.env,
     });
-    const parts: HttpParts = {
+    const parts: HttpDependencies = {
       config,
       log: createLog("debug", { write: (line) => (this.logged += line) }),
       metrics: this.#metrics,
@@ -117,12 +120,14 @@ export class HttpTestService {
           this.reported.push(...completions);
           return completions.map((completion) => resultOf(completion));
         },
-        keepRefused: async (refused) => void this.refused.push(...refused),
+        recordRefused: async (refused) => void this.refused.push(...refused),
       },
       money: {
         search: async () => ({ items: [], next: null }),
+        merchants: async () => [],
         find: async () => Promise.reject(new ServiceError("not_found")),
         chain: async () => Promise.reject(new ServiceError("not_found")),
+        settlement: async () => Promise.reject(new ServiceError("not_found")),
         retryReversal: async () => Promise.reject(new ServiceError("not_found")),
         resolveReversal: async () => Promise.reject(new ServiceError("not_found")),
         abortSettlement: async () => Promise.reject(new ServiceError("not_found")),
@@ -132,8 +137,14 @@ export class HttpTestService {
         put: async (name) => acquirerRecord(name),
         find: async (name) => (name === "first" ? acquirerRecord(name) : undefined),
         list: async () => [acquirerRecord("first")],
+        terminals: async (name, rowsMax) =>
+          Array.from({ length: name === "large" ? rowsMax : 1 }, () => {
+            return { partnerId: this.partner.id, tid: "T1", mid: "M1", merchantName: "A shop" };
+          }),
         remove: async (name) => acquirerRecord(name),
       },
+      settingsAcquirer: () => ({ kind: "simulator", health: { ok: true, detail: "has no link" } }),
+      acquirerHealth: () => ({ ok: true, detail: "signed on at first.bank.example:5000 for 3 s", silentMs: 3_000 }),
       isRegisteredDevice: async (_, deviceId) => deviceId === this.registeredDeviceId,
       isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
       refusesToken: async (_partner, _tid, token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
@@ -171,7 +182,15 @@ export class HttpTestService {
         nowMs: () => Date.now(),
       }),
       endpoints: this.#endpoints(),
+      archive: { export: async () => (async function* () {})(), remove: async () => undefined },
+      history: { keptFromMs: async () => 0, pages: async function* () {} },
+      restores: { report: async () => undefined, release: async () => undefined },
+      certifications: { run: async () => Promise.reject(new ServiceError("no_callback_url")) },
+      certificatesOf: async () => [],
+      urlChange: { change: async () => Promise.reject(new ServiceError("callback_url_fixed")) },
       operators: new Operators(this.#operators(), systemClock),
+      proposals: this.#proposals(),
+      endedSessions: new EndedSessions(endedSessionsInMemory(), systemClock),
       oidc: OidcSignIn.of(config),
       audit: auditIn(this.audit),
       health: async () => this.health,
@@ -225,7 +244,7 @@ export class HttpTestService {
       ...(options.body !== undefined && { body: options.body, duplex: "half" }),
     });
     const text = await response.text();
-    const isJson = (response.headers.get("content-type") ?? "").includes("json");
+    const isJson = /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
   }
 
@@ -263,7 +282,22 @@ export class HttpTestService {
     };
   }
 
-  #registry(): HttpParts["registry"] {
+  #proposals(): HttpDependencies["proposals"] {
+    const kept = new Map<string, Proposal>();
+    return {
+      add: async (proposal, minutes) => {
+        const createdAt = new Date();
+        const expiresAt = new Date(createdAt.getTime() + minutes * 60_000);
+        kept.set(proposal.id, { ...proposal, createdAt, expiresAt });
+        return { ...proposal, createdAt, expiresAt };
+      },
+      list: async () => [...kept.values()],
+      find: async (id) => kept.get(id),
+      take: async (id) => kept.delete(id),
+    };
+  }
+
+  #registry(): HttpDependencies["registry"] {
     const records = new Map<string, PartnerRecord>([[this.partner.id, recordOf(this.partner)]]);
     const terminals = new Map<string, Terminal>();
     const require = (id: string) => {
@@ -318,7 +352,7 @@ export class HttpTestService {
     };
   }
 
-  #notifications(): HttpParts["notifications"] {
+  #notifications(): HttpDependencies["notifications"] {
     const summary = {
       id: newId<"notification">(),
       partnerId: this.partner.id,
@@ -331,15 +365,13 @@ export class HttpTestService {
       lastReason: null,
       createdAt: "2026-01-31T00:00:00.000Z",
       outcomeAt: null,
-      waitsFor: null,
+      waiting: null,
       partnerName: "Shop",
-      amount: null,
-      currency: null,
-      merchantTransId: null,
     } as const;
-    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject, waiting: null };
+    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject };
     this.asked.push(["notification", summary.id]);
     return {
+      keyUse: async () => [],
       pull: async (partner, options) => {
         this.#failIfTold("pull");
         const { wait: patience, ...page } = options;
@@ -380,12 +412,13 @@ export class HttpTestService {
         this.asked.push(["redeliverMany", filter, to, dryRun]);
         return { matched: 1, redelivered: dryRun ? 0 : 1, ids: [summary.id] };
       },
+      backlog: async () => ({ pending: 0, oldestPendingAt: null, parked: 0, pull: null }),
       sendTest: async () => ({ ...summary, state: "pending" }),
     };
   }
 
   /** One open endpoint of the partner. */
-  #endpoints(): HttpParts["endpoints"] {
+  #endpoints(): HttpDependencies["endpoints"] {
     const open = {
       id: this.endpointId,
       partnerId: this.partner.id,
@@ -449,6 +482,14 @@ class AuditInMemory implements AuditStore {
   async dropBefore(): Promise<number> {
     return 0;
   }
+}
+
+function endedSessionsInMemory(): EndedSessionStore {
+  const kept = new Set<string>();
+  return {
+    add: async (id) => void kept.add(id.toString("hex")),
+    has: async (id) => kept.has(id.toString("hex")),
+  };
 }
 
 function refuse(fields: readonly FieldProblem[]): void {

@@ -19,7 +19,7 @@ async function signIn(token: string) {
 }
 
 describe("a session", () => {
-  test("stands for an operator's token, in a cookie that no script reads and no other site sends", async () => {
+  test("replaces an operator's token, in a cookie that no script reads and no other site sends", async () => {
     const { status, body, cookie, pair } = await signIn(operatorToken);
     expect(status).toBe(200);
     expect(body).toMatchObject({ kind: "operator", name: "bootstrap", role: "admin", sandbox: false });
@@ -33,7 +33,7 @@ describe("a session", () => {
     expect(read).toBe(200);
   });
 
-  test("is sent over HTTPS alone, but on this machine", async () => {
+  test("is sent over HTTPS only, except on this machine", async () => {
     expect((await signIn(operatorToken)).cookie).not.toContain("Secure");
     const asked = request({
       ...{ host: "127.0.0.1", port: service.port, path: "/console/session", method: "POST" },
@@ -47,7 +47,7 @@ describe("a session", () => {
 
   test("of a partner opens its own API, and not the operators'", async () => {
     const { body, pair } = await signIn(apiKey);
-    expect(body).toMatchObject({ kind: "partner", name: "A partner", partnerId: service.partner.id });
+    expect(body).toMatchObject({ kind: "partner", name: "A partner", partnerId: service.partner.id, scopes: null });
     const headers = { cookie: pair };
     expect((await service.call("GET", "/v1/self", { key: null, headers })).status).toBe(200);
     expect((await service.call("GET", "/operator/v1/partners", { key: null, headers })).status).toBe(401);
@@ -71,7 +71,7 @@ describe("a session", () => {
     expect((await see(pair)).status).toBe(401);
   });
 
-  test("goes on while it is used, for half a day at most", async () => {
+  test("continues while it is used, for half a day at most", async () => {
     let { pair } = await signIn(operatorToken);
     const beganMs = Date.now();
     vi.useFakeTimers({ toFake: ["Date"] });
@@ -102,9 +102,110 @@ describe("a session", () => {
     expect(status).toBe(204);
     expect(answered.get("set-cookie")).toContain("Max-Age=0");
   });
+
+  test("ends at the sign-out for a copy of its cookie, too, and no other session of its token does", async () => {
+    const [{ pair, csrf }, other] = [await signIn(operatorToken), await signIn(operatorToken)];
+    const see = (cookie: string) => service.call("GET", "/console/session", { key: null, headers: { cookie } });
+    const renewed = (await see(pair)).headers.get("set-cookie")?.split(";")[0] ?? "";
+    const headers = { cookie: pair, "paybell-csrf": csrf };
+    await service.call("DELETE", "/console/session", { key: null, headers });
+    expect([(await see(pair)).status, (await see(renewed)).status]).toEqual([401, 401]);
+    expect((await see(other.pair)).status).toBe(200);
+  });
 });
 
-test("the sandbox signs in whoever is on this machine", async () => {
+describe("the audit", () => {
+  const entries = async () => {
+    const { body } = await service.call("GET", "/operator/v1/audit");
+    return body["items"] as Record<string, unknown>[];
+  };
+  const address = "127.0.0.1";
+
+  test("has each sign-in and sign-out by token: who, as what, from where, and no token", async () => {
+    const operator = await signIn(operatorToken);
+    const partner = await signIn(apiKey);
+    for (const { pair, csrf } of [partner, operator]) {
+      const headers = { cookie: pair, "paybell-csrf": csrf };
+      await service.call("DELETE", "/console/session", { key: null, headers });
+    }
+    const who = {
+      operator: { actor: "bootstrap", role: "admin", tokenId: "bootstrap", address },
+      partner: { actor: `partner ${service.partner.id}`, role: "partner", tokenId: service.keyId, address },
+    };
+    const found = await entries();
+    expect(found).toMatchObject([
+      { ...who.operator, action: "signOut" },
+      { ...who.partner, action: "signOut" },
+      { ...who.partner, action: "signIn", after: { by: "token" } },
+      { ...who.operator, action: "signIn", after: { by: "token" } },
+    ]);
+    expect(JSON.stringify(found)).not.toMatch(new RegExp(`${operatorToken}|${apiKey}|${operator.csrf}`));
+  });
+
+  test("has a sign-out once, and none of nobody", async () => {
+    const { pair, csrf } = await signIn(operatorToken);
+    const headers = { cookie: pair, "paybell-csrf": csrf };
+    for (const sent of [headers, headers, {}])
+      await service.call("DELETE", "/console/session", { key: null, headers: sent });
+    expect((await entries()).map(({ action }) => action)).toEqual(["signOut", "signIn"]);
+  });
+
+  test("has why a sign-in was refused, without what was tried", async () => {
+    await signIn("pbo_wrong");
+    service.callingAddresses = ["203.0.113.9/32"];
+    await signIn(apiKey);
+    const found = await entries();
+    expect(found).toMatchObject([
+      { action: "refuseSignIn", actor: "", tokenId: "", address, after: { reason: "address_not_allowed" } },
+      { action: "refuseSignIn", actor: "", tokenId: "", address, after: { reason: "unauthorized" } },
+    ]);
+    expect(JSON.stringify(found)).not.toMatch(/pbo_wrong|pb_api-key/);
+  });
+
+  test("has only the first refusals of a minute, and says that there may be more", async () => {
+    for (let tried = 0; tried < 30; tried += 1) await signIn(`pbo_wrong-${tried}`);
+    const found = await entries();
+    expect(found.length).toBeLessThanOrEqual(10);
+    expect(found[0]).toMatchObject({ after: { further: "of this address are not recorded for 60 s" } });
+    expect(found[1]).toMatchObject({ after: { reason: "unauthorized" } });
+  });
+
+  test("has 60 refusals of a minute, from however many addresses", async () => {
+    const env = { PAYBELL_TRUSTED_PROXIES: "127.0.0.1/32" };
+    const proxied = await new HttpTestService({ env }).listen();
+    for (let from = 1; from <= 70; from += 1) {
+      const headers = { "x-forwarded-for": `198.51.100.${from}` };
+      await proxied.call("POST", "/console/session", { key: null, json: { token: "pbo_wrong" }, headers });
+    }
+    await proxied.close();
+    expect(proxied.audit.records).toHaveLength(60);
+    expect(proxied.audit.records.at(-1)).toMatchObject({
+      address: "198.51.100.60",
+      after: expect.stringContaining("are not recorded"),
+    });
+  });
+
+  test("that cannot be written lets nobody sign in, and keeps nobody from signing out", async () => {
+    const { pair, csrf } = await signIn(operatorToken);
+    service.audit.fails = true;
+    expect((await signIn(operatorToken)).status).toBe(500);
+    expect((await signIn("pbo_wrong")).status).toBe(401);
+    const headers = { cookie: pair, "paybell-csrf": csrf };
+    expect((await service.call("DELETE", "/console/session", { key: null, headers })).status).toBe(204);
+    expect((await service.call("GET", "/console/session", { key: null, headers })).status).toBe(401);
+    expect(service.logged).toContain("could not be audited");
+  });
+});
+
+test("one token signs in so often in a minute, and then waits", async () => {
+  const answers: number[] = [];
+  for (let tried = 0; tried < 61; tried += 1) answers.push((await signIn(operatorToken)).status);
+  expect(answers.filter((status) => status === 200)).toHaveLength(60);
+  expect(answers.at(-1)).toBe(429);
+  expect((await signIn(apiKey)).status).toBe(200);
+});
+
+test("the sandbox signs in any caller on this machine", async () => {
   const sandbox = await new HttpTestService({ sandbox: true }).listen();
   const { status, body } = await sandbox.call("POST", "/console/session", { key: null });
   await sandbox.close();
@@ -115,7 +216,7 @@ describe.each([
   ["partners", operatorToken, apiKey],
   ["operators", apiKey, operatorToken],
 ] as const)("the %s' listener", (listener, stranger, own) => {
-  test("signs in its own callers alone", async () => {
+  test("signs in only its own callers", async () => {
     const one = await new HttpTestService({ listener }).listen();
     const ask = (token: string) => one.call("POST", "/console/session", { key: null, json: { token } });
     const [refused, taken] = [await ask(stranger), await ask(own)];

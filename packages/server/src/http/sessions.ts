@@ -1,12 +1,13 @@
-import { type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
+import { createHash, type KeyObject, randomBytes, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import type { Clock } from "../clock.ts";
 import { ServiceError } from "../errors.ts";
+import type { EndedSessions } from "../operators/ended-sessions.ts";
 import { bearerToken } from "./bearer.ts";
-import type { HttpListener } from "./parts.ts";
+import type { HttpListener } from "./dependencies.ts";
 import { SealedCookie } from "./sealed-cookie.ts";
 
-/** The header that a page sends with everything that changes something. */
+/** The header that a page sends with every request that changes something. */
 const csrfHeader = "paybell-csrf";
 
 /** Without a request for so long, a session has ended. */
@@ -31,18 +32,27 @@ export interface OpenSession {
   readonly expiresAtMs: number;
 }
 
+export interface SessionsParts {
+  /** Under which cookies are encrypted: the same on every instance. */
+  readonly sessionKey: KeyObject;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly endedSessions: Pick<EndedSessions, "add" | "has">;
+}
+
 /**
  * Sign-in of the console's pages. The cookie is the caller's own token, encrypted so that only this service can read
  * it. Each request is checked as if it had that token itself, so a token that is revoked, expired or used from
- * elsewhere ends the session on every instance, and nothing is stored here.
+ * elsewhere ends the session on every instance. So does a sign-out.
  */
 export class Sessions {
   readonly #clock: Pick<Clock, "nowMs">;
   readonly #cookie: SealedCookie<Session>;
+  readonly #ended: Pick<EndedSessions, "add" | "has">;
 
   /** Cookies do not know ports: each listener has a name of its own. */
-  constructor(key: KeyObject, clock: Pick<Clock, "nowMs">, listener: HttpListener) {
+  constructor({ sessionKey: key, clock, endedSessions }: SessionsParts, listener: HttpListener) {
     this.#clock = clock;
+    this.#ended = endedSessions;
     this.#cookie = new SealedCookie(key, { name: `paybell_${listener}`, path: "/", sameSite: "strict" });
   }
 
@@ -51,9 +61,9 @@ export class Sessions {
    *
    * @throws ServiceError `csrf` where a session would change something and the page did not send its CSRF token
    */
-  readonly tokenOf = (request: FastifyRequest): string | undefined => {
+  readonly tokenOf = async (request: FastifyRequest): Promise<string | undefined> => {
     if (request.headers.authorization !== undefined) return bearerToken(request);
-    const session = this.#read(request);
+    const session = await this.#read(request);
     if (session === undefined) return undefined;
     const isReading = request.method === "GET" || request.method === "HEAD";
     if (!isReading && !isSame(request.headers[csrfHeader], session.csrf)) throw new ServiceError("csrf");
@@ -66,19 +76,31 @@ export class Sessions {
   }
 
   /** The same session, from now on idle for as long again; undefined where there is none. */
-  renew(request: FastifyRequest): OpenSession | undefined {
-    const session = this.#read(request);
+  async renew(request: FastifyRequest): Promise<OpenSession | undefined> {
+    const session = await this.#read(request);
     return session && this.#write(request, { ...session, seenMs: this.#clock.nowMs() });
   }
 
-  /** The header Set-Cookie that has the browser forget it. */
-  end(request: FastifyRequest): string {
+  /**
+   * Ends the session for each copy of its cookie.
+   *
+   * @returns its token; undefined where there is no session
+   */
+  async end(request: FastifyRequest): Promise<string | undefined> {
+    const session = await this.#read(request);
+    if (session !== undefined) await this.#ended.add(idOf(session), session.beganMs + lifeMs);
+    return session?.token;
+  }
+
+  /** @returns the header Set-Cookie that has the browser forget its session */
+  forget(request: FastifyRequest): string {
     return this.#cookie.clear(request);
   }
 
-  #read(request: FastifyRequest): Session | undefined {
+  async #read(request: FastifyRequest): Promise<Session | undefined> {
     const session = this.#cookie.read(request);
-    return session !== undefined && this.#clock.nowMs() <= endOf(session) ? session : undefined;
+    if (session === undefined || this.#clock.nowMs() > endOf(session)) return undefined;
+    return (await this.#ended.has(idOf(session))) ? undefined : session;
   }
 
   #write(request: FastifyRequest, session: Session): OpenSession {
@@ -90,6 +112,11 @@ export class Sessions {
 
 function endOf({ beganMs, seenMs }: Session): number {
   return Math.min(seenMs + idleMs, beganMs + lifeMs);
+}
+
+/** Each session has a CSRF token of its own. */
+function idOf({ csrf }: Session): Buffer {
+  return createHash("sha256").update(csrf).digest();
 }
 
 function newCsrf(): string {

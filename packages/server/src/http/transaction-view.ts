@@ -1,8 +1,10 @@
 import type { CardIpn, Command, SettlementIpn, UnsignedIpn } from "@paybell/contract";
+import type { SystemFacts } from "../commands/system.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import { renderIpn } from "../ipn/render.ts";
-import type { SystemFacts, Transaction } from "../ledger/transaction.ts";
+import type { Transaction } from "../ledger/transaction.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
+import { registeredUrl } from "../registered-url.ts";
 
 /**
  * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
@@ -68,7 +70,7 @@ export function transactionDetail(
 
 export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
   const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
-  const ipn = viewOf(facts, settings, callBackUrl ?? settings.callBackUrl ?? "");
+  const ipn = viewOf(facts, settings, callBackUrl ?? registeredUrl(settings, command) ?? "");
   return {
     ...ipn,
     id,

@@ -4,7 +4,7 @@ import type { EventSink } from "../events.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { networkOf } from "../partners/addresses.ts";
+import { networkOf } from "../partners/address-blocks.ts";
 import { RateLimit } from "./rate-limit.ts";
 
 export interface WrongKeysParts {
@@ -50,7 +50,10 @@ export class WrongKeys {
   refuseAddress(address: string | undefined, partnerId: PartnerId): never {
     this.#parts.metrics.callersRefused.inc({ reason: "address" });
     this.#report(`address ${partnerId} ${networkOf(address)}`, () => {
-      this.#parts.log.warn({ address, partnerId }, "a right key came from a wrong address: it may be stolen");
+      this.#parts.log.warn(
+        { address, partnerId },
+        "a valid key came from an address that is not allowed: it may be stolen",
+      );
       this.#parts.events?.record({ kind: "key_from_elsewhere", partnerId, subjectId: null, detail: { address } });
     });
     const shown = address ?? "An unknown address";

@@ -1,4 +1,4 @@
-import type { NotifiedCommand, SettlementEntry } from "@paybell/contract";
+import type { CardCommand, SettlementEntry } from "@paybell/contract";
 
 /**
  * The content of a notification: the IPN's facts at commit, under the specification's own names. Names on the wire,
@@ -9,7 +9,7 @@ export type IpnFacts = CardFacts | SettlementFacts;
 /** The fields of section 2.2. An absent field is unknown, and sent as an empty string. */
 export interface CardFacts {
   readonly kind: "card";
-  readonly command: Exclude<NotifiedCommand, "SETTLEMENT">;
+  readonly command: CardCommand;
   /** True for the Void of a PreAuth, whose transaction_type differs. */
   readonly voidsPreAuth?: boolean;
   /**

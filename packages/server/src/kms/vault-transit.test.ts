@@ -4,7 +4,7 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { newMasterKeyText, openMasterKey } from "../app/master-key.ts";
 import { readConfig } from "../config.ts";
 import { KeyServiceError } from "./key-service.ts";
@@ -62,13 +62,25 @@ afterAll(async () => {
   await rm(folder, { recursive: true });
 });
 
+/** Another server, which would take the token and what is sent with it. */
+async function leadElsewhere(): Promise<void> {
+  const elsewhere = createServer((_, response) => response.end('{"data":{"plaintext":"AAAA"}}'));
+  await new Promise<void>((resolve) => elsewhere.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    elsewhere.closeAllConnections();
+    elsewhere.close();
+  });
+  const location = `http://127.0.0.1:${(elsewhere.address() as AddressInfo).port}/`;
+  answers((response) => response.writeHead(307, { location }).end());
+}
+
 const answers = (how: (response: ServerResponse) => void) => {
   answerWith = how;
 };
 const vault = (timeoutMs = 5_000) => new VaultTransit({ url, mount: "transit", key: "paybell", tokenFile, timeoutMs });
 const settings = () => ({ PAYBELL_KMS: "vault", PAYBELL_KMS_URL: url, PAYBELL_KMS_TOKEN_FILE: tokenFile });
 
-test("what the key service wrapped it unwraps, and nobody else", async () => {
+test("a key is unwrapped by the key service that wrapped it, and by no other", async () => {
   const key = randomBytes(32);
   const wrapped = await vault().wrap(key);
   expect(wrapped).toMatch(/^vault:v1:/);
@@ -89,9 +101,15 @@ test("a service takes a wrapped master key, alone or beside others", async () =>
 test.each([
   ["refuses the token", () => writeFile(tokenFile, "hvs.another"), /status 403/],
   ["has no such token", () => rm(tokenFile), /could not be asked/],
+  [
+    "quotes what it was sent",
+    () => answers((r) => r.writeHead(400).end(JSON.stringify({ errors: [token] }))),
+    /status 400/,
+  ],
+  ["quotes it outside of JSON", () => answers((response) => response.end(token)), /not JSON/],
   ["answers something else", () => answers((response) => response.end("<html>")), /not JSON/],
   ["answers nothing of use", () => answers((response) => response.end("{}")), /without a plaintext/],
-  ["leads elsewhere", () => answers((r) => r.writeHead(302, { location: url }).end()), /could not be asked/],
+  ["leads elsewhere", leadElsewhere, /could not be asked/],
   ["never answers", () => answers(() => undefined), /could not be asked/],
 ])("one that %s ends the start, with no secret in its words", async (_, prepare, words) => {
   const wrapped = await vault().wrap(randomBytes(32));
@@ -102,6 +120,12 @@ test.each([
   expect(failure).toBeInstanceOf(KeyServiceError);
   expect(failure.message).toMatch(words);
   for (const secret of [token, wrapped]) expect(failure.message).not.toContain(secret);
+});
+
+test("an unwrapped key has 32 bytes, or the start ends", async () => {
+  const wrapped = await vault().wrap(randomBytes(16));
+  const config = readConfig({ ...settings(), PAYBELL_MASTER_KEY: wrapped });
+  await expect(openMasterKey(config)).rejects.toThrow("32 bytes");
 });
 
 test("settings that contradict each other are named", () => {

@@ -19,7 +19,7 @@ const gapMaxMs = 1_500;
 
 interface Seen {
   readonly beat: number;
-  /** How long the beat was seen unchanged, by our own monotonic clock. */
+  /** The time for which the beat was seen unchanged, by our own monotonic clock. */
   unchangedMs: number;
 }
 

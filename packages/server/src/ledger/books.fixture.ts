@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Partner } from "../partners/partner.ts";
-import type { LedgerBench, LedgerTill } from "./ledger.fixture.ts";
+import type { BankBooks, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 interface Row {
   readonly id: string;
@@ -39,19 +39,25 @@ export async function audit(bench: LedgerBench, partner: Partner, tills: readonl
     expect(row.ipns, `IPNs of the ${row.command} ${row.id}`).toBe(notified.includes(row.command) ? 1 : 0);
     expect(row.facts.fields["status"]).toBe(row.state);
   }
-  expectBooksToAgree(bench, rows, tills);
+  const ids = new Map(
+    rows.flatMap(({ command, id, tid, facts }) =>
+      command === "REVERSAL" ? [] : [[`${tid} ${facts.fields["traceNo"]}`, id] as const],
+    ),
+  );
+  const books = (await bench.options.otherBank?.books((tid, traceNo) => ids.get(`${tid} ${traceNo}`))) ?? bench.bank;
+  expectBooksToAgree(books, rows, tills);
   expectLegalNumbers(rows);
   expectOneOfEach(rows);
   expectReversedToBeGone(rows);
   expectRefundsWithinCharges(rows);
-  return tills.reduce((checked, till) => checked + expectExactSettlements(bench, rows, till), 0);
+  return tills.reduce((checked, till) => checked + expectExactSettlements(books, rows, till), 0);
 }
 
 /** Nothing is charged unless it was reported as a success, and everything reported as a success is charged. */
-function expectBooksToAgree(bench: LedgerBench, rows: readonly Row[], tills: readonly LedgerTill[]): void {
+function expectBooksToAgree(books: BankBooks, rows: readonly Row[], tills: readonly LedgerTill[]): void {
   const byId = new Map(rows.map((row) => [row.id, row]));
   const tids = new Set(tills.map(({ tid }) => tid));
-  for (const booking of bench.bank.all()) {
+  for (const booking of books.all()) {
     if (!tids.has(booking.tid)) continue;
     const row = byId.get(booking.transactionId);
     if (row === undefined) throw new Error(`The bank booked ${booking.transactionId}, which the ledger does not hold.`);
@@ -75,7 +81,7 @@ function expectBooksToAgree(bench: LedgerBench, rows: readonly Row[], tills: rea
             : follower.reversal_state === "done"
               ? ["stands"]
               : ["completed"];
-    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(bench.bank.find(row.id)?.standing);
+    expect(expected, `the bank's ${row.command} ${row.id}`).toContain(books.find(row.id)?.standing);
   }
 }
 
@@ -127,7 +133,7 @@ function expectReversedToBeGone(rows: readonly Row[]): void {
   }
 }
 
-function expectExactSettlements(bench: LedgerBench, rows: readonly Row[], { tid, mid }: LedgerTill): number {
+function expectExactSettlements(books: BankBooks, rows: readonly Row[], { tid, mid }: LedgerTill): number {
   const settlements = rows.filter((row) => row.tid === tid && row.command === "SETTLEMENT" && row.state === "SUCCESS");
   for (const { facts } of settlements) {
     const { fields, settlementList, currency } = facts;
@@ -152,7 +158,7 @@ function expectExactSettlements(bench: LedgerBench, rows: readonly Row[], { tid,
     const standing = sales.filter(({ id }) => !voided.has(id)).map((sale) => sale.facts.fields);
     expect(settlementList).toEqual(standing.map(({ reqId, refId }) => ({ reqId, refNo: refId })));
     if (currency === undefined || fields["batchNo"] !== settlements.at(-1)?.facts.fields["batchNo"]) continue;
-    expect(bench.bank.settledBatch(mid, tid, currency)).toEqual({
+    expect(books.settledBatch(mid, tid, currency)).toEqual({
       batchNo: fields["batchNo"],
       currency,
       saleQuantity: sales.length,

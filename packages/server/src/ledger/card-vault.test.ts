@@ -1,33 +1,26 @@
 import { createSecretKey } from "node:crypto";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { onlyAcquirer } from "../acquirer/acquirers.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { type ChainId, newId } from "../ids.ts";
 import { createLog } from "../log.ts";
-import type { Partner } from "../partners/partner.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { CardVault } from "./card-vault.ts";
-import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
 const preAuthDays = 30;
 const card = { cardToken: "tok_approve", swipeType: "C", expDate: "12/29" };
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
 let till: LedgerTill;
-let cards: PostgresCards;
 let asked: AcquirerMessage[];
 let ends: () => void;
-beforeAll(async () => {
-  bench = await LedgerBench.open({ wantsCards: true });
-  instance = await bench.start();
-  partner = await bench.partner({ refunds: "notified" });
-  cards = new PostgresCards(bench.connections.homes);
-});
+const bench = await LedgerBench.open({ wantsCards: true });
+const instance = await bench.start();
+const partner = await bench.partner({ refunds: "notified" });
+const cards = new PostgresCards(bench.connections.homes);
 afterAll(() => bench.close());
 beforeEach(() => {
   till = new LedgerTill();

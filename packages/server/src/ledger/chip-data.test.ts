@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { transactionView } from "../http/transaction-view.ts";
-import type { Partner } from "../partners/partner.ts";
-import { bookUnmatched, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const chip = {
   sequenceNumber: "001",
@@ -12,14 +11,9 @@ const chip = {
   emv: "9F2608A1B2C3D4E5F60718",
 };
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
-beforeAll(async () => {
-  bench = await LedgerBench.open({ wantsCards: true });
-  instance = await bench.start();
-  partner = await bench.partner();
-});
+const bench = await LedgerBench.open({ wantsCards: true });
+const instance = await bench.start();
+const partner = await bench.partner();
 afterAll(() => bench.close());
 
 test("chip data goes to the acquirer in one message, its answer to the caller, and neither is stored", async () => {

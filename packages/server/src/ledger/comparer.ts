@@ -24,8 +24,8 @@ export interface ComparedSettlement {
 
 /** Receives the transactions and entries of a batch as they are read. */
 export interface ComparedInto {
-  hold(transaction: HeldTransaction): void;
-  list(entry: SettlementEntry): void;
+  addTransaction(transaction: HeldTransaction): void;
+  addEntry(entry: SettlementEntry): void;
   /** Whether one time is later than another, both in the forms that a switch may report. */
   isAfter(time: string, than: string): boolean;
 }
@@ -108,8 +108,8 @@ export class Comparer {
     const comparison = new SettlementComparison();
     const { settlementTotal: total = "sum", timeZone = "UTC" } = (await directory.find(due.partnerId))?.settings ?? {};
     const into: ComparedInto = {
-      hold: (transaction) => comparison.hold(transaction),
-      list: (entry) => comparison.list(entry),
+      addTransaction: (transaction) => comparison.addTransaction(transaction),
+      addEntry: (entry) => comparison.addEntry(entry),
       isAfter: (time, than) => isAfter(time, than, timeZone),
     };
     const settlement = await comparisons.read(due, into, rowsMax);

@@ -2,8 +2,10 @@ import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink } from "../events.ts";
 import { type LeaseId, newId } from "../ids.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
+import { queueOf } from "../registered-url.ts";
 import type { NewNotification, Notifier } from "./notifier.ts";
 import type { Completion, CompletionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
@@ -47,7 +49,7 @@ export class Completer {
   async complete(begun: Transaction, result: CommandResult, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
     const isTold = facts.kind !== "system" && !silent;
-    const notification = isTold ? newNotification(begun, facts, this.#order(begun, batch)) : null;
+    const notification = isTold ? this.#notificationOf(begun, facts, batch) : null;
     const { partnerId, id } = begun;
     const begunMs = systemClock.monotonicMs();
     const completed = await this.#parts.completions.complete({
@@ -72,11 +74,27 @@ export class Completer {
     return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
   }
 
-  /** The predecessors in the order of delivery: none if the partner wants no order. */
-  #order(begun: Transaction, batch: Completion["batch"]): Order {
-    const ordering = this.#parts.directory.peek(begun.partnerId)?.settings.ordering ?? "chain";
-    if (ordering === "none") return { follows: false, settlesBatch: null };
-    return { follows: begun.originalId !== null, settlesBatch: batch?.batchId ?? null };
+  #notificationOf(begun: Transaction, facts: IpnFacts, batch: Completion["batch"]): NewNotification {
+    const { partnerId, id, originalId, chainId, callBackUrl } = begun;
+    const settings = this.#parts.directory.peek(partnerId)?.settings;
+    const { command } = facts;
+    // Its predecessors in the order of delivery: none if the partner wants no order.
+    const isOrdered = settings?.ordering !== "none";
+    return {
+      partnerId,
+      id: newId<"notification">(),
+      transactionId: id,
+      originalId,
+      originalExternalId: null,
+      chainId,
+      command,
+      callBackUrl,
+      queue: queueOf({ callBackUrl, command }, settings),
+      facts,
+      follows: isOrdered && originalId !== null,
+      settlesBatch: isOrdered ? (batch?.batchId ?? null) : null,
+      content: JSON.stringify(facts),
+    };
   }
 
   record(transaction: Transaction, kind: EventKind, detail: Readonly<Record<string, unknown>>): void {
@@ -84,23 +102,4 @@ export class Completer {
     const named = acquirer === "" ? detail : { ...detail, acquirer };
     this.#parts.events.record({ kind, partnerId, subjectId, detail: named });
   }
-}
-
-type Order = Pick<NewNotification, "follows" | "settlesBatch">;
-
-function newNotification(transaction: Transaction, facts: NewNotification["facts"], order: Order): NewNotification {
-  const { partnerId, id, originalId, chainId, callBackUrl } = transaction;
-  return {
-    partnerId,
-    id: newId<"notification">(),
-    transactionId: id,
-    originalId,
-    originalExternalId: null,
-    chainId,
-    command: facts.command,
-    callBackUrl,
-    facts,
-    ...order,
-    content: JSON.stringify(facts),
-  };
 }

@@ -55,7 +55,7 @@ export class DueWork<Item> {
       try {
         for (const item of await take()) this.#keep(run(item));
       } catch (error) {
-        log.warn({ err: error }, `${name}: what is due could not be read`);
+        log.warn({ err: error }, `${name}: due work could not be read`);
       }
     }
   }
@@ -63,16 +63,9 @@ export class DueWork<Item> {
   #keep(work: Promise<void>): void {
     const { name, log } = this.#options;
     const kept = work.catch((error: unknown) =>
-      log.error({ err: error }, `${name}: broke, and is tried again when it is due`),
+      log.error({ err: error }, `${name}: failed, and is tried again when it is due`),
     );
     this.#running.add(kept);
     void kept.finally(() => this.#running.delete(kept));
   }
-}
-
-/** Seconds to wait for an acquirer that does not answer; the last one repeats. */
-const backoffS = [1, 2, 5, 10, 30, 60] as const;
-
-export function backoffMs(tries: number): number {
-  return (backoffS[Math.min(tries, backoffS.length) - 1] ?? 60) * 1_000;
 }

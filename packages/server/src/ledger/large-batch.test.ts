@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Partner } from "../partners/partner.ts";
-import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { afterAll, expect, test } from "vitest";
+import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const sales = 50_000;
 const amountMinor = 150_000n;
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
-beforeAll(async () => {
-  bench = await LedgerBench.open({ acquirerTimeoutMs: 30_000 });
-  instance = await bench.start();
-  partner = await bench.partner();
-});
+const bench = await LedgerBench.open({ acquirerTimeoutMs: 30_000 });
+const instance = await bench.start();
+const partner = await bench.partner();
 afterAll(() => bench.close());
 
 /** Copies the first Sale to fill the batch, in the ledger's rows and in the bank's books, with ids that follow it. */

@@ -4,7 +4,7 @@ import { createDatabase, type TestDatabase } from "../../../../test/support/data
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { noAcquirer } from "../acquirer/none.ts";
-import { SimulatedBank } from "../acquirer/simulator/bank.ts";
+import { type BookingView, SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { next } from "../acquirer/simulator/behaviour.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { Clock } from "../clock.ts";
@@ -34,13 +34,35 @@ import { Settler } from "./settler.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
 import type { Transaction } from "./transaction.ts";
 
+/** A link whose treatment of a message can be ruled. */
+export type ScriptedLink = Acquirer & Pick<SimulatedAcquirer, "behave">;
+
+/** The books of a bank, with which an audit compares the ledger. */
+export type BankBooks = Pick<SimulatedBank, "settledBatch"> & {
+  all(): readonly Pick<BookingView, "tid" | "transactionId" | "standing">[];
+  find(transactionId: string): Pick<BookingView, "standing"> | undefined;
+};
+
+/** A bank elsewhere, in place of the strict one. */
+export interface OtherBank {
+  /** A link of a new process, which can be asked. */
+  link(): Promise<ScriptedLink>;
+  /** @param idOf the transaction whose message had this trace number */
+  books(idOf: (tid: string, traceNo: string) => string | undefined): Promise<BankBooks>;
+  /** A message, or an answer, is on its way. */
+  isBusy(): boolean;
+}
+
 export interface LedgerBenchOptions {
+  readonly otherBank?: OtherBank | undefined;
   readonly acquirerTimeoutMs?: number;
-  /** How long after the timeout late answers arrive. */
+  /** The delay of late answers after the timeout. */
   readonly lateByMs?: number;
   /** The acquirer wants cards in follow-up messages. */
   readonly wantsCards?: boolean;
 }
+
+type OpenOptions = Required<Omit<LedgerBenchOptions, "otherBank">> & Pick<LedgerBenchOptions, "otherBank">;
 
 /** One PostgreSQL, one strict bank, and any number of ledger instances. */
 export class LedgerBench {
@@ -53,7 +75,7 @@ export class LedgerBench {
   onLink: ((what: string) => Promise<unknown>) | undefined;
   readonly database: TestDatabase;
   readonly connections: Database;
-  readonly options: Required<LedgerBenchOptions>;
+  readonly options: OpenOptions;
 
   static async open(options: LedgerBenchOptions = {}): Promise<LedgerBench> {
     const database = await createDatabase();
@@ -63,11 +85,12 @@ export class LedgerBench {
       acquirerTimeoutMs: 200,
       lateByMs: 50,
       wantsCards: false,
+      otherBank: undefined,
       ...options,
     });
   }
 
-  private constructor(database: TestDatabase, connections: Database, options: Required<LedgerBenchOptions>) {
+  private constructor(database: TestDatabase, connections: Database, options: OpenOptions) {
     this.database = database;
     this.connections = connections;
     this.options = options;
@@ -75,7 +98,8 @@ export class LedgerBench {
 
   /** Starts a new process. It has its own lease, or the `held` one of another. */
   async start(held?: LeaseId): Promise<LedgerInstance> {
-    const instance = new LedgerInstance(this, held ?? (await insertLease(this.connections.pool)));
+    const link = await this.options.otherBank?.link();
+    const instance = new LedgerInstance(this, held ?? (await insertLease(this.connections.pool)), link);
     this.instances.push(instance);
     return instance;
   }
@@ -139,7 +163,8 @@ export class LedgerBench {
         [id],
       );
       if (rows.length > 0) await this.runDueNow();
-      return rows.map(({ what }) => what);
+      const late = this.options.otherBank?.isBusy() === true ? ["something that comes late"] : [];
+      return [...rows.map(({ what }) => what), ...late];
     };
     await expect.poll(busy, { timeout: 20_000, interval: 20 }).toEqual([]);
   }
@@ -154,9 +179,11 @@ export class LedgerBench {
 /** The real parts of one process, wired as in the service. Notifications that it passes on are recorded. */
 export class LedgerInstance {
   readonly life = new InstanceLife();
-  /** Of the settings; the others are registered, by name. */
+  /** The acquirer of the settings; the others are registered, by name. */
   readonly acquirer: SimulatedAcquirer;
   readonly others = new Map<string, SimulatedAcquirer>();
+  /** The link for its commands: to the acquirer above, unless the bench has another bank. */
+  readonly link: ScriptedLink;
   readonly ledger: Ledger;
   readonly reverser: Reverser;
   readonly settler: Settler;
@@ -168,28 +195,29 @@ export class LedgerInstance {
   readonly #metrics = createMetrics();
   readonly #waiting = new Set<() => void>();
 
-  constructor(bench: LedgerBench, leaseId: LeaseId) {
+  constructor(bench: LedgerBench, leaseId: LeaseId, link?: ScriptedLink) {
     this.#bench = bench;
     this.leaseId = leaseId;
     const { connections, clock, options } = bench;
     const { acquirerTimeoutMs, lateByMs } = options;
     const { life } = this;
     this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs });
+    this.link = link ?? this.acquirer;
     const lease = { current: () => (life.lives ? leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.homes));
     const reversals = life.of(new PostgresReversals(connections.homes));
     const settlements = life.of(new PostgresSettlements(connections.homes));
-    const { approvals } = this.acquirer;
+    const { approvals, wantsCards = options.wantsCards } = this.link;
     const acquirer = life.of<Acquirer>({
       approvals,
-      wantsCards: options.wantsCards,
-      refusesToken: (token) => this.acquirer.refusesToken(token),
-      close: () => this.acquirer.close(),
+      wantsCards,
+      refusesToken: (token) => this.link.refusesToken(token),
+      close: () => this.link.close(),
       ask: async (message, how) => {
         await bench.onLink?.(`a ${message.command} leaves`);
-        const answer = await this.acquirer.ask(message, how);
+        const answer = await this.link.ask(message, how);
         await bench.onLink?.(`the answer to a ${message.command} arrives`);
         return answer;
       },
@@ -297,7 +325,7 @@ export class LedgerInstance {
     if (lives) await this.ledger.stop(5_000);
     const stopped = [this.reverser.stop(), this.settler.stop()];
     if (lives) await Promise.all(stopped);
-    await this.acquirer.close();
+    await this.link.close();
     this.life.end();
     this.#metrics.close();
   }

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Partner } from "../partners/partner.ts";
-import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
-beforeAll(async () => {
-  bench = await LedgerBench.open();
-  instance = await bench.start();
-  partner = await bench.partner();
-});
+const bench = await LedgerBench.open();
+const instance = await bench.start();
+const partner = await bench.partner();
 afterAll(() => bench.close());
 
 test("INIT is durable before the acquirer is asked", async () => {

@@ -6,13 +6,14 @@ import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
-import { beginReversal, completeReversalOfUnknown } from "../commands/reversal.ts";
+import { beginReversal, succeedReversal } from "../commands/reversal.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner } from "../partners/partner.ts";
+import { registeredUrl } from "../registered-url.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
 import { type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
@@ -37,7 +38,7 @@ export interface LedgerParts extends InitParts {
   readonly log: Logger;
   readonly metrics: Pick<Metrics, "commandSeconds" | "lateAnswers">;
   readonly acquirerTimeoutMs: number;
-  /** How many days a PreAuth can be completed. */
+  /** The number of days for which a PreAuth can be completed. */
   readonly preAuthDays: number;
   /** Commands at the acquirer at the same time, shared among partners; more are refused before anything is accepted. */
   readonly commandsMax: number;
@@ -46,6 +47,8 @@ export interface LedgerParts extends InitParts {
    * number.
    */
   isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
+  /** Runs a command that has begun, to its end: for traces. */
+  readonly around?: ((begun: Transaction, run: () => Promise<Transaction>) => Promise<Transaction>) | undefined;
 }
 
 export interface CommandAnswer {
@@ -54,9 +57,9 @@ export interface CommandAnswer {
   readonly done: boolean;
 }
 
-/** How long a caller waits beyond the acquirer's timeout for the result to become durable. */
+/** The time beyond the acquirer's timeout that a caller waits for a durable result. */
 const answerGraceMs = 5_000;
-/** How long the repetition of a running command waits for its outcome. */
+/** The time for which the repetition of a running command waits for its outcome. */
 const repeatWaitMs = 10_000;
 const takeOverRowsMax = 500;
 const notSent: AcquirerOutcome = { kind: "not_sent" };
@@ -103,7 +106,7 @@ export class Ledger {
     const leaseId = this.#parts.lease.current();
     const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#slots.acquire(partner.id);
     if (leaseId === undefined || leavePlace === undefined) {
-      throw new ServiceError("unavailable", "No more commands can be taken now.", { retryAfterS: 1 });
+      throw new ServiceError("unavailable", "No more commands can be accepted now.", { retryAfterS: 1 });
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       leavePlace();
@@ -114,7 +117,9 @@ export class Ledger {
     if (begun.outcome !== "begun") throw refusedBy(begun, init);
     const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
     const { id } = transaction;
-    const running = this.#carryOut(partner, transaction, request, procedure).finally(() => {
+    const { around } = this.#parts;
+    const run = () => this.#carryOut(partner, transaction, request, procedure);
+    const running = (around === undefined ? run() : around(transaction, run)).finally(() => {
       this.#running.delete(id);
       leavePlace();
     });
@@ -156,7 +161,7 @@ export class Ledger {
   async refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined> {
     const { terminals, acquirers } = this.#parts;
     const refusal = acquirers.of(await terminals.of(partnerId, tid)).refusesToken(token);
-    // The terminal may have another acquirer by now, which nobody has told of.
+    // The terminal may have another acquirer by now, without a notice.
     return refusal && acquirers.of(await terminals.readAnew(partnerId, tid)).refusesToken(token);
   }
 
@@ -220,7 +225,11 @@ export class Ledger {
     const [first, ...others] = problems;
     if (first) throw badFields([first, ...others]);
     if (request.command === "REFUND" && settings.refunds === "off") throw new ServiceError("refunds_off");
-    if (isNotified(request.command, partner) && callBackUrl === undefined && settings.callBackUrl === null) {
+    if (
+      isNotified(request.command, partner) &&
+      callBackUrl === undefined &&
+      registeredUrl(settings, request.command) === null
+    ) {
       throw new ServiceError("no_callback_url");
     }
   }
@@ -256,7 +265,7 @@ export class Ledger {
     const ended = respondAsync ? undefined : await this.#awaitFirst(partner.id, begun.id);
     const transaction = ended ?? (await this.#parts.transactions.find(partner.id, begun.id));
     if (transaction === undefined) {
-      throw new ServiceError("unavailable", "The first request is being taken back.", { retryAfterS: 1 });
+      throw new ServiceError("unavailable", "The first request is being undone.", { retryAfterS: 1 });
     }
     return { transaction, done: transaction.state !== "INIT" };
   }
@@ -327,14 +336,14 @@ export class Ledger {
     const { acquirers, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
     try {
       const asked = await this.#withCard(begun, message(begun.facts));
-      // Only now: its link may have been opened anew meanwhile.
+      // Only now, because its link may have been replaced meanwhile.
       const acquirer = acquirers.of(begun.acquirer);
       const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
       const answer = await acquirer.ask(asked, { timeoutMs, onLateAnswer });
       return { kind: "answered", answer, approvals: acquirer.approvals };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
-      if (!(error instanceof NoAnswer)) log.error({ err: error, transaction: begun.id }, "asking the acquirer broke");
+      if (!(error instanceof NoAnswer)) log.error({ err: error, transaction: begun.id }, "asking the acquirer failed");
       return { kind: "no_answer" };
     }
   }
@@ -388,7 +397,7 @@ export class Ledger {
         return await this.#reverse(partner, begun, request);
       } catch (error) {
         if (this.#stopping || this.#parts.lease.current() !== begun.runBy) throw error;
-        this.#parts.log.error({ err: error, transaction: begun.id }, "a REVERSAL broke, and is tried again");
+        this.#parts.log.error({ err: error, transaction: begun.id }, "a REVERSAL failed, and is tried again");
       }
       await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
     }
@@ -404,7 +413,7 @@ export class Ledger {
       const start = { id: begun.id, atMs: begun.createdAtMs };
       const facts = begun.facts.kind === "system" ? begun.facts : request && beginReversal(request, undefined, start);
       if (facts === undefined) throw new Error("A REVERSAL is a system command.");
-      return (await completer.complete(begun, completeReversalOfUnknown(facts), leaseId)) ?? begun;
+      return (await completer.complete(begun, succeedReversal(facts), leaseId)) ?? begun;
     }
     for (;;) {
       const original = await transactions.find(begun.partnerId, begun.originalId);

@@ -7,7 +7,7 @@ import type { Partner } from "../partners/partner.ts";
 import type { LedgerBench, LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-/** How the acquirer treats a command, or where its instance crashes. */
+/** The acquirer's treatments of a command, and the crashes of its instance. */
 export const endings = [
   "approved",
   "declined",
@@ -156,7 +156,7 @@ export class RealTill {
   async #runOn(instance: LedgerInstance, request: CommandRequest, fate: Ending): Promise<Transaction | string> {
     const behaviour = behaviours[fate];
     let used = false;
-    const ends = instance.acquirer.behave((message) => {
+    const ends = instance.link.behave((message) => {
       if (used || behaviour === undefined || message.command !== request.command || message.tid !== this.till.tid)
         return undefined;
       used = true;

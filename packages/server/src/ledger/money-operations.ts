@@ -1,15 +1,21 @@
-import { ServiceError } from "../errors.ts";
+import { cardNumberProblem } from "../commands/card-number.ts";
+import { badFields, ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
-import type { Settler } from "./settler.ts";
+import { type SettlementDetail, type StoredSettlement, settlementDetail } from "./settlement-detail.ts";
+import type { SettlementStore, Settler } from "./settler.ts";
 
 export const moneyKinds = ["transactions", "batches", "settlements", "reversals", "events"] as const;
 export type MoneyKind = (typeof moneyKinds)[number];
 
 export interface MoneySearch {
   readonly partner?: string | undefined;
-  /** Of its state, or an event's kind. */
+  /** Finds the transactions of this batch. */
+  readonly batch?: string | undefined;
+  /** Finds the events about this notification, transaction or endpoint. */
+  readonly subject?: string | undefined;
+  /** A state, or an event's kind. */
   readonly state?: string | undefined;
   readonly after?: string | undefined;
   readonly limit: number;
@@ -21,11 +27,41 @@ export type MoneyItem = Readonly<Record<string, unknown>> & {
   readonly partnerId: PartnerId | null;
 };
 
+/** A merchant's totals of one currency in a period, in the currency's smallest unit. */
+export interface MerchantTotals {
+  readonly partnerId: PartnerId;
+  readonly mid: string;
+  readonly merchantName: string;
+  readonly currency: string;
+  /** Sales and Completes that were approved, also those that were voided since. */
+  readonly saleQuantity: number;
+  readonly saleTotalMinor: string;
+  readonly voidQuantity: number;
+  readonly voidTotalMinor: string;
+  readonly refundQuantity: number;
+  readonly refundTotalMinor: string;
+  /** Undone at the acquirer, and in none of the totals. */
+  readonly reversedQuantity: number;
+  readonly declinedQuantity: number;
+}
+
+export interface MerchantSearch {
+  readonly partner?: string | undefined;
+  /** Created then or later. */
+  readonly fromMs: number;
+  /** Created earlier. */
+  readonly toMs: number;
+}
+
 /** The operator's reads and decisions about the ledger. */
 export interface MoneyStore {
   /** The newest first. */
   search(kind: MoneyKind, search: MoneySearch): Promise<readonly MoneyItem[]>;
   find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined>;
+  /** A Settlement or Batch Upload, under way or ended. */
+  settlement(id: string): Promise<StoredSettlement | undefined>;
+  /** By partner, merchant and currency. */
+  merchants(search: MerchantSearch): Promise<readonly MerchantTotals[]>;
   /** The transactions that belong together with it, in their order. */
   chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]>;
 }
@@ -35,8 +71,13 @@ export interface MoneyOperationsParts {
   readonly reversals: Pick<ReversalStore, "retry" | "resolve">;
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "abort">;
+  readonly settlements: Pick<SettlementStore, "totals">;
   readonly events: EventSink;
 }
+
+/** The number of events read of a settlement: few happen to one. */
+const eventsRead = 50;
+const merchantSpanMsMax = 31 * 86_400_000;
 
 /** The operator's view of money, and what the operator decides where the acquirer leaves a doubt. */
 export class MoneyOperations {
@@ -52,11 +93,34 @@ export class MoneyOperations {
     return { items: page, next: items.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }
 
+  /** @throws ServiceError `invalid_value` of a period that is longer than a month, or ends before it begins */
+  async merchants(search: MerchantSearch): Promise<readonly MerchantTotals[]> {
+    const spanMs = search.toMs - search.fromMs;
+    if (spanMs > 0 && spanMs <= merchantSpanMsMax) return await this.#parts.store.merchants(search);
+    const message = "to must be after from, by 31 days at most.";
+    throw badFields([{ field: "to", code: "invalid_value", message }]);
+  }
+
   /** @throws ServiceError `not_found` */
   async find(kind: MoneyKind, id: string): Promise<MoneyItem> {
     const found = await this.#parts.store.find(kind, id);
     if (found === undefined) throw new ServiceError("not_found");
     return found;
+  }
+
+  /**
+   * A settlement, under way or ended, with its totals and the acquirer's.
+   *
+   * @throws ServiceError `not_found`
+   */
+  async settlement(id: string): Promise<SettlementDetail> {
+    const { store, settlements } = this.#parts;
+    const stored = await store.settlement(id);
+    if (stored === undefined) throw new ServiceError("not_found");
+    const { partnerId, batchId } = stored;
+    const events = await store.search("events", { partner: partnerId, subject: id, limit: eventsRead });
+    const details = events.map(({ detail }) => detail as Readonly<Record<string, unknown>>);
+    return settlementDetail(stored, details, batchId === null ? null : await settlements.totals(partnerId, batchId));
   }
 
   /**
@@ -78,8 +142,9 @@ export class MoneyOperations {
     return await this.find("reversals", id);
   }
 
-  /** Ends a parked Reversal by hand: the operator knows from the acquirer that nothing of the transaction stands. */
+  /** Ends a parked Reversal manually: the acquirer confirmed to the operator that nothing is charged. */
   async resolveReversal(id: string, reason: string): Promise<MoneyItem> {
+    requireNoCardNumber(reason);
     const { partnerId } = await this.find("reversals", id);
     if (!(await this.#parts.reversals.resolve(partnerId as PartnerId, id as TransactionId))) throw notParked();
     this.#record("reversal_resolved", partnerId, id, { reason });
@@ -88,6 +153,7 @@ export class MoneyOperations {
 
   /** Ends a settlement that the acquirer does not answer as an ERROR 96: its batch is open again. */
   async abortSettlement(id: string, reason: string): Promise<MoneyItem> {
+    requireNoCardNumber(reason);
     const { partnerId } = await this.find("settlements", id);
     if (!(await this.#parts.settler.abort(partnerId as PartnerId, id as TransactionId))) {
       throw new ServiceError("settlement_ended", "The settlement has ended meanwhile.");
@@ -113,4 +179,10 @@ export class MoneyOperations {
 
 function notParked(): ServiceError {
   return new ServiceError("reversal_not_parked", "The Reversal is not parked: it is under way, or has ended.");
+}
+
+/** The reason is kept in an event and in the audit. @throws ServiceError `card_number_in_clear` */
+function requireNoCardNumber(reason: string): void {
+  const problem = cardNumberProblem("reason", reason);
+  if (problem !== undefined) throw badFields([problem]);
 }

@@ -12,8 +12,10 @@ export interface NewNotification {
   readonly originalExternalId: string | null;
   readonly chainId: ChainId;
   readonly command: NotifiedCommand;
-  /** The command's own callBackUrl; null: the registered one. */
+  /** The command's own callBackUrl; null: one that is registered. */
   readonly callBackUrl: string | null;
+  /** Its queue of delivery: `queueOf` (registered-url.ts). */
+  readonly queue: string;
   readonly facts: IpnFacts;
   /** It is delivered after the earlier ones of its chain. */
   readonly follows: boolean;

@@ -1,8 +1,7 @@
 import { currencyDecimals } from "@paybell/contract";
 import type { AcquirerMessage, Card, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
-import { beginBatchUpload } from "../commands/batch-upload.ts";
-import { beginLogon, completeLogon } from "../commands/logon.ts";
+import { completeCard } from "../commands/complete-card.ts";
 import {
   completeRefusal,
   type OriginalState,
@@ -12,13 +11,8 @@ import {
   voidRefusal,
 } from "../commands/original.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import {
-  beginPreAuthComplete,
-  completePreAuthComplete,
-  followingAmountProblem,
-  type PreAuthCompleteFacts,
-} from "../commands/preauth-complete.ts";
-import { beginRefund, completeRefund, type RefundFacts } from "../commands/refund.ts";
+import { beginPreAuthComplete, followingAmountProblem } from "../commands/preauth-complete.ts";
+import { beginRefund } from "../commands/refund.ts";
 import type {
   CommandRequest,
   PreAuthCompleteRequest,
@@ -30,20 +24,21 @@ import type {
   VoidRequest,
 } from "../commands/request.ts";
 import { beginReversal, completeReversal } from "../commands/reversal.ts";
-import { beginSale, completeSale, type SaleFacts, type TransactionStart } from "../commands/sale.ts";
+import { beginSale, type TransactionStart } from "../commands/sale.ts";
 import { beginSettlement } from "../commands/settlement.ts";
-import { type TerminalState, terminalRefusal } from "../commands/terminal.ts";
-import { beginVoid, completeVoid, type VoidFacts } from "../commands/void.ts";
+import { beginTerminalCommand, completeSystemCommand } from "../commands/system.ts";
+import { type TerminalSequence, type TerminalState, terminalRefusal } from "../commands/terminal.ts";
+import { beginVoid } from "../commands/void.ts";
 import { badFields } from "../errors.ts";
 import type { Partner } from "../partners/partner.ts";
+import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
 import type { CommandResult } from "./completer.ts";
-import { headerOf, referable, referenceTo } from "./message.ts";
-import type { Init, TerminalSequence } from "./store.ts";
+import type { Init } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
 type Facts = Transaction["facts"];
 
-/** How one command is run: its terminal numbers, its preconditions, and the part that runs it. */
+/** The parts of running one command: its terminal numbers, its preconditions, and the function that runs it. */
 export interface Procedure extends Pick<Init, "tid" | "mid" | "takes" | "amountMinor" | "currency" | "refusal"> {
   readonly callBackUrl: string | null;
   /** Null for a command without a card. */
@@ -235,7 +230,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     currency: null,
     // An upload during a settlement would upload what is being counted.
     refusal: onTerminal({ mid, entersBatchWith: null, money: uploads }),
-    begin: (terminal) => (uploads ? beginBatchUpload(request, terminal, start) : beginLogon(request, terminal, start)),
+    begin: (terminal) => beginTerminalCommand(request, terminal, start),
     message: uploads ? undefined : (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }),
   };
 }
@@ -248,26 +243,15 @@ export function resultOf(
   requestedBy: Transaction["id"] | null = null,
 ): CommandResult {
   const { facts, command } = begun;
-  if (facts.kind === "system") return completeLogon(facts, outcome);
-  const { signing } = partner.settings;
-  if (command === "SALE" || command === "PREAUTH") {
-    const { reverse, ...result } = completeSale(facts as SaleFacts, outcome, signing);
-    return { ...result, reversal: reverse ? reversalOf(begun, requestedBy) : null };
-  }
-  if (command === "REFUND") {
-    const { reverse, ...result } = completeRefund(facts as RefundFacts, outcome, signing);
-    const silent = partner.settings.refunds !== "notified";
-    return { ...result, silent, reversal: reverse ? reversalOf(begun, requestedBy) : null };
-  }
-  if (command !== "VOID" && command !== "PREAUTH_COMPLETE") throw new Error(`A ${command} is not authorised.`);
-  const { reverse, ...result } =
-    command === "VOID"
-      ? completeVoid(facts as VoidFacts, outcome, signing)
-      : completePreAuthComplete(facts as PreAuthCompleteFacts, outcome, signing);
+  if (facts.kind === "system") return completeSystemCommand(facts, outcome);
+  if (facts.kind === "settlement") throw new Error("A SETTLEMENT is not authorised.");
+  const { reverse, ...completed } = completeCard(facts, outcome, partner.settings.signing);
+  const result = { ...completed, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+  if (command === "REFUND") return { ...result, silent: partner.settings.refunds !== "notified" };
+  if (command !== "VOID" && command !== "PREAUTH_COMPLETE") return result;
   const failed = reverse ? ("in_doubt" as const) : ("free" as const);
   const becomes = result.state === "SUCCESS" ? ("done" as const) : failed;
-  const original = begun.originalId === null ? null : { id: begun.originalId, becomes };
-  return { ...result, original, reversal: reverse ? reversalOf(begun, requestedBy) : null };
+  return { ...result, original: begun.originalId === null ? null : { id: begun.originalId, becomes } };
 }
 
 /** The result of the partner's own REVERSAL for the acquirer's answer to the Reversal. */

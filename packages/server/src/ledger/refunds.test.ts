@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Partner } from "../partners/partner.ts";
-import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
 let till: LedgerTill;
-beforeAll(async () => {
-  bench = await LedgerBench.open();
-  instance = await bench.start();
-  partner = await bench.partner({ refunds: "notified" });
-});
+const bench = await LedgerBench.open();
+const instance = await bench.start();
+const partner = await bench.partner({ refunds: "notified" });
 afterAll(() => bench.close());
 beforeEach(() => {
   till = new LedgerTill();

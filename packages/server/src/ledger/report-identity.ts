@@ -1,4 +1,4 @@
-import type { Command } from "@paybell/contract";
+import { type Command, voidableCommands } from "@paybell/contract";
 import type { CompletionRequest } from "../commands/request.ts";
 import type { ReportSettings } from "../partners/partner.ts";
 
@@ -13,7 +13,7 @@ export function identityOf({ identity }: Identity, externalId: string, command: 
 const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
   VOID: ["PREAUTH_COMPLETE", "SALE", "PREAUTH"],
   PREAUTH_COMPLETE: ["PREAUTH"],
-  REVERSAL: ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID"],
+  REVERSAL: [...voidableCommands, "VOID"],
 };
 
 type Following = Pick<CompletionRequest, "command" | "originalExternalId" | "originalCommand">;
@@ -23,7 +23,10 @@ export function originalIdentities(settings: Identity, completion: Following): r
   const { command, originalExternalId = "", originalCommand } = completion;
   if (originalExternalId === "") return [];
   if (settings.identity === "externalId") return [originalExternalId];
-  const of = originalCommand ? [originalCommand as Command] : (originalsOf[command] ?? []);
+  const originalCommands = originalCommand ? [originalCommand as Command] : (originalsOf[command] ?? []);
   // Reports from before the command was part of the key are stored under the number only.
-  return [...of.map((original) => identityOf(settings, originalExternalId, original)), originalExternalId];
+  return [
+    ...originalCommands.map((original) => identityOf(settings, originalExternalId, original)),
+    originalExternalId,
+  ];
 }

@@ -56,7 +56,7 @@ const wholeBatch = [
   completion("void of another", "VOID", "reported before, or never"),
 ];
 
-describe("of one report", () => {
+describe("the completions of one report", () => {
   test("a follow-up is written once its original is durable, settlements last, and each has its result", async () => {
     const { reports, began } = reportsWith();
     const results = await reports.report(wholeBatch);

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { commands } from "@paybell/contract";
 import { systemClock } from "../clock.ts";
-import { asAgreed } from "../commands/agreed-report.ts";
 import { completionProblems, completionWarnings } from "../commands/check.ts";
-import { keptItem } from "../commands/kept-item.ts";
+import { convertReport } from "../commands/convert-report.ts";
+import { redactItem } from "../commands/redact-item.ts";
 import { reportDifference } from "../commands/report-difference.ts";
 import { reportedBatch } from "../commands/reported-batch.ts";
 import { reportedFacts } from "../commands/reported-facts.ts";
@@ -15,6 +15,7 @@ import { type ChainId, newId, type PartnerId, readId, type TransactionId } from 
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import { queueOf } from "../registered-url.ts";
 import type { Notifier } from "./notifier.ts";
 import { identityOf, originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "./store.ts";
@@ -73,14 +74,15 @@ export class Reports {
     this.#parts = parts;
   }
 
-  /** Records refused items for the operator, because a payment must not go unnoticed. */
-  async keepRefused(refused: readonly RefusedItem[]): Promise<void> {
-    await Promise.all(refused.map((one) => this.#keepRefused(one)));
+  /** Counts and records refused items for the operator, because a payment must not go unnoticed. */
+  async recordRefused(refused: readonly RefusedItem[]): Promise<void> {
+    for (const { item } of refused) this.#parts.metrics.reports.inc({ command: knownCommand(item), result: "refused" });
+    await Promise.all(refused.map((one) => this.#recordRefused(one)));
   }
 
-  async #keepRefused({ item, externalId, problems }: RefusedItem): Promise<void> {
-    const kept = keptItem(item);
-    const detail = { externalId: keptItem(externalId), problems, item: kept };
+  async #recordRefused({ item, externalId, problems }: RefusedItem): Promise<void> {
+    const kept = redactItem(item);
+    const detail = { externalId: redactItem(externalId), problems, item: kept };
     const told = createHash("sha256").update(JSON.stringify(detail)).digest("base64");
     if (this.#told.has(told)) return;
     this.#told.add(told);
@@ -103,8 +105,11 @@ export class Reports {
     const results = await this.#acceptInOrder(judged, originals);
     const unavailable = results.filter((result) => result.problem?.code === "unavailable");
     if (unavailable.length > 0 && unavailable.length === results.length) throw unavailable[0]?.problem;
-    for (const [index, { result }] of results.entries()) {
-      this.#parts.metrics.reports.inc({ command: knownCommand(completions[index]), result });
+    for (const [index, { result, problem }] of results.entries()) {
+      // Refused ones are counted together with those that have another shape: `recordRefused`.
+      if (result === "refused" && problem?.code !== "unavailable") continue;
+      const counted = result === "refused" ? "unavailable" : result;
+      this.#parts.metrics.reports.inc({ command: knownCommand(completions[index]), result: counted });
     }
     return results;
   }
@@ -117,7 +122,7 @@ export class Reports {
       const known =
         partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
       const partner = requireReportable(known);
-      completion = asAgreed(given, partner.settings.reports);
+      completion = convertReport(given, partner.settings.reports);
       const problems = this.#problemsOf(completion, partner, noDevices);
       if (problems.length > 0) await this.#forgiveDevice(completion, partner, problems);
       const id = completion.id ? readId<"transaction">(completion.id) : undefined;
@@ -188,7 +193,7 @@ export class Reports {
     const differs = reportDifference(now, known.before, given !== "");
     const transactionId = known.id;
     if (differs.length === 0) return { externalId, result: "duplicate", transactionId };
-    const detail = { externalId, command, differs, item: keptItem(completion) };
+    const detail = { externalId, command, differs, item: redactItem(completion) };
     await this.#parts.events.record({ kind: "report_conflict", partnerId: partner.id, subjectId: known.id, detail });
     const fields = differs.map((field) => broken(field, "report_conflict", "differs from what was reported before"));
     const message = `This externalId was reported before; ${differs.join(", ")} differ.`;
@@ -330,8 +335,9 @@ function namedOriginal(
 }
 
 /** Metrics are public and each label is stored, so a caller's text never becomes a label. */
-function knownCommand(completion: CompletionRequest | undefined): string {
-  return commands.find((known) => known === completion?.command) ?? "unknown";
+function knownCommand(item: unknown): string {
+  const command = typeof item === "object" && item !== null && "command" in item ? item.command : undefined;
+  return commands.find((known) => known === command) ?? "unknown";
 }
 
 function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
@@ -368,6 +374,7 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
     chainId,
     command: facts.command,
     callBackUrl: report.callBackUrl,
+    queue: queueOf({ callBackUrl: report.callBackUrl, command: facts.command }, partner.settings),
     follows: originalExternalId !== null && isOrdered,
     settlesBatch: isOrdered && facts.kind === "settlement" ? batchId : null,
     facts,

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { Partner } from "../partners/partner.ts";
-import { field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { afterAll, describe, expect, test } from "vitest";
+import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
-beforeAll(async () => {
-  bench = await LedgerBench.open();
-  instance = await bench.start();
-  partner = await bench.partner();
-});
+const bench = await LedgerBench.open();
+const instance = await bench.start();
+const partner = await bench.partner();
 afterAll(() => bench.close());
 
 describe("a command that the acquirer does not answer in time", () => {
@@ -177,7 +171,7 @@ test("a Reversal that is retried for long is reported once, and retried further"
 });
 
 test.each(["08", "10", "11", "16"])(
-  "an approval by %s is told as an ERROR with that code, and reversed",
+  "an approval by %s becomes an ERROR with that code, and is reversed",
   async (code) => {
     const sale = await instance.ended(partner, new LedgerTill().sale(`tok_approve_${code}`));
     expect(sale).toMatchObject({

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import type { Partner } from "../partners/partner.ts";
 import { completeTerminal } from "../partners/terminal.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import { LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
@@ -11,35 +10,30 @@ const preAuthDays = 30;
 const names = ["", "second", "third"] as const;
 type Name = (typeof names)[number];
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
 let till: LedgerTill;
-let terminals: PostgresTerminals;
 /** Every message, by the acquirer that was asked. */
 let asked: Record<Name, AcquirerMessage["command"][]>;
 
-beforeAll(async () => {
-  bench = await LedgerBench.open();
-  for (const name of names.slice(1)) {
-    await bench.query(
-      `INSERT INTO acquirers (name, profile, hosts, tls, ca, certificate, version)
-       VALUES ($1, '{}', '{}', false, '', '', gen_random_uuid())`,
-      [name],
-    );
-  }
-  instance = await started();
-  partner = await bench.partner({ refunds: "notified" });
-  terminals = new PostgresTerminals(bench.connections.homes);
-});
+/** The books of each acquirer, which all processes see. */
+const banks = new Map(names.slice(1).map((name) => [name, new SimulatedBank({ strict: true })]));
+const bench = await LedgerBench.open();
+for (const name of names.slice(1)) {
+  await bench.query(
+    `INSERT INTO acquirers (name, profile, hosts, tls, ca, certificate, version)
+     VALUES ($1, '{}', '{}', false, '', '', gen_random_uuid())`,
+    [name],
+  );
+}
+const instance = await started();
+const partner = await bench.partner({ refunds: "notified" });
+const terminals = new PostgresTerminals(bench.connections.homes);
 afterAll(() => bench.close());
 beforeEach(() => {
   till = new LedgerTill();
   asked = { "": [], second: [], third: [] };
 });
 
-/** One process whose acquirers tell what they were asked. Each has books of its own, which all processes see. */
-const banks = new Map(names.slice(1).map((name) => [name, new SimulatedBank({ strict: true })]));
+/** One process whose acquirers record what they were asked. */
 async function started(): Promise<LedgerInstance> {
   const one = await bench.start();
   for (const [name, bank] of banks) one.others.set(name, new SimulatedAcquirer({ bank, lateByMs: 50 }));

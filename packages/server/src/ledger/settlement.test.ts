@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
-import type { Partner } from "../partners/partner.ts";
-import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
+import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
-let bench: LedgerBench;
-let instance: LedgerInstance;
-let partner: Partner;
-beforeAll(async () => {
-  bench = await LedgerBench.open();
-  instance = await bench.start();
-  partner = await bench.partner();
-});
+const bench = await LedgerBench.open();
+const instance = await bench.start();
+const partner = await bench.partner();
 afterAll(() => bench.close());
 
 const entry = (sale: Transaction) => ({ reqId: field(sale, "reqId"), refNo: field(sale, "refId") });

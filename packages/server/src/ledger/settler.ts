@@ -1,3 +1,4 @@
+import type { ChargingCommand } from "@paybell/contract";
 import type { Logger } from "pino";
 import {
   type AcquirerAnswer,
@@ -8,13 +9,14 @@ import {
   NotSent,
 } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
-import { completeBatchUpload } from "../commands/batch-upload.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
+import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
+import { headerOf, referenceTo } from "./acquirer-message.ts";
+import { backoffMs } from "./backoff.ts";
 import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
-import { backoffMs, DueWork } from "./due-work.ts";
-import { headerOf, referenceTo } from "./message.ts";
+import { DueWork } from "./due-work.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -31,7 +33,7 @@ export interface SettlementStore {
    * Reserves up to `count` trace numbers of the terminal for the messages of this step, and stores them with it. Called
    * again at the same step it returns the same ones.
    */
-  number(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
+  reserveTraceNumbers(settlement: DueSettlement, count: number): Promise<MessageNumbers>;
   /** Whether nothing is in flight on the terminal that may still change its batch. */
   isQuiet(partnerId: PartnerId, tid: string): Promise<boolean>;
   totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals>;
@@ -69,7 +71,7 @@ export interface DueSettlement {
 export interface BatchEntry {
   readonly id: TransactionId;
   readonly chainId: ChainId;
-  readonly command: "SALE" | "PREAUTH_COMPLETE" | "REFUND";
+  readonly command: ChargingCommand | "REFUND";
   readonly fields: Readonly<Record<string, string>>;
   readonly amountMinor: bigint;
   readonly currency: string;
@@ -113,7 +115,7 @@ export class Settler {
       log: parts.log,
       everyMs: 1_000,
       claim: () => parts.settlements.claimDue(rowsMax, this.#heldForMs),
-      run: (due) => this.#carry(due),
+      run: (due) => this.#run(due),
     });
   }
 
@@ -145,10 +147,10 @@ export class Settler {
     return this.#parts.acquirerTimeoutMs + graceMs;
   }
 
-  async #carry(due: DueSettlement): Promise<void> {
+  async #run(due: DueSettlement): Promise<void> {
     const { settlements } = this.#parts;
     const transaction = await this.#parts.transactions.find(due.partnerId, due.id);
-    if (transaction === undefined) throw new Error(`There is no transaction ${due.id} to settle by.`);
+    if (transaction === undefined) throw new Error(`There is no transaction ${due.id} for this settlement.`);
     let at = due;
     try {
       while (!this.#stopping) {
@@ -159,8 +161,8 @@ export class Settler {
       await settlements.postpone(at, 0);
     } catch (error) {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
-      // It stays CLOSING, and the same request is repeated: a settlement is never reversed. Checks while it waited are
-      // not counted, because they say nothing about the acquirer.
+      // It stays CLOSING, and the same request is repeated: a settlement is never reversed. Checks in the step
+      // `waiting` are not counted, because they say nothing about the acquirer.
       if (at.tries === unansweredAfterTries) {
         this.#parts.completer.record(transaction, "settlement_unanswered", {
           tid: at.tid,
@@ -204,7 +206,7 @@ export class Settler {
       this.#parts.completer.record(transaction, "settlement_mismatched", {
         tid,
         batchNo: transaction.facts.fields["batchNo"],
-        ...ownTotalsOf(answer),
+        ...countedByEach(totals, answer),
       });
       return this.#advance({ ...due, step: "uploading" });
     }
@@ -216,7 +218,8 @@ export class Settler {
     const { settlements } = this.#parts;
     const { partnerId, batchId, uploadedUpTo } = due;
     const entries = await settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
-    const { traceNos, ...numbered } = entries.length === 0 ? noNumbers : await settlements.number(due, entries.length);
+    const { traceNos, ...numbered } =
+      entries.length === 0 ? noNumbers : await settlements.reserveTraceNumbers(due, entries.length);
     // An open batch may have grown since the numbers were reserved: the rest belongs to the next step.
     const page = entries.slice(0, traceNos.length);
     const cards = await this.#parts.cards.all(
@@ -248,7 +251,7 @@ export class Settler {
 
   /** After an upload the totals are sent as a new message. */
   async #ownNumber(due: DueSettlement) {
-    const { traceNos, atMs, repeat } = await this.#parts.settlements.number(due, 1);
+    const { traceNos, atMs, repeat } = await this.#parts.settlements.reserveTraceNumbers(due, 1);
     return { traceNo: traceNos[0] ?? "", atMs, repeat };
   }
 
@@ -261,9 +264,9 @@ export class Settler {
     due: DueSettlement,
     transaction: Transaction,
     totals: BatchTotals,
-    said: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
+    acquirerAnswer: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
   ): Promise<boolean> {
-    const { responseCode, refId = "", settlementDate } = said;
+    const { responseCode, refId = "", settlementDate } = acquirerAnswer;
     if (transaction.state !== "INIT" || transaction.runBy === null) return false;
     const { tid, batchId } = due;
     const settled = responseCode === accepted;
@@ -274,7 +277,7 @@ export class Settler {
       const answer = { responseCode, approveCode: "", refId: "", tc: "" };
       const { approvals } = this.#parts.acquirers.of(transaction.acquirer);
       const outcome = { kind: "answered", answer, approvals } as const;
-      const { state, facts: completed } = completeBatchUpload(facts, outcome);
+      const { state, facts: completed } = completeSystemCommand(facts, outcome);
       const batch = { ...end, becomes: "unchanged" as const };
       const uploaded = { state, facts: completed, batch };
       return (await this.#parts.completer.complete(transaction, uploaded, transaction.runBy)) !== undefined;
@@ -287,7 +290,8 @@ export class Settler {
     );
     const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
     const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
-    const detail = { tid, batchNo: facts.fields["batchNo"], responseCode, refId, settlementDate, ...ownTotalsOf(said) };
+    const { batchNo } = facts.fields;
+    const detail = { tid, batchNo, responseCode, refId, settlementDate, ...countedByEach(totals, acquirerAnswer) };
     if (ended !== undefined && !settled) this.#parts.completer.record(transaction, "settlement_refused", detail);
     // It was aborted meanwhile: only the acquirer counts the batch as settled.
     if (ended === undefined && settled) this.#parts.completer.record(transaction, "settlement_late", detail);
@@ -300,12 +304,22 @@ export class Settler {
   }
 }
 
-/** The acquirer's own totals, for the operator who investigates. */
-function ownTotalsOf({ ownTotals }: Partial<AcquirerAnswer>) {
-  return ownTotals === undefined ? {} : { acquirerTotals: ownTotals };
+/** The totals as sent, and the acquirer's own, for the operator who investigates. */
+function countedByEach(totals: BatchTotals, { ownTotals, ownFigures }: Partial<AcquirerAnswer>) {
+  return {
+    totals: inText(totals),
+    ...(ownTotals !== undefined && { acquirerTotals: ownTotals }),
+    ...(ownFigures !== undefined && { acquirerFigures: inText(ownFigures) }),
+  };
 }
 
-/** The header of its settlement, except for number, time and repeat. */
+/** JSON has no large integers: amounts are texts. */
+function inText(totals: Partial<BatchTotals>): Readonly<Record<string, unknown>> {
+  const texts = Object.entries(totals).map(([name, value]) => [name, typeof value === "bigint" ? `${value}` : value]);
+  return Object.fromEntries(texts);
+}
+
+/** The upload of one transaction. Its header is that of its settlement; number, time and repeat flag are its own. */
 function uploadOf(entry: BatchEntry, settlement: Transaction): BatchUploadMessage {
   const { id, command, fields, amountMinor, currency, voided } = entry;
   return {

@@ -2,11 +2,12 @@ import type { Command } from "@paybell/contract";
 import type { BatchTotals } from "../acquirer/acquirer.ts";
 import type { OriginalState, Refusal } from "../commands/original.ts";
 import type { ReportContent } from "../commands/report-difference.ts";
-import type { TerminalState } from "../commands/terminal.ts";
+import type { SystemFacts } from "../commands/system.ts";
+import type { TerminalSequence, TerminalState } from "../commands/terminal.ts";
 import type { ChainId, LeaseId, PartnerId, TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import type { NewNotification } from "./notifier.ts";
-import type { SystemFacts, Transaction } from "./transaction.ts";
+import type { Transaction } from "./transaction.ts";
 
 /** The ledger's rows. Every method is durable when it resolves, and safe to repeat when it rejects. */
 export interface TransactionStore {
@@ -79,7 +80,7 @@ export interface Init {
   };
   readonly amountMinor: bigint | null;
   readonly currency: string | null;
-  /** That of its original, or what its terminal's was taken to be: looked at again under the terminal's lock. */
+  /** The acquirer of its original, or the one assumed for its terminal: checked again under the terminal's lock. */
   readonly acquirer: string;
   /** For a Sale or PreAuth whose acquirer wants its card in follow-up messages. */
   readonly sealedCard: Buffer | null;
@@ -87,22 +88,6 @@ export interface Init {
   refusal(terminal: TerminalState | undefined, original: OriginalState | undefined): Refusal | undefined;
   /** Makes the facts from the terminal's numbers, and the merchant registered for it. */
   facts(terminal: TerminalSequence): IpnFacts | SystemFacts;
-}
-
-/** The numbers and registration that a terminal contributes to one command. */
-export interface TerminalSequence {
-  /** Six digits, 000001 to 999999. */
-  readonly traceNo: string;
-  /** Six digits, or empty for a command without one. */
-  readonly invoiceNo: string;
-  /** The number of the open batch; empty for a command that belongs to none. */
-  readonly batchNo: string;
-  /** Empty without a registration. */
-  readonly merchantId: string;
-  readonly merchantName: string;
-  readonly merchantAddress: string;
-  readonly deviceId: string;
-  readonly appName: string;
 }
 
 export type Begun =

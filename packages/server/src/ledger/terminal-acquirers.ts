@@ -9,8 +9,8 @@ export interface TerminalAcquirerStore {
 const terminalsMax = 50_000;
 
 /**
- * Which acquirer a terminal's commands go to, as this instance last read it. It may be old: each INIT looks again
- * under the terminal's lock, and what differs there is read anew.
+ * The acquirer of each terminal's commands, as this instance last read it. It may be old: each INIT looks again under
+ * the terminal's lock, and a different one is read again.
  */
 export class TerminalAcquirers {
   readonly #store: TerminalAcquirerStore;

@@ -1,6 +1,8 @@
 import type { Command } from "@paybell/contract";
+import type { SystemFacts } from "../commands/system.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
+import type { NotificationState } from "../notification-state.ts";
 
 /** INIT: the acquirer may have been asked, and the outcome is unknown. The others are final. */
 export type TransactionState = "INIT" | "SUCCESS" | "ERROR";
@@ -41,11 +43,3 @@ export interface Transaction {
 }
 
 export type BatchState = "open" | "closing" | "closed";
-
-/** The facts of a system command (Logon, Reversal, Batch Upload), which has no IPN. */
-export interface SystemFacts {
-  readonly kind: "system";
-  readonly fields: Readonly<Record<string, string>>;
-}
-
-export type NotificationState = "pending" | "accepted" | "parked";

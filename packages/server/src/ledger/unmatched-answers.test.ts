@@ -21,7 +21,7 @@ async function take(
   const transactions = inDoubt.map((fields, at) => {
     return { id: `${at}`, command: "SALE", acquirer: "", facts: { kind: "card", fields } } as unknown as Transaction;
   });
-  const strays = new UnmatchedAnswers({
+  const unmatched = new UnmatchedAnswers({
     store: {
       reversedRecently(tid) {
         if (fails) return Promise.reject(new Error("the database is away"));
@@ -37,7 +37,7 @@ async function take(
   });
   const { tid, mid, traceNo } = sale;
   const mayAnswer = (command: string, ofMs: number) => command === "SALE" && ofMs === atMs;
-  await strays.handle(acquirer, { tid, mid, traceNo, responseCode: "00", mayAnswer, ...change });
+  await unmatched.handle(acquirer, { tid, mid, traceNo, responseCode: "00", mayAnswer, ...change });
   return { told, logged };
 }
 
@@ -53,7 +53,7 @@ test.each([
   ["another merchant", { mid: "M00000000000002" }],
   ["another message of that number", { traceNo: "000043" }],
   ["another command, or another time", { mayAnswer: () => false }],
-])("an answer of %s is told for nothing", async (_, change) => {
+])("an answer of %s is assigned to no transaction", async (_, change) => {
   expect((await take([sale], change)).told).toEqual([]);
 });
 

@@ -1,8 +1,8 @@
 import type { Logger } from "pino";
 import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
+import { headerOf } from "./acquirer-message.ts";
 import type { Ledger } from "./ledger.ts";
-import { headerOf } from "./message.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 

@@ -4,7 +4,8 @@ import { reportedBatch } from "../commands/reported-batch.ts";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
-import type { PartnerDirectory } from "../partners/partner.ts";
+import type { PartnerDirectory, PartnerSettings } from "../partners/partner.ts";
+import { queueOf } from "../registered-url.ts";
 import { DueWork } from "./due-work.ts";
 import type { Notifier } from "./notifier.ts";
 import { originalIdentities } from "./report-identity.ts";
@@ -82,7 +83,7 @@ export class WaitingReports {
       const delayMs = Math.max(lookFirstMs, Math.min(ageMs, lookMostMs, waitMaxMs - ageMs));
       return waiting.postpone(report, delayMs);
     }
-    const released = releaseOf(report, original, settings.ordering === "chain");
+    const released = releaseOf(report, original, settings);
     const begunMs = systemClock.monotonicMs();
     if (!(await completions.release({ partnerId, id, ...released }))) return;
     metrics.notificationsCreated.inc({ command: "VOID" });
@@ -100,7 +101,7 @@ export class WaitingReports {
   }
 }
 
-function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined, isOrdered: boolean) {
+function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined, settings: PartnerSettings) {
   const { partnerId, id, notificationId, originalExternalId, callBackUrl } = report;
   const facts = original?.command === "PREAUTH" ? { ...report.facts, voidsPreAuth: true } : report.facts;
   const originalId = original?.id ?? null;
@@ -114,7 +115,8 @@ function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined
     chainId,
     command: facts.command,
     callBackUrl,
-    follows: isOrdered,
+    queue: queueOf({ callBackUrl, command: facts.command }, settings),
+    follows: settings.ordering === "chain",
     settlesBatch: null,
     facts,
     content: JSON.stringify(facts),

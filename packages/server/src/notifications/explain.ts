@@ -1,8 +1,9 @@
 import { type IpnKind, sign, signedString, toWire } from "@paybell/contract";
+import { callbackUrlOf } from "../delivery/callback-url.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import { renderIpn } from "../ipn/render.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { Sealer } from "./pull.ts";
+import type { Seal } from "./pull.ts";
 import type { NotificationContent } from "./store.ts";
 
 /** Everything that an attempt would send now. It contains what the partner would read, and no key. */
@@ -25,10 +26,10 @@ export interface ExplainedNotification {
 export async function explain(
   content: NotificationContent,
   partner: Partner,
-  seal: Sealer,
+  seal: Seal,
 ): Promise<ExplainedNotification> {
   const { settings, keys } = partner;
-  const url = (content.toRegistered ? null : content.callBackUrl) ?? settings.callBackUrl;
+  const url = callbackUrlOf(content, partner);
   const facts = JSON.parse(content.content) as IpnFacts;
   const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: url ?? "" });
   const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);

@@ -1,4 +1,4 @@
-import type { Attempted } from "../delivery/attempting.ts";
+import type { AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/store.ts";
 import type { PartnerId } from "../ids.ts";
 
@@ -64,7 +64,7 @@ export class FigureCounter {
     this.#store = store;
   }
 
-  count(delivery: Pick<Delivery, "partnerId" | "scheduleStartMs">, { attempt, next }: Attempted): void {
+  count(delivery: Pick<Delivery, "partnerId" | "scheduleStartMs">, { attempt, next }: AttemptResult): void {
     const endedMs = attempt.startedAtMs + attempt.durationMs;
     for (const partnerId of [delivery.partnerId, null]) {
       const counts = this.#of(partnerId, Math.floor(endedMs / minuteMs) * minuteMs);

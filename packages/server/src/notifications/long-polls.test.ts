@@ -119,7 +119,7 @@ test("nothing is read while nobody waits", async () => {
   expect(looks).toHaveLength(before);
 });
 
-test("callers are bounded, per partner and in all, and the next one is told when to come again", async () => {
+test("callers are bounded, per partner and in all, and the next one is refused with a Retry-After", async () => {
   const { arrivals, wait } = bench(20);
   const own = Array.from({ length: 16 }, () => wait(first));
   await expect(wait(first).ended).rejects.toMatchObject({ code: "too_many_requests", retryAfterS: 5 });

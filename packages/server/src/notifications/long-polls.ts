@@ -106,11 +106,11 @@ export class LongPolls {
   #requireRoom(partnerId: PartnerId): void {
     const own = this.#waiters.get(partnerId)?.size ?? 0;
     if (own >= waitingOfPartnerMax) {
-      const message = `${own} of your requests wait for a notification already: that is as many as may.`;
+      const message = `${own} of your requests wait for a notification already: that is the maximum.`;
       throw new ServiceError("too_many_requests", message, { retryAfterS });
     }
     if (this.#waiting >= this.#parts.waitingMax) {
-      const message = "As many requests as may wait for a notification already: ask without wait.";
+      const message = "Too many requests wait for a notification already: ask without wait.";
       throw new ServiceError("too_many_requests", message, { retryAfterS });
     }
   }

@@ -1,42 +1,38 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
+import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
+import { registeredQueue, registeredUrl } from "../registered-url.ts";
+import { type BacklogView, backlogOf, PullNotes } from "./backlog.ts";
 import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
-import type { ProofOfDelivery, ProofSigner } from "./proof.ts";
-import { type PulledPage, type PullOptions, pullPage, type Sealer } from "./pull.ts";
-import { sampleSale } from "./sample.ts";
-import type {
-  KeyRange,
-  NotificationKey,
-  NotificationState,
-  NotificationStatus,
-  NotificationStore,
-  SubjectMatch,
-} from "./store.ts";
+import type { ProofOfDelivery, ProofSigner, ShortProofOfDelivery } from "./proof.ts";
+import { type PulledPage, type PullOptions, pullPage, type Seal } from "./pull.ts";
+import { testSale } from "./sample.ts";
+import type { KeyRange, NotificationKey, NotificationStatus, NotificationStore, SubjectMatch } from "./store.ts";
 import {
   attemptView,
   type InspectedNotification,
   isoTime,
+  type KeyUseView,
   type ListedNotification,
   type NotificationDetail,
   type NotificationSummary,
   summaryOf,
   unknownSubject,
-  waitingView,
 } from "./view.ts";
 
 export interface LongPollOptions extends PullOptions {
-  /** How long an empty page may wait for a new notification. Absent: not at all. */
+  /** The time for which an empty page may wait for a new notification. Absent: not at all. */
   readonly wait?: (WaitOptions & { partnerNow(): Promise<Partner> }) | undefined;
 }
 
 export interface NotificationsParts {
   readonly store: NotificationStore;
-  readonly seal: Sealer;
+  readonly seal: Seal;
   readonly arrivals: Pick<LongPolls, "wait" | "notify">;
-  readonly proofs: Pick<ProofSigner, "prove">;
+  readonly proofs: Pick<ProofSigner, "prove" | "proveKept">;
   readonly clock: Pick<Clock, "nowMs">;
   /** A UUID v4, for the reqId of a test. */
   readonly newReqId: () => string;
@@ -85,13 +81,18 @@ const clocksApartMs = 86_400_000;
 const attemptRowsMax = 500;
 const eventRowsMax = 100;
 const idsShown = 100;
+/** The newest attempts of a partner that tell which key its endpoint opens with. */
+const keyUseRows = 1_000;
+const keyUseMs = 7 * 86_400_000;
 
 /** The operations of partners and the operator on existing notifications. */
 export class Notifications {
   readonly #parts: NotificationsParts;
+  readonly #pulls: PullNotes;
 
   constructor(parts: NotificationsParts) {
     this.#parts = parts;
+    this.#pulls = new PullNotes(parts.store, parts.clock);
   }
 
   /**
@@ -105,11 +106,18 @@ export class Notifications {
   async pull(partner: Partner, { wait: patience, ...options }: LongPollOptions): Promise<PulledPage> {
     const { store, seal, arrivals } = this.#parts;
     const { page, end } = await pullPage(store, seal, partner, options);
+    const { after = "now" } = options;
+    if (after !== "now") await this.#pulls.note(partner.id, after, page.items.length === 0);
     if (patience === undefined || page.items.length > 0) return page;
     if (!(await arrivals.wait(partner.id, end, patience))) return page;
     // Keys and settings may have changed during the wait, and the caller may have lost access.
     const asNow = await patience.partnerNow();
     return (await pullPage(store, seal, asNow, { ...options, after: page.next })).page;
+  }
+
+  /** Counts what the partner has not received, and tells how far it has pulled. */
+  backlog(partnerId: PartnerId): Promise<BacklogView> {
+    return backlogOf(this.#parts.store, partnerId);
   }
 
   /** Undefined for an unknown id and for another partner's. */
@@ -149,10 +157,13 @@ export class Notifications {
     return await explain(content, partner, seal);
   }
 
-  /** Returns its history, signed for a dispute. @throws ServiceError `not_found` */
-  async prove(id: string): Promise<ProofOfDelivery> {
+  /** Returns its history, or what is kept of it, signed for a dispute. @throws ServiceError `not_found` */
+  async prove(id: string): Promise<ProofOfDelivery | ShortProofOfDelivery> {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
+    const known = standing === undefined ? readId<"notification">(id) : undefined;
+    const kept = known && (await store.keptProof(known));
+    if (kept !== undefined) return proofs.proveKept(kept, clock.nowMs());
     const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);
     if (standing === undefined || content === undefined) throw new ServiceError("not_found");
     return proofs.prove(await this.#detail(standing), content, clock.nowMs());
@@ -243,14 +254,25 @@ export class Notifications {
     return { matched, redelivered, ids };
   }
 
-  /** Sends a sample Sale to the registered URL: an ordinary notification without a transaction. */
+  /** Results of the partner's newest deliveries, by the version of the key that sealed them: they show a rotation. */
+  async keyUse(partnerId: PartnerId): Promise<readonly KeyUseView[]> {
+    const { store, clock } = this.#parts;
+    const uses = await store.keyUse(partnerId, clock.nowMs() - keyUseMs, keyUseRows);
+    return uses.map(({ lastAcceptedAtMs, ...use }) => ({
+      ...use,
+      lastAcceptedAt: lastAcceptedAtMs === null ? null : isoTime(lastAcceptedAtMs),
+    }));
+  }
+
+  /** Sends a sample Sale to its registered URL: an ordinary notification without a transaction. */
   async sendTest(partner: Partner): Promise<NotificationSummary> {
     const { store, arrivals, clock, newReqId, onDue } = this.#parts;
-    if (partner.settings.callBackUrl === null) throw new ServiceError("no_callback_url");
+    if (registeredUrl(partner.settings, "SALE") === null) throw new ServiceError("no_callback_url");
     const nowMs = clock.nowMs();
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
-    const facts = sampleSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
-    await store.insertTest({ ...key, chainId: newId(), command: "SALE", content: JSON.stringify(facts) });
+    const facts = testSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
+    const queue = registeredQueue(partner.settings, "SALE");
+    await store.insertTest({ ...key, chainId: newId(), command: "SALE", queue, content: JSON.stringify(facts) });
     arrivals.notify(partner.id);
     onDue(partner.id);
     return this.#summary(key);
@@ -323,16 +345,14 @@ export class Notifications {
 
   async #detail(standing: NotificationStatus): Promise<NotificationDetail> {
     const { store } = this.#parts;
-    const [attempts, subjects, waiting] = await Promise.all([
+    const [attempts, subjects] = await Promise.all([
       store.attempts(standing, attemptRowsMax),
       store.subjects([standing]),
-      standing.state === "pending" ? store.waiting(standing) : undefined,
     ]);
     return {
       ...summaryOf(standing),
       callBackUrl: standing.callBackUrl,
       subject: subjects.get(standing.id) ?? unknownSubject,
-      waiting: waiting === undefined ? null : waitingView(waiting),
       attempts: attempts.map(attemptView),
     };
   }
@@ -369,15 +389,15 @@ interface BrokenRule extends Omit<FieldProblem, "message"> {
 export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
   const problems: BrokenRule[] = [];
   if (filter.state === "pending") {
-    const rule = "is pending: those are on their way already, parked or accepted ones are sent again";
+    const rule = "must be parked or accepted: pending ones are on their way already";
     problems.push({ field: "filter.state", code: "invalid_value", rule });
   }
   if (filter.state === "accepted" && filter.from === undefined) {
-    const rule = "is missing: accepted notifications are sent again only since a time";
+    const rule = "is required: accepted notifications are sent again only from a given time on";
     problems.push({ field: "filter.from", code: "missing_field", rule });
   }
   if (filter.state === "accepted" && filter.reason !== undefined) {
-    const rule = "has no place here: only parked notifications have a reason";
+    const rule = "is not allowed here: only parked notifications have a reason";
     problems.push({ field: "filter.reason", code: "invalid_value", rule });
   }
   return problems;

@@ -79,7 +79,7 @@ export class Overviews {
     this.#parts = parts;
   }
 
-  /** Of all partners. */
+  /** The overview of all partners. */
   all(span: FigureSpan): Promise<OverviewView> {
     const nowMs = this.#parts.nowMs();
     const known = this.#kept.get(span);
@@ -89,7 +89,7 @@ export class Overviews {
     return view;
   }
 
-  /** Of one partner. */
+  /** The figures of one partner. */
   async of(partnerId: PartnerId, span: FigureSpan): Promise<FiguresView> {
     const nowMs = this.#parts.nowMs();
     return viewOf(span, nowMs, await this.#parts.figures.read(partnerId, span, nowMs - spanMs[span]));

@@ -1,19 +1,15 @@
 import { createPublicKey, createSecretKey, verify } from "node:crypto";
 import { canonicalJson } from "@paybell/contract";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import {
   insertAttempt,
   insertNotification,
-  type NotificationBench,
   openBench,
   registerPartner,
 } from "../store/notifications/notifications.fixture.ts";
 import { ProofSigner } from "./proof.ts";
 
-let bench: NotificationBench;
-beforeAll(async () => {
-  bench = await openBench();
-});
+const bench = await openBench();
 afterAll(() => bench.close());
 
 test("a proof of delivery is verified with the public key only, and a modified one is detected", async () => {

@@ -1,5 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { canonicalJson } from "@paybell/contract";
+import { canonicalJson, type NotifiedCommand } from "@paybell/contract";
+import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { NotificationContent } from "./store.ts";
 import { isoTime, type NotificationDetail } from "./view.ts";
 
@@ -17,6 +18,37 @@ export interface ProofOfDelivery {
     /** Base64. */
     readonly value: string;
   };
+}
+
+/** The rest of an accepted notification once its day of history was dropped. */
+export interface KeptProof {
+  readonly id: NotificationId;
+  readonly partnerId: PartnerId;
+  readonly transactionId: TransactionId | null;
+  readonly command: NotifiedCommand;
+  readonly createdAtMs: number;
+  /** The start of the accepted attempt; the fields that follow describe it too. */
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  readonly url: string;
+  readonly address: string | null;
+  readonly httpStatus: number | null;
+  readonly keyId: string | null;
+  /** All of them. */
+  readonly attempts: number;
+  /** In hexadecimal. */
+  readonly contentSha256: string;
+}
+
+/** The same in short, of a notification whose history is over. */
+export interface ShortProofOfDelivery {
+  readonly proof: Omit<KeptProof, "createdAtMs" | "startedAtMs"> & {
+    readonly issuedAt: string;
+    readonly createdAt: string;
+    readonly startedAt: string;
+    readonly state: "accepted";
+  };
+  readonly signature: ProofOfDelivery["signature"];
 }
 
 /** The DER prefix of a PKCS #8 Ed25519 key, up to its 32 bytes (RFC 8410). */
@@ -40,8 +72,16 @@ export class ProofSigner {
     nowMs: number,
   ): ProofOfDelivery {
     const contentSha256 = createHash("sha256").update(content.content).digest("hex");
-    const proof = { issuedAt: isoTime(nowMs), contentSha256, ...detail };
+    return this.#signed({ issuedAt: isoTime(nowMs), contentSha256, ...detail });
+  }
+
+  proveKept({ createdAtMs, startedAtMs, ...kept }: KeptProof, nowMs: number): ShortProofOfDelivery {
+    const [createdAt, startedAt] = [isoTime(createdAtMs), isoTime(startedAtMs)];
+    return this.#signed({ issuedAt: isoTime(nowMs), ...kept, createdAt, startedAt, state: "accepted" as const });
+  }
+
+  #signed<Proof extends object>(proof: Proof) {
     const value = sign(null, Buffer.from(canonicalJson(proof)), this.#key).toString("base64");
-    return { proof, signature: { algorithm: "Ed25519", publicKey: this.publicKey, value } };
+    return { proof, signature: { algorithm: "Ed25519" as const, publicKey: this.publicKey, value } };
   }
 }

@@ -1,12 +1,14 @@
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
+import { callbackUrlOf } from "../delivery/callback-url.ts";
 import { dataOf, type MakeEnvelope, makeEnvelope } from "../delivery/sending/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
+import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { type Cursor, firstId, type HistoryPoint, readCursor, writeCursor } from "./cursor.ts";
-import type { NotificationContent, NotificationState, NotificationStore, PageRow } from "./store.ts";
+import type { NotificationContent, NotificationStore, PageRow } from "./store.ts";
 import { isoTime, kindOf } from "./view.ts";
 
 /** One notification as it would be POSTed now. */
@@ -28,7 +30,7 @@ export interface PulledPage {
 }
 
 /** Seals as an attempt would now. `callBackUrl` is the URL that an attempt would use, empty if there is none. */
-export type Sealer = (
+export type Seal = (
   partner: Partner,
   notification: NotificationContent,
   callBackUrl: string,
@@ -39,7 +41,7 @@ export function sealing(
   seals: Pick<SealBudget, "spend">,
   clock: Pick<Clock, "nowMs">,
   make: MakeEnvelope = makeEnvelope,
-): Sealer {
+): Seal {
   return async (partner, notification, callbackUrl) => {
     await seals.spend(partner.id, partner.keys.encryption.id);
     return make(notification.content, partner, {
@@ -80,7 +82,7 @@ export interface Pulled {
 /** Reads one page in commit order, bounded in rows and bytes. An item larger than the bound is a page of its own. */
 export async function pullPage(
   store: NotificationStore,
-  seal: Sealer,
+  seal: Seal,
   partner: Partner,
   { after, limit }: PullOptions,
 ): Promise<Pulled> {
@@ -117,9 +119,8 @@ export async function pullPage(
   return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
 }
 
-async function pulled(seal: Sealer, partner: Partner, content: NotificationContent): Promise<PulledNotification> {
-  const registered = partner.settings.callBackUrl;
-  const url = (content.toRegistered ? registered : (content.callBackUrl ?? registered)) ?? "";
+async function pulled(seal: Seal, partner: Partner, content: NotificationContent): Promise<PulledNotification> {
+  const url = callbackUrlOf(content, partner) ?? "";
   const { headers, body } = await seal(partner, content, url);
   return {
     id: content.id,

@@ -1,48 +1,68 @@
-import type { CardFacts } from "../ipn/facts.ts";
+import { sampleSale } from "@paybell/contract";
+import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
 
 /** The values of a test notification. */
-export interface SampleSale {
+export interface TestValues {
   readonly transactionId: string;
   readonly reqId: string;
   readonly at: Date;
 }
 
+const testNote = { test: true, note: "A test notification: no card was charged." };
+
 /**
  * A fictitious Sale with every field of section 2.2 that a Sale has, for a partner that tests a callback. Its amount is
  * the minimum, and merchantTransId and extraData say that it is a test, in case it is booked by mistake.
  */
-export function sampleSale({ transactionId, reqId, at }: SampleSale): CardFacts {
+export function testSale({ transactionId, reqId, at }: TestValues): CardFacts {
   return {
     kind: "card",
     command: "SALE",
     fields: {
-      aid: "A0000000031010",
+      ...sampleSale,
       amount: "1",
       appName: "Paybell",
       approveCode: "000000",
-      batchNo: "000001",
       billId: "TEST",
       cardHolder: "TEST CARD",
-      cardNumber: "411111******1111",
-      cardScheme: "VISA",
-      currency: "VND",
       deviceId: "TEST",
-      extraData: JSON.stringify({ test: true, note: "A test notification: no card was charged." }),
+      extraData: JSON.stringify(testNote),
       id: transactionId,
-      invoiceNo: "000001",
-      isoResponseCode: "00",
       merchantId: "TEST",
       merchantName: "Test notification",
       merchantTransId: `TEST-${transactionId}`,
       mid: "TEST",
-      paymentType: "card",
       refId: "000000000000",
       reqId,
-      status: "SUCCESS",
-      swipeType: "C",
       tid: "TEST",
-      traceNo: "000001",
       transDateTime: at.toISOString(),
     },
+  };
+}
+
+/** The same for a settlement: of an empty batch. */
+export function testSettlement({ transactionId, reqId, at }: TestValues): SettlementFacts {
+  return {
+    kind: "settlement",
+    command: "SETTLEMENT",
+    currency: "VND",
+    fields: {
+      batchNo: "000000",
+      deviceId: "TEST",
+      extraData: JSON.stringify(testNote),
+      id: transactionId,
+      merchantTransId: `TEST-${transactionId}`,
+      mid: "TEST",
+      quantity: "0",
+      reqId,
+      saleQuantity: "0",
+      saleTotalAmount: "0",
+      status: "SUCCESS",
+      tid: "TEST",
+      transaction_time: at.toISOString(),
+      voidQuantity: "0",
+      voidTotalAmount: "0",
+    },
+    settlementList: [],
   };
 }

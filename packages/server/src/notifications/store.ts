@@ -1,19 +1,17 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import type { FailureReason } from "../delivery/store.ts";
+import type { restoredReason } from "../backups/store.ts";
+import type { Attempt, FailureReason } from "../delivery/store.ts";
 import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { NotificationState } from "../notification-state.ts";
 import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
-
-/** The state of a notification. It is derived: a row in pending, one in parked, or neither. */
-export type NotificationState = "pending" | "accepted" | "parked";
+import type { KeptProof } from "./proof.ts";
 
 /**
  * `retention`: its day of history was dropped before it was ever tried, for instance because its partner was paused.
+ * `restored`: it was pending in a database that was restored from a backup.
  */
-export type ParkedReason = FailureReason | "retention";
-
-/** Why a pending notification is not sent now, other than not being due yet. */
-export type WaitsFor = "partner_paused" | "partner_disabled" | "endpoint_gone" | "endpoint_open";
+export type ParkedReason = FailureReason | "retention" | typeof restoredReason;
 
 /** A notification's key. Its id begins with its time, and so identifies its day of history. */
 export interface NotificationKey {
@@ -62,21 +60,18 @@ export interface NotificationStatus extends NotificationKey {
   readonly createdAtMs: number;
   readonly state: NotificationState;
   readonly attemptsMade: number;
-  readonly nextAttemptAtMs: number | null;
   readonly lastReason: ParkedReason | null;
   /** When it was accepted or parked. */
   readonly outcomeAtMs: number | null;
-  readonly waitsFor: WaitsFor | null;
+  /** The reason for which a pending one waits. */
+  readonly waiting: WaitingFor | null;
   readonly partnerName: string;
-  /** For a settlement its totalAmount; null if there is none, or if it is too large to be read for a list. */
-  readonly amount: string | null;
-  readonly currency: string | null;
-  readonly merchantTransId: string | null;
 }
 
 /** The fields of a notification by which people recognize it; never a whole card number. Null: unknown. */
 export interface NotificationSubject {
   readonly merchantTransId: string | null;
+  /** For a settlement its totalAmount. */
   readonly amount: string | null;
   readonly currency: string | null;
   readonly tid: string | null;
@@ -115,18 +110,17 @@ export type WaitingFor =
   | { readonly because: "retry" | "turn"; readonly untilMs: number };
 
 /** One recorded POST. */
-export interface RecordedAttempt {
+export interface RecordedAttempt extends Attempt {
   readonly attemptNo: number;
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly url: string;
-  readonly address: string | null;
-  readonly httpStatus: number | null;
-  readonly reason: FailureReason | null;
-  readonly detail: string | null;
-  readonly answer: Buffer | null;
-  readonly keyId: string | null;
   readonly instanceId: LeaseId;
+}
+
+/** Results of a partner's newest deliveries that were sealed with one version of its encryption key. */
+export interface KeyUse {
+  readonly keyId: string;
+  readonly accepted: number;
+  readonly failed: number;
+  readonly lastAcceptedAtMs: number | null;
 }
 
 /** An event about a notification or its transaction. */
@@ -155,7 +149,16 @@ export interface KeyRange {
 export interface TestNotification extends NotificationKey {
   readonly chainId: ChainId;
   readonly command: NotifiedCommand;
+  readonly queue: string;
   readonly content: string;
+}
+
+/** Counts of what was not delivered to one partner, and how far it has pulled. Counts are exact up to 10,000. */
+export interface StoredBacklog {
+  readonly pending: number;
+  readonly oldestPendingMs: number | null;
+  readonly parked: number;
+  readonly pull: { readonly cursor: string; readonly atMs: number } | null;
 }
 
 export type Redelivered = "redelivered" | "still_pending" | "unknown";
@@ -180,6 +183,9 @@ export interface NotificationStore {
     partnerId: PartnerId,
     ids: readonly NotificationId[],
   ): Promise<ReadonlyMap<NotificationId, NotificationContent>>;
+  backlog(partnerId: PartnerId): Promise<StoredBacklog>;
+  /** The partner has passed this cursor of its own history. */
+  notePull(partnerId: PartnerId, cursor: string): Promise<void>;
   partnerIds(): Promise<readonly PartnerId[]>;
   /** Searches all partners if none is given. */
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined>;
@@ -189,12 +195,12 @@ export interface NotificationStore {
   keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]>;
   /** The status of those `keys` that still exist, in their order. */
   statuses(keys: readonly NotificationKey[]): Promise<readonly NotificationStatus[]>;
-  /** The subjects of the notifications. */
+  /** The subjects of the notifications; of several, without those that are too large to be read for a list. */
   subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>>;
-  /** Those `keys` whose content matches, in their order. */
+  /** The `keys` whose content matches, in their order. */
   matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]>;
-  /** Undefined when it is not pending. */
-  waiting(key: NotificationKey): Promise<WaitingFor | undefined>;
+  /** Key use of the attempts at the partner's newest `rowsMax` notifications since then. */
+  keyUse(partnerId: PartnerId, sinceMs: number, rowsMax: number): Promise<readonly KeyUse[]>;
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
   /** Events of a notification and its transaction, the oldest first; if there are more than `rowsMax`, the newest. */
   events(of: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]>;
@@ -204,6 +210,8 @@ export interface NotificationStore {
     ids: readonly NotificationId[],
     to: "original" | "registered",
   ): Promise<ReadonlyMap<NotificationId, Redelivered>>;
+  /** Finds what is kept of an accepted notification whose day was dropped. */
+  keptProof(id: NotificationId): Promise<KeptProof | undefined>;
   /** Inserts a notification that is due at once. */
   insertTest(test: TestNotification): Promise<void>;
 }

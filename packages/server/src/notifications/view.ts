@@ -2,15 +2,8 @@ import type { IpnKind, NotifiedCommand } from "@paybell/contract";
 import type { FailureReason } from "../delivery/store.ts";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type {
-  NotificationState,
-  NotificationStatus,
-  NotificationSubject,
-  ParkedReason,
-  RecordedAttempt,
-  WaitingFor,
-  WaitsFor,
-} from "./store.ts";
+import type { NotificationState } from "../notification-state.ts";
+import type { NotificationStatus, NotificationSubject, ParkedReason, RecordedAttempt, WaitingFor } from "./store.ts";
 
 /** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
 export interface NotificationSummary {
@@ -23,20 +16,16 @@ export interface NotificationSummary {
   readonly state: NotificationState;
   /** POSTs in the current schedule: a redelivery begins again at 0. */
   readonly attemptsMade: number;
-  /** Null if no attempt is scheduled, or one is in progress. */
+  /** The earliest time; null unless it is pending, and while it waits for a person. */
   readonly nextAttemptAt: string | null;
   /** Why the last attempt failed; null once it was accepted. */
   readonly lastReason: ParkedReason | null;
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
-  /** Why a pending one is not sent now, other than not being due yet. */
-  readonly waitsFor: WaitsFor | null;
+  /** While it is pending: the reason. It goes on at `nextAttemptAt` at the earliest. */
+  readonly waiting: WaitingView | null;
   readonly partnerName: string;
-  /** For a settlement its totalAmount; null if there is none, or if it is too large to be read for a list. */
-  readonly amount: string | null;
-  readonly currency: string | null;
-  readonly merchantTransId: string | null;
 }
 
 /** A notification in a list, with the fields by which people recognize it. */
@@ -48,8 +37,6 @@ export interface NotificationDetail extends NotificationSummary {
   /** The command's own URL; null: the registered one. */
   readonly callBackUrl: string | null;
   readonly subject: NotificationSubject;
-  /** While it is pending: the reason. */
-  readonly waiting: WaitingView | null;
   /** The oldest first; if there are more than 500, the newest. */
   readonly attempts: readonly AttemptView[];
 }
@@ -62,8 +49,7 @@ export interface InspectedNotification extends NotificationDetail {
 
 export interface WaitingView {
   readonly because: WaitingFor["because"];
-  /** The earliest time of the next step; null: when a person has acted. */
-  readonly until: string | null;
+  /** For a partner that is not active. */
   readonly since: string | null;
   /** For a circuit: its endpoint. */
   readonly endpointId: string | null;
@@ -71,6 +57,14 @@ export interface WaitingView {
   readonly reason: string | null;
   /** For an order: the notification that has to be accepted or parked first. */
   readonly after: NotificationId | null;
+}
+
+/** Results of deliveries that were sealed with one version of the encryption key. */
+export interface KeyUseView {
+  readonly keyId: string;
+  readonly accepted: number;
+  readonly failed: number;
+  readonly lastAcceptedAt: string | null;
 }
 
 export interface EventView {
@@ -103,22 +97,18 @@ export function summaryOf(standing: NotificationStatus): NotificationSummary {
     kind: kindOf(standing.command),
     state: standing.state,
     attemptsMade: standing.attemptsMade,
-    nextAttemptAt: isoOrNull(standing.nextAttemptAtMs),
+    nextAttemptAt: isoOrNull(standing.waiting?.untilMs ?? null),
     lastReason: standing.lastReason,
     createdAt: isoTime(standing.createdAtMs),
     outcomeAt: isoOrNull(standing.outcomeAtMs),
-    waitsFor: standing.waitsFor,
+    waiting: standing.waiting === null ? null : waitingView(standing.waiting),
     partnerName: standing.partnerName,
-    amount: standing.amount,
-    currency: standing.currency,
-    merchantTransId: standing.merchantTransId,
   };
 }
 
-export function waitingView(waiting: WaitingFor): WaitingView {
-  const { because, untilMs } = waiting;
+function waitingView(waiting: WaitingFor): WaitingView {
   const nothing = { since: null, endpointId: null, target: null, reason: null, after: null };
-  const common = { ...nothing, because, until: isoOrNull(untilMs) };
+  const common = { ...nothing, because: waiting.because };
   if ("sinceMs" in waiting) return { ...common, since: isoTime(waiting.sinceMs) };
   if ("target" in waiting) {
     return { ...common, endpointId: waiting.endpointId, target: waiting.target, reason: waiting.reason };

@@ -9,6 +9,7 @@ export type Role = (typeof roles)[number];
 
 export interface OperatorRecord {
   readonly id: OperatorId;
+  /** Ends with {@link ofOpenId} for a token created by a sign-in. */
   readonly name: string;
   readonly role: Role;
   readonly createdAt: Date;
@@ -34,6 +35,11 @@ export interface OperatorStore {
   dropOverSignIns(): Promise<void>;
 }
 
+/** The actor of a token of the settings. */
+export const bootstrap = "bootstrap";
+/** Ends the name of who signed in by OpenID: it is the provider's, and no token's name ends so. */
+export const ofOpenId = " (OIDC)";
+
 /** The operator who sent a request. */
 export interface Actor {
   readonly name: string;
@@ -57,6 +63,12 @@ export function isOperatorToken(text: string): boolean {
 
 export function operatorTokenHash(token: string): Buffer {
   return createHash("sha256").update(token, "utf8").digest();
+}
+
+/** Text as people read it: without case, kinds of spaces, and characters that nobody sees. */
+export function folded(name: string): string {
+  const seen = name.normalize("NFKC").replace(/\p{Default_Ignorable_Code_Point}|\p{Cf}/gu, "");
+  return seen.trim().replaceAll(/\s+/g, " ").toLowerCase();
 }
 
 export function mayAs(role: Role, needed: Role): boolean {

@@ -1,13 +1,17 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
+import { nameProblems } from "../name-rules.ts";
 import type { SignedInPerson } from "./oidc.ts";
 import {
+  bootstrap,
+  folded,
   isOperatorToken,
   newOperatorToken,
   type OperatorId,
   type OperatorRecord,
   type OperatorStore,
+  ofOpenId,
   operatorTokenHash,
   type Role,
   roles,
@@ -23,7 +27,6 @@ const expiresInDaysDefault = 90;
 const expiresInDaysMax = 366;
 /** As long as a session of the console lasts at most. */
 const signInMs = 12 * 3_600_000;
-const nameCharactersMax = 100;
 const dayMs = 86_400_000;
 /** A revoked token must be refused by every instance within seconds. */
 const knownForMs = 2_000;
@@ -60,20 +63,20 @@ export class Operators {
 
   /** @returns the token, which is shown only once */
   async add(input: NewOperator): Promise<{ readonly operator: OperatorRecord; readonly token: string }> {
+    requireValidOperator(input);
     const { expiresInDays = expiresInDaysDefault } = input;
     return this.#add(input, expiresInDays * dayMs, null);
   }
 
   /** A user authenticated by the OpenID provider has a token of their own until the session ends. */
   async signIn({ subject, ...input }: SignedInPerson): ReturnType<Operators["add"]> {
-    const added = await this.#add(input, signInMs, subject);
+    requireNone(nameProblems(input.name));
+    const added = await this.#add({ ...input, name: input.name + ofOpenId }, signInMs, subject);
     await this.#store.dropOverSignIns();
     return added;
   }
 
   async #add(input: NewOperator, lifeMs: number, subject: string | null): ReturnType<Operators["add"]> {
-    const [first, ...rest] = problemsOf(input);
-    if (first !== undefined) throw badFields([first, ...rest]);
     const token = newOperatorToken();
     const { name, role } = input;
     const expiresAt = new Date(this.#clock.nowMs() + lifeMs);
@@ -113,10 +116,19 @@ export class Operators {
   }
 }
 
+/** @throws ServiceError naming each invalid field */
+export function requireValidOperator(input: NewOperator): void {
+  requireNone(problemsOf(input));
+}
+
+function requireNone([first, ...rest]: readonly FieldProblem[]): void {
+  if (first !== undefined) throw badFields([first, ...rest]);
+}
+
 function problemsOf({ name, role, expiresInDays = expiresInDaysDefault }: NewOperator): FieldProblem[] {
-  const problems: FieldProblem[] = [];
-  if (name.trim() === "" || name.length > nameCharactersMax || /\p{Cc}/u.test(name)) {
-    const message = `name must have 1 to ${nameCharactersMax} characters, none of them a control character.`;
+  const problems = nameProblems(name);
+  if (isReserved(name)) {
+    const message = `name must not be ${bootstrap}, begin with "partner " or end with "${ofOpenId.trim()}".`;
     problems.push({ field: "name", code: "invalid_value", message });
   }
   if (!roles.includes(role)) {
@@ -127,4 +139,10 @@ function problemsOf({ name, role, expiresInDays = expiresInDaysDefault }: NewOpe
     problems.push({ field: "expiresInDays", code: "invalid_value", message });
   }
   return problems;
+}
+
+/** Whether the audit could show this name for somebody else. */
+function isReserved(name: string): boolean {
+  const read = folded(name);
+  return read === bootstrap || read.startsWith("partner ") || read.endsWith(folded(ofOpenId));
 }

@@ -3,7 +3,7 @@ import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import type { PartnerStates } from "./store.ts";
 
-/** How long an unknown key is cached as unknown; a key just registered was never looked up before. */
+/** The time for which an unknown key is cached as unknown; a key just registered was never looked up before. */
 const unknownForMs = 2_000;
 const rememberedMax = 20_000;
 /** Maximum number of callers with unknown keys that wait for the database. */

@@ -1,6 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import { nameProblems } from "../name-rules.ts";
 import type { ApiKeyScope, Partner } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
 import type { ApiKeyStore } from "./store.ts";
@@ -30,7 +31,6 @@ export interface MadeApiKey {
 }
 
 const keysMax = 20;
-const nameCharactersMax = 100;
 const expiresInDaysMax = 3_660;
 const daySeconds = 86_400;
 const usedEveryMs = 60_000;
@@ -59,8 +59,7 @@ export class ApiKeys {
    * @throws ServiceError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each invalid field
    */
   async add(partnerId: PartnerId, input: NewApiKey, within: readonly ApiKeyScope[] | null): Promise<MadeApiKey> {
-    const [first, ...rest] = problemsOf(input);
-    if (first !== undefined) throw badFields([first, ...rest]);
+    requireValidApiKey(input);
     const beyond = input.scopes.filter((scope) => within !== null && !within.includes(scope));
     if (beyond.length > 0) throw scopeNotAllowed(beyond);
     const id = newId<"key">();
@@ -109,12 +108,14 @@ export function scopeNotAllowed(scopes: readonly ApiKeyScope[]): ServiceError {
   return new ServiceError("scope_not_allowed", `This takes the scope ${scopes.join(", ")}, which this key lacks.`);
 }
 
+/** @throws ServiceError naming each invalid field */
+export function requireValidApiKey(input: NewApiKey): void {
+  const [first, ...rest] = problemsOf(input);
+  if (first !== undefined) throw badFields([first, ...rest]);
+}
+
 function problemsOf({ name, scopes, expiresInDays = 1 }: NewApiKey): FieldProblem[] {
-  const problems: FieldProblem[] = [];
-  if (name.trim() === "" || name.length > nameCharactersMax || /\p{Cc}/u.test(name)) {
-    const message = `name must have 1 to ${nameCharactersMax} characters, none of them a control character.`;
-    problems.push({ field: "name", code: "invalid_value", message });
-  }
+  const problems = nameProblems(name);
   if (scopes.length === 0 || new Set(scopes).size < scopes.length) {
     const message = `scopes must name at least one of ${apiKeyScopes.join(", ")}, and none twice.`;
     problems.push({ field: "scopes", code: "invalid_value", message });

@@ -1,5 +1,5 @@
 import { generate } from "selfsigned";
-import { beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   callbackCaProblems,
   callbackPinProblems,
@@ -8,17 +8,12 @@ import {
   validUntil,
 } from "./callback-tls.ts";
 
-let leaf: { cert: string; private: string };
-let authority: string;
-let other: { private: string };
 const dayMs = 86_400_000;
-beforeAll(async () => {
-  const name = [{ name: "commonName", value: "paybell.test" }];
-  leaf = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: false }] });
-  other = await generate(name, { keyType: "ec" });
-  const made = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: true }] });
-  authority = made.cert;
-});
+const name = [{ name: "commonName", value: "paybell.test" }];
+const leaf = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: false }] });
+const other = await generate(name, { keyType: "ec" });
+const made = await generate(name, { keyType: "ec", extensions: [{ name: "basicConstraints", cA: true }] });
+const authority = made.cert;
 
 test("authorities are PEM certificates that may vouch for others", () => {
   expect(callbackCaProblems("callbackCa", null)).toEqual([]);

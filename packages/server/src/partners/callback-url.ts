@@ -1,5 +1,5 @@
 import type { FieldProblem } from "../errors.ts";
-import { AddressBlocks } from "./addresses.ts";
+import { AddressBlocks } from "./address-blocks.ts";
 import type { PartnerSettings } from "./partner.ts";
 
 const charactersMax = 2_048;

@@ -151,7 +151,7 @@ describe("the directory", () => {
     expect(await directory.find(id)).toBeDefined();
   });
 
-  test("sees a change when it is told of it, and never takes a reading from before for it", async () => {
+  test("sees a change once it is notified of it, and never mistakes an earlier reading for it", async () => {
     const { directory, states, add, rename } = scene();
     const { id } = add();
     const release = states.hold();

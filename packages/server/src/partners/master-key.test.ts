@@ -82,7 +82,7 @@ describe("at a start", () => {
     let kept: Buffer | undefined;
     return {
       sealedValue: () => Promise.resolve(kept),
-      keepSealed: (_: string, check: Buffer) => {
+      storeSealed: (_: string, check: Buffer) => {
         kept ??= check;
         return Promise.resolve(kept);
       },

@@ -25,7 +25,7 @@ export class NotSealedByThisKey extends Error {
   override readonly name = "NotSealedByThisKey";
 }
 
-/** The database's keys are sealed under another master key. */
+/** The database's keys are encrypted under another master key. */
 export class MasterKeyMismatch extends Error {
   override readonly name = "MasterKeyMismatch";
   readonly code = "master_key_mismatch";
@@ -173,7 +173,7 @@ function keyContext({ partnerId, keyId, kind }: KeyPlace): string {
 /** Stores values of the service itself. */
 export interface SealedValueStore {
   /** Stores `sealed` if there is none of this name yet; resolves to the stored one. */
-  keepSealed(name: string, sealed: Buffer): Promise<Buffer>;
+  storeSealed(name: string, sealed: Buffer): Promise<Buffer>;
   /** The stored value; undefined if there is none. */
   sealedValue(name: string): Promise<Buffer | undefined>;
 }
@@ -194,5 +194,5 @@ export async function keptKey(masterKey: MasterKey, store: SealedValueStore, nam
 }
 
 async function keptOr(store: SealedValueStore, name: string, make: () => Buffer): Promise<Buffer> {
-  return (await store.sealedValue(name)) ?? (await store.keepSealed(name, make()));
+  return (await store.sealedValue(name)) ?? (await store.storeSealed(name, make()));
 }

@@ -1,7 +1,9 @@
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import { safeFieldName } from "../safe-field-name.ts";
 import { type ClientCertificateInput, clientCertificateProblems, validUntil } from "./callback-tls.ts";
 import type { CallbackUrlRules } from "./callback-url.ts";
+import { type CardNumberCheck, withCardNumbers } from "./card-numbers.ts";
 import type { MasterKey } from "./master-key.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
@@ -66,16 +68,13 @@ export interface RegistryParts {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly rules: CallbackUrlRules;
-  /** How many days an open PreAuth fixes its terminal's mid. */
+  /** The number of days for which an open PreAuth fixes its terminal's mid. */
   readonly preAuthDays: number;
-  /** Checks a field's text for card numbers; undefined if it contains none. */
-  readonly cardNumberProblem: (field: string, text: string) => FieldProblem | undefined;
+  readonly cardNumberProblem: CardNumberCheck;
   /** Called after each change of a partner; its result is awaited, its failure is ignored. */
   changed(id: PartnerId): Promise<void>;
 }
 
-/** For a name chosen by a caller. */
-const shownCharactersMax = 100;
 /** 30 days. */
 const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly RotatedKind[];
@@ -99,9 +98,16 @@ export class PartnerRegistry {
     return { partner: this.#record(stored), secrets: secrets as unknown as NewSecrets };
   }
 
-  /** Changes the settings in `patch`. A field of transactionTypes or reports that it does not name is unchanged. */
-  async change(id: PartnerId, patch: Partial<PartnerInput>): Promise<PartnerRecord> {
+  /**
+   * Changes the settings in `patch`, which may depend on those that stand. A field of transactionTypes or reports that
+   * it does not name is unchanged.
+   */
+  async change(
+    id: PartnerId,
+    change: Partial<PartnerInput> | ((standing: PartnerSettings) => Partial<PartnerInput>),
+  ): Promise<PartnerRecord> {
     return await this.#change(id, (standing) => {
+      const patch = typeof change === "function" ? change(standing) : change;
       const merged = {
         ...standing,
         ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
@@ -212,20 +218,8 @@ export class PartnerRegistry {
     return pageOf(rows, page.limit, (terminal) => terminal.tid);
   }
 
-  /** Reports everything that is wrong, card numbers included. No error repeats one, not even as the name of a field. */
   #refuse(given: object, problems: readonly FieldProblem[]): void {
-    const { cardNumberProblem } = this.#parts;
-    const shown = problems.map((problem) => {
-      if (problem.code !== "unknown_field") return problem;
-      const holdsOne = cardNumberProblem("", problem.field) !== undefined;
-      const field = holdsOne ? "[a card number]" : problem.field.slice(0, shownCharactersMax);
-      return field === problem.field ? problem : { ...problem, field, message: `${field} is not known here.` };
-    });
-    const known = new Set(problems.map(({ field }) => field));
-    const numbers = Object.entries(given)
-      .filter(([field, value]) => typeof value === "string" && !known.has(field))
-      .map(([field, value]) => cardNumberProblem(field, value));
-    refuse([...shown, ...numbers.filter((problem) => problem !== undefined)]);
+    refuse(withCardNumbers(given, problems, this.#parts.cardNumberProblem).map(withShortName));
   }
 
   async #require(id: PartnerId): Promise<StoredPartner> {
@@ -278,6 +272,13 @@ export class PartnerRegistry {
       updatedAt: stored.updatedAt.toISOString(),
     };
   }
+}
+
+/** A caller chose the name of an unknown field. */
+function withShortName(problem: FieldProblem): FieldProblem {
+  if (problem.code !== "unknown_field") return problem;
+  const field = safeFieldName(problem.field);
+  return field === problem.field ? problem : { ...problem, field, message: `${field} is not a known field.` };
 }
 
 function refuse(problems: readonly FieldProblem[]): void {

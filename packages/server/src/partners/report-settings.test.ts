@@ -18,6 +18,8 @@ test.each<[unknown, string[]]>([
   [{ schemes: { NAPAS: 1 } }, ["reports.schemes.NAPAS wrong_type"]],
   [{ schemes: { NAPAS: "A&B" } }, ["reports.schemes.NAPAS invalid_value"]],
   [{ schemes: { NAPAS: "x".repeat(17) } }, ["reports.schemes.NAPAS invalid_value"]],
+  [{ schemes: { NAPAS: "\ud800" } }, ["reports.schemes.NAPAS invalid_value"]],
+  [{ schemes: { "\0": "a" } }, ["reports.schemes.\0 invalid_value"]],
   [
     { schemes: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`S${at}`, ""])) },
     ["reports.schemes too_long"],
@@ -26,7 +28,7 @@ test.each<[unknown, string[]]>([
   expect(found(value)).toEqual(problems);
 });
 
-test("what it does not name has its default", () => {
+test("a setting that it does not name has its default", () => {
   const input: PartnerInput = { name: "A", callbackAddresses: [], callingAddresses: [], reports: { amounts: "minor" } };
   expect(completeSettings(input).reports).toEqual({
     identity: "externalId",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { FieldProblem } from "../errors.ts";
 import { invalid, isObject, tooLong, wrongType } from "./problems.ts";
-import { choice, group, type Setting, type ValuesOf } from "./setting.ts";
+import { choice, group, type PartnerSetting, type ValuesOf } from "./setting.ts";
 
 const schemesMax = 64;
 const schemeCharactersMax = 16;
@@ -21,7 +21,7 @@ const reportSettings = {
     schema: z.record(z.string(), z.string()),
     meaning: "The cardScheme to send for a scheme beyond the specification's table, which is sent empty otherwise",
     check: schemesProblems,
-  } as Setting<Readonly<Record<string, string>>>,
+  } as PartnerSetting<Readonly<Record<string, string>>>,
 };
 
 export type ReportSettings = ValuesOf<typeof reportSettings>;
@@ -39,7 +39,7 @@ function schemesProblems(field: string, value: unknown): FieldProblem[] {
     const path = `${field}.${name.slice(0, schemeCharactersMax)}`;
     if (typeof scheme !== "string") return [wrongType(path, "a text")];
     const fits = scheme.length <= schemeCharactersMax && name.length <= 2 * schemeCharactersMax;
-    if (fits && schemePattern.test(scheme)) return [];
+    if (fits && [name, scheme].every((text) => schemePattern.test(text) && text.isWellFormed())) return [];
     return [
       invalid(path, `must have at most ${schemeCharactersMax} characters, none of them & or a control character`),
     ];

@@ -11,7 +11,7 @@ test("secrets have 32 random bytes, in the form that their receiver expects", ()
   expect(newSecret("apiKey").text).not.toBe(newSecret("apiKey").text);
 });
 
-test("what cannot be an API key is told without a look-up", () => {
+test("a string that cannot be an API key is recognised without a look-up", () => {
   const key = newSecret("apiKey").text;
   expect(isApiKey(key)).toBe(true);
   for (const other of ["", "pb_", key.slice(1), `${key}a`, `${key}\n`, key.replace("pb_", "sk_")]) {

@@ -4,29 +4,29 @@ import type { CallbackUrlRules } from "./callback-url.ts";
 import { choiceProblems, isObject, unknownField, wholeNumberProblems, wrongType } from "./problems.ts";
 
 /** The context for checking one setting. */
-export interface CheckContext {
+export interface SettingContext {
   readonly rules: CallbackUrlRules;
   /** The other settings, which may be invalid themselves. */
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-export type Check = (field: string, value: unknown, context: CheckContext) => readonly FieldProblem[];
+export type SettingCheck = (field: string, value: unknown, context: SettingContext) => readonly FieldProblem[];
 
 /** The definition of one setting. Types, defaults, checks and the API's schemas are derived from it. */
-export interface Setting<Value> {
+export interface PartnerSetting<Value> {
   /** Undefined if it is required. */
   readonly initial: Value | undefined;
   /** The schema of a value in the API; for an object of settings, its table. */
   readonly schema: z.ZodType | SettingTable;
   readonly meaning: string | undefined;
-  readonly check: Check;
+  readonly check: SettingCheck;
 }
 
-export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
+export type SettingTable = Readonly<Record<string, PartnerSetting<unknown>>>;
 
 /** The values of a table of settings. */
 export type ValuesOf<Table> = {
-  readonly [Name in keyof Table]: Table[Name] extends Setting<infer Value> ? Value : never;
+  readonly [Name in keyof Table]: Table[Name] extends PartnerSetting<infer Value> ? Value : never;
 };
 
 /** One of these words. */
@@ -34,17 +34,17 @@ export function choice<const Words extends readonly string[]>(
   words: Words,
   initial: Words[number],
   meaning?: string,
-): Setting<Words[number]> {
+): PartnerSetting<Words[number]> {
   return { initial, schema: z.enum(words), meaning, check: (field, value) => choiceProblems(field, value, words) };
 }
 
-export function wholeNumber(min: number, max: number, initial: number, meaning?: string): Setting<number> {
+export function wholeNumber(min: number, max: number, initial: number, meaning?: string): PartnerSetting<number> {
   const schema = z.int().min(min).max(max);
   return { initial, schema, meaning, check: (field, value) => wholeNumberProblems(field, value, min, max) };
 }
 
 /** An object of optional settings. */
-export function group<Table extends SettingTable>(table: Table, meaning: string): Setting<ValuesOf<Table>> {
+export function group<Table extends SettingTable>(table: Table, meaning: string): PartnerSetting<ValuesOf<Table>> {
   return {
     initial: initialValues(table),
     schema: table,
@@ -63,7 +63,7 @@ export function initialValues<Table extends SettingTable>(table: Table): ValuesO
 export function tableProblems(
   table: SettingTable,
   given: Readonly<Record<string, unknown>>,
-  context: CheckContext,
+  context: SettingContext,
   prefix = "",
 ): FieldProblem[] {
   return Object.entries(given).flatMap(([name, value]) => {

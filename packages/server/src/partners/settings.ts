@@ -1,8 +1,11 @@
 import {
   ciphers,
+  contractVersion,
+  contractVersions,
   defaultSealing,
   defaultSigning,
   encodings,
+  type NotifiedCommand,
   notifiedCommands,
   type Signing,
   signingProblems,
@@ -12,9 +15,9 @@ import {
 import { z } from "zod";
 import type { FieldProblem } from "../errors.ts";
 import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
-import { parseBlock } from "./addresses.ts";
 import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
+import { parseBlock } from "./cidr.ts";
 import type { TransactionTypes } from "./partner.ts";
 import {
   choiceProblems,
@@ -27,10 +30,10 @@ import {
 } from "./problems.ts";
 import { type ReportSettings, reportsSetting } from "./report-settings.ts";
 import {
-  type CheckContext,
   choice,
   initialValues,
-  type Setting,
+  type PartnerSetting,
+  type SettingContext,
   tableProblems,
   type ValuesOf,
   wholeNumber,
@@ -58,46 +61,58 @@ const required = {
     schema: z.string().max(nameCharactersMax),
     meaning: undefined,
     check: nameProblems,
-  } as Setting<string>,
+  } as PartnerSetting<string>,
   callbackAddresses: {
     initial: undefined,
     schema: cidrs.min(1),
     meaning: "CIDRs that a callback's address must be in",
     check: (field, value) => addressProblems(field, value, 1),
-  } as Setting<readonly string[]>,
+  } as PartnerSetting<readonly string[]>,
   callingAddresses: {
     initial: undefined,
     schema: z.array(z.string()).max(addressesMax),
     meaning: "CIDRs that the partner calls from",
     check: (field, value) => addressProblems(field, value, 0),
-  } as Setting<readonly string[]>,
+  } as PartnerSetting<readonly string[]>,
 };
 
 const optional = {
   callBackUrl: {
     initial: null,
     schema: z.string().nullable(),
-    meaning: "Used where a command brings none of its own (section 4.1)",
+    meaning: "Used for commands without their own URL (section 4.1) and without one in callBackUrlByCommand",
     check: callBackUrlProblems,
-  } as Setting<string | null>,
+  } as PartnerSetting<string | null>,
+  callBackUrlByCommand: {
+    initial: {},
+    schema: z.partialRecord(z.enum(notifiedCommands), z.string()),
+    meaning: "Used in place of callBackUrl for these commands; a change names all of them",
+    check: callBackUrlByCommandProblems,
+  } as PartnerSetting<Readonly<Partial<Record<NotifiedCommand, string>>>>,
+  callBackUrlChange: choice(
+    ["operator", "partner"],
+    "operator",
+    "partner: it may change its registered URLs itself, each once the new one has accepted a test IPN",
+  ),
   callbackCa: {
     initial: null,
     schema: z.string().nullable(),
     meaning: "PEM: the authorities that alone may vouch for a callback's server",
     check: callbackCaProblems,
-  } as Setting<string | null>,
+  } as PartnerSetting<string | null>,
   callbackPins: {
     initial: [],
     schema: z.array(z.string()).max(callbackTlsBounds.pinsMax),
     meaning: "sha256/ and base64 of the SPKI's SHA-256: the server's public key must be one of these",
     check: callbackPinProblems,
-  } as Setting<readonly string[]>,
+  } as PartnerSetting<readonly string[]>,
   callbackPorts: {
     initial: null,
     schema: z.array(z.int().min(1).max(65_535)).min(1).max(callbackTlsBounds.portsMax).nullable(),
     meaning: "Ports that a callback may have; null: any",
     check: callbackPortProblems,
-  } as Setting<readonly number[] | null>,
+  } as PartnerSetting<readonly number[] | null>,
+  contract: choice(contractVersions, contractVersion, "The version of the notification contract that is sent"),
   cipher: choice(ciphers, defaultSealing.cipher),
   encoding: choice(encodings, defaultSealing.encoding),
   signing: {
@@ -112,14 +127,14 @@ const optional = {
     ]),
     meaning: "fields: the specification's order, or the agreed lists; whole: RFC 8785 of the whole IPN",
     check: signingShapeProblems,
-  } as Setting<Signing>,
+  } as PartnerSetting<Signing>,
   wireNames: choice(wireNames, "table"),
   transactionTypes: {
     initial: defaultTypes,
     schema: z.partialRecord(z.enum([...notifiedCommands, "VOID_PREAUTH"]), z.enum(transactionTypes)),
     meaning: "The transaction_type of each command's IPN",
     check: transactionTypeProblems,
-  } as Setting<TransactionTypes>,
+  } as PartnerSetting<TransactionTypes>,
   swipeTypes: choice(["code", "contact"], "code", "contact: sends C as CL and CTL as CLS"),
   settlementTotal: choice(["sum", "net"], "sum", "totalAmount: Sales plus Voids, or Sales less Voids"),
   transactionTime: choice(["table", "iso8601"], "table"),
@@ -128,21 +143,21 @@ const optional = {
     schema: z.string(),
     meaning: "IANA name, such as Asia/Ho_Chi_Minh",
     check: timeZoneProblems,
-  } as Setting<string>,
+  } as PartnerSetting<string>,
   ordering: choice(["chain", "none"], "chain"),
   retry: {
     initial: defaultRetrySeconds,
     schema: z.array(z.int().min(1).max(retryBounds.stepSecondsMax)).min(1).max(retryBounds.stepsMax),
     meaning: "Seconds to wait after each failed attempt",
     check: retryProblems,
-  } as Setting<readonly number[]>,
+  } as PartnerSetting<readonly number[]>,
   maxInFlight: wholeNumber(1, 512, 32),
   maxPerSecond: {
     initial: null,
     schema: z.int().min(1).max(perSecondMax).nullable(),
     meaning: undefined,
     check: (field, value) => (value === null ? [] : wholeNumberProblems(field, value, 1, perSecondMax)),
-  } as Setting<number | null>,
+  } as PartnerSetting<number | null>,
   terminals: choice(["open", "registered"], "open", "open: a terminal is known from its first command on"),
   refunds: choice(
     ["off", "silent", "notified"],
@@ -193,7 +208,18 @@ export function settingsProblems(
   return [...missing, ...tableProblems(partnerSettings, values, { rules, values })];
 }
 
-function callBackUrlProblems(field: string, value: unknown, { rules, values }: CheckContext): FieldProblem[] {
+function callBackUrlByCommandProblems(field: string, value: unknown, context: SettingContext): FieldProblem[] {
+  if (!isObject(value)) return [wrongType(field, "an object from commands to URLs")];
+  return Object.entries(value).flatMap(([command, url]) => {
+    const at = `${field}.${command}`;
+    if (!notifiedCommands.some((notified) => notified === command)) {
+      return [unknownField(at, `is no command that is notified: ${notifiedCommands.join(", ")}`)];
+    }
+    return typeof url === "string" ? callBackUrlProblems(at, url, context) : [wrongType(at, "a text")];
+  });
+}
+
+function callBackUrlProblems(field: string, value: unknown, { rules, values }: SettingContext): FieldProblem[] {
   const { callbackAddresses: addresses, callbackPorts: ports = null } = values;
   if (value === null) return [];
   if (typeof value !== "string") return [wrongType(field, "a text or null")];

@@ -18,7 +18,7 @@ test("a terminal needs its tid and its mid", () => {
   ]);
 });
 
-test("what is signed holds no delimiter; what is not may", () => {
+test("signed fields hold no delimiter; others may", () => {
   expect(problemsOf({ tid: "T&1", mid: "M\n1", merchantName: "Salt & Pepper" })).toEqual([
     ["tid", "delimiter_in_signed_field"],
     ["mid", "delimiter_in_signed_field"],
@@ -40,7 +40,7 @@ test("texts are bounded and well-formed, every problem named at once", () => {
   );
 });
 
-test("what is no text, what is not known and what breaks a rule are named together", () => {
+test("a value that is not a string, an unknown field and a broken rule are named together", () => {
   const input = { merchantName: 5, surprise: "x", appName: "a\u0000" };
   expect(problemsOf({ tid: "T&1", ...input })).toEqual([
     ["tid", "delimiter_in_signed_field"],

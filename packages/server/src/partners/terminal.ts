@@ -54,7 +54,7 @@ export function terminalProblems(tid: string, input: unknown, signing: Signing):
     const lengthMax = Object.hasOwn(known, field) ? known[field] : undefined;
     if (lengthMax === undefined) return problem("unknown_field", "is not known here");
     if (value === undefined) return [];
-    if (typeof value !== "string") return problem("wrong_type", "must be a text");
+    if (typeof value !== "string") return problem("wrong_type", "must be a string");
     if (value === "" && (field === "tid" || field === "mid")) return problem("missing_field", "must not be empty");
     if (value.length > lengthMax) return problem("too_long", `has over ${lengthMax} characters`);
     if (!value.isWellFormed() || value.includes("\0")) {

@@ -9,7 +9,7 @@ const folder = await temporaryFolder();
 
 // Only root runs PostgreSQL as someone else; an ordinary user's own way is as-user.test.ts.
 describe.runIf(isRoot)("as root", () => {
-  test("PostgreSQL runs as another user, without root's groups, and its data stay in the home", async () => {
+  test("PostgreSQL runs as another user, without root's groups, and its data stays in the home", async () => {
     const home = join(folder, "open");
     const postgres = await startEmbeddedPostgres({
       home,
@@ -26,7 +26,7 @@ describe.runIf(isRoot)("as root", () => {
     expect(await readdir(folder)).not.toContain("unused");
   });
 
-  test("a home closed to PostgreSQL's user notes where its data stand, and finds them again", async () => {
+  test("a home that PostgreSQL's user cannot enter records where its data is, and finds it again", async () => {
     const [home, systemDirectory] = [join(folder, "closed"), join(folder, "system")];
     await mkdir(home, { mode: 0o700 });
     const lines: string[] = [];
@@ -47,7 +47,7 @@ describe.runIf(isRoot)("as root", () => {
     expect(await readdir(systemDirectory)).toEqual([]);
   });
 
-  test("data in a home that was closed later are not left behind for an empty database", async () => {
+  test("data in a home that became inaccessible is not replaced by an empty database", async () => {
     const home = join(folder, "closed-later");
     const options = { home, log: () => undefined, settings: withoutSync, systemDirectory: join(folder, "system-2") };
     await (await startEmbeddedPostgres(options)).stop();

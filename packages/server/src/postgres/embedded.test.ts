@@ -30,7 +30,7 @@ test("it is PostgreSQL 18, with a UTF-8 database whose order is that of code poi
   expect(rows).toEqual([{ name: "paybell", user: "paybell", bytes: true, lower: "đà", encoding: "UTF8" }]);
 });
 
-test("what is committed is on the disk, and no statement or row reaches the log", async () => {
+test("a commit is on the disk, and no statement or row reaches the log", async () => {
   const rows = await queryOnce<{ name: string; setting: string }>(
     postgres.connectionString,
     `SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes',
@@ -61,7 +61,7 @@ test("the socket's folder and the log are closed to others", async () => {
   expect(await modeOf(join(home, "postgres"))).toBe("700");
 });
 
-test("what was committed is there after a restart, and a stop leaves neither process nor socket", async () => {
+test("committed rows are there after a restart, and a stop leaves neither process nor socket", async () => {
   await queryOnce(postgres.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
   const before = await identify(postgres.pid);
   const { socketDirectory } = postgres;
@@ -83,7 +83,7 @@ test("a server that dies says so with its last words, and the next start recover
   expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM recovered")).toEqual([{ answer: 1 }]);
 });
 
-test("a stop that was asked for is no death", async () => {
+test("a requested stop is not reported as a failure", async () => {
   const stopped = postgres;
   await restart();
   const pending = Symbol("pending");

@@ -50,7 +50,7 @@ export interface EmbeddedPostgresOptions {
    * `/var/lib/paybell`.
    */
   readonly systemDirectory?: string;
-  /** How long a fast shutdown may take before it becomes an immediate one. Default 30,000. */
+  /** The timeout of a fast shutdown, after which it becomes an immediate one. Default 30,000. */
   readonly stopTimeoutMs?: number;
 }
 
@@ -60,7 +60,7 @@ export interface EmbeddedPostgresOptions {
  *
  * Measured on two cores: 60–95 ms on an existing data directory, 1.0–1.5 s when it is made first; a stop 15–70 ms.
  *
- * @throws PostgresStartError with a code and a remedy for each thing that an operator can mend
+ * @throws PostgresStartError with a code and a remedy for each thing that an operator can fix
  */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   try {

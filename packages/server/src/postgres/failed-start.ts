@@ -66,7 +66,7 @@ export function otherMajorVersion(dataDirectory: string, found: string, ours: st
 }
 
 function otherMajor({ dataDirectory, output }: FailedStart): PostgresStartError {
-  const versions = /initialized by PostgreSQL version (\S+?),.*version (\S+?)\.?$/m.exec(output);
+  const versions = /initialized by PostgreSQL version ([^\s,]+),[^\d\n]* version ([\w.]+?)\.?$/m.exec(output);
   return otherMajorVersion(dataDirectory, versions?.[1] ?? "of another version", versions?.[2] ?? "of its own");
 }
 
@@ -74,7 +74,7 @@ function unknownUser({ output }: FailedStart): PostgresStartError {
   const uid = /effective user ID (\d+)/.exec(output)?.[1] ?? "";
   return new PostgresStartError(
     "account_unusable",
-    `PostgreSQL cannot make its database as user ${uid}, because the system knows no user of that number.`,
+    `PostgreSQL cannot create its database as user ${uid}, because the system has no user with that number.`,
     `Run as a user that /etc/passwd lists, or add a line for ${uid} to it.`,
     lastLines(output),
   );
@@ -84,7 +84,7 @@ function unusable({ output }: FailedStart): PostgresStartError {
   return new PostgresStartError(
     "binaries_unusable",
     `The installed PostgreSQL binaries do not run on this system: ${lastLines(output)}`,
-    "They need glibc and this processor; elsewhere (Alpine's musl) set DATABASE_URL to a PostgreSQL of your own.",
+    "They need glibc and this processor. On Alpine (musl) set DATABASE_URL to your own PostgreSQL.",
   );
 }
 

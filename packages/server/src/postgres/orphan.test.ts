@@ -52,7 +52,7 @@ test("a home too long for a socket gets a short folder, which goes with its serv
   await expect(stat(orphan.socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-test("a stale postmaster.pid whose number another program wears stops no start, and harms no program", async () => {
+test("a stale postmaster.pid with another program's process id prevents no start, and harms no program", async () => {
   const { uid, gid } = await stat(join(home, "postgres"));
   const other = spawn("sleep", ["600"], process.getuid?.() === 0 ? { uid, gid } : {});
   await once(other, "spawn");

@@ -30,7 +30,7 @@ export async function stopOrphan(
   if (await isAlive(orphan)) {
     throw new PostgresStartError(
       "orphan_unresponsive",
-      `PostgreSQL (process ${orphan.pid}) is running on ${dataDirectory} and does not end.`,
+      `PostgreSQL (process ${orphan.pid}) is running on ${dataDirectory} and does not stop.`,
       `End it with: kill -9 ${orphan.pid}; then start again. What was committed stays.`,
     );
   }

@@ -13,7 +13,7 @@ const start = () =>
 let postgres: EmbeddedPostgres = await start();
 afterAll(() => postgres.stop());
 
-test("nobody logs in without a password, whichever account of the operating system it has", async () => {
+test("a login requires a password, for any account of the operating system", async () => {
   for (const role of ["postgres", "paybell", "paybell_owner"]) {
     const withoutPassword = postgres.connectionString.replace(/\/\/[^@]*@/, `//${role}@`);
     await expect(queryOnce(withoutPassword, "SELECT 1"), role).rejects.toThrow(/password/);
@@ -56,7 +56,7 @@ test("the service's role makes no tables", async () => {
   expect(await migrate(postgres.ownerConnectionString)).toContain("0001_baseline.sql");
 });
 
-test("data without their passwords are refused, with what to do", async () => {
+test("data without its passwords is refused, with a remedy", async () => {
   await postgres.stop();
   await rename(file, `${file}.away`);
   const missing = { code: "passwords_missing", remedy: expect.stringContaining("backup") };

@@ -11,10 +11,10 @@ export interface Postmaster {
 }
 
 /**
- * How long a start may take: after a crash at full load the log of 2 GB is replayed first, and interrupting only
+ * The timeout of a start: after a crash at full load the log of 2 GB is replayed first, and interrupting only
  * repeats it.
  */
 export const startTimeoutMs = 10 * 60_000;
 
-/** How often a starting server is polled. A start takes 60 ms, so a longer pause would be noticeable. */
+/** The interval of polling a starting server. A start takes 60 ms, so a longer one would be noticeable. */
 export const pollMs = 5;

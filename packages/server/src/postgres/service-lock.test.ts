@@ -38,7 +38,7 @@ async function emptyHome(): Promise<string> {
   return home;
 }
 
-test("a second service on one home is told who has it, and the first goes on", async () => {
+test("a second service on one home names the first one's process, and the first continues", async () => {
   const home = join(folder, "home");
   const systemDirectory = join(folder, "system");
   const first = spawnService({ home, systemDirectory });
@@ -65,7 +65,7 @@ test("one process cannot take a home twice", async () => {
   await (await acquireServiceLock(home)).release();
 });
 
-test("the lock of a dead process is taken over, and so is one whose number another process wears", async () => {
+test("the lock of a dead process is taken over, also if its process id was reused", async () => {
   const home = await emptyHome();
   const child = spawn("sleep", ["600"]);
   await once(child, "spawn");
@@ -81,7 +81,7 @@ test("the lock of a dead process is taken over, and so is one whose number anoth
   expect(await readdir(join(home, "service.lock"))).toEqual([]);
 });
 
-test("of any number that claim at once, never do two hold the home, and afterwards it is free again", async () => {
+test("of any number of concurrent claims at most one holds the home, and afterwards it is free again", async () => {
   const plan = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 2, maxLength: 5 });
   await fc.assert(
     fc.asyncProperty(plan, async (turns) => {

@@ -79,7 +79,7 @@ function inUse(home: string, pid: number): PostgresStartError {
   return new PostgresStartError(
     "home_in_use",
     `Another Paybell (process ${pid}) is using ${home}.`,
-    `Stop process ${pid} first, or give this one a home of its own with PAYBELL_HOME; ` +
+    `Stop process ${pid} first, or give this one its own home with PAYBELL_HOME; ` +
       "several instances share one PostgreSQL through DATABASE_URL.",
   );
 }

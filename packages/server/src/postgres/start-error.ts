@@ -49,7 +49,7 @@ export function homeNotPermitted(path: string, cause?: unknown): PostgresStartEr
 }
 
 /**
- * The system's own errors, told as ours; anything unknown stays as it is, so that a bug is not dressed up as a remedy.
+ * Converts the system's errors to ours; an unknown one stays as it is, so that a bug does not get a misleading remedy.
  */
 export function startErrorOf(error: unknown, path: string): unknown {
   if (error instanceof PostgresStartError) return error;

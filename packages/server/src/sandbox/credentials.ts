@@ -34,7 +34,7 @@ export function credentialsPath(home: string): string {
   return join(home, "sandbox.json");
 }
 
-/** Those of the last start; undefined at the first one, or if the file is damaged: then new ones are created. */
+/** The credentials of the last start; undefined if there was none or the file is damaged: then new ones are created. */
 export async function readCredentials(home: string): Promise<SandboxCredentials | undefined> {
   try {
     const read: unknown = JSON.parse(await readFile(credentialsPath(home), "utf8"));

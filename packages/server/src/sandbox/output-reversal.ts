@@ -24,10 +24,9 @@ export function reversalLines({ id, command, facts }: Transaction, end: Reversal
 }
 
 function outcomeOf({ state, responseCode }: ReversalEnd): string {
-  if (state === "PARKED")
-    return "It stays locked until it is settled with the acquirer: nobody knows that nothing stands.";
-  if (responseCode === "25") return "The acquirer never saw it: nothing of it stands.";
-  return "Nothing of it stands: it counts in no total and no list.";
+  if (state === "PARKED") return "It stays locked until it is resolved with the acquirer: money may have moved.";
+  if (responseCode === "25") return "The acquirer never saw it: nothing is charged.";
+  return "Nothing is charged: it is in no total and no list.";
 }
 
 function meaningOf(code: string): string {

@@ -212,7 +212,7 @@ describe("an IPN in the terminal", () => {
   });
 });
 
-describe("what did not go well", () => {
+describe("a failure", () => {
   it("shows why an IPN was refused and what to style at", () => {
     const hint = "It opened, but its signature is not that of the signed string: compare signingKey with yours.";
     expect(text(refusedLines({ reason: "signature", hint, path: "/ipn" }, plain))).toBe(
@@ -329,13 +329,13 @@ describe("a Reversal in the terminal", () => {
     expect(text(reversalLines(reversed, { state: "DONE", responseCode: "00" }, plain))).toBe(
       `
 [REVERSED]  SALE  150000 VND  answered 00 (Approved)
-  Nothing of it stands: it counts in no total and no list.
+  Nothing is charged: it is in no total and no list.
   transaction 019a2b3c-0000-7f60-8182-93a4b5c6d7e8 · traceNo 000001
   reqId 0f3d1a52-6a52-4d36-9d26-6d2e1c8b7a90
 `.trimStart(),
     );
     const [, unknown] = reversalLines(reversed, { state: "DONE", responseCode: "25" }, plain);
-    expect(unknown).toBe("  The acquirer never saw it: nothing of it stands.");
+    expect(unknown).toBe("  The acquirer never saw it: nothing is charged.");
   });
 
   it("says that it is parked where the acquirer refused it", () => {

@@ -17,6 +17,11 @@ const claim = {
     SELECT lease_id, is_up, detail FROM acquirer_sessions WHERE acquirer = $1 AND NOT EXISTS (SELECT FROM taken)`,
 };
 
+const find = {
+  name: "find_session",
+  text: "SELECT lease_id, is_up, detail FROM acquirer_sessions WHERE acquirer = $1",
+};
+
 const describeHolder = {
   name: "describe_session",
   text: "UPDATE acquirer_sessions SET is_up = $3, detail = $4 WHERE acquirer = $1 AND lease_id = $2",
@@ -26,6 +31,23 @@ const release = {
   name: "release_session",
   text: "UPDATE acquirer_sessions SET lease_id = NULL WHERE acquirer = $1 AND lease_id = $2",
 };
+
+// PostgreSQL commits transactions with a NOTIFY one after the other. A text outlives no crash anyway, so that none of
+// them need wait for the disk.
+const publish = {
+  name: "publish_session_message",
+  text: `
+    SELECT count(pg_notify('paybell_session', text))
+    FROM (SELECT set_config('synchronous_commit', 'off', true)) AS not_durable, unnest($1::text[]) AS text`,
+};
+/** Bound on payloads in one statement, each of up to 8 kB. */
+const payloadsMax = 100;
+
+interface Unpublished {
+  readonly text: string;
+  readonly resolve: () => void;
+  readonly reject: (error: unknown) => void;
+}
 
 interface Row {
   readonly lease_id: string | null;
@@ -38,14 +60,19 @@ const nobody: SessionHolder = { leaseId: null, isUp: false, detail: "" };
 /** The holder of the session with an acquirer's host, in PostgreSQL, and the messages between instances. */
 export class PostgresAcquirerSessions implements SessionStore {
   readonly #engine: Pool;
+  #unpublished: Unpublished[] = [];
+  #isPublishing = false;
 
   constructor({ engine }: Pick<Database, "engine">) {
     this.#engine = engine;
   }
 
   async claim(acquirer: string, leaseId: string): Promise<SessionHolder> {
-    const { rows } = await this.#engine.query<Row>({ ...claim, values: [acquirer, leaseId] });
-    return rows.map(({ lease_id, is_up: isUp, detail }) => ({ leaseId: lease_id, isUp, detail }))[0] ?? nobody;
+    return holderIn(await this.#engine.query<Row>({ ...claim, values: [acquirer, leaseId] }));
+  }
+
+  async holder(acquirer: string): Promise<SessionHolder> {
+    return holderIn(await this.#engine.query<Row>({ ...find, values: [acquirer] }));
   }
 
   async describe(acquirer: string, leaseId: string, { ok, detail }: AcquirerHealth): Promise<void> {
@@ -56,12 +83,29 @@ export class PostgresAcquirerSessions implements SessionStore {
     await this.#engine.query({ ...release, values: [acquirer, leaseId] });
   }
 
-  /** Tells all instances: who listens to `paybell_session`. */
-  async tell(text: string): Promise<void> {
-    await this.#engine.query({
-      name: "tell_session",
-      text: "SELECT pg_notify('paybell_session', $1)",
-      values: [text],
-    });
+  /** Sends to all instances, which listen to `paybell_session`. Rejects when it is not known whether it was sent. */
+  publish(text: string): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#unpublished.push({ text, resolve, reject });
+    if (!this.#isPublishing) void this.#publishAll();
+    return promise;
   }
+
+  /** Payloads that come meanwhile share the next statement. None is sent twice: a Sale would be sent twice. */
+  async #publishAll(): Promise<void> {
+    this.#isPublishing = true;
+    while (this.#unpublished.length > 0) {
+      const batch = this.#unpublished.splice(0, payloadsMax);
+      const sent = this.#engine.query({ ...publish, values: [batch.map(({ text }) => text)] });
+      await sent.then(
+        () => batch.forEach(({ resolve }) => void resolve()),
+        (error: unknown) => batch.forEach(({ reject }) => void reject(error)),
+      );
+    }
+    this.#isPublishing = false;
+  }
+}
+
+function holderIn({ rows }: { readonly rows: readonly Row[] }): SessionHolder {
+  return rows.map(({ lease_id, is_up: isUp, detail }) => ({ leaseId: lease_id, isUp, detail }))[0] ?? nobody;
 }

@@ -1,15 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { afterAll, expect, test } from "vitest";
+import { createDatabase } from "../../../../test/support/database.ts";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { resealAll } from "../partners/master-key-rotation.ts";
 import { completeTerminal } from "../partners/terminal.ts";
 import { PostgresAcquirers } from "./acquirers.ts";
-import { type Database, openDatabase } from "./database/database.ts";
+import { openDatabase } from "./database/database.ts";
 import { PostgresReSeal } from "./partners/reseal.ts";
 import { insertPartner } from "./rows.fixture.ts";
 import { PostgresTerminals } from "./terminals/terminals.ts";
@@ -19,16 +19,10 @@ const profile = { ...JSON.parse(readFileSync(path, "utf8")), mac: { algorithm: "
 const macKey = "0123456789abcdeffedcba9876543210";
 const [oldRaw, newRaw] = [randomBytes(32), randomBytes(32)];
 
-let database: TestDatabase;
-let connections: Database;
-let store: PostgresAcquirers;
-let registry: AcquirerRegistry;
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
-  store = new PostgresAcquirers(connections);
-  registry = new AcquirerRegistry(store, new MasterKey(oldRaw));
-});
+const database = await createDatabase();
+const connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
+const store = new PostgresAcquirers(connections);
+let registry = new AcquirerRegistry(store, new MasterKey(oldRaw));
 afterAll(async () => {
   await connections.close();
   await database.drop();
@@ -36,7 +30,7 @@ afterAll(async () => {
 
 const input = { profile, hosts: ["bank.example:5000"], macKey };
 
-test("what is registered is shown without its key, which lies sealed, and is changed in part", async () => {
+test("a registered acquirer is shown without its key, which is stored sealed, and can be changed in part", async () => {
   const added = await registry.put("first", input);
   expect(added).toMatchObject({ name: "first", hosts: ["bank.example:5000"], tls: "on", hasMacKey: true });
   expect(JSON.stringify(added)).not.toContain(macKey);
@@ -66,16 +60,16 @@ test("a rotation of the master key seals its keys anew", async () => {
 test("the key that came last is kept alone, and goes with its acquirer", async () => {
   await registry.put("keyed", input);
   const versions = await store.versions();
-  await store.keepKey("keyed", "acquirer-key keyed 1", Buffer.from("first"));
-  await store.keepKey("keyed", "acquirer-key keyed 2", Buffer.from("second"));
-  await store.keepKey("keyed-too", "acquirer-key keyed-too 1", Buffer.from("another"));
-  expect(await store.keptKey("acquirer-key keyed 1")).toBeUndefined();
-  expect(await store.keptKey("acquirer-key keyed 2")).toEqual(Buffer.from("second"));
-  // The link is not opened anew for it.
+  await store.writeMacKey("keyed", "acquirer-key keyed 1", Buffer.from("first"));
+  await store.writeMacKey("keyed", "acquirer-key keyed 2", Buffer.from("second"));
+  await store.writeMacKey("keyed-too", "acquirer-key keyed-too 1", Buffer.from("another"));
+  expect(await store.readMacKey("acquirer-key keyed 1")).toBeUndefined();
+  expect(await store.readMacKey("acquirer-key keyed 2")).toEqual(Buffer.from("second"));
+  // The link is not opened again for it.
   expect(await store.versions()).toEqual(versions);
   await registry.remove("keyed");
-  expect(await store.keptKey("acquirer-key keyed 2")).toBeUndefined();
-  expect(await store.keptKey("acquirer-key keyed-too 1")).toEqual(Buffer.from("another"));
+  expect(await store.readMacKey("acquirer-key keyed 2")).toBeUndefined();
+  expect(await store.readMacKey("acquirer-key keyed-too 1")).toEqual(Buffer.from("another"));
   await connections.pool.query("DELETE FROM sealed_values WHERE name LIKE 'acquirer-key keyed-too%'");
 });
 

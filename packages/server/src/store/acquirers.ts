@@ -1,8 +1,14 @@
 import { randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
-import type { AcquirerStore, AcquirerToStore, StoredAcquirer } from "../acquirer/registered/registry.ts";
+import type {
+  AcquirerStore,
+  AcquirerTerminal,
+  AcquirerToStore,
+  StoredAcquirer,
+} from "../acquirer/registered/registry.ts";
 import type { Database } from "./database/database.ts";
 import type { Homes } from "./database/homes.ts";
+import { inTransaction } from "./database/transaction.ts";
 
 const selectAcquirers = `
   SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version, a.created_at, a.updated_at, s.sealed
@@ -13,7 +19,7 @@ const keepSecrets = `
   INSERT INTO sealed_values (name, sealed) VALUES ('acquirer ' || $1::text, $2)
   ON CONFLICT (name) DO UPDATE SET sealed = excluded.sealed`;
 
-const dropKeptKeys = "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')";
+const dropMacKeys = "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')";
 
 const upsert = `
   INSERT INTO acquirers AS a (name, profile, hosts, tls, ca, certificate, version) VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -28,6 +34,10 @@ const usedIn = `
     OR EXISTS (
       SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
       WHERE r.state = 'PENDING' AND t.acquirer = $1)`;
+
+const terminalsOf = `
+  SELECT t.partner_id AS "partnerId", t.tid, t.mid, t.merchant_name AS "merchantName"
+  FROM terminals t WHERE t.acquirer = $1 AND t.acquirer <> '' ORDER BY t.partner_id, t.tid LIMIT $2`;
 
 interface Row {
   readonly name: string;
@@ -65,6 +75,14 @@ export class PostgresAcquirers implements AcquirerStore {
     return (await this.#pool.query<Row>(`${selectAcquirers} ORDER BY a.name`)).rows.map(storedOf);
   }
 
+  async terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]> {
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await pool.query<AcquirerTerminal>(terminalsOf, [name, rowsMax])).rows,
+    );
+    const keyOf = ({ partnerId, tid }: AcquirerTerminal) => `${partnerId} ${tid}`;
+    return [...rows].sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1)).slice(0, rowsMax);
+  }
+
   put(
     name: string,
     next: (standing: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
@@ -79,7 +97,7 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   /** The key of the MACs that came over the link last; `sealedAs` begins with `acquirer-key` and the name. */
-  async keptKey(sealedAs: string): Promise<Buffer | undefined> {
+  async readMacKey(sealedAs: string): Promise<Buffer | undefined> {
     const { rows } = await this.#pool.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
       sealedAs,
     ]);
@@ -87,9 +105,9 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   /** Only the last one is kept, and all instances are notified. */
-  async keepKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
+  async writeMacKey(name: string, sealedAs: string, sealed: Buffer): Promise<void> {
     await this.#locked(name, async (client) => {
-      await client.query(dropKeptKeys, [name]);
+      await client.query(dropMacKeys, [name]);
       await client.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2)", [sealedAs, sealed]);
     });
   }
@@ -102,27 +120,19 @@ export class PostgresAcquirers implements AcquirerStore {
       if (uses.length > 0) return "in_use";
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
-      await client.query(dropKeptKeys, [name]);
+      await client.query(dropMacKeys, [name]);
       return "removed";
     });
   }
 
   /** One change of an acquirer after the other, also of one that is not there yet. */
-  async #locked<Result>(name: string, change: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await this.#pool.connect();
-    try {
-      await client.query("BEGIN");
+  #locked<Result>(name: string, change: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    return inTransaction(this.#pool, async (client) => {
       await client.query("SELECT pg_advisory_xact_lock(hashtext('paybell acquirer'), hashtext($1))", [name]);
       const result = await change(client);
       await client.query("SELECT pg_notify('paybell_acquirers', '')");
-      await client.query("COMMIT");
-      client.release();
       return result;
-    } catch (error) {
-      // Closing it rolls back.
-      client.release(true);
-      throw error;
-    }
+    });
   }
 }
 

@@ -1,20 +1,19 @@
 import { randomBytes } from "node:crypto";
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { createSecureContext } from "node:tls";
 import { webhookKey, webhookSignatureMatches } from "@paybell/contract";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { afterAll, afterEach, beforeEach, describe, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { Alerts, type AlertsParts } from "../alerts/alerts.ts";
 import { slackTarget } from "../alerts/slack.ts";
 import type { Alert } from "../alerts/store.ts";
 import type { AlertChannel } from "../alerts/target.ts";
 import { webhookTarget } from "../alerts/webhook.ts";
 import { systemClock } from "../clock.ts";
-import { AddressGuard } from "../delivery/transport/guard.ts";
+import { AddressGuard } from "../delivery/transport/address-guard.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
-import { type Database, openDatabase } from "./database/database.ts";
 import { PostgresEvents } from "./events.ts";
 
 interface Received {
@@ -22,10 +21,6 @@ interface Received {
   readonly body: string;
 }
 
-let database: TestDatabase;
-let connections: Database;
-let server: Server;
-let url: string;
 let received: Received[];
 let answer: (response: ServerResponse) => void;
 let started: Alerts[];
@@ -34,20 +29,17 @@ const key = webhookKey(`whsec_${randomBytes(32).toString("base64")}`);
 const event: NewEvent = { kind: "parked", partnerId: newId(), subjectId: newId(), detail: { attempts: 13 } };
 const pool = () => connections.pool;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  server = createServer((request, response) => {
-    const chunks: Buffer[] = [];
-    request.on("data", (chunk: Buffer) => chunks.push(chunk));
-    request.on("end", () => {
-      received.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
-      answer(response);
-    });
+const connections = await openTestDatabase();
+const server = createServer((request, response) => {
+  const chunks: Buffer[] = [];
+  request.on("data", (chunk: Buffer) => chunks.push(chunk));
+  request.on("end", () => {
+    received.push({ headers: request.headers, body: Buffer.concat(chunks).toString() });
+    answer(response);
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts`;
 });
+await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts`;
 
 beforeEach(async () => {
   received = [];
@@ -63,8 +55,6 @@ afterEach(async () => {
 afterAll(async () => {
   server.closeAllConnections();
   await new Promise((resolve) => server.close(resolve));
-  await connections.close();
-  await database.drop();
 });
 
 const rulesOf = (addresses: readonly string[]) => ({
@@ -293,7 +283,7 @@ describe("an alert", () => {
 describe("an outage", () => {
   const opened = (nth: number): NewEvent => ({ ...event, kind: "breaker_open", detail: { nth } });
 
-  test("is told at once, then with its number when the quiet time is over, and its end by itself", async () => {
+  test("alerts at once, then with a count when the quiet time is over, and at its end", async () => {
     const { alerts, sent } = alertsWith({ quietS: 3_600 });
     alerts.start();
     await alerts.record(opened(0));
@@ -316,7 +306,7 @@ describe("an outage", () => {
     expect(told[2]?.others).toHaveLength(100);
   });
 
-  test("that one target did not take is told to that one again, and to it alone, with nothing added", async () => {
+  test("that one target did not accept is sent again to that target only, with nothing added", async () => {
     const taken: number[] = [];
     const good: AlertChannel = {
       name: "good",
@@ -355,7 +345,7 @@ describe("an outage", () => {
 });
 
 describe("an event", () => {
-  test("that is no alert is recorded and counted, and nobody is told", async () => {
+  test("that is not an alert is recorded and counted, and sent to no target", async () => {
     const { alerts, recorded, sent } = alertsWith();
     alerts.start();
     await alerts.record({ ...event, kind: "delimiter_sent" });

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { outcomeOf } from "../delivery/delivery.fixture.ts";
 import type { Delivery, DeliveryOutcome, QueueRead } from "../delivery/store.ts";
-import { type LeaseId, newId, type PartnerId } from "../ids.ts";
+import { newId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
-import { type Database, openDatabase } from "./database/database.ts";
 import { PostgresCircuits } from "./deliveries/circuits.ts";
 import { PostgresDeliveries } from "./deliveries/deliveries.ts";
 import { PostgresShards } from "./deliveries/shards.ts";
@@ -31,45 +30,24 @@ const touchedMax = 50;
 /** Each of the engine's connections runs each statement more than five times. */
 const runsToSettle = 40;
 
-let database: TestDatabase;
-let connections: Database;
-let engine: CarriedOut[];
-let people: CarriedOut[];
-let completions: PostgresCompletions;
-let deliveries: PostgresDeliveries;
-let comparisons: PostgresComparisons;
-let circuits: PostgresCircuits;
-let shards: PostgresShards;
-let transactions: PostgresTransactions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 8, onIdleError: () => {} });
-  const { pool } = connections;
-  engine = watchPlans(connections.engine);
-  people = watchPlans(pool);
-  await createHistory(pool);
-  // As just after a service started: every table looks empty, and no vacuum corrects it.
-  for (const table of ["pending", "transactions", "notifications_now", "attempts_now", "endpoints"]) {
-    await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
-  }
-  await pool.query("ANALYZE");
-  partnerId = await insertPartner(pool);
-  leaseId = await insertLease(pool);
-  completions = new PostgresCompletions(connections.homes);
-  deliveries = new PostgresDeliveries(connections.homes);
-  comparisons = new PostgresComparisons(connections.homes);
-  circuits = new PostgresCircuits(connections.homes);
-  shards = new PostgresShards(connections.engine);
-  transactions = new PostgresTransactions(connections);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase({ connectionsMax: 8 });
+const { pool } = connections;
+const engine = watchPlans(connections.engine);
+const people = watchPlans(pool);
+await createHistory(pool);
+// As just after a service started: every table looks empty, and no vacuum corrects it.
+for (const table of ["pending", "transactions", "notifications_now", "attempts_now", "endpoints"]) {
+  await pool.query(`ALTER TABLE ${table} SET (autovacuum_enabled = off)`);
+}
+await pool.query("ANALYZE");
+const partnerId = await insertPartner(pool);
+const leaseId = await insertLease(pool);
+const completions = new PostgresCompletions(connections.homes);
+const deliveries = new PostgresDeliveries(connections.homes);
+const comparisons = new PostgresComparisons(connections.homes);
+const circuits = new PostgresCircuits(connections.homes);
+const shards = new PostgresShards(connections.engine);
+const transactions = new PostgresTransactions(connections);
 
 beforeEach(() => {
   engine.length = 0;
@@ -148,9 +126,9 @@ async function recordMixed(): Promise<void> {
   await Promise.all(some.map((delivery, nth) => deliveries.record((kinds[nth % 3] ?? parked)(delivery))));
 }
 
-async function putOff(): Promise<void> {
+async function postpone(): Promise<void> {
   const some = await readSome();
-  await deliveries.putOff(some.map((delivery) => ({ ...delivery, delayMs: 1e9 })));
+  await deliveries.postpone(some.map((delivery) => ({ ...delivery, delayMs: 1e9 })));
 }
 
 async function setAside(): Promise<void> {
@@ -166,6 +144,12 @@ async function parkOverdue(): Promise<void> {
   await connections.pool.query(older, [partnerId, some.map(({ id }) => id)]);
   const look = { partnerId, queue: "", after: undefined, scheduleMs: 3_600_000, reason: "timeout" } as const;
   expect((await deliveries.parkOverdue(look)).parked).toBe(together);
+}
+
+/** 500 rows at a time are scanned with their commands. */
+async function moveMisplaced(): Promise<void> {
+  const look = { partnerId, queue: "", after: undefined, queues: new Map([["VOID", "VOID"]] as const) };
+  expect((await deliveries.moveMisplaced(look)).moved).toBe(0);
 }
 
 async function begin(state = "INIT") {
@@ -206,11 +190,12 @@ async function planWhileNothingIsThere(): Promise<void> {
     await several(() => deliveries.heads([shardOf(partnerId)]));
     await several(() => deliveries.preceding(gone.map((delivery) => ({ ...delivery, follows: true }))));
     await several(() => deliveries.parkOverdue({ ...readOf(), scheduleMs: 3_600_000, reason: "timeout" }));
+    await several(() => moveMisplaced());
     for (const next of [accepted, retried, parked]) {
       await Promise.all(gone.map((delivery) => deliveries.record(next(delivery))));
     }
     await Promise.all(gone.map((delivery, nth) => deliveries.record((nth % 2 === 0 ? accepted : parked)(delivery))));
-    await several(() => deliveries.putOff(gone.map((delivery) => ({ ...delivery, delayMs: 1 }))));
+    await several(() => deliveries.postpone(gone.map((delivery) => ({ ...delivery, delayMs: 1 }))));
     await several(() => deliveries.setAside(gone.map((delivery) => ({ ...delivery, queue: "none" }))));
   }
 }
@@ -239,14 +224,14 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that failed", ["attempts_made = i.attempts_made + 1", "INSERT INTO attempts"], () => record(retried)],
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
-  ["what is put off", ["delay_ms * interval"], putOff],
+  ["what is put off", ["delay_ms * interval"], postpone],
   ["what is set aside", ["SET queue = i.queue"], setAside],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
     "a command that begins, and its reqId",
-    ["t.req_id = i.req_id", "FOR UPDATE OF t", "INSERT INTO transactions", "t.state = 'SUCCESS' LIMIT 1"],
+    ["t.req_id = i.req_id", "FROM terminals t WHERE", "INSERT INTO transactions", "t.state = 'SUCCESS' LIMIT 1"],
     () => several(beginInDollars),
   ],
   [
@@ -296,6 +281,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
       homes: connections.homes,
       clock: { nowMs: () => Date.now() },
       historyDays: 90,
+      proofDays: 400,
     });
     const store = new PostgresNotifications(connections, partitions);
     await several(() => completions.report(sampleReport(partnerId)));
@@ -311,7 +297,15 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
     expectBounded(people, ["ORDER BY n.xid, n.id"]);
   });
 
-  test("what is overdue touches the rows that it looks at, and those that it parks", async () => {
+  test("a look for misplaced rows touches those that it reads, and their commands", async () => {
+    await moveMisplaced();
+    const [look] = engine.filter(({ text }) => text.includes("n.command,"));
+    expect(look?.blocks).toBeLessThan(500 * 9);
+    expect(look?.rowsTouched).toBeLessThan(500 * 2 + touchedMax);
+    expect(look?.readWhole).toEqual([]);
+  });
+
+  test("a look for overdue rows touches those that it reads, and those that it parks", async () => {
     await parkOverdue();
     const [look] = engine.filter(({ text }) => text.includes("looked AS MATERIALIZED"));
     // It scans 500 rows, each once in the index and in the table.
@@ -341,6 +335,9 @@ const exempt = {
   alert_quiet: "one row for each kind of alert",
   acquirers: "one row for each, 100 at most",
   acquirer_sessions: "one row for each acquirer",
+  restores: "one row for each restore",
+  proposals: "what one admin proposed within the last minutes",
+  ended_sessions: "sign-outs of the last half day, 60 a minute for each token at most",
 };
 
 test("every table that grows has the partner first in its primary key", async () => {

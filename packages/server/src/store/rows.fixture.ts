@@ -76,6 +76,7 @@ export function sampleNotification(partnerId: PartnerId, transactionId: Transact
     chainId: transactionId as string as ChainId,
     command: "SALE",
     callBackUrl: null,
+    queue: "",
     follows: false,
     settlesBatch: null,
     facts,

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
-import { NoAnswer, NotSent } from "../acquirer.ts";
+import { NoAnswer, NotSent, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
@@ -27,14 +27,28 @@ async function opened() {
 }
 
 describe("an acquirer over ISO 8583", () => {
-  test("waits for a link that does not stand yet, and tells how it is", async () => {
+  test("waits for a link that is not ready yet, and reports its state", async () => {
     const { acquirer } = await opened();
     expect(acquirer.health()).toEqual({ ok: false, detail: "not connected yet" });
     expect((await acquirer.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
-    expect(acquirer.health()).toEqual({ ok: true, detail: expect.stringMatching(/^signed on at/) });
+    expect(acquirer.health()).toMatchObject({ ok: true, detail: expect.stringMatching(/^signed on at/) });
   });
 
-  test("ends in NotSent where no host stands in the caller's time, or the message cannot be written", async () => {
+  test("says where a message went, whether it is answered or not, and nothing if it did not leave", async () => {
+    const { acquirer, host } = await opened();
+    const sent: SentMessage[] = [];
+    const options = { ...patient, onSent: (one: SentMessage) => void sent.push(one) };
+    await acquirer.ask(new Till().sale("tok_approve"), options);
+    expect(sent).toEqual([{ host: `127.0.0.1:${host.port}`, mti: "0200" }]);
+    host.answer = (request) => answerTo(request, "  ");
+    await expect(acquirer.ask(new Till().sale("tok_approve"), options)).rejects.toBeInstanceOf(NoAnswer);
+    expect(sent).toHaveLength(2);
+    const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
+    await expect(acquirer.ask(thb, options)).rejects.toBeInstanceOf(NotSent);
+    expect(sent).toHaveLength(2);
+  });
+
+  test("ends in NotSent if no host is ready in time, or the message cannot be written", async () => {
     const { acquirer, host, events } = await opened();
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
     await expect(acquirer.ask(thb, patient)).rejects.toBeInstanceOf(NotSent);
@@ -49,26 +63,26 @@ describe("an acquirer over ISO 8583", () => {
     await expect(asked).rejects.toBeInstanceOf(NotSent);
   });
 
-  test("ends in NoAnswer where an answer says no outcome: the host may have acted", async () => {
+  test("ends in NoAnswer if an answer has no outcome: the host may have acted", async () => {
     const { acquirer, host } = await opened();
     host.answer = (request) => answerTo(request, "  ");
     await expect(acquirer.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NoAnswer);
   });
 
-  test("takes no card number for a token, whatever the profile allows", async () => {
+  test("refuses a card number as a token, whatever the profile allows", async () => {
     const host = await FakeHost.listen();
     closing.push(() => host.close());
     const hosts = [{ host: "127.0.0.1", port: host.port }];
     const acquirer = new Iso8583Acquirer({ profile: { ...profile, cardTokens: ".*" }, hosts, clock: systemClock });
     closing.push(() => acquirer.close());
-    expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is no token.");
+    expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is not a token.");
     expect(acquirer.refusesToken("anything else")).toBeUndefined();
   });
 
-  test("needs a key where the profile has messages carry a MAC", () => {
+  test("requires a key if the profile requires MACs", () => {
     const withMac = { ...profile, mac: { algorithm: "x9.19", networkMessages: false, keyExchange: null } as const };
     const open = (macKey?: Buffer) => new Iso8583Acquirer({ profile: withMac, hosts: [], macKey, clock: systemClock });
-    expect(() => open()).toThrow("there is no key for it");
+    expect(() => open()).toThrow("no MAC key is set");
     expect(() => open(Buffer.alloc(8))).toThrow("a key for X9.19 has 16 bytes");
   });
 });

@@ -9,7 +9,7 @@ import {
   NotSent,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
-import { type KeptKey, KeyExchange } from "./key-exchange.ts";
+import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkTimings } from "./link/link.ts";
 import { Wire } from "./link/wire.ts";
@@ -27,14 +27,14 @@ export interface Iso8583Options {
   /** In the order in which they are tried. */
   readonly hosts: readonly Host[];
   readonly tls?: TlsOptions | undefined;
-  /** Required where the profile has messages carry a MAC. */
+  /** Required if the profile requires MACs. */
   readonly macKey?: Buffer | undefined;
   /** Opens keys that come over the link. Absent: one with `keyEncryptionKey`. */
   readonly keyOpener?: KeyOpener | undefined;
-  /** Required where the profile has keys come over the link, and there is no other opener. */
+  /** Required if the profile has keys come over the link, and there is no other opener. */
   readonly keyEncryptionKey?: Buffer | undefined;
-  /** Where they are kept, where they are the acquirer's and not a connection's. */
-  readonly keptKey?: KeptKey | undefined;
+  /** The store of keys that belong to the acquirer and not to a connection. */
+  readonly macKeyStore?: MacKeyStore | undefined;
   readonly clock: Clock;
   /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
   readonly connectsLater?: boolean;
@@ -61,13 +61,13 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #keys: KeyExchange | undefined;
   readonly #onEvent: (event: LinkEvent) => void;
   #traceNo = Math.floor(Math.random() * traceNos);
-  #onStray: (answer: UnmatchedAnswer) => void = () => undefined;
+  #onUnmatched: (answer: UnmatchedAnswer) => void = () => undefined;
   #closed = false;
 
   /**
    * Begins to connect at once, unless it is to connect later.
    *
-   * @throws RangeError when the profile wants a MAC and there is no key for it, or one of another length
+   * @throws RangeError if the profile requires a MAC and its key is missing or has another length
    */
   constructor(options: Iso8583Options) {
     const { profile, hosts, tls, clock, connectsLater = false, onEvent = () => undefined, timings } = options;
@@ -76,6 +76,7 @@ export class Iso8583Acquirer implements Acquirer {
     this.#clock = clock;
     this.#name = profile.name;
     this.#onEvent = (event) => {
+      if (event.kind === "key_refused") this.#keys?.refuse(event.detail);
       onEvent(event);
       if (event.kind === "ignored" && event.message !== undefined) this.#reportUnmatched(event.message);
     };
@@ -108,18 +109,18 @@ export class Iso8583Acquirer implements Acquirer {
     if (!connectsLater) this.#link.start();
   }
 
-  /** Nothing happens where it has connected, or is closed. */
+  /** Does nothing if it has connected, or is closed. */
   connect(): void {
     if (!this.#closed) this.#link.start();
   }
 
   refusesToken(token: string): string | undefined {
     // A number in the token's place would lie in field 48 of a trace, and go where no card number is expected.
-    if (cardNumberIn(token)) return "A card number is no token.";
+    if (cardNumberIn(token)) return "A card number is not a token.";
     return this.#tokens.test(token) ? undefined : "The acquirer's host does not know tokens of this form.";
   }
 
-  async ask(message: AcquirerMessage, { timeoutMs, onLateAnswer }: AskOptions): Promise<AcquirerAnswer> {
+  async ask(message: AcquirerMessage, { timeoutMs, onLateAnswer, onSent }: AskOptions): Promise<AcquirerAnswer> {
     const startedMs = this.#clock.monotonicMs();
     if (this.#closed) throw new NotSent("The link to the acquirer is closed");
     const request = this.#request(message);
@@ -131,11 +132,12 @@ export class Iso8583Acquirer implements Acquirer {
     const answer = await this.#link.request(request, {
       timeoutMs: leftMs,
       onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request)),
+      onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
     });
     try {
       return this.#mapping.answer(answer, request);
     } catch (error) {
-      throw new NoAnswer("The host's answer says no outcome", { cause: error });
+      throw new NoAnswer("The host's answer has no outcome", { cause: error });
     }
   }
 
@@ -145,12 +147,13 @@ export class Iso8583Acquirer implements Acquirer {
   }
 
   health(): AcquirerHealth {
-    const { isUp, detail } = this.#link.state();
-    return { ok: isUp, detail };
+    const { isUp, detail, silentMs } = this.#link.state();
+    const underKey = isUp && this.#keys !== undefined ? `, under ${this.#keys.detail()}` : "";
+    return { ok: isUp, detail: `${detail}${underKey}`, ...(silentMs !== undefined && { silentMs }) };
   }
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
-    this.#onStray = listener;
+    this.#onUnmatched = listener;
   }
 
   async rereadKey(): Promise<void> {
@@ -164,7 +167,7 @@ export class Iso8583Acquirer implements Acquirer {
 
   #reportUnmatched(message: IsoMessage): void {
     const answer = this.#mapping.unmatchedAnswer(message);
-    if (answer !== undefined) this.#onStray(answer);
+    if (answer !== undefined) this.#onUnmatched(answer);
   }
 
   #request(message: AcquirerMessage): IsoMessage {
@@ -199,7 +202,7 @@ export class Iso8583Acquirer implements Acquirer {
 
 function macKeysOf({ profile: { mac }, macKey, clock }: Iso8583Options): MacKeys | undefined {
   if (mac === null) return undefined;
-  if (macKey === undefined) throw new RangeError("the profile has messages carry a MAC, and there is no key for it");
+  if (macKey === undefined) throw new RangeError("the profile requires MACs, and no MAC key is set");
   return new MacKeys(mac.algorithm, macKey, clock);
 }
 
@@ -208,15 +211,15 @@ function authentication({ mac, encoding }: Profile, keys: MacKeys) {
 }
 
 function keyExchangeOf(options: Iso8583Options, keys: MacKeys): KeyExchange | undefined {
-  const { profile, macKey, keyOpener, keyEncryptionKey, keptKey } = options;
+  const { profile, macKey, keyOpener, keyEncryptionKey, macKeyStore, clock } = options;
   const { algorithm, keyExchange } = profile.mac ?? {};
   if (!keyExchange || algorithm === undefined || macKey === undefined) return undefined;
   const opener = keyOpener ?? heldOpener(keyExchange, algorithm, keyEncryptionKey);
-  const kept = keyExchange.belongsTo === "acquirer" ? keptKey : undefined;
-  return new KeyExchange({ profile: keyExchange, opener, keys, registered: macKey, kept });
+  const kept = keyExchange.belongsTo === "acquirer" ? macKeyStore : undefined;
+  return new KeyExchange({ profile: keyExchange, opener, keys, registered: macKey, kept, clock });
 }
 
 function heldOpener({ encryption }: KeyExchangeProfile, algorithm: MacAlgorithm, key: Buffer | undefined): KeyOpener {
   if (key !== undefined) return new HeldKeyOpener(encryption, algorithm, key);
-  throw new RangeError("the profile has keys come over the link, and there is no key-encryption key");
+  throw new RangeError("the profile has keys come over the link, and no key-encryption key is set");
 }

@@ -1,21 +1,16 @@
-import { createCipheriv } from "node:crypto";
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { Till } from "../till.fixture.ts";
-import { profile } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
-import type { KeptKey } from "./key-exchange.ts";
+import { encrypted, kek, keyMessage, registered, wireUnder, withExchange } from "./key-exchange.fixture.ts";
+import type { MacKeyStore } from "./key-exchange.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
-import { Wire } from "./link/wire.ts";
-import { layoutOf } from "./mapping.ts";
-import { Codec, type IsoMessage } from "./message/codec.ts";
+import type { IsoMessage } from "./message/codec.ts";
 import { checkValueOf } from "./message/key-opener.ts";
-import { aesCmac, Mac } from "./message/mac.ts";
-import type { Profile } from "./profile/schema.ts";
+import { aesCmac } from "./message/mac.ts";
 
-const [registered, second, third] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte)) as [Buffer, Buffer, Buffer];
-const kek = Buffer.alloc(16, 9);
+const [second, third] = [Buffer.alloc(16, 2), Buffer.alloc(16, 3)];
 const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -24,42 +19,8 @@ afterEach(async () => {
 });
 
 const request = { mti: "0800", fields: { "7": "{transmission}", "11": "{traceNo}", "70": "161" } };
-const withExchange = (change: object): Profile => ({
-  ...profile,
-  mac: {
-    algorithm: "aes-cmac",
-    networkMessages: true,
-    keyExchange: {
-      encryption: "aes-ecb",
-      brings: { field: 70, values: ["101"] },
-      key: { field: 48, from: 0, characters: 32 },
-      checkValue: { field: 48, from: 32, characters: 6 },
-      request: null,
-      requestEveryMs: null,
-      belongsTo: "connection",
-      ...change,
-    },
-  },
-});
-
-function encrypted(key: Buffer): string {
-  const cipher = createCipheriv("aes-128-ecb", kek, null).setAutoPadding(false);
-  const checkValue = checkValueOf("aes-cmac", key).subarray(0, 3);
-  return Buffer.concat([cipher.update(key), checkValue])
-    .toString("hex")
-    .toUpperCase();
-}
-
-function wireUnder(key: Buffer): Wire {
-  return new Wire({
-    codec: new Codec(layoutOf(profile)),
-    framing: profile.framing,
-    authentication: { mac: new Mac("aes-cmac", key), encoding: "binary", networkMessages: true },
-  });
-}
-
-/** A host that reads and writes under a key of its own choice; every message that does not fit is kept apart. */
-async function hosted(change: object, keptKey?: KeptKey) {
+/** A host that uses a key of the test's choice; messages whose MAC does not match are collected separately. */
+async function hosted(change: object, macKeyStore?: MacKeyStore) {
   const host = await FakeHost.listen();
   closing.push(() => host.close());
   host.wire = wireUnder(registered);
@@ -70,7 +31,7 @@ async function hosted(change: object, keptKey?: KeptKey) {
       hosts: [{ host: "127.0.0.1", port: host.port }],
       macKey: registered,
       keyEncryptionKey: kek,
-      keptKey,
+      macKeyStore,
       clock: systemClock,
       timings: { backOffMs: [1, 20] },
       onEvent: (event) => events.push(event),
@@ -81,16 +42,7 @@ async function hosted(change: object, keptKey?: KeptKey) {
   const acquirer = open();
   const happens = (kind: LinkEvent["kind"], times = 1) =>
     expect.poll(() => events.filter((event) => event.kind === kind), { timeout: 10_000 }).toHaveLength(times);
-  const sends = (content: string) =>
-    host.send({
-      mti: "0800",
-      fields: new Map([
-        [7, "0131093001"],
-        [11, "000007"],
-        [48, content],
-        [70, "101"],
-      ]),
-    });
+  const sends = (content: string) => host.send(keyMessage(content));
   return { host, acquirer, open, happens, sends };
 }
 
@@ -117,9 +69,10 @@ test("the host sends a new key: it is answered under the old one, and all after 
   host.answer = (message) => answerTo(message, "00");
   host.wire = wireUnder(second);
   expect(await sold(acquirer)).toBe("00");
+  expect(acquirer.health().detail).toMatch(/ s, under the MAC key that came at \d{4}-\S+Z$/);
 });
 
-test("a key that does not open is refused, and the one before stays", async () => {
+test("a key that cannot be decrypted is refused, and the previous one stays", async () => {
   const { acquirer, host, happens, sends } = await hosted({});
   expect(await sold(acquirer)).toBe("00");
   sends(`${encrypted(second).slice(0, 32)}000000`);
@@ -129,9 +82,14 @@ test("a key that does not open is refused, and the one before stays", async () =
   sends("no key at all");
   await happens("key_refused", 2);
   expect(await sold(acquirer)).toBe("00");
+  const detail = /under the registered MAC key; the key of \S+Z was refused: the message contains no key$/;
+  expect(acquirer.health().detail).toMatch(detail);
+  sends(encrypted(second));
+  await happens("key");
+  expect(acquirer.health().detail).not.toContain("refused");
 });
 
-test("a key is asked for after the sign-on, and again when its time has come", async () => {
+test("a key is requested after the sign-on, and again when it is due", async () => {
   const { host, acquirer, happens } = await hosted({ request, requestEveryMs: 1_000 });
   host.keyContent = encrypted(second);
   host.onKey = () => {
@@ -155,13 +113,13 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   expect(await sold(ofConnection.acquirer)).toBe("00");
 
   let kept: Buffer | undefined;
-  const keptKey: KeptKey = {
+  const macKeyStore: MacKeyStore = {
     read: async () => kept,
     keep: async (key) => {
       kept = key;
     },
   };
-  const { host, acquirer, open, happens, sends } = await hosted({ belongsTo: "acquirer" }, keptKey);
+  const { host, acquirer, open, happens, sends } = await hosted({ belongsTo: "acquirer" }, macKeyStore);
   expect(await sold(acquirer)).toBe("00");
   const other = open();
   expect(await sold(other)).toBe("00");
@@ -174,8 +132,10 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   expect(await sold(acquirer)).toBe("00");
   await other.rereadKey();
   expect(await sold(other)).toBe("00");
+  expect(other.health().detail).toContain("the MAC key that another instance took up at ");
   const later = open();
   expect(await sold(later)).toBe("00");
+  expect(later.health().detail).toContain("the MAC key that was kept");
 });
 
 test("the check value of an AES key is the CMAC of zeros", () => {

@@ -1,14 +1,15 @@
+import type { Clock } from "../../clock.ts";
 import type { IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import type { KeyOpener } from "./message/key-opener.ts";
 import type { MacKeys } from "./message/mac-keys.ts";
 import type { KeyExchangeProfile } from "./profile/schema.ts";
 
-/** Where a key that came over the link is kept, for the next start and for other instances. */
-export interface KeptKey {
-  /** Undefined: none has come since the registered one was given. */
+/** The store of a key that came over the link, for the next start and for other instances. */
+export interface MacKeyStore {
+  /** Undefined: none has come since the key was registered. */
   read(): Promise<Buffer | undefined>;
-  /** Durable, and told to all instances, when it resolves. */
+  /** Durable, and announced to all instances, when it resolves. */
   keep(key: Buffer): Promise<void>;
 }
 
@@ -16,20 +17,27 @@ export interface KeyExchangeParts {
   readonly profile: KeyExchangeProfile;
   readonly opener: KeyOpener;
   readonly keys: MacKeys;
-  /** The registered one, with which a connection begins where its keys are its own. */
+  /** The registered one, with which a connection begins if keys belong to connections. */
   readonly registered: Buffer;
-  readonly kept: KeptKey | undefined;
+  readonly kept: MacKeyStore | undefined;
+  readonly clock: Pick<Clock, "nowMs">;
 }
 
-/** Takes new keys of the MACs that a host sends, under a key-encryption key, as its profile says. */
+const registeredKey = "the registered MAC key";
+const storedKey = "the MAC key that was kept";
+
+/** Applies new MAC keys that a host sends, encrypted under a key-encryption key, as its profile says. */
 export class KeyExchange {
   readonly #parts: KeyExchangeParts;
+  #inUse = registeredKey;
+  /** Empty: none was, since the one in use came. */
+  #refused = "";
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
   }
 
-  /** How often a new key is asked for; null: once for each connection. */
+  /** The interval of requests for a new key; null: once for each connection. */
   get requestEveryMs(): number | null {
     return this.#parts.profile.requestEveryMs;
   }
@@ -37,13 +45,21 @@ export class KeyExchange {
   /** Before a connection signs on: under the registered key, or the last one that came. */
   async begin(): Promise<void> {
     const { keys, registered, kept } = this.#parts;
-    keys.replace((await kept?.read()) ?? registered);
+    const key = await kept?.read();
+    if (key === undefined) this.#inUse = registeredKey;
+    else if (this.#inUse === registeredKey) this.#inUse = storedKey;
+    keys.replace(key ?? registered);
+  }
+
+  /** In words, for the operator: which key is in use, and whether a later one was refused. */
+  detail(): string {
+    return this.#refused === "" ? this.#inUse : `${this.#inUse}; ${this.#refused}`;
   }
 
   /** Another instance may have kept a new one. */
   async reread(): Promise<void> {
     const key = await this.#parts.kept?.read();
-    if (key !== undefined) this.#parts.keys.replace(key);
+    if (key !== undefined && this.#parts.keys.replace(key)) this.#taken("another instance took up");
   }
 
   /** Whether the host sends a key with this request of its own. */
@@ -56,16 +72,33 @@ export class KeyExchange {
    * Takes the key of a message. It is kept before anything is sent under it.
    *
    * @returns what puts it into use
-   * @throws IsoFormatError when the message has none; RangeError when it does not open
+   * @throws IsoFormatError if the message has none; RangeError if it cannot be decrypted
    */
   async take(message: IsoMessage): Promise<() => void> {
     const { profile, opener, keys, kept } = this.#parts;
     const encrypted = partOf(message, profile.key);
-    if (encrypted === "") throw new IsoFormatError("the message brings no key");
+    if (encrypted === "") throw new IsoFormatError("the message contains no key");
     const checkValue = profile.checkValue === null ? "" : partOf(message, profile.checkValue);
     const key = await opener.open(Buffer.from(encrypted, "hex"), checkValue);
     await kept?.keep(key);
-    return () => keys.replace(key);
+    return () => {
+      keys.replace(key);
+      this.#taken("came");
+    };
+  }
+
+  /** A key could not be taken up. */
+  refuse(why: string): void {
+    this.#refused = `the key of ${this.#now()} was refused: ${why}`;
+  }
+
+  #taken(how: string): void {
+    this.#inUse = `the MAC key that ${how} at ${this.#now()}`;
+    this.#refused = "";
+  }
+
+  #now(): string {
+    return new Date(this.#parts.clock.nowMs()).toISOString();
   }
 }
 

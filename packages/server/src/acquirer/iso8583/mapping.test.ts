@@ -36,11 +36,11 @@ describe("the mapping of a message to a host's", () => {
     });
   });
 
-  test("writes totals as a host counts them: standing Sales, or what moves in the end and to whose credit", () => {
+  test("writes totals as a host counts them: Sales without voided ones, or the net amount with its sign", () => {
     const written = {
       74: "{refundQuantity}",
-      76: "{standingQuantity}",
-      88: "{standingTotal}",
+      76: "{unvoidedQuantity}",
+      88: "{unvoidedTotal}",
       97: "{netSign}{netTotal:16}",
     };
     const { SETTLEMENT } = profile.messages;
@@ -76,7 +76,7 @@ describe("the mapping of a message to a host's", () => {
     expect(fields.get(90)).toBe("020000000101310930010000000000000000000000");
   });
 
-  test("leaves out what a message has not: the batch of a PreAuth, the code of an unanswered original", () => {
+  test("leaves out fields without a value: the batch of a PreAuth, the code of an unanswered original", () => {
     const till = new Till();
     const preAuth = till.preAuth("tok_approve");
     expect(mapping.request(preAuth).fields.has(60)).toBe(false);
@@ -96,12 +96,37 @@ describe("the mapping of a message to a host's", () => {
     expect(fields.get(90)?.slice(0, 20)).toBe("02000000020131093002");
   });
 
-  test("says of a repeat that it is one, with the same elements", () => {
+  test("marks a repeat as such, with the same elements", () => {
     const sale = new Till().sale("tok_approve");
     const first = mapping.request(sale);
     const repeat = mapping.request(again(sale));
     expect(repeat).toEqual({ ...first, mti: "0201" });
     expect(mapping.keyOf(repeat)).toBe(mapping.keyOf(first));
+  });
+
+  test("reads the host's own totals where it sends them as the Settlement has ours", () => {
+    const ours = { currency: "VND", saleQuantity: 3, saleTotalMinor: 90n, voidQuantity: 1, voidTotalMinor: 40n };
+    const request = mapping.request(new Till().settlement({ ...ours, refundQuantity: 0, refundTotalMinor: 0n }));
+    const own = `${"00002"}${"00000000005000"}${"00001"}${"00000000004000"}${"00000"}${"00000000000000"}`;
+    const answerOf = (field63: string) =>
+      mapping.answer(
+        {
+          mti: "0510",
+          fields: new Map([
+            [39, "95"],
+            [63, field63],
+          ]),
+        },
+        request,
+      );
+    expect(answerOf(own)).toMatchObject({
+      ownTotals: { 63: own },
+      ownFigures: { saleQuantity: 2, saleTotalMinor: 50n, voidQuantity: 1, voidTotalMinor: 40n, refundQuantity: 0 },
+    });
+    for (const other of [own.slice(1), `${own}1`, "SEE OUR REPORT"]) {
+      expect(answerOf(other).ownTotals).toEqual({ 63: other });
+      expect(answerOf(other).ownFigures).toBeUndefined();
+    }
   });
 
   test("writes a batch's totals with their zeros, and another processing code after an upload", () => {
@@ -134,7 +159,7 @@ describe("the mapping of a message to a host's", () => {
     expect(wanting.request(voided).fields.has(2)).toBe(false);
   });
 
-  test("passes chip data through to fields 23, 35, 52 and 55, and tells what the issuer answers to it", () => {
+  test("passes chip data to fields 23, 35, 52 and 55, and returns the issuer's answer", () => {
     const { SALE } = profile.messages;
     const more = { 23: "{sequenceNumber:3}", 35: "{track2}", 52: "{pinBlock}", 55: "{emv}" };
     const chipped = new Mapping({
@@ -166,7 +191,7 @@ describe("the mapping of a message to a host's", () => {
     expect(mapping.request(till.upload(till.refund(sale, approval), approval)).fields.get(3)).toBe("200000");
   });
 
-  test("knows an answer by what it repeats, padded or not, and tells messages of the same number apart", () => {
+  test("matches an answer by the fields it repeats, padded or not, also among messages of the same number", () => {
     const till = new Till();
     const sale = till.sale("tok_approve");
     const request = mapping.request(sale);
@@ -194,7 +219,7 @@ describe("the mapping of a host's answer", () => {
     expect(mapping.approvals).toContain("10");
   });
 
-  test("translates a host's own codes, and refuses what is no code", () => {
+  test("translates a host's own codes, and refuses invalid ones", () => {
     const own = new Mapping({ ...profile, responseCodes: { "000": "00", "116": "51" } });
     expect(own.answer(answer([39, "116"]), request).responseCode).toBe("51");
     expect(() => own.answer(answer([39, "999"]), request)).toThrow("the answer has no response code");
@@ -218,7 +243,7 @@ describe("an answer that nobody waits for", () => {
     expect(stray?.mayAnswer("SALE", sale.atMs + 1_000)).toBe(false);
   });
 
-  test("tells a Void from a Sale, and a repeat's from none", () => {
+  test("distinguishes a Void from a Sale, but not a repeat from its first message", () => {
     const voided = till.void(sale, approval);
     expect(mapping.unmatchedAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
     expect(mapping.unmatchedAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);

@@ -1,15 +1,15 @@
+import { cardCommands, currencyDecimals } from "@paybell/contract";
 import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import { fields1987 } from "./message/fields-1987.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
-import { templateWriter } from "./profile/template.ts";
+import { templateReader, templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
 import type { ZonedTime } from "./profile/zoned-time.ts";
 
 type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 
-const moneyCommands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"] as const;
 const processingCodeField = 3;
 const amountField = 4;
 const transmissionField = 7;
@@ -17,6 +17,7 @@ const traceNoField = 11;
 const responseCodeField = 39;
 const tidField = 41;
 const midField = 42;
+const currencyField = 49;
 /** Approved for another amount than was asked: nobody agreed to that. */
 const partialApproval = "10";
 const approved = "00";
@@ -42,7 +43,7 @@ export class Mapping {
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
   }
 
-  /** @throws IsoFormatError when the host has no place for something in it */
+  /** @throws IsoFormatError if the host's profile cannot express it */
   request(message: AcquirerMessage): IsoMessage {
     const isAfterUpload = message.command === "SETTLEMENT" && message.afterUpload;
     const name = isAfterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
@@ -51,7 +52,7 @@ export class Mapping {
     return write(message, message.repeat);
   }
 
-  /** Undefined when the host takes none such. */
+  /** Undefined if the host does not support it. */
   network(kind: NetworkName, message: NetworkMessage): IsoMessage | undefined {
     return this.#network[kind]?.(message, false);
   }
@@ -66,7 +67,7 @@ export class Mapping {
   unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
     const { fields } = answer;
     const read = (field: number) => fields.get(field)?.trim() ?? "";
-    const commands = moneyCommands.filter((command) => {
+    const commands = cardCommands.filter((command) => {
       const template = this.#profile.messages[command];
       if (template === null || !isAnswerTo(template.mti, answer.mti)) return false;
       return read(processingCodeField) === template.fields[processingCodeField];
@@ -84,7 +85,7 @@ export class Mapping {
     };
   }
 
-  /** @throws IsoFormatError when it says no outcome */
+  /** @throws IsoFormatError if it has no outcome */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
     const { responseCode, approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
@@ -92,6 +93,7 @@ export class Mapping {
     const code = this.#profile.responseCodes[given] ?? given;
     const emv = read(emvField);
     const date = read(settlementDate);
+    const ownFigures = this.#figures(answer, request);
     const ownTotals = totals.map((field) => [String(field), read(field)] as const).filter(([, text]) => text !== "");
     if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
     return {
@@ -102,11 +104,42 @@ export class Mapping {
       ...(emv !== "" && { emv }),
       ...(date !== "" && { settlementDate: date }),
       ...(ownTotals.length > 0 && { ownTotals: Object.fromEntries(ownTotals) }),
+      ...(ownFigures !== undefined && { ownFigures }),
     };
+  }
+
+  /** The host's totals, where they have the form in which the Settlement has ours. */
+  #figures(answer: IsoMessage, request: IsoMessage): AcquirerAnswer["ownFigures"] {
+    const { answer: kept, messages, currencies } = this.#profile;
+    const inCurrency = Object.entries(currencies).find(
+      ([, { number }]) => number === request.fields.get(currencyField),
+    );
+    const values = kept.totals.flatMap((field) => {
+      const template = messages.SETTLEMENT.fields[String(field)];
+      const text = answer.fields.get(field)?.trim() ?? "";
+      return template === undefined || text === "" ? [] : [...(templateReader(template)(text) ?? [])];
+    });
+    const numbers = values.filter(([, text]) => /^\d{1,18}$/.test(text));
+    const figures = numbers.flatMap(([name, text]) => figureOf(name, text, inCurrency));
+    return figures.length === 0 ? undefined : Object.fromEntries(figures);
   }
 }
 
-/** How this host's messages are packed. */
+/** A figure in our own units. An amount without its currency is none. */
+function figureOf(
+  name: string,
+  text: string,
+  inCurrency: readonly [currency: string, { readonly exponent: number }] | undefined,
+): readonly (readonly [string, number | bigint])[] {
+  const [, side, what] = /^(sale|void|refund)(Quantity|Total)$/.exec(name) ?? [];
+  if (side === undefined) return [];
+  if (what === "Quantity") return [[name, Number(text)]];
+  if (inCurrency === undefined) return BigInt(text) === 0n ? [[`${side}TotalMinor`, 0n]] : [];
+  const [currency, { exponent }] = inCurrency;
+  return [[`${side}TotalMinor`, BigInt(text) / 10n ** BigInt(exponent - (currencyDecimals(currency) ?? exponent))]];
+}
+
+/** The codec's layout of this host's messages. */
 export function layoutOf({ encoding, fields }: Profile): ConstructorParameters<typeof Codec>[0] {
   const layout = new Map<number, FieldLayout>([...fields1987].map(([number, format]) => [number, { format }]));
   for (const [number, field] of Object.entries(fields)) {
@@ -141,7 +174,7 @@ function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostVa
   };
 }
 
-/** The third digit is one more; the fourth says only that a message is a repeat. */
+/** The third digit is one higher; the fourth only marks a repeat. */
 function isAnswerTo(request: string, answer: string): boolean {
   return answer.slice(0, 2) === request.slice(0, 2) && Number(answer[2]) === Number(request[2]) + 1;
 }

@@ -10,7 +10,7 @@ const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late an
 let acquirers: OpenAcquirers | undefined;
 afterEach(() => acquirers?.stop());
 
-/** A link whose answers are held back until they are let go. */
+/** A link whose answers are held back until the test releases them. */
 class Held extends SimulatedAcquirer {
   readonly goes = Promise.withResolvers<void>();
   isClosed = false;
@@ -74,7 +74,7 @@ test("a registration is taken up, changed and given up while the service runs", 
   expect(all.has("")).toBe(true);
 });
 
-test("an answer in flight is waited for, and what is asked meanwhile goes over the new link", async () => {
+test("an answer in flight is waited for, and new messages go over the new link", async () => {
   const { all, registered, links, ended } = await opened();
   registered.set("first", "1");
   await all.refresh();
@@ -102,7 +102,7 @@ test("an answer that does not come holds the old link up for as long as it is wa
   await expect(inFlight).rejects.toBeInstanceOf(NotSent);
 });
 
-test("one that cannot be opened is there, and says why it cannot be asked", async () => {
+test("one that cannot be opened is listed, and says why", async () => {
   const { all, registered, troubles } = await opened();
   registered.set("first", "wrong");
   await all.refresh();

@@ -4,13 +4,13 @@ import { noAcquirer } from "../none.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
 
 export interface OpenAcquirersParts {
-  /** Of the settings: it stays as it is. */
+  /** The acquirer of the settings. It does not change while the service runs. */
   readonly ofSettings: Acquirer | null;
   readonly store: Pick<AcquirerStore, "versions" | "find">;
   /**
    * Opens the link of a registration, which may be wrong by now.
    *
-   * @param after the link in whose place it comes has ended
+   * @param after resolves when the link that it replaces has closed
    */
   readonly open: (stored: StoredAcquirer, after: Promise<unknown>) => Acquirer;
   /** For how long answers in flight are waited for before a link is closed. */
@@ -27,7 +27,7 @@ const refreshEveryMs = 5_000;
 
 /**
  * The acquirers that can be asked now: the one of the settings, and a link to each registered one. A registration that
- * changed is taken up while the service runs: what is asked from then on goes over a new link, and the old one is
+ * changed is applied while the service runs: new messages go over a new link, and the old one is
  * closed once its answers have come.
  */
 export class OpenAcquirers implements Acquirers {
@@ -38,22 +38,22 @@ export class OpenAcquirers implements Acquirers {
   #refreshing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
-  #onStray: (name: string, answer: UnmatchedAnswer) => void = () => undefined;
+  #onUnmatched: (name: string, answer: UnmatchedAnswer) => void = () => undefined;
 
   constructor(parts: OpenAcquirersParts) {
     this.#parts = parts;
-    this.#note();
+    this.#updateNames();
   }
 
   /** Resolves once every registered one is open. Rejects when they cannot be read. */
   async start(): Promise<void> {
     const { ofSettings } = this.#parts;
-    ofSettings?.onUnmatchedAnswer?.((answer) => this.#onStray("", answer));
+    ofSettings?.onUnmatchedAnswer?.((answer) => this.#onUnmatched("", answer));
     await this.#refresh();
     this.#timer = setInterval(() => void this.refresh(), refreshEveryMs);
   }
 
-  /** Looks for changes, once started: when told of one, and every five seconds. Never rejects. */
+  /** Looks for changes, once started: on notification, and every five seconds. Never rejects. */
   refresh(): Promise<void> {
     if (this.#timer === undefined) return Promise.resolve();
     this.#refreshing = this.#refreshing.then(() => this.#refresh()).catch(this.#parts.onTrouble);
@@ -72,9 +72,9 @@ export class OpenAcquirers implements Acquirers {
     return this.#names;
   }
 
-  /** Tells from now on of answers that nobody here waits for. */
+  /** From now on reports answers without a waiting caller. */
   onUnmatchedAnswer(listener: (name: string, answer: UnmatchedAnswer) => void): void {
-    this.#onStray = listener;
+    this.#onUnmatched = listener;
   }
 
   /** Callers that still wait for an answer learn that none will arrive. */
@@ -99,24 +99,24 @@ export class OpenAcquirers implements Acquirers {
       void this.#drain(acquirer);
     }
     for (const [name, version] of versions) {
-      const standing = this.#opened.get(name);
-      if (standing?.version === version) continue;
+      const current = this.#opened.get(name);
+      if (current?.version === version) continue;
       const stored = await store.find(name);
-      if (stored !== undefined && !this.#isStopped) this.#replace(standing?.acquirer, stored);
+      if (stored !== undefined && !this.#isStopped) this.#replace(current?.acquirer, stored);
     }
-    this.#note();
+    this.#updateNames();
     await Promise.all(this.#names.map((name) => this.#find(name)?.rereadKey?.()));
   }
 
-  #replace(standing: CountedAcquirer | undefined, stored: StoredAcquirer): void {
-    const ended = standing === undefined ? Promise.resolve() : this.#drain(standing);
-    const acquirer = new CountedAcquirer(this.#openOrNot(stored, ended));
-    acquirer.onUnmatchedAnswer((answer) => this.#onStray(stored.name, answer));
+  #replace(current: CountedAcquirer | undefined, stored: StoredAcquirer): void {
+    const ended = current === undefined ? Promise.resolve() : this.#drain(current);
+    const acquirer = new CountedAcquirer(this.#openOrUnavailable(stored, ended));
+    acquirer.onUnmatchedAnswer((answer) => this.#onUnmatched(stored.name, answer));
     this.#opened.set(stored.name, { version: stored.version, acquirer });
   }
 
-  /** One that cannot be opened is there, and says why it cannot be asked. */
-  #openOrNot(stored: StoredAcquirer, ended: Promise<void>): Acquirer {
+  /** One that cannot be opened is listed, with the reason. */
+  #openOrUnavailable(stored: StoredAcquirer, ended: Promise<void>): Acquirer {
     try {
       return this.#parts.open(stored, ended);
     } catch (error) {
@@ -136,12 +136,12 @@ export class OpenAcquirers implements Acquirers {
     return closed.finally(() => this.#closing.delete(closed));
   }
 
-  #note(): void {
+  #updateNames(): void {
     this.#names = [...(this.#parts.ofSettings === null ? [] : [""]), ...[...this.#opened.keys()].sort()];
   }
 }
 
-/** An acquirer that knows how much of what it was asked is not answered yet. */
+/** An acquirer that counts its unanswered requests. */
 class CountedAcquirer implements Acquirer {
   readonly #acquirer: Acquirer;
   #inFlight = 0;
@@ -174,7 +174,7 @@ class CountedAcquirer implements Acquirer {
   }
 
   health() {
-    return this.#acquirer.health?.() ?? { ok: true, detail: "can be asked" };
+    return this.#acquirer.health?.() ?? { ok: true, detail: "is available" };
   }
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {

@@ -23,7 +23,7 @@ test("an acquirer needs a name, a profile and hosts, and every problem is named"
   expect(problemsOf({ ...whole, profile: { ...profile, matchBy: [] } })).toEqual(["profile"]);
 });
 
-test("keys fit what they are for, and no problem repeats one", () => {
+test("keys must fit their use, and no problem repeats one", () => {
   const withMac = { ...whole, profile: { ...profile, mac: { algorithm: "x9.19", networkMessages: true } } };
   expect(problemsOf(withMac)).toEqual(["macKey"]);
   expect(problemsOf({ ...withMac, macKey })).toEqual([]);
@@ -45,7 +45,7 @@ test("keys fit what they are for, and no problem repeats one", () => {
   expect(told).not.toContain("PRIVATE");
 });
 
-test("a change leaves what it does not name; an empty text removes", () => {
+test("a change leaves values that it does not name; an empty string removes a value", () => {
   const standing = merged(noRegistration, whole);
   expect(merged(standing, { hosts: ["other.example:1"] })).toEqual({ ...standing, hosts: ["other.example:1"] });
   expect(merged({ ...standing, ca: "PEM" }, { ca: "" }).ca).toBe("");

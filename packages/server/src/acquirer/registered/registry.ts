@@ -1,4 +1,5 @@
 import { badFields, ServiceError } from "../../errors.ts";
+import type { PartnerId } from "../../ids.ts";
 import {
   type AcquirerInput,
   linkOptions,
@@ -14,7 +15,7 @@ import {
 export interface StoredAcquirer extends Registration {
   readonly name: string;
   readonly sealed: Buffer;
-  /** Of each change a new one. */
+  /** Differs after each change. */
   readonly version: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -22,7 +23,7 @@ export interface StoredAcquirer extends Registration {
 
 export type AcquirerToStore = Registration & Pick<StoredAcquirer, "sealed">;
 
-/** Registered acquirers. Every change is durable, and told to all instances, when it resolves. */
+/** Registered acquirers. Every change is durable, and announced to all instances, when it resolves. */
 export interface AcquirerStore {
   /** The versions by name. */
   versions(): Promise<ReadonlyMap<string, string>>;
@@ -34,8 +35,18 @@ export interface AcquirerStore {
     name: string,
     next: (standing: StoredAcquirer | undefined, registered: number) => AcquirerToStore,
   ): Promise<StoredAcquirer>;
+  /** The first `rowsMax` terminals that name it, by partner and tid. */
+  terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]>;
   /** In use: a terminal names it, or a Reversal goes to it. */
   remove(name: string): Promise<"removed" | "unknown" | "in_use">;
+}
+
+/** A terminal whose commands go to an acquirer. */
+export interface AcquirerTerminal {
+  readonly partnerId: PartnerId;
+  readonly tid: string;
+  readonly mid: string;
+  readonly merchantName: string;
 }
 
 /** The master key: what is sealed under a name opens under no other. */
@@ -44,7 +55,7 @@ export interface Sealer {
   openNamed(sealed: Buffer, name: string): Buffer;
 }
 
-/** As it is shown: of secrets, whether there are any. */
+/** The visible part: of secrets, only whether they are set. */
 export interface AcquirerRecord {
   readonly name: string;
   readonly profile: unknown;
@@ -102,6 +113,10 @@ export class AcquirerRegistry {
 
   async list(): Promise<readonly AcquirerRecord[]> {
     return (await this.#store.list()).map((stored) => this.#record(stored));
+  }
+
+  terminals(name: string, rowsMax: number): Promise<readonly AcquirerTerminal[]> {
+    return this.#store.terminals(name, rowsMax);
   }
 
   /**

@@ -5,8 +5,8 @@ import { profile } from "../iso8583/example-profile.fixture.ts";
 import { Iso8583Acquirer } from "../iso8583/iso8583.ts";
 import { answerTo, FakeHost } from "../iso8583/link/fake-host.fixture.ts";
 import { emptyTotals, Till } from "../till.fixture.ts";
+import { InstanceRpc } from "./instance-rpc.ts";
 import { OneSession, type SessionHolder, type SessionStore } from "./one-session.ts";
-import { SessionPost } from "./post.ts";
 
 const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
 const shift = (bytes: Buffer, by: number) => Buffer.from(bytes.map((byte) => (byte + by) & 0xff));
@@ -19,8 +19,8 @@ afterEach(async () => {
 /** The database shared by the instances: the holder of the session, and their messages. */
 class Shared implements SessionStore {
   holder: SessionHolder = { leaseId: null, isUp: false, detail: "" };
-  readonly told: string[] = [];
-  readonly posts: SessionPost[] = [];
+  readonly published: string[] = [];
+  readonly rpcs: InstanceRpc[] = [];
   isDeaf = false;
 
   async claim(_: string, leaseId: string): Promise<SessionHolder> {
@@ -36,11 +36,11 @@ class Shared implements SessionStore {
     if (this.holder.leaseId === leaseId) this.holder = { leaseId: null, isUp: false, detail: "" };
   }
 
-  async tell(text: string): Promise<void> {
-    this.told.push(text);
+  async publish(text: string): Promise<void> {
+    this.published.push(text);
     if (this.isDeaf) return;
     setImmediate(() => {
-      for (const post of this.posts) post.heard(text);
+      for (const rpc of this.rpcs) rpc.received(text);
     });
   }
 }
@@ -52,13 +52,13 @@ async function hosted() {
   const start = (nth: number) => {
     let lease: string | undefined = `0000000${nth}-0000-7000-8000-000000000000`;
     const unmatched: UnmatchedAnswer[] = [];
-    const post = new SessionPost({
-      tell: (text) => shared.tell(text),
+    const rpc = new InstanceRpc({
+      publish: (payload) => shared.publish(payload),
       seal: (plain) => shift(plain, 1),
       open: (sealed) => shift(sealed, -1),
       onTrouble: (error) => expect.fail(String(error)),
     });
-    shared.posts.push(post);
+    shared.rpcs.push(rpc);
     const session = new OneSession({
       name: "first",
       open: () =>
@@ -70,7 +70,7 @@ async function hosted() {
           timings: { backOffMs: [1, 20] },
         }),
       store: shared,
-      post,
+      rpc,
       lease: () => lease,
       onTrouble: (error) => expect.fail(String(error)),
     });
@@ -81,14 +81,14 @@ async function hosted() {
       lease = undefined;
       session.look();
     };
-    return { session, post, unmatched, loseLease };
+    return { session, rpc, unmatched, loseLease };
   };
   const first = start(1);
   await expect.poll(() => first.session.health().ok).toBe(true);
   return { host, shared, start, first };
 }
 
-test("one instance connects; another passes its messages on, and has the same answers", async () => {
+test("one instance connects; another passes its messages on, and gets the same answers", async () => {
   const { host, shared, start, first } = await hosted();
   const second = start(2);
   const till = new Till();
@@ -100,7 +100,7 @@ test("one instance connects; another passes its messages on, and has the same an
   );
   expect((await first.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("51");
   expect(host.sockets.size).toBe(1);
-  expect(shared.told.join()).not.toContain(Buffer.from("tok_approve").toString("base64").slice(0, 8));
+  expect(shared.published.join()).not.toContain(Buffer.from("tok_approve").toString("base64").slice(0, 8));
   await expect
     .poll(() => second.session.health())
     .toMatchObject({
@@ -109,7 +109,7 @@ test("one instance connects; another passes its messages on, and has the same an
     });
 });
 
-test("many at once find each its own answer", async () => {
+test("concurrent messages get each its own answer", async () => {
   const { host, start } = await hosted();
   const second = start(2);
   host.answer = (request) => answerTo(request, request.fields.get(11)?.slice(-2) ?? "");
@@ -119,7 +119,7 @@ test("many at once find each its own answer", async () => {
   expect(answers.map(({ responseCode }) => responseCode)).toEqual(sales.map(({ traceNo }) => traceNo.slice(-2)));
 });
 
-test("whoever takes the session over connects, and is asked from then on", async () => {
+test("the instance that takes over the session connects, and gets the messages from then on", async () => {
   const { host, start, first } = await hosted();
   const second = start(2);
   const till = new Till();
@@ -140,7 +140,7 @@ test("an instance that stops gives the session to another, and loses no answer t
   await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
 });
 
-test("what nobody can be asked was not sent; what may have reached the other is in doubt", async () => {
+test("without a session nothing is sent; a message that may have reached the other instance is in doubt", async () => {
   const { shared, start, first } = await hosted();
   const second = start(2);
   const till = new Till();
@@ -149,7 +149,7 @@ test("what nobody can be asked was not sent; what may have reached the other is 
   const hurried = { ...patient, timeoutMs: 30 };
   await expect(second.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NoAnswer);
   shared.isDeaf = false;
-  first.post.close();
+  first.rpc.close();
   await expect(second.session.ask(till.sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
   const third = start(3);
   third.loseLease();
@@ -158,7 +158,21 @@ test("what nobody can be asked was not sent; what may have reached the other is 
   await expect(third.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NotSent);
 });
 
-test("the answer that comes late is told of by who has the session: the one that asked may be gone", async () => {
+test("a request to an instance that died ends once another has the session", async () => {
+  const { shared, start, first } = await hosted();
+  const second = start(2);
+  const till = new Till();
+  await second.session.ask(till.sale("tok_approve"), patient);
+  shared.isDeaf = true;
+  const asked = second.session.ask(till.sale("tok_approve"), { ...patient, timeoutMs: 100_000 });
+  await expect.poll(() => shared.published).toHaveLength(3);
+  shared.isDeaf = false;
+  first.loseLease();
+  await expect(asked).rejects.toBeInstanceOf(NoAnswer);
+  expect((await second.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
+});
+
+test("a late answer is reported by the instance with the session, because the asking one may be gone", async () => {
   const { host, shared, start, first } = await hosted();
   const second = start(2);
   const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
@@ -167,10 +181,10 @@ test("the answer that comes late is told of by who has the session: the one that
     return undefined;
   };
   const sale = new Till().sale("tok_approve");
-  const asked = second.session.ask(sale, { timeoutMs: 50, onLateAnswer: () => expect.fail("it is told of once") });
+  const asked = second.session.ask(sale, { timeoutMs: 50, onLateAnswer: () => expect.fail("it was reported once") });
   await expect(asked).rejects.toBeInstanceOf(NoAnswer);
   // The one with the session has given up, too, and said so.
-  await expect.poll(() => shared.told).toHaveLength(2);
+  await expect.poll(() => shared.published).toHaveLength(2);
   host.send(answerTo(await promise, "00"));
   await expect.poll(() => first.unmatched).toHaveLength(1);
   const [late] = first.unmatched;

@@ -7,20 +7,20 @@ import {
   NotSent,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
-import type { SessionPost } from "./post.ts";
+import type { InstanceRpc } from "./instance-rpc.ts";
 
 /** The holder of the session, according to the database. */
 export interface SessionHolder {
-  /** Of its lease; null: nobody. */
+  /** The lease of the instance with the session; null: there is none. */
   readonly leaseId: string | null;
   readonly isUp: boolean;
   readonly detail: string;
 }
 
 export interface SessionStore {
-  /** Takes the session where nobody has it. @returns who holds it then */
+  /** Takes the session if it is free. @returns the holder afterwards */
   claim(acquirer: string, leaseId: string): Promise<SessionHolder>;
-  /** The holder tells the others how its link is. Nothing happens where it holds the session no more. */
+  /** Stores the state of the holder's link for the others. Does nothing if it no longer holds the session. */
   describe(acquirer: string, leaseId: string, health: AcquirerHealth): Promise<void>;
   release(acquirer: string, leaseId: string): Promise<void>;
 }
@@ -37,7 +37,7 @@ export interface OneSessionParts {
   /** Makes a link that does not connect yet. */
   readonly open: () => Connectable;
   readonly store: SessionStore;
-  readonly post: Pick<SessionPost, "ask" | "serve">;
+  readonly rpc: Pick<InstanceRpc, "ask" | "serve" | "instanceLost">;
   /** The lease of this process; undefined while it cannot be relied on. */
   readonly lease: () => string | undefined;
   /** The link in whose place this one comes has ended. */
@@ -51,7 +51,7 @@ const holderWaitMsMax = 3_000;
 
 /**
  * An acquirer whose host allows one session at a time. One instance holds it, as long as its lease is valid; only that
- * one connects. The others pass their messages on to it, so that every instance takes every command. When the holder is
+ * one connects. The others pass their messages on to it, so every instance accepts every command. When the holder is
  * gone, another takes the session as soon as its lease is.
  */
 export class OneSession implements Acquirer {
@@ -61,13 +61,13 @@ export class OneSession implements Acquirer {
   #link: Connectable;
   /** The lease under which this instance holds the session. */
   #heldBy: string | undefined;
-  #endServing: () => void = () => undefined;
+  #stopServing: () => void = () => undefined;
   #holder: SessionHolder | undefined;
   #described = "";
   #looking: Promise<void> | undefined;
   #mayConnect: boolean;
   #isClosed = false;
-  #onStray: (answer: UnmatchedAnswer) => void = () => undefined;
+  #onUnmatched: (answer: UnmatchedAnswer) => void = () => undefined;
 
   constructor(parts: OneSessionParts) {
     this.#parts = parts;
@@ -101,7 +101,7 @@ export class OneSession implements Acquirer {
     if (this.#heldBy !== undefined) return this.#link.ask(message, options);
     const other = this.#other();
     if (other === undefined) throw new NotSent("No instance has the session with the acquirer's host");
-    return this.#parts.post.ask(other, this.#parts.name, message, options);
+    return this.#parts.rpc.ask(other, this.#parts.name, message, options);
   }
 
   health(): AcquirerHealth {
@@ -113,15 +113,15 @@ export class OneSession implements Acquirer {
   }
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
-    this.#onStray = listener;
-    this.#link.onUnmatchedAnswer?.((answer) => this.#onStray(answer));
+    this.#onUnmatched = listener;
+    this.#link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(answer));
   }
 
   async rereadKey(): Promise<void> {
     await this.#link.rereadKey?.();
   }
 
-  /** Takes the session where it is free, and gives it up where the lease is not held: now and then, never rejects. */
+  /** Takes the session if it is free, and gives it up if the lease is lost: called regularly, never rejects. */
   look(): void {
     this.#looking ??= this.#look()
       .catch((error: unknown) => {
@@ -136,10 +136,10 @@ export class OneSession implements Acquirer {
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearInterval(this.#timer);
-    this.#tell();
+    this.#wakeWaiting();
     await this.#looking;
     const heldBy = this.#heldBy;
-    await this.#letGo();
+    await this.#release();
     await this.#link.close();
     // Last: the next holder must find the host without a session.
     if (heldBy !== undefined) await this.#parts.store.release(this.#parts.name, heldBy).catch(this.#parts.onTrouble);
@@ -147,20 +147,23 @@ export class OneSession implements Acquirer {
 
   async #look(): Promise<void> {
     const lease = this.#parts.lease();
-    if (this.#heldBy !== undefined && this.#heldBy !== lease) await this.#letGo();
+    if (this.#heldBy !== undefined && this.#heldBy !== lease) await this.#release();
     if (lease === undefined || !this.#mayConnect || this.#isClosed) return;
-    const { name, store } = this.#parts;
+    const { name, store, rpc } = this.#parts;
+    const before = this.#other();
     this.#holder = await store.claim(name, lease);
+    if (before !== undefined && before !== this.#holder.leaseId) rpc.instanceLost(before, name);
     const isOurs = this.#holder.leaseId === lease && this.#parts.lease() === lease;
     if (isOurs && this.#heldBy === undefined && !this.#isClosed) this.#take(lease);
-    if (!isOurs && this.#heldBy !== undefined) await this.#letGo();
-    this.#tell();
+    if (!isOurs && this.#heldBy !== undefined) await this.#release();
+    this.#wakeWaiting();
     if (this.#heldBy === undefined) return;
     const health = this.#link.health();
     // The duration changes with each check, and need not be reported.
-    const described = `${health.ok} ${health.detail.replace(/ for \d+ s$/, "")}`;
+    const detail = health.detail.replace(/ for \d+ s\b/, "");
+    const described = `${health.ok} ${detail}`;
     if (described === this.#described) return;
-    await store.describe(name, this.#heldBy, { ok: health.ok, detail: health.detail.replace(/ for \d+ s$/, "") });
+    await store.describe(name, this.#heldBy, { ok: health.ok, detail });
     this.#described = described;
   }
 
@@ -169,20 +172,23 @@ export class OneSession implements Acquirer {
     this.#described = "";
     this.#link.connect();
     // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
-    this.#endServing = this.#parts.post.serve(this.#parts.name, lease, (message, timeoutMs) =>
-      this.#link.ask(message, { timeoutMs, onLateAnswer: (answer) => this.#onStray(strayOf(message, answer)) }),
+    this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, (message, timeoutMs) =>
+      this.#link.ask(message, {
+        timeoutMs,
+        onLateAnswer: (answer) => this.#onUnmatched(unmatchedAnswerOf(message, answer)),
+      }),
     );
   }
 
   /** Requests in flight get no answer any more. The next link connects once the session is ours again. */
-  async #letGo(): Promise<void> {
+  async #release(): Promise<void> {
     if (this.#heldBy === undefined) return;
     this.#heldBy = undefined;
-    this.#endServing();
+    this.#stopServing();
     const link = this.#link;
     if (this.#isClosed) return;
     this.#link = this.#parts.open();
-    this.#link.onUnmatchedAnswer?.((answer) => this.#onStray(answer));
+    this.#link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(answer));
     await link.close();
   }
 
@@ -203,12 +209,12 @@ export class OneSession implements Acquirer {
     this.#waiting.delete(look);
   }
 
-  #tell(): void {
+  #wakeWaiting(): void {
     for (const look of [...this.#waiting]) look();
   }
 }
 
-function strayOf(
+function unmatchedAnswerOf(
   { command, tid, mid, traceNo, atMs }: AcquirerMessage,
   { responseCode }: AcquirerAnswer,
 ): UnmatchedAnswer {

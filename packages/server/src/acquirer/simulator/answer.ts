@@ -1,6 +1,6 @@
 import type { AcquirerAnswer } from "../acquirer.ts";
 
-/** With nothing but its code: a decline has no approval, and what moves no money has no reference. */
+/** An answer with only a code: a decline has no approval, and a system command has no reference. */
 export function answered(responseCode: string): AcquirerAnswer {
   return { responseCode, approveCode: "", refId: "", tc: "" };
 }

@@ -27,7 +27,7 @@ describe("a bank's books", () => {
     expect(bank.openBatch(till.mid, till.tid, "VND")).toEqual({ batchNo: "000001", ...emptyTotals, ...totals });
   });
 
-  test("follow what was uploaded: what was not uploaded was never there, what was is as it was told", () => {
+  test("follow the upload: an uploaded transaction is settled as it says, any other is removed", () => {
     const bank = new SimulatedBank({ strict: true });
     const till = new Till();
     const [dropped, kept] = [till.sale("t", 700n), till.sale("t", 40n)];

@@ -1,5 +1,6 @@
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
 import { answered, approved, duplicateTransmission, invalidTransaction, unknownRecord } from "./answer.ts";
+import { BankTerminal } from "./bank-terminal.ts";
 import { Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import {
@@ -17,9 +18,8 @@ import {
   refusalOf,
 } from "./booking.ts";
 import { Books } from "./books.ts";
-import { Bounded } from "./bounded.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { approveCode, type Random, refId } from "./codes.ts";
-import { Terminal } from "./terminal.ts";
 
 export interface BankOptions {
   /**
@@ -29,11 +29,11 @@ export interface BankOptions {
    * answered 00.
    */
   readonly strict?: boolean;
-  /** Where approveCode and refId come from. Default Math.random. */
+  /** The source of approveCode and refId. Default Math.random. */
   readonly random?: Random;
-  /** How many PreAuths its books hold, and how many other messages, before the oldest is forgotten. Default 50,000. */
+  /** The bound on PreAuths in its books, and on other messages, before the oldest is forgotten. Default 50,000. */
   readonly bookingsMax?: number;
-  /** How many terminals it knows before the one it has known longest is forgotten. Default 10,000. */
+  /** The bound on terminals, before the one it has known longest is forgotten. Default 10,000. */
   readonly terminalsMax?: number;
 }
 
@@ -46,19 +46,19 @@ export interface BatchView extends BatchTotals {
   readonly batchNo: string;
 }
 
-/** A bank's books: what it believes, to be held against what the ledger believes. Several links may share one. */
+/** A bank's books, to compare with the ledger. Several links may share one bank. */
 export class SimulatedBank {
   readonly #strict: boolean;
   readonly #random: Random;
   readonly #books: Books;
-  readonly #terminals: Bounded<string, Terminal>;
+  readonly #terminals: BoundedMap<string, BankTerminal>;
 
   constructor(options: BankOptions = {}) {
     const { strict = false, random = Math.random, bookingsMax = 50_000, terminalsMax = 10_000 } = options;
     this.#strict = strict;
     this.#random = random;
     this.#books = new Books(bookingsMax);
-    this.#terminals = new Bounded(terminalsMax, ({ key }) => key);
+    this.#terminals = new BoundedMap(terminalsMax, ({ key }) => key);
   }
 
   /**
@@ -112,7 +112,7 @@ export class SimulatedBank {
     const seen = this.#books.seen(message.transactionId);
     if (seen === undefined) return this.#books.enter(this.#judge(message, behaviour, followUps)).answer;
     if (seen.command !== message.command) return answered(duplicateTransmission);
-    // To be told again of an approval that was undone is worse than to be told something else than before.
+    // Repeating an approval that was undone is worse than giving another answer than before.
     return seen.reversed || isDropped(seen) ? answered(invalidTransaction) : seen.answer;
   }
 
@@ -186,11 +186,11 @@ export class SimulatedBank {
     return approved;
   }
 
-  #terminal(of: { readonly mid: string; readonly tid: string }): Terminal {
+  #terminal(of: { readonly mid: string; readonly tid: string }): BankTerminal {
     const key = terminalKey(of);
     const known = this.#terminals.get(key);
     if (known !== undefined) return known;
-    const terminal = new Terminal(key, this.#strict);
+    const terminal = new BankTerminal(key, this.#strict);
     this.#terminals.enter(terminal);
     return terminal;
   }

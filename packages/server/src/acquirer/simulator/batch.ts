@@ -2,7 +2,7 @@ import type { BatchTotals, BatchUploadMessage } from "../acquirer.ts";
 
 type Totals = { -readonly [Name in keyof Omit<BatchTotals, "currency">]: BatchTotals[Name] };
 
-/** Where a booking counts in its batch. */
+/** The total of its batch in which a booking counts. */
 export type Side = "sale" | "void" | "refund";
 
 interface Counted {
@@ -17,7 +17,7 @@ export type Comparison = "equal" | "short" | "different";
 export class Batch {
   readonly batchNo: string;
   closed = false;
-  /** Something in it was only heard of: its beginning was booked elsewhere. */
+  /** A part of it was booked by another process's bank. */
   seenInPart = false;
   /** The uploaded transactions, with whether each was voided: the batch was settled by these only. */
   uploaded: ReadonlyMap<string, boolean> | undefined;
@@ -27,7 +27,7 @@ export class Batch {
     this.batchNo = batchNo;
   }
 
-  /** One more on its side, or with `times` −1 one less. */
+  /** Adds one to its side, or with `times` −1 subtracts one. */
   count(side: Side, { amountMinor, currency }: Counted, times: 1 | -1): void {
     const totals = this.#of(currency);
     totals[`${side}Quantity`] += times;

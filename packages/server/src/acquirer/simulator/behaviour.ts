@@ -1,6 +1,6 @@
 import type { AcquirerMessage } from "../acquirer.ts";
 
-/** How the simulated bank, and the link to it, treat one message. Missing fields mean normal treatment. */
+/** The simulated bank's treatment of one message, and its link's. Missing fields mean normal treatment. */
 export interface Behaviour {
   /** Declined with this code, whatever the books say; nothing is booked, closed or undone. */
   readonly declines?: string;
@@ -27,7 +27,7 @@ export type Answers =
   /** The bank acts at once, its answer takes so long. */
   | { readonly afterMs: number };
 
-/** From a message to what is made of it; undefined for a message the rule does not mean. */
+/** Returns the behaviour for a message; undefined if the rule does not apply to it. */
 export type Rule = (message: AcquirerMessage) => Behaviour | undefined;
 
 /** A rule for the next message of one command, and for no other. */

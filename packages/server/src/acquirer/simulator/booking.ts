@@ -1,3 +1,4 @@
+import { isCharging } from "@paybell/contract";
 import type {
   AcquirerAnswer,
   AuthorisationMessage,
@@ -13,13 +14,13 @@ import type { Behaviour } from "./behaviour.ts";
 
 /** A message that moves money. */
 export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
-/** One that builds on an earlier one, and knows the card by it alone. */
+/** One that builds on an earlier one, and knows the card only through it. */
 export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
 
 /** The state of a message in the bank's books. Only approved ones are settled with their batch. */
 export type BookingState = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
 
-/** One message as the bank holds it, whatever became of its answer. The card is not kept. */
+/** One message in the bank's books, whether or not its answer arrived. The card is not kept. */
 export interface Booking extends BookingFacts {
   /** The first, and the one that every repeat gets. */
   readonly answer: AcquirerAnswer;
@@ -27,7 +28,7 @@ export interface Booking extends BookingFacts {
   /** None for a PreAuth and its Void, nor for what was declined. */
   readonly batch: Batch | undefined;
   readonly original: Booking | undefined;
-  /** How the card's token has its Voids and PreAuth-Completes treated. */
+  /** The behaviour for its Voids and PreAuth-Completes, if the card's token asks for one. */
   readonly followUps: Behaviour | undefined;
   reversed: boolean;
   /** The Void or the PreAuth-Complete that was approved on it and is not reversed. */
@@ -57,7 +58,7 @@ export function bookingState(booking: Booking): BookingState {
 
 /** A PreAuth enters no batch, and a Void that of its original. */
 export function entersBatch({ command }: Pick<Booking, "command">): boolean {
-  return command === "SALE" || command === "PREAUTH_COMPLETE" || command === "REFUND";
+  return isCharging(command) || command === "REFUND";
 }
 
 export function sideOf({ command }: Pick<Booking, "command">): Side {
@@ -65,14 +66,14 @@ export function sideOf({ command }: Pick<Booking, "command">): Side {
   return entersBatch({ command }) ? "sale" : "void";
 }
 
-/** Its batch was settled by what the terminal uploaded, and that does not tell of it. */
+/** Its batch was settled by the terminal's upload, which does not include it. */
 export function isDropped({ batch, original, command, transactionId }: Booking): boolean {
   if (batch?.uploaded === undefined) return false;
   if (command === "VOID") return original === undefined || batch.uploaded.get(original.transactionId) !== true;
   return !batch.uploaded.has(transactionId);
 }
 
-/** Hosts look an original up by all that is said of it: a ledger that mixes originals up is found out. */
+/** Hosts look an original up by all of its references, so a ledger that confuses originals is detected. */
 export function isOriginalOf(booking: Booking, message: FollowUpMessage): boolean {
   const { traceNo, approveCode, refId } = message.original;
   const { answer } = booking;

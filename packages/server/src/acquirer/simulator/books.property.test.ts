@@ -29,7 +29,7 @@ interface Sent {
 
 const zeros = { batchNo: "", ...emptyTotals };
 
-/** A terminal that keeps count of what it was answered, in lists that are gone through anew for every question. */
+/** A terminal that records its answers in lists, and searches them for every question. */
 class Ledger {
   readonly till: Till;
   readonly sent: Sent[] = [];
@@ -81,7 +81,7 @@ function sum(list: readonly Sent[]): bigint {
   return list.reduce((total, { message }) => total + message.amountMinor, 0n);
 }
 
-/** Takes one step, and holds the bank's answer against what the terminal's own count foretells. */
+/** Takes one step, and compares the bank's answer with the terminal's own count. */
 function take(bank: SimulatedBank, ledger: Ledger, step: Step): void {
   const { kind, amountMinor, declined } = step;
   const { till, sent } = ledger;

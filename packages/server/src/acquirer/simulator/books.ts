@@ -1,20 +1,20 @@
 import type { ReversalMessage } from "../acquirer.ts";
 import { type Booking, isDropped, sideOf } from "./booking.ts";
-import { Bounded } from "./bounded.ts";
+import { BoundedMap } from "./bounded-map.ts";
 
 /**
  * Messages that moved money, or should have: every message once, and every Reversal that arrived before its message.
  */
 export class Books {
-  readonly #bookings: Bounded<string, Booking>;
+  readonly #bookings: BoundedMap<string, Booking>;
   /** Apart, because they wait for weeks while batches come and go. */
-  readonly #preAuths: Bounded<string, Booking>;
-  readonly #revoked: Bounded<string, ReversalMessage["original"]>;
+  readonly #preAuths: BoundedMap<string, Booking>;
+  readonly #revoked: BoundedMap<string, ReversalMessage["original"]>;
 
   constructor(bookingsMax: number) {
-    this.#bookings = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
-    this.#preAuths = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
-    this.#revoked = new Bounded(bookingsMax, ({ transactionId }) => transactionId);
+    this.#bookings = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
+    this.#preAuths = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
+    this.#revoked = new BoundedMap(bookingsMax, ({ transactionId }) => transactionId);
   }
 
   enter(booking: Booking): Booking {
@@ -31,7 +31,7 @@ export class Books {
     return this.#bookings.get(transactionId) ?? this.#preAuths.get(transactionId);
   }
 
-  /** As the bank knows it now: not, when a Batch Upload told otherwise. */
+  /** As the bank knows it now, corrected by a Batch Upload. */
   find(transactionId: string): Booking | undefined {
     const booking = this.seen(transactionId);
     return booking === undefined || isDropped(booking) ? undefined : booking;

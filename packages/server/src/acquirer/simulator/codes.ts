@@ -21,7 +21,7 @@ export function refId(random: Random): string {
     .padStart(refIdDigits, "0");
 }
 
-/** Mulberry32: a random source that a seed rules, for tests and for a sandbox that tells the same story twice. */
+/** Mulberry32: a seeded random source, for tests and for a sandbox with repeatable answers. */
 export function seededRandom(seed: number): Random {
   let state = seed >>> 0;
   return () => {

@@ -8,14 +8,14 @@ import {
 } from "../acquirer.ts";
 import { SimulatedBank } from "./bank.ts";
 import type { Behaviour, Rule } from "./behaviour.ts";
-import { Exchanges } from "./exchanges.ts";
+import { DelayedAnswers } from "./delayed-answers.ts";
 import { approvalCodes, plainCard, type TestCard, testCard, testCards } from "./test-card.ts";
 import { testTerminal } from "./test-terminal.ts";
 
 export interface SimulatorOptions {
   /** Before every answer, the link's way there and back. 0 (default) answers in a microtask, without a timer. */
   readonly latencyMs?: number;
-  /** How long after the caller's time-out a late answer or a delayed message arrives. Default 1,000. */
+  /** The delay of a late answer or message after the caller's timeout. Default 1,000. */
   readonly lateByMs?: number;
   /** The bank that it asks. Links that share one are several processes with one acquirer. Default: its own. */
   readonly bank?: SimulatedBank;
@@ -33,7 +33,7 @@ export class SimulatedAcquirer implements Acquirer {
   readonly bank: SimulatedBank;
   readonly #latencyMs: number;
   readonly #lateByMs: number;
-  readonly #exchanges = new Exchanges();
+  readonly #answers = new DelayedAnswers();
   readonly #rules: Rule[] = [];
   #outage: Outage | undefined;
   #closed = false;
@@ -56,18 +56,18 @@ export class SimulatedAcquirer implements Acquirer {
     const card = this.#cardOf(message);
     if (card === undefined) throw new NotSent("No such test card");
     const behaviour = this.#ruled(message) ?? testTerminal(message) ?? card.first;
-    if (behaviour.answers === "not_sent") throw new NotSent("The message did not leave");
+    if (behaviour.answers === "not_sent") throw new NotSent("The message was not sent");
     const receive = () => withChipAnswer(message, this.bank.receive(message, behaviour, card.followUps));
     if (this.#outage === "no_answer") {
       receive();
       throw new NoAnswer("The link to the acquirer broke");
     }
     const acted = behaviour.answers === "delayed" || behaviour.answers === "lost" ? undefined : receive();
-    return this.#exchanges.answer(() => acted ?? receive(), this.#delayMs(behaviour, options.timeoutMs), options);
+    return this.#answers.answer(() => acted ?? receive(), this.#delayMs(behaviour, options.timeoutMs), options);
   }
 
   /**
-   * Has `rule` rule the messages from now on, before the earlier rules; each sees only what those before it leave.
+   * Applies `rule` to messages from now on, before earlier rules; each sees only the messages that the others leave.
    * Returns what ends it.
    */
   behave(rule: Rule): () => void {
@@ -89,7 +89,7 @@ export class SimulatedAcquirer implements Acquirer {
 
   close(): Promise<void> {
     this.#closed = true;
-    this.#exchanges.close();
+    this.#answers.close();
     return Promise.resolve();
   }
 
@@ -101,7 +101,7 @@ export class SimulatedAcquirer implements Acquirer {
     return undefined;
   }
 
-  /** Undefined when the message brings a token that is no test card. */
+  /** Undefined if the message has a token that is not a test card. */
   #cardOf(message: AcquirerMessage): TestCard | undefined {
     if (message.command === "SALE" || message.command === "PREAUTH") return testCard(message.cardToken);
     if (message.command === "REVERSAL" || !("original" in message)) return plainCard;

@@ -20,7 +20,7 @@ export const testCards = [
   { token: "tok_slow_<ms>", meaning: "approved after so many milliseconds, at most 600000" },
   {
     token: "tok_then_<rest>",
-    meaning: "approved; its Voids and PreAuth-Completes fare as tok_<rest> does: tok_then_timeout, tok_then_decline_51",
+    meaning: "approved; its Voids and PreAuth-Completes behave like tok_<rest>: tok_then_timeout, tok_then_decline_51",
   },
 ] as const;
 
@@ -28,7 +28,7 @@ const slowMsMax = 600_000;
 const prefix = "tok_";
 const thenPrefix = "tok_then_";
 
-/** Of a message that brings no card, too. */
+/** A card without special treatment; also used for a message without a card. */
 export const plainCard: TestCard = { first: {} };
 
 /** The behaviour that a card token requests; undefined for a token that is not a test card. */

@@ -8,7 +8,7 @@ const testTerminals: Readonly<Record<string, (afterUpload: boolean) => Behaviour
   SETTLE_SILENT: () => ({ answers: "lost" }),
 };
 
-/** How a message fares because of its terminal; undefined for one that is no test terminal. */
+/** The result of a message because of its terminal; undefined if it is not a test terminal. */
 export function testTerminal(message: AcquirerMessage): Behaviour | undefined {
   const { tid } = message;
   if (message.command !== "SETTLEMENT" || !Object.hasOwn(testTerminals, tid)) return undefined;

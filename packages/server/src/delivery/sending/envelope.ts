@@ -1,13 +1,4 @@
-import {
-  contractVersion,
-  headerNames,
-  type NotifiedCommand,
-  seal,
-  sign,
-  signedString,
-  toWire,
-  webhookSignature,
-} from "@paybell/contract";
+import { type NotifiedCommand, notificationHeaders, seal, sign, signedString, toWire } from "@paybell/contract";
 import type { NotificationId, TransactionId } from "../../ids.ts";
 import type { IpnFacts } from "../../ipn/facts.ts";
 import { renderIpn } from "../../ipn/render.ts";
@@ -61,17 +52,20 @@ export function makeEnvelope(content: string, partner: SealedFor, attempt: Envel
   wire["signature"] = sign(signedString(kind, wire, settings.signing), keys.signing.key);
   // Base64, base64url, hexadecimal and a compact JWE contain nothing that JSON would escape.
   const body = `${bodyLead}${seal(JSON.stringify(wire), settings, keys.encryption)}${bodyEnd}`;
-  const timestampS = Math.floor(attempt.nowMs / 1_000);
-  const headers: Record<string, string> = {
-    ...headersOf(partner),
-    [headerNames.id]: attempt.notificationId,
-    [headerNames.timestamp]: String(timestampS),
-    [headerNames.signature]: signatures(partner, attempt.notificationId, timestampS, body),
-    [headerNames.attempt]: String(attempt.attemptNo),
-    [headerNames.command]: attempt.command,
-  };
-  if (attempt.originalId !== null) headers[headerNames.originalTransaction] = attempt.originalId;
-  if (attempt.outOfOrder) headers[headerNames.outOfOrder] = "1";
+  const headers = notificationHeaders({
+    id: attempt.notificationId,
+    command: attempt.command,
+    attemptNo: attempt.attemptNo,
+    body,
+    timestampS: Math.floor(attempt.nowMs / 1_000),
+    webhookKeys: keys.webhook.map(({ key }) => key),
+    cipher: settings.cipher,
+    keyId: keys.encryption.id,
+    userAgent: "Paybell",
+    contract: settings.contract,
+    originalId: attempt.originalId,
+    outOfOrder: attempt.outOfOrder,
+  });
   return { headers, body, keyId: keys.encryption.id };
 }
 
@@ -91,27 +85,4 @@ function readFacts(content: string): IpnFacts {
     // The parser's own message quotes the text, and so card data.
     throw new TypeError("The notification's facts are no JSON.");
   }
-}
-
-/** One signature for each valid secret: two during a rotation. */
-function signatures(partner: SealedFor, id: string, timestampS: number, body: string): string {
-  return partner.keys.webhook.map((secret) => webhookSignature(id, timestampS, body, secret.key)).join(" ");
-}
-
-/** The headers that are the same for all notifications of a partner, computed once per snapshot. */
-const sameHeaders = new WeakMap<SealedFor, Readonly<Record<string, string>>>();
-
-function headersOf(partner: SealedFor): Readonly<Record<string, string>> {
-  const known = sameHeaders.get(partner);
-  if (known !== undefined) return known;
-  const headers = {
-    accept: "application/json",
-    "content-type": "application/json",
-    "user-agent": "Paybell",
-    [headerNames.contract]: contractVersion,
-    // A JWE names its key itself, as kid.
-    ...(partner.settings.cipher === "jwe" ? {} : { [headerNames.key]: partner.keys.encryption.id }),
-  };
-  sameHeaders.set(partner, headers);
-  return headers;
 }

@@ -6,7 +6,7 @@ import { type NotificationId, newId } from "../../ids.ts";
 import type { IpnFacts } from "../../ipn/facts.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { attempting } from "../attempt.ts";
+import { attemptMaker } from "../attempt.ts";
 import { deliveryOf } from "../delivery.fixture.ts";
 import { httpsPeer, makeAuthority } from "../transport/transport.fixture.ts";
 import { Transport } from "../transport/transport.ts";
@@ -151,7 +151,7 @@ describe("a large envelope", () => {
     const { threadId } = worker.status;
     await expect(large).rejects.toBeInstanceOf(SealingWorkerDied);
     await expect(behind).rejects.toThrow(/thread ended .* before it had sealed this/);
-    expect(lines.join("")).toContain("the sealing thread broke");
+    expect(lines.join("")).toContain("the sealing thread failed");
     const { body } = await worker.make(settlementOf(entries / 5), partner, attempt());
     expect(opened(partner, body).kind).toBe("settlement");
     expect(worker.status.threadId).not.toBe(threadId);
@@ -207,10 +207,10 @@ test("small deliveries are accepted while a settlement of 50,000 entries is bein
     extraCas: [authority.cert],
     connectTimeoutMs: 60_000,
   });
-  const send = attempting({
+  const send = attemptMaker({
     transport,
     seals: { spend: () => undefined },
-    sealingWorker: worker,
+    makeEnvelope: worker.make,
     clock: systemClock,
     log,
     attemptTimeoutMs: 60_000,

@@ -1,9 +1,9 @@
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { ServiceError } from "../../errors.ts";
 import type { TroubleLog } from "../../log.ts";
+import { startThread } from "../thread/start-thread.ts";
 import { type Envelope, type EnvelopeFor, type MakeEnvelope, makeEnvelope, type SealedFor } from "./envelope.ts";
 import type { SealingDone, SealingJob } from "./sealing-worker-thread.ts";
-import { threadEnvironment } from "./thread-environment.ts";
 
 /** The sealing queue is full. Nothing was sealed: try again in a second. */
 export class SealingQueueFull extends ServiceError {
@@ -83,21 +83,18 @@ export class SealingWorker {
     return { jobs: this.#taken.size, waitingChars: this.#waitingChars, threadId: this.#thread?.threadId };
   }
 
-  /** Whether this content is for the thread: sealing it would block the event loop for long. */
-  isLarge(content: string): boolean {
-    return content.length > this.#options.smallCharsMax;
-  }
-
-  /** As `makeEnvelope`, or as `makeLarge`. */
-  readonly make: MakeEnvelope = (content, partner, attempt) =>
-    this.isLarge(content) ? this.makeLarge(content, partner, attempt) : makeEnvelope(content, partner, attempt);
-
   /**
-   * As `makeEnvelope`, in the thread. The body has memory of its own.
+   * As `makeEnvelope`. A large content, which would block the event loop for long, is sealed in the thread: its body
+   * has memory of its own.
    *
    * @throws SealingQueueFull (rejected) if the queue is full, SealingWorkerDied if the thread ended meanwhile
    */
-  makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
+  readonly make: MakeEnvelope = (content, partner, attempt) =>
+    content.length > this.#options.smallCharsMax
+      ? this.#makeLarge(content, partner, attempt)
+      : makeEnvelope(content, partner, attempt);
+
+  #makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
     if (this.#stopped) return Promise.reject(new SealingWorkerDied("Sealing was stopped."));
     const isTooMuch = this.#waitingChars + content.length > this.#options.waitingCharsMax;
     if (this.#waitingChars > 0 && isTooMuch) return Promise.reject(new SealingQueueFull());
@@ -153,18 +150,18 @@ export class SealingWorker {
   #start(): Worker {
     // Next to this file, in the sources and in the published package.
     const entry = import.meta.url.endsWith(".ts") ? "./sealing-worker-thread.ts" : "./sealing-worker-thread.js";
-    const thread = new Worker(new URL(entry, import.meta.url), {
+    const thread = startThread<SealingDone>({
+      entry: new URL(entry, import.meta.url),
       name: "paybell sealing",
-      env: threadEnvironment(),
-      resourceLimits: { maxOldGenerationSizeMb: this.#options.heapMbMax },
-    });
-    thread.on("message", (done: SealingDone) => {
-      if (thread === this.#thread) this.#done(done);
-    });
-    thread.on("error", (error) => this.#options.log.error({ err: error }, "the sealing thread broke"));
-    thread.on("messageerror", () => void thread.terminate());
-    thread.on("exit", (code) => {
-      if (thread === this.#thread) this.#lost(`The sealing thread ended with ${code} before it had sealed this.`);
+      logName: "the sealing thread",
+      limits: { maxOldGenerationSizeMb: this.#options.heapMbMax },
+      log: this.#options.log,
+      onMessage: (done) => {
+        if (thread === this.#thread) this.#done(done);
+      },
+      onExit: (code) => {
+        if (thread === this.#thread) this.#lost(`The sealing thread ended with ${code} before it had sealed this.`);
+      },
     });
     return thread;
   }

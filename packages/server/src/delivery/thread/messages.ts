@@ -1,6 +1,6 @@
 import type { LeaseId, PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
-import type { Attempted } from "../attempting.ts";
+import type { AttemptResult } from "../attempt.ts";
 import type { Delivery, Hint, QueueKey } from "../store.ts";
 
 /** The main thread's answer about a partner. */
@@ -53,7 +53,7 @@ export interface FromWorker {
   readonly asks: readonly (readonly [PartnerId, boolean])[];
   /** Queues that have more in the database than in memory, or no longer have. */
   readonly behind: readonly (readonly [QueueKey, boolean])[];
-  readonly attempted: readonly (readonly [Omit<Delivery, "content">, Attempted])[];
+  readonly attempted: readonly (readonly [Omit<Delivery, "content">, AttemptResult])[];
   /** Commits of outcomes: rows, milliseconds, rows that wait. */
   readonly commits: readonly (readonly [number, number, number])[];
   readonly parkedOverdue: number;

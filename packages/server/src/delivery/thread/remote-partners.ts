@@ -1,7 +1,7 @@
 import type { Clock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
-import type { PartnerSource } from "../attempting.ts";
+import type { PartnerSource } from "../worker.ts";
 import type { PartnerAnswer } from "./messages.ts";
 
 /** Older ones are not used: the same bound as the directory's. */

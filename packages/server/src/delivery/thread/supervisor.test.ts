@@ -74,7 +74,7 @@ test("a thread that fails keeps its lease until it has ended; then another begin
   await vi.waitFor(() => expect(happened).toHaveLength(3), waitFor);
   // A worker that took over at the error could collide with an attempt of the thread that is still running.
   expect(happened).toEqual([
-    "a delivery worker broke",
+    "a delivery worker failed",
     "lease 0 removed",
     "a delivery worker ended; another is started",
   ]);

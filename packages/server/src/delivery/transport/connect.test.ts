@@ -1,7 +1,7 @@
 import { createSecureContext } from "node:tls";
 import { expect, test } from "vitest";
+import { AddressGuard } from "./address-guard.ts";
 import { connect } from "./connect.ts";
-import { AddressGuard } from "./guard.ts";
 import { tcpPeer } from "./transport.fixture.ts";
 
 /** Accepts every address that a name server returns, as if the connection went elsewhere than the checked address. */

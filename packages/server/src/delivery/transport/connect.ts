@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
+import { type AddressGuard, AddressRefused } from "./address-guard.ts";
 import { codeOf, describe, TransportFailure } from "./failure.ts";
-import { type AddressGuard, AddressRefused } from "./guard.ts";
 import type { Resolve } from "./resolve.ts";
 import { publicKeyPin } from "./tls.ts";
 import { tlsDetail } from "./tls-failure.ts";
@@ -26,8 +26,8 @@ export interface ConnectTarget {
   readonly secure: boolean;
 }
 
-/** TLS sessions to resume: per endpoint, so that no partner's session is offered to another. */
-export interface SessionMemory {
+/** The TLS session to resume: each endpoint has its own, so that no partner's session is offered to another. */
+export interface LastSession {
   session: Buffer | undefined;
 }
 
@@ -43,40 +43,32 @@ const attemptOneAddressMs = 500;
  * Connects only to addresses that the guard allows. `connected` rejects with a TransportFailure that says what went
  * wrong. Certificates are always verified.
  */
-export function connect(target: ConnectTarget, rules: ConnectRules, memory: SessionMemory): Connecting {
-  const state: { stage: string; socket: Socket | undefined; over: boolean } = {
-    stage: "",
-    socket: undefined,
-    over: false,
-  };
+export function connect(target: ConnectTarget, rules: ConnectRules, last: LastSession): Connecting {
+  let stage: "dns" | "tcp" | "tls" = "dns";
+  let opened: Socket | undefined;
+  let isOver = false;
   const { promise, resolve, reject } = Promise.withResolvers<Socket>();
   const end = (failure: TransportFailure) => {
-    state.over = true;
+    isOver = true;
     clearTimeout(timer);
-    state.socket?.destroy();
+    opened?.destroy();
     reject(failure);
   };
-  const timer = setTimeout(
-    () => end(timeoutFailure(target, state.stage, rules.connectTimeoutMs)),
-    rules.connectTimeoutMs,
-  );
+  const timeoutMs = rules.connectTimeoutMs;
+  const timer = setTimeout(() => end(timeoutFailure(target, stage, timeoutMs)), timeoutMs);
+  const made = (socket: Socket) => {
+    opened = socket;
+  };
 
   async function run(): Promise<void> {
-    state.stage = "dns";
     const addresses = await addressesOf(target.hostname, rules);
-    if (state.over) return;
-    state.stage = "tcp";
-    const tcp = await openTcp(target, addresses, (socket) => {
-      state.socket = socket;
-    });
+    if (isOver) return;
+    stage = "tcp";
+    const tcp = await openTcp(target, addresses, made);
     rules.guard.requireAllowed(tcp.remoteAddress);
     if (!target.secure) return finish(tcp);
-    state.stage = "tls";
-    finish(
-      await openTls(tcp, target, rules, memory, (socket) => {
-        state.socket = socket;
-      }),
-    );
+    stage = "tls";
+    finish(await openTls(tcp, target, rules, last, made));
   }
 
   function finish(socket: Socket): void {
@@ -86,8 +78,8 @@ export function connect(target: ConnectTarget, rules: ConnectRules, memory: Sess
     resolve(socket);
   }
 
-  run().catch((error: unknown) => end(connectFailure(target, state.stage, error)));
-  return { connected: promise, abandon: () => end(new TransportFailure("timeout", "The attempt's time was over.")) };
+  run().catch((error: unknown) => end(connectFailure(target, stage, error)));
+  return { connected: promise, abandon: () => end(new TransportFailure("timeout", "The attempt timed out.")) };
 }
 
 async function addressesOf(hostname: string, rules: ConnectRules): Promise<readonly string[]> {
@@ -121,7 +113,7 @@ function openTls(
   tcp: Socket,
   target: ConnectTarget,
   { secureContext, pins = [], onCertificate }: ConnectRules,
-  memory: SessionMemory,
+  last: LastSession,
   made: (socket: Socket) => void,
 ): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
@@ -134,14 +126,14 @@ function openTls(
       rejectUnauthorized: true,
       ALPNProtocols: ["http/1.1"],
       // A resumed session has no certificate whose key could be compared.
-      ...(memory.session === undefined || pins.length > 0 ? {} : { session: memory.session }),
+      ...(last.session === undefined || pins.length > 0 ? {} : { session: last.session }),
     });
     made(socket);
     // The TLS socket reports the errors of both. An event without a listener would end the process.
     tcp.on("error", () => undefined);
     const ended = () => reject(new Error("the connection was closed during the TLS handshake"));
     socket.on("session", (session) => {
-      memory.session = session;
+      last.session = session;
     });
     socket.once("error", reject);
     socket.once("close", ended);
@@ -152,7 +144,7 @@ function openTls(
       if (endsAt !== undefined) onCertificate?.(endsAt);
       const pin = pins.length > 0 ? publicKeyPin(socket) : undefined;
       if (pins.length === 0 || (pin !== undefined && pins.includes(pin))) return resolve(socket);
-      reject(new Error(`the server's public key (${pin}) is none of callbackPins`));
+      reject(new Error(`the server's public key (${pin}) is not among callbackPins`));
     });
   });
 }

@@ -1,4 +1,4 @@
-import type { ConnectRules, SessionMemory } from "./connect.ts";
+import type { ConnectRules, LastSession } from "./connect.ts";
 import { Connection } from "./connection.ts";
 
 /**
@@ -9,7 +9,7 @@ export class ConnectionPool {
   readonly version: string;
   readonly #origin: string;
   readonly #rules: ConnectRules;
-  readonly #memory: SessionMemory = { session: undefined };
+  readonly #lastSession: LastSession = { session: undefined };
   readonly #idle: Connection[] = [];
   #busy = 0;
   #closed = false;
@@ -35,13 +35,13 @@ export class ConnectionPool {
    */
   acquire(): Connection {
     this.#busy += 1;
-    return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#memory);
+    return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#lastSession);
   }
 
   /** As `acquire`, but certainly without a socket that was used before. */
   acquireNew(): Connection {
     this.#busy += 1;
-    return new Connection(this.#origin, this.#rules, this.#memory);
+    return new Connection(this.#origin, this.#rules, this.#lastSession);
   }
 
   /** The response was received completely. False if the pool was closed, and the connection with it. */

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
-import { type Connecting, type ConnectRules, connect, type SessionMemory } from "./connect.ts";
-import { HeadBound } from "./head-bound.ts";
+import { type Connecting, type ConnectRules, connect, type LastSession } from "./connect.ts";
+import { ResponseHeadLimit } from "./response-head-limit.ts";
 
 /**
  * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. If a partner closes
@@ -23,7 +23,7 @@ export class WriteForbidden extends Error {
 export class Connection {
   readonly client: Client;
   /** The head of the response being received. */
-  readonly head = new HeadBound();
+  readonly head = new ResponseHeadLimit();
   /** The address connected to, or last connected to. */
   address: string | null = null;
   /** Called when a new socket is ready, before the request is written to it. */
@@ -32,14 +32,14 @@ export class Connection {
   answers = 0;
   #connecting: Connecting | undefined;
 
-  constructor(origin: string, rules: ConnectRules, memory: SessionMemory) {
+  constructor(origin: string, rules: ConnectRules, lastSession: LastSession) {
     this.client = new Client(origin, {
       connect: (target, callback) => {
         const port = Number(target.port || (target.protocol === "https:" ? 443 : 80));
         const connecting = connect(
           { hostname: target.hostname, port, secure: target.protocol === "https:" },
           rules,
-          memory,
+          lastSession,
         );
         this.#connecting = connecting;
         connecting.connected.then(

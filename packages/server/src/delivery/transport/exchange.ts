@@ -70,7 +70,8 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     // Interim responses such as 103.
     if (httpStatus < 200) {
       this.#interimAnswers += 1;
-      if (this.#interimAnswers > interimAnswersMax) controller.abort(tooManyInterimAnswers());
+      const detail = `Over ${interimAnswersMax} answers of status 1xx came before any other.`;
+      if (this.#interimAnswers > interimAnswersMax) controller.abort(new TransportFailure("bad_response", detail));
       return;
     }
     this.#connection.head.complete();
@@ -123,8 +124,4 @@ export class HttpExchange implements Dispatcher.DispatchHandler {
     const body = this.#httpStatus >= 300 ? Buffer.concat(this.#kept) : null;
     this.#answered({ httpStatus: this.#httpStatus, retryAfter: this.#retryAfter, body }, reusable);
   }
-}
-
-function tooManyInterimAnswers(): TransportFailure {
-  return new TransportFailure("bad_response", `Over ${interimAnswersMax} answers of status 1xx came before any other.`);
 }

@@ -16,7 +16,7 @@ export interface ResolverOptions {
 
 const queryTimeoutMs = 2_000;
 const queryTries = 2;
-/** How long to wait for IPv6 addresses once IPv4 ones are known: some name servers never answer for AAAA. */
+/** The wait for IPv6 addresses once IPv4 ones are known: some name servers never answer for AAAA. */
 const otherFamilyWaitMs = 100;
 /** Names that may wait for getaddrinfo. A partner can make its names end here, and never be answered. */
 const systemWaitingMax = 8;

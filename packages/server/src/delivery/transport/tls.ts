@@ -32,10 +32,8 @@ export function callingContext({ extraCas, onlyCa = null, client }: Trust = {}):
     minVersion: "TLSv1.2",
     ciphers: aeadCiphers,
     sigalgs: signatures,
-    ...(ca === undefined ? {} : { ca }),
-    ...(client === undefined
-      ? {}
-      : { cert: client.certificate, key: client.key.export({ type: "pkcs8", format: "pem" }) }),
+    ...(ca !== undefined && { ca }),
+    ...(client && { cert: client.certificate, key: client.key.export({ type: "pkcs8", format: "pem" }) }),
   });
 }
 

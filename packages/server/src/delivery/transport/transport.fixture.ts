@@ -134,7 +134,7 @@ async function listen(server: Server): Promise<Peer> {
 
 function track(sockets: Set<Socket>, socket: Socket): void {
   sockets.add(socket);
-  // How the other side closes is what is tested.
+  // The test judges how the other side closes.
   socket.on("error", () => undefined).on("close", () => sockets.delete(socket));
 }
 

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -14,13 +14,8 @@ import {
   type TransportOptions,
 } from "./transport.ts";
 
-let authority: Awaited<ReturnType<typeof makeAuthority>>;
-let certificate: { key: string; cert: string };
-
-beforeAll(async () => {
-  authority = await makeAuthority("Paybell test authority");
-  certificate = await authority.issue("callback.test");
-});
+const authority = await makeAuthority("Paybell test authority");
+const certificate = await authority.issue("callback.test");
 
 function makeTransport(options: Partial<TransportOptions> = {}): Transport {
   const transport = new Transport({
@@ -627,6 +622,21 @@ describe("the address guard", () => {
     const peer = await httpsPeer(certificate, (_request, response) => response.end());
     const transport = makeTransport({ resolve: () => Promise.resolve(["198.51.100.7", "127.0.0.1", "::1"]) });
     expect((await postAnswered(peer.port, { transport })).address).toBe("127.0.0.1");
+  });
+
+  test("looks a name up once for each connection: an answer that differs the second time is judged anew", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) =>
+      response.writeHead(200, { connection: "close" }).end(),
+    );
+    const answers = [["127.0.0.1"], ["127.0.0.1"], ["10.0.0.5"]];
+    let asked = 0;
+    const transport = makeTransport({ resolve: async () => answers[asked++] ?? [] });
+    for (const turn of [1, 2]) {
+      expect((await postAnswered(peer.port, { transport })).address).toBe("127.0.0.1");
+      expect(asked).toBe(turn);
+    }
+    expect(await postUnanswered(peer.port, { transport })).toMatchObject({ reason: "address_refused" });
+    expect(peer.connections).toBe(2);
   });
 
   test("allows http:// only in the sandbox", async () => {

@@ -1,8 +1,7 @@
 import type { SecureContext } from "node:tls";
 import type { Clock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
-import { withoutCardNumbers } from "../../masked-answer.ts";
-import type { Partner } from "../../partners/partner.ts";
+import { maskCardNumbers } from "../../mask-card-numbers.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
 import type { FailureReason } from "../store.ts";
 import type { ConnectRules } from "./connect.ts";
@@ -10,29 +9,16 @@ import { type Connection, WriteForbidden } from "./connection.ts";
 import { ConnectionPool } from "./connection-pool.ts";
 import { answerBytesKept, type CallbackResponse, HttpExchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
-import { AddressGuard } from "./guard.ts";
-import type { Resolve } from "./resolve.ts";
+import { type PartnerConnectionSettings, partnerRules, type ServiceConnectionSettings } from "./partner-rules.ts";
 import { callingContext } from "./tls.ts";
 
-export interface TransportOptions {
+export interface TransportOptions extends ServiceConnectionSettings {
   readonly clock: Clock;
-  readonly resolve: Resolve;
-  /** Only the sandbox calls http:// and loopback addresses. */
-  readonly sandbox: boolean;
-  /** PEM certificates that are trusted in addition to the well-known CAs. */
-  readonly extraCas?: readonly string[];
-  /** For name look-up, TCP and TLS together. */
-  readonly connectTimeoutMs: number;
   /** Called, at most once a day for each origin, if a partner's certificate ends within 14 days. */
   readonly onCertificateEnding?: (partnerId: PartnerId, origin: string, endsAt: Date) => void;
   readonly idleConnectionsMax?: number;
   readonly endpointsMax?: number;
 }
-
-/** The partner fields that determine where its connections may go. */
-export type PartnerConnectionSettings = Pick<Partner, "id" | "settings"> & {
-  readonly keys?: Pick<Partner["keys"], "client">;
-};
 
 export interface CallbackPost {
   readonly partner: PartnerConnectionSettings;
@@ -197,7 +183,7 @@ export class Transport {
     const { httpStatus, retryAfter, body } = answer;
     const asked = mayAskToWait(httpStatus) && retryAfter !== undefined;
     const retryAfterMs = asked ? readRetryAfterMs(retryAfter, this.#options.clock.nowMs()) : undefined;
-    const kept = body === null ? null : withoutCardNumbers(body, answerBytesKept);
+    const kept = body === null ? null : maskCardNumbers(body, answerBytesKept);
     return { httpStatus, address, answer: kept, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   }
 
@@ -246,14 +232,8 @@ export class Transport {
   }
 
   #rules(partner: PartnerConnectionSettings, origin: string): ConnectRules {
-    const { resolve, connectTimeoutMs, sandbox, extraCas } = this.#options;
-    const { callbackAddresses, callbackCa: onlyCa, callbackPins: pins } = partner.settings;
-    const guard = new AddressGuard(callbackAddresses, { loopbackAllowed: sandbox });
-    const client = partner.keys?.client;
-    const secureContext =
-      onlyCa === null && client === undefined ? this.#secureContext : callingContext({ extraCas, onlyCa, client });
     const onCertificate = (endsAt: Date) => this.#certificateSeen(partner.id, origin, endsAt);
-    return { guard, resolve, connectTimeoutMs, secureContext, pins, onCertificate };
+    return { ...partnerRules(partner, this.#options, this.#secureContext), onCertificate };
   }
 
   #certificateSeen(partnerId: PartnerId, origin: string, endsAt: Date): void {

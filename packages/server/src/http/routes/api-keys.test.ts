@@ -43,7 +43,7 @@ describe("a key with scopes", () => {
   });
 });
 
-test("a partner revokes its own keys, and is told of one that it has not", async () => {
+test("a partner revokes its own keys, and gets 404 for an unknown one", async () => {
   const path = `/v1/api-keys/${service.keyId}/revoke`;
   expect(await service.call("POST", path)).toMatchObject({ status: 200, body: { id: service.keyId } });
   expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId]);

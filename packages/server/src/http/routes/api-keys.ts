@@ -1,17 +1,17 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type KeyId, type PartnerId, readId } from "../../ids.ts";
-import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
-import { apiKeyBody, newApiKeySchema, revokedApiKeySchema } from "../schemas/api-key.ts";
+import { described } from "../../input/descriptions.ts";
+import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import { apiKeyBody, newApiKeySchema, operatorApiKeyBody, revokedApiKeySchema } from "../schemas/api-key.ts";
 import { bodyErrors, responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 
 const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
 const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
 const ofPartner = z.object({ ...partnerParams.shape, ...keyParams.shape });
 const made = { 201: { schema: newApiKeySchema, description: "The key; it is in this answer only" } };
 const revoked = { 200: { schema: revokedApiKeySchema, description: "It is refused from now on" } };
-const addErrors = [...bodyErrors, "too_many_api_keys"] as const;
+const addErrors = [...bodyErrors, "card_number_in_clear", "too_many_api_keys"] as const;
 
 /** A partner's own API keys: it adds and revokes them itself. GET /v1/self lists them. */
 export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
@@ -47,7 +47,7 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 }
 
 /** The same for the operator, of any partner. */
-export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
+export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): void {
   app.post(
     "/operator/v1/partners/:id/api-keys",
     {
@@ -56,8 +56,8 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
         tags: ["Partners"],
         summary: "Make another API key of a partner, which may do what its scopes say",
         params: partnerParams,
-        body: apiKeyBody,
-        response: responses(made, ...addErrors, "not_found"),
+        body: operatorApiKeyBody,
+        response: responses(made, ...addErrors, "not_found", "second_admin_required"),
       },
     },
     async (request, reply) => {
@@ -80,7 +80,7 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpParts): void {
   );
 }
 
-async function revoke({ apiKeys }: HttpParts, partnerId: PartnerId, text: string): Promise<{ id: KeyId }> {
+async function revoke({ apiKeys }: HttpDependencies, partnerId: PartnerId, text: string): Promise<{ id: KeyId }> {
   const id = readId<"key">(text);
   if (id === undefined) throw new ServiceError("not_found", "There is no such API key.");
   await apiKeys.revoke(partnerId, id);

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
+import { component, described } from "../../input/descriptions.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { partnerSchema } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
-import { component, described } from "../schemas/registry.ts";
 
 const path = "/operator/v1/partners/:id/callback-certificate";
 const tags = ["Partners"];
@@ -13,23 +13,23 @@ const found = { 200: { schema: partnerSchema, description: "The partner" } };
 
 const body = component(
   z.strictObject({
-    certificate: described(z.string(), "PEM: the certificate, and what issued it after it"),
-    key: described(z.string(), "PEM: its private key, which is stored encrypted and shown nowhere"),
+    certificate: described(z.string(), "PEM: the certificate, followed by its intermediate certificates"),
+    key: described(z.string(), "PEM: its private key, which is stored encrypted and never shown"),
   }),
   "CallbackCertificate",
   "The client certificate that Paybell shows to a partner's server",
 );
 
 /** mTLS: the certificate by which a partner's server knows Paybell. */
-export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpParts): void {
+export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpDependencies): void {
   app.put(
     path,
     {
       schema: {
         operationId: "putCallbackCertificate",
         tags,
-        summary: "Show a client certificate to a partner's server",
-        description: "It replaces the one before at once. It ends when the certificate does.",
+        summary: "Set the client certificate for a partner's server",
+        description: "It replaces the previous one immediately.",
         params,
         body,
         response: responses(found, "not_found"),
@@ -43,7 +43,7 @@ export function callbackCertificateRoutes(app: HttpApp, { registry }: HttpParts)
       schema: {
         operationId: "removeCallbackCertificate",
         tags,
-        summary: "Show no client certificate to a partner's server any more",
+        summary: "Remove the client certificate for a partner's server",
         params,
         response: responses(found, "not_found"),
       },

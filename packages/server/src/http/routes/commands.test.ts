@@ -33,7 +33,7 @@ function codesOf(body: Record<string, unknown>): Record<string, string> {
 }
 
 describe("POST /v1/commands", () => {
-  test("answers 200 with every field of the card IPN but the signature, and what the IPN has not", async () => {
+  test("answers 200 with every field of the card IPN except the signature, and with additional fields", async () => {
     const { status, body } = await run(sale);
     expect(status).toBe(200);
     const names = cardIpnFields.map(({ name }) => name).filter((name) => name !== "signature");
@@ -124,7 +124,7 @@ describe("POST /v1/commands", () => {
     expect(codesOf(body)).toEqual({ command: code });
   });
 
-  test("what is wrong in shape and what breaks a rule are named together", async () => {
+  test("errors of shape and broken rules are named together", async () => {
     const { status, body } = await run({
       ...sale,
       reqId: "order-1",
@@ -153,7 +153,7 @@ describe("POST /v1/commands", () => {
     expect(service.ran).toEqual([]);
   });
 
-  test("no rule speaks of what is in no shape to be judged, nor of what hangs on it", async () => {
+  test("no rule judges a field of a wrong shape, or a field that depends on it", async () => {
     const chip = { ...card, aid: undefined };
     expect(codesOf((await run({ ...sale, card: chip, paymentType: 5 })).body)).toEqual({ paymentType: "wrong_type" });
     expect(codesOf((await run({ ...sale, card: "4111" })).body)).toEqual({ card: "wrong_type" });
@@ -161,14 +161,14 @@ describe("POST /v1/commands", () => {
     expect(codesOf((await run(reversal)).body)).toEqual({ originalReqId: "wrong_type" });
   });
 
-  test("a registered device is no card number, whatever else is wrong", async () => {
+  test("a registered device does not count as a card number, whatever else is wrong", async () => {
     const deviceId = service.registeredDeviceId;
     expect(codesOf((await run({ ...sale, deviceId, surprise: 1 })).body)).toEqual({ surprise: "unknown_field" });
     const { body } = await run({ ...sale, deviceId: "4242424242424242", surprise: 1 });
     expect(codesOf(body)).toEqual({ surprise: "unknown_field", deviceId: "card_number_in_clear" });
   });
 
-  test("of a command that is not known, what no command has is named too", async () => {
+  test("of an unknown command, fields that no command has are named, too", async () => {
     const { body } = await run({
       command: "CREDIT",
       reqId: "order-1",
@@ -205,7 +205,7 @@ describe("POST /v1/commands", () => {
     expect((await run({ ...sale, extraData: "é".repeat(2048) })).status).toBe(200);
   });
 
-  test("what the ledger refuses comes back with its fields and its code", async () => {
+  test("a refusal by the ledger has its fields and its code", async () => {
     const message = "amount must be above zero.";
     service.fails("run", badFields([{ field: "amount", code: "invalid_amount", message }]));
     const { status, body } = await run(sale);
@@ -218,7 +218,7 @@ describe("POST /v1/commands", () => {
       detail: message,
       errors: [{ field: "amount", code: "invalid_amount", message }],
     });
-    expect(body["remedy"]).toMatch(/^Send a text/);
+    expect(body["remedy"]).toMatch(/^Send a string/);
     expect(body["instance"]).toMatch(/^urn:uuid:[0-9a-f-]{36}$/);
   });
 

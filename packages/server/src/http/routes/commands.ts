@@ -1,12 +1,12 @@
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
 import { badFields, ServiceError } from "../../errors.ts";
+import { commandSchema } from "../../input/command-schema.ts";
+import { described } from "../../input/descriptions.ts";
+import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { everyProblemOfCommand } from "../every-problem.ts";
-import type { HttpParts, PartnerRoutes } from "../parts.ts";
-import { commandSchema } from "../schemas/command.ts";
+import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
 
@@ -101,7 +101,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
 }
 
-async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
+async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpDependencies): Promise<Error> {
   const shape = request.validationError;
   if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
   const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);

@@ -33,7 +33,7 @@ async function report(
 }
 
 describe("POST /operator/v1/completions", () => {
-  test("each item stands alone, and the results come in the order of the items", async () => {
+  test("each item is independent, and the results are in the order of the items", async () => {
     const { status, results } = await report([
       completion("a"),
       completion("b", { amount: "bad" }),
@@ -68,6 +68,12 @@ describe("POST /operator/v1/completions", () => {
     expect(service.reported.map(({ externalId }) => externalId)).toEqual(["a", "b", "e"]);
   });
 
+  test("a card number as externalId is not repeated", async () => {
+    const { results, body } = await report([completion("4111111111111111", { amount: "bad" })]);
+    expect(results).toMatchObject([{ externalId: "(holds what looks like a full card number)", result: "refused" }]);
+    expect(JSON.stringify(body)).not.toContain("4111111111111111");
+  });
+
   test("a list may call its field reqID, as section 2.2 does", async () => {
     const settlement = (entry: Record<string, unknown>) =>
       completion("s", {
@@ -86,7 +92,7 @@ describe("POST /operator/v1/completions", () => {
     expect(errors).toContain("completions[1].settlementList[0].reqID unknown_field");
   });
 
-  test("what is wrong in shape, with the partner and by the rules is named together", async () => {
+  test("errors of shape, of the partner and of rules are named together", async () => {
     const { results } = await report([
       completion("a", { amount: 5, currency: "XYZ", status: "DONE", reqId: "r", transDateTime: "today", more: 1 }),
       completion("b", { partnerId: service.strangerId, amount: 5, callBackUrl: "http://203.0.113.10/" }),
@@ -143,7 +149,7 @@ describe("POST /operator/v1/completions", () => {
     });
   });
 
-  test("of what is wrong everywhere the first hundred are named", async () => {
+  test("of many errors the first hundred are named", async () => {
     const settlementList = Array.from({ length: 1_000 }, () => ({ reqId: 1, refNo: 2 }));
     const unknown = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`unknown${at}`, 1]));
     const { results } = await report([
@@ -168,7 +174,7 @@ describe("POST /operator/v1/completions", () => {
     [{ completions: {} }, "completions", "wrong_type"],
     [{ completions: [], more: 1 }, "more", "unknown_field"],
     [{ completions: Array.from({ length: 1_001 }, () => 1) }, "completions", "invalid_value"],
-  ])("what is no list of at most 1,000 completions is refused as a whole", async (json, field, code) => {
+  ])("a body that is not a list of at most 1,000 completions is refused as a whole", async (json, field, code) => {
     const answer = await service.call("POST", "/operator/v1/completions", { json });
     expect(answer).toMatchObject({ status: 400, body: { code, errors: [{ field, code }] } });
   });

@@ -72,10 +72,13 @@ describe("a sign-in by OpenID", () => {
     const { url } = await browser.go("/console/sign-in?page=/console/audit?actor=Ada");
     expect(url.href).toBe(`${consoleUrl}/console/audit?actor=Ada`);
     const { status, body } = await whoIs(browser);
-    expect({ status, body }).toMatchObject({ status: 200, body: { kind: "operator", name: "Ada", role: "admin" } });
+    expect({ status, body }).toMatchObject({
+      status: 200,
+      body: { kind: "operator", name: "Ada (OIDC)", role: "admin" },
+    });
     const [entry] = await audited("signIn");
     expect(entry).toMatchObject({
-      actor: "Ada",
+      actor: "Ada (OIDC)",
       role: "admin",
       address: "127.0.0.1",
       subject: `${provider.issuer} ada`,
@@ -83,7 +86,18 @@ describe("a sign-in by OpenID", () => {
     const path = `/operator/v1/partners/${service.partner.id}/pause`;
     const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
     expect((await service.call("POST", path, { key: null, headers })).status).toBe(200);
-    expect(await audited("pausePartner")).toMatchObject([{ actor: "Ada", tokenId: entry?.tokenId }]);
+    expect(await audited("pausePartner")).toMatchObject([{ actor: "Ada (OIDC)", tokenId: entry?.tokenId }]);
+  });
+
+  test("sends each browser away with a state, a nonce and a challenge of its own", async () => {
+    const atProvider = async () =>
+      (await new Browser().go("/console/sign-in", (to) => to.origin === provider.issuer)).url;
+    const [one, two] = [await atProvider(), await atProvider()];
+    for (const name of ["state", "nonce", "code_challenge"]) {
+      expect(one.searchParams.get(name)?.length, name).toBeGreaterThanOrEqual(43);
+      expect(one.searchParams.get(name), name).not.toBe(two.searchParams.get(name));
+    }
+    expect(one.searchParams.get("code_challenge_method")).toBe("S256");
   });
 
   test("keeps the session's cookie Strict, and the attempt's Lax, short and away from everything else", async () => {
@@ -112,6 +126,13 @@ describe("a sign-in by OpenID", () => {
     }
   });
 
+  test("believes the signed ID token more than the userinfo endpoint", async () => {
+    provider.wrong = { roles: ["support"] };
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    expect((await whoIs(browser)).body).toMatchObject({ name: "Ada (OIDC)", role: "viewer" });
+  });
+
   test("ends at the sign-out for a copy of its cookie, too", async () => {
     const browser = new Browser();
     await browser.go("/console/sign-in");
@@ -119,8 +140,21 @@ describe("a sign-in by OpenID", () => {
     const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
     expect((await service.call("DELETE", "/console/session", { key: null, headers })).status).toBe(204);
     expect((await whoIs(browser)).status).toBe(401);
-    expect(await audited("signOut")).toMatchObject([{ actor: "Ada" }]);
+    const { body: list } = await service.call("GET", "/operator/v1/operators");
+    expect(list["items"]).toMatchObject([{ name: "Ada (OIDC)", revokedAt: expect.any(String) }]);
+    expect(await audited("signOut")).toMatchObject([{ actor: "Ada (OIDC)", subject: `${provider.issuer} ada` }]);
   });
+
+  test.each(["bootstrap", "Grace", "partner 01a201e6-1bf7-73ed-8aa6-cf91ed000000"])(
+    "names nobody else: the provider says %s",
+    async (name) => {
+      provider.person = { sub: "ada", name, roles: ["admin"] };
+      const browser = new Browser();
+      await browser.go("/console/sign-in");
+      expect((await whoIs(browser)).body).toMatchObject({ name: `${name} (OIDC)` });
+      expect(await audited("signIn")).toMatchObject([{ actor: `${name} (OIDC)`, subject: `${provider.issuer} ada` }]);
+    },
+  );
 
   test("ends after twelve hours, and when an admin revokes it", async () => {
     const browser = new Browser();
@@ -134,7 +168,7 @@ describe("a sign-in by OpenID", () => {
     expect((await whoIs(browser)).status).toBe(401);
   });
 
-  test("leads to no page but the console's", async () => {
+  test("leads only to a page of the console", async () => {
     for (const page of [
       "https://evil.example/",
       "//evil.example/console",
@@ -146,6 +180,61 @@ describe("a sign-in by OpenID", () => {
       const { url } = await new Browser().go(`/console/sign-in?page=${encodeURIComponent(page)}`);
       expect(url.href, page).toBe(`${consoleUrl}/console`);
     }
+  });
+});
+
+describe("where two admins are needed", () => {
+  let path: string;
+  const rotation = { key: "signingKey", overlapHours: 0 };
+  beforeEach(async () => {
+    await service.close();
+    const env = {
+      PAYBELL_OIDC_ISSUER: provider.issuer,
+      PAYBELL_OIDC_CLIENT_ID: oidcClientId,
+      PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
+      PAYBELL_CONSOLE_URL: consoleUrl,
+      PAYBELL_KEY_PROPOSAL_MINUTES: "60",
+    };
+    service = await new HttpTestService({ env }).listen(Number(new URL(consoleUrl).port));
+    path = `/operator/v1/partners/${service.partner.id}/keys/rotate`;
+  });
+
+  async function byOidc(sub: string, name: string) {
+    provider.person = { sub, name, roles: ["admin"] };
+    const browser = new Browser();
+    await browser.go("/console/sign-in");
+    const { body } = await whoIs(browser);
+    const headers = { ...browser.session, "paybell-csrf": String(body["csrf"]) };
+    return (to: string, json: object) => service.call("POST", to, { key: null, headers, json });
+  }
+
+  async function byToken(name: string) {
+    const { body } = await service.call("POST", "/operator/v1/operators", { json: { name, role: "admin" } });
+    const key = String(body["token"]);
+    return (to: string, json: object) => service.call("POST", to, { key, json });
+  }
+
+  type Caller = Awaited<ReturnType<typeof byOidc>>;
+  async function together(proposer: Caller, confirmer: Caller): Promise<number> {
+    const { body, status } = await proposer(`${path}/propose`, rotation);
+    expect(status).toBe(201);
+    return (await confirmer(path, { ...rotation, proposal: body["id"] })).status;
+  }
+
+  test("two identities of the provider are two people, whatever they are called", async () => {
+    expect(await together(await byOidc("ada", "Ada"), await byOidc("grace", "Grace"))).toBe(200);
+    expect(await together(await byOidc("smith-1", "J. Smith"), await byOidc("smith-2", "J. Smith"))).toBe(200);
+  });
+
+  test("one identity is one person, in another session and under another name, too", async () => {
+    expect(await together(await byOidc("ada", "Ada"), await byOidc("ada", "Ada"))).toBe(403);
+    expect(await together(await byOidc("ada", "Ada"), await byOidc("ada", "Grace"))).toBe(403);
+  });
+
+  test.each(["Ada", "Grace"])("a token of %s and an identity of the provider may be one person", async (name) => {
+    const token = await byToken(name);
+    const oidc = await byOidc("ada", "Ada");
+    expect([await together(token, oidc), await together(oidc, token)]).toEqual([403, 403]);
   });
 });
 
@@ -173,6 +262,12 @@ describe("a sign-in by OpenID is refused, and audited", () => {
 
   test("with a signature by a key that the provider does not have", async () => {
     provider.forged = true;
+    const browser = new Browser();
+    await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
+  });
+
+  test("with what the userinfo endpoint says of somebody else", async () => {
+    provider.wrongUserInfo = { sub: "grace" };
     const browser = new Browser();
     await refused(() => browser.go("/console/sign-in"), "not_verified", browser);
   });
@@ -206,16 +301,26 @@ describe("a sign-in by OpenID is refused, and audited", () => {
     expect(entry?.subject).toBe(`${provider.issuer} eve`);
   });
 
-  test.each([undefined, "", "a\nb", "x".repeat(101)])("without a name that can be shown: %j", async (name) => {
-    provider.person = { sub: "eve", roles: ["admin"], ...(name !== undefined && { name }) };
-    const browser = new Browser();
-    await refused(() => browser.go("/console/sign-in"), "no_name", browser);
-  });
+  test.each([undefined, "", "a\nb", "x".repeat(101), "\u202eada", "a\u2066b"])(
+    "without a name that can be shown: %j",
+    async (name) => {
+      provider.person = { sub: "eve", roles: ["admin"], ...(name !== undefined && { name }) };
+      const browser = new Browser();
+      await refused(() => browser.go("/console/sign-in"), "no_name", browser);
+    },
+  );
 
-  test("where the person does not agree", async () => {
+  test("if the person does not agree", async () => {
     provider.agrees = false;
     const browser = new Browser();
     await refused(() => browser.go("/console/sign-in"), "cancelled", browser);
+  });
+
+  test("with only the first refusals of a minute in the audit", async () => {
+    for (let tried = 0; tried < 30; tried += 1) await new Browser().go("/console/sign-in/callback");
+    const entries = await service.audit.search({ action: "refuseSignIn", limit: 100 });
+    expect(entries.length).toBeLessThanOrEqual(10);
+    expect(entries.length).toBeGreaterThan(0);
   });
 
   test("while the provider cannot be reached", async () => {

@@ -1,18 +1,17 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import type { AuditEntry } from "../../operators/audit.ts";
 import { callbackPath, type OidcAttempt, OidcRefusal, type OidcSignIn } from "../../operators/oidc.ts";
-import type { CallerAddress } from "../caller.ts";
-import type { HttpApp, HttpListener, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies, HttpListener } from "../dependencies.ts";
 import { SealedCookie } from "../sealed-cookie.ts";
 import type { Sessions } from "../sessions.ts";
+import type { SignInTrail } from "../sign-in-trail.ts";
 
 export interface ConsoleOidcRoutes {
   readonly app: HttpApp;
-  readonly parts: Pick<HttpParts, "operators" | "audit" | "clock" | "log" | "sessionKey">;
+  readonly parts: Pick<HttpDependencies, "operators" | "clock" | "log" | "sessionKey">;
   readonly sessions: Sessions;
-  readonly address: CallerAddress;
+  readonly trail: SignInTrail;
   readonly listener: HttpListener;
 }
 
@@ -22,10 +21,9 @@ interface Begun extends OidcAttempt {
   readonly page: string;
 }
 
-/** How long a person may take at the provider. */
+/** The time that a person may take at the provider. */
 const attemptMs = 10 * 60_000;
 const pageCharactersMax = 1_024;
-const nobody = { actor: "", role: "", tokenId: "" };
 
 /**
  * /console/sign-in leads to the OpenID provider, which leads back to /console/sign-in/callback. No browser sends a
@@ -34,28 +32,18 @@ const nobody = { actor: "", role: "", tokenId: "" };
  * as ever: the redirect to the page goes without it, and the page's own requests bring it.
  */
 export function consoleOidcRoutes(oidc: OidcSignIn, routes: ConsoleOidcRoutes): void {
-  const { app, parts, sessions, address, listener } = routes;
+  const { app, parts, sessions, trail, listener } = routes;
   const cookie = new SealedCookie<Begun>(parts.sessionKey, {
     name: `paybell_${listener}_sign_in`,
     path: "/console/sign-in",
     sameSite: "lax",
   });
 
-  const audit = async (
-    request: FastifyRequest,
-    entry: Pick<AuditEntry, "action" | "subject" | "after">,
-    who = nobody,
-  ) =>
-    parts.audit.append({
-      ...{ atMs: parts.clock.nowMs(), ...who, address: address(request.raw) ?? "unknown" },
-      ...{ ...entry, before: "" },
-    });
-
-  /** The page has the words for the reason; what the provider said is for the log and the audit. */
+  /** The page has its own message for the reason; the provider's message is for the log and the audit. */
   const refuse = async (request: FastifyRequest, reply: FastifyReply, error: OidcRefusal) => {
     const { reason, message, subject = "" } = error;
     parts.log.warn({ reason, detail: message, subject }, "a sign-in by OpenID was refused");
-    await audit(request, { action: "refuseSignIn", subject, after: JSON.stringify({ reason, message }) });
+    await trail.refused(request, { reason, message }, subject);
     return reply.redirect(`/console?sign-in=${reason}`, 303);
   };
 
@@ -84,13 +72,13 @@ export function consoleOidcRoutes(oidc: OidcSignIn, routes: ConsoleOidcRoutes): 
         throw new OidcRefusal("not_begun", "This browser began no sign-in within the last ten minutes.");
       }
       const person = await oidc.finish(new URL(request.url, "http://callback").search, begun);
+      trail.limit(person.subject);
       const { operator, token } = await parts.operators.signIn(person).catch((error: unknown) => {
         if (!(error instanceof ServiceError && error.fields.length > 0)) throw error;
         throw new OidcRefusal("no_name", error.message, person.subject);
       });
       const { id: tokenId, name: actor, role } = operator;
-      const entry = { action: "signIn", subject: person.subject, after: "" };
-      await audit(request, entry, { actor, role, tokenId });
+      await trail.began(request, { actor, role, tokenId }, "OpenID", person.subject);
       return reply.header("set-cookie", sessions.begin(request, token).cookie).redirect(begun.page, 303);
     } catch (error) {
       if (error instanceof OidcRefusal) return refuse(request, reply, error);

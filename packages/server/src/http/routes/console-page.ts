@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import fastifyStatic from "@fastify/static";
 import type { FastifyInstance } from "fastify";
+import { staticFiles } from "../static-files.ts";
 
 /** Its assets' names hold their hashes: another content has another name. */
 const assetsKeptMs = 365 * 86_400_000;
@@ -11,21 +11,23 @@ const noncePlace = /%PAYBELL_NONCE%/g;
 const oidcPlace = "%PAYBELL_OIDC%";
 
 /**
- * /console: one page that finds its own way, and its assets. `/` leads there.
+ * /console: one page with client-side routing, and its assets. `/` redirects there.
  *
  * @param offersOidc whether the page shows the way to the OpenID provider
  */
 export function consolePageRoutes(app: FastifyInstance, { offersOidc }: { readonly offersOidc: boolean }): void {
   const built = builtPages();
   const index = join(built, "index.html");
-  app.register(fastifyStatic, {
-    root: join(built, "assets"),
-    prefix: "/console/assets/",
-    preCompressed: true,
-    immutable: true,
-    maxAge: assetsKeptMs,
-    decorateReply: false,
-    schemaHide: true,
+  app.register((scope, _, done) => {
+    staticFiles(scope, {
+      root: join(built, "assets"),
+      prefix: "/console/assets/",
+      immutable: true,
+      maxAge: assetsKeptMs,
+      decorateReply: false,
+      schemaHide: true,
+    });
+    done();
   });
   const schema = { hide: true };
   app.get("/", { schema }, async (_, reply) => reply.redirect("/console"));

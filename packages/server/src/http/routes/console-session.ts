@@ -2,21 +2,23 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
-import { type Actor, isOperatorToken } from "../../operators/operator.ts";
+import { isOperatorToken } from "../../operators/operator.ts";
 import { isApiKey } from "../../partners/secrets.ts";
 import type { Callers } from "../authenticate.ts";
 import type { CallerAddress } from "../caller.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
 import { bodyErrors, responses } from "../schemas/problem.ts";
 import { sessionBody, sessionSchema } from "../schemas/session.ts";
 import type { OpenSession, Sessions } from "../sessions.ts";
+import type { SignInTrail } from "../sign-in-trail.ts";
 import type { WrongKeys } from "../wrong-keys.ts";
 
 export interface ConsoleSessionRoutes {
   readonly app: HttpApp;
-  readonly parts: Pick<HttpParts, "config" | "sandbox" | "operators" | "audit" | "clock">;
+  readonly parts: Pick<HttpDependencies, "config" | "sandbox" | "operators" | "directory">;
   readonly sessions: Sessions;
+  readonly trail: SignInTrail;
   readonly wrongKeys: WrongKeys;
   readonly address: CallerAddress;
   /** Undefined where operators have a listener of their own, and this is not it. */
@@ -30,7 +32,7 @@ const refusals = ["unauthorized", "address_not_allowed", "partner_disabled", "to
 
 /** /console/session: sign-in of the console's pages by a token, stored in a cookie that no script can read. */
 export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
-  const { app, parts, sessions, wrongKeys, address, operators, partners } = routes;
+  const { app, parts, sessions, trail, wrongKeys, address, operators, partners } = routes;
   const sandbox = parts.sandbox === true;
 
   const whoHas = async (request: FastifyRequest, token: string) => {
@@ -39,18 +41,36 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
     if (partners === undefined || isOperatorToken(token)) {
       return wrongKeys.refuse(address(request.raw), refusalOf(token, routes));
     }
-    const { partner } = await partners.admit(request, token);
-    return { kind: "partner" as const, name: partner.settings.name, partnerId: partner.id };
+    const { partner, scopes } = await partners.admit(request, token);
+    return { kind: "partner" as const, name: partner.settings.name, partnerId: partner.id, scopes };
   };
 
-  /** Its token was made for this session alone: a copy of the cookie ends with it. */
-  const endSignIn = async (request: FastifyRequest, { name, role, tokenId }: Actor, subject: string) => {
-    const id = readId<"operator">(tokenId);
-    if (id !== undefined) await parts.operators.revoke(id);
-    await parts.audit.append({
-      ...{ atMs: parts.clock.nowMs(), actor: name, role, tokenId, address: address(request.raw) ?? "unknown" },
-      ...{ action: "signOut", subject, before: "", after: "" },
-    });
+  /** As the audit names them, also where they could not sign in any more. */
+  const ownerOf = async (token: string) => {
+    const operator = await operators?.find(token);
+    if (operator !== undefined) {
+      const { name: actor, role, tokenId, subject } = operator;
+      return { who: { actor, role, tokenId }, subject };
+    }
+    const holder = await parts.directory.findByApiKey(token);
+    if (holder === undefined) return { who: { actor: "", role: "", tokenId: "" }, subject: null };
+    const { partner, keyId } = holder;
+    return { who: { actor: `partner ${partner.id}`, role: "partner", tokenId: keyId }, subject: null };
+  };
+
+  const signIn = async (request: FastifyRequest, token: string) => {
+    try {
+      const signing = await whoHas(request, token);
+      const { who } = await ownerOf(token);
+      trail.limit(who.tokenId);
+      await trail.began(request, who, "token");
+      return signing;
+    } catch (error) {
+      // A throttled caller is an event, and counted.
+      const isRefusal = error instanceof ServiceError && error.code !== "too_many_requests";
+      if (isRefusal) await trail.refused(request, { reason: error.code });
+      throw error;
+    }
   };
 
   const answer = (reply: FastifyReply, who: Awaited<ReturnType<typeof whoHas>>, session: OpenSession) => {
@@ -75,7 +95,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       const [sandboxToken] = sandbox ? parts.config.operatorTokens : [];
       const token = request.body?.token ?? sandboxToken;
       if (token === undefined) throw new ServiceError("unauthorized", "Sign in with a token.");
-      return answer(reply, await whoHas(request, token), sessions.begin(request, token));
+      return answer(reply, await signIn(request, token), sessions.begin(request, token));
     },
   );
   app.get(
@@ -89,9 +109,9 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       },
     },
     async (request, reply) => {
-      const token = sessions.tokenOf(request);
-      const session = sessions.renew(request);
-      // Nobody has tried a key: it does not count as a wrong one.
+      const token = await sessions.tokenOf(request);
+      const session = await sessions.renew(request);
+      // No key was sent, so it does not count as a wrong one.
       if (token === undefined || session === undefined) throw new ServiceError("unauthorized", "Nobody is signed in.");
       return answer(reply, await whoHas(request, token), session);
     },
@@ -107,10 +127,17 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       },
     },
     async (request, reply) => {
-      const token = sessions.tokenOf(request);
-      const actor = token === undefined ? undefined : await operators?.find(token);
-      if (actor !== undefined && actor.subject !== null) await endSignIn(request, actor, actor.subject);
-      return reply.code(204).header("set-cookie", sessions.end(request)).send(null);
+      // Requires the page's CSRF token.
+      await sessions.tokenOf(request);
+      const token = await sessions.end(request);
+      if (token !== undefined) {
+        const { who, subject } = await ownerOf(token);
+        // The token of a sign-in by OpenID was made for this session alone.
+        const id = subject === null ? undefined : readId<"operator">(who.tokenId);
+        if (id !== undefined) await parts.operators.revoke(id);
+        await trail.ended(request, who, subject ?? "");
+      }
+      return reply.code(204).header("set-cookie", sessions.forget(request)).send(null);
     },
   );
 }

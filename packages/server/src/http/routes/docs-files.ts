@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { fastify } from "fastify";
 
-/** The API reference as files in a folder of their own, each also compressed beside it. */
+/** The API reference as files in a separate folder, each also in compressed form. */
 export interface DocsFiles {
   readonly root: string;
   /** The page's content security policy. */
@@ -72,9 +72,7 @@ async function makePage(): Promise<{ readonly html: string; readonly script: str
  * version of the page tries.
  */
 function contentSecurityPolicy(html: string): string {
-  const inline = [...html.matchAll(/<script\b[^>]*>([\s\S]*?)<\/script>/g)].flatMap(([, code = ""]) =>
-    code.trim() === "" ? [] : [`'sha256-${createHash("sha256").update(code).digest("base64")}'`],
-  );
+  const inline = scriptsOf(html).map((code) => `'sha256-${createHash("sha256").update(code).digest("base64")}'`);
   return [
     "default-src 'none'",
     `script-src 'self' ${inline.join(" ")}`.trim(),
@@ -87,4 +85,13 @@ function contentSecurityPolicy(html: string): string {
     "form-action 'self'",
     "frame-ancestors 'none'",
   ].join("; ");
+}
+
+/** The code of each script that is written in the page itself. */
+function scriptsOf(html: string): string[] {
+  return html
+    .split("</script>")
+    .slice(0, -1)
+    .map((part) => part.slice(part.indexOf(">", part.indexOf("<script")) + 1))
+    .filter((code) => code.trim() !== "");
 }

@@ -1,7 +1,7 @@
-import fastifyStatic from "@fastify/static";
 import type { FastifyInstance, FastifyReply } from "fastify";
 import type { Config } from "../../config.ts";
 import { openApiText } from "../openapi.ts";
+import { staticFiles } from "../static-files.ts";
 import { type DocsFiles, writeDocs } from "./docs-files.ts";
 
 /** A browser uses its copy until then, and revalidates it afterwards. */
@@ -11,7 +11,7 @@ const keptByBrowsers = "1 day";
 export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">): void {
   if (docs === "off") return;
   // The files are compressed on disk and sent in chunks: a client that does not read holds a chunk, not a file.
-  app.register(fastifyStatic, { serve: false, preCompressed: true, maxAge: keptByBrowsers });
+  staticFiles(app, { serve: false, maxAge: keptByBrowsers });
   let files: Promise<DocsFiles> | undefined;
   const send = async (reply: FastifyReply, name: string) => {
     files ??= writeDocs(openApiText(app)).catch((error: unknown) => {

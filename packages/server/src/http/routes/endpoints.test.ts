@@ -26,7 +26,7 @@ describe("the partner's endpoints", () => {
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
   });
 
-  test("one is closed by hand, another partner's is the 404 of an unknown one", async () => {
+  test("one is closed, and another partner's is the 404 of an unknown one", async () => {
     const path = `/v1/endpoints/${service.endpointId}/close`;
     const { status, body } = await service.call("POST", path);
     expect(status).toBe(200);
@@ -56,7 +56,7 @@ describe("the operator's endpoints", () => {
     });
   });
 
-  test("one is closed whoever's it is, or only if it is a partner's", async () => {
+  test("any one is closed, or only if it is a given partner's", async () => {
     const path = `/operator/v1/endpoints/${service.endpointId}/close`;
     expect((await service.call("POST", path)).status).toBe(200);
     expect(service.asked.at(-1)).toEqual(["close", service.endpointId, undefined]);

@@ -1,10 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
-import type { PartnerRoutes } from "../parts.ts";
+import { described } from "../../input/descriptions.ts";
+import type { PartnerRoutes } from "../dependencies.ts";
 import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 
 export const endpointParams = z.object({ id: described(z.string(), "The endpoint's id") });
 
@@ -29,8 +29,8 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
       schema: {
         operationId: "closeEndpoint",
         tags: ["Notifications"],
-        summary: "Have deliveries to an endpoint go on at once",
-        description: "The endpoint works again. What waited for it leaves.",
+        summary: "Close an endpoint's circuit",
+        description: "The endpoint works again: waiting deliveries are sent.",
         params: endpointParams,
         response: responses({ 200: { schema: endpointSchema, description: "It is closed" } }, "not_found"),
       },

@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => service.close());
 
 describe("the partner's notifications", () => {
-  test("a page is pulled after a cursor, 100 at a time where nothing is said", async () => {
+  test("a page is pulled after a cursor, 100 at a time by default", async () => {
     const { status, body } = await service.call("GET", "/v1/notifications?after=abc");
     expect(status).toBe(200);
     expect(pulledSchema.safeParse(body).error).toBeUndefined();
@@ -35,7 +35,7 @@ describe("the partner's notifications", () => {
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
   });
 
-  test("one that waits is answered when something has come, as whoever calls then may see it", async () => {
+  test("a waiting request is answered on a new notification, with the caller's rights of that moment", async () => {
     const answer = service.call("GET", "/v1/notifications?after=now&wait=30");
     expect(await service.waiting.promise).toMatchObject({ durationMs: 30_000 });
     service.state = "paused";
@@ -43,7 +43,7 @@ describe("the partner's notifications", () => {
     expect(await answer).toMatchObject({ status: 200, body: { next: "paused" } });
   });
 
-  test("one that waits is refused when its key was taken back meanwhile", async () => {
+  test("a waiting request is refused if its key was revoked meanwhile", async () => {
     const answer = service.call("GET", "/v1/notifications?wait=30");
     await service.waiting.promise;
     service.state = "disabled";
@@ -51,7 +51,7 @@ describe("the partner's notifications", () => {
     expect(await answer).toMatchObject({ status: 403, body: { code: "partner_disabled" } });
   });
 
-  test("one that waits ends when its caller goes away", async () => {
+  test("a waiting request ends when its caller disconnects", async () => {
     const caller = new AbortController();
     const url = `http://127.0.0.1:${service.port}/v1/notifications?wait=30`;
     const answer = fetch(url, { headers: { authorization: `Bearer ${apiKey}` }, signal: caller.signal });
@@ -62,7 +62,7 @@ describe("the partner's notifications", () => {
     await gone;
   });
 
-  test("one that waits is answered at once when the service stops, and holds nothing up", async () => {
+  test("a waiting request is answered immediately when the service stops, and delays nothing", async () => {
     const answer = service.call("GET", "/v1/notifications?wait=30");
     await service.waiting.promise;
     const closed = service.close();
@@ -71,7 +71,7 @@ describe("the partner's notifications", () => {
     await closed;
   });
 
-  test("how long one waits is no time that the service took", async () => {
+  test("the time of waiting does not count as processing time", async () => {
     service.arrived.resolve();
     await service.call("GET", "/v1/notifications?wait=1");
     await service.call("GET", "/v1/notifications/x");
@@ -109,7 +109,7 @@ describe("the partner's notifications", () => {
     }
   });
 
-  test("one is sent once more: to the original URL unless told otherwise", async () => {
+  test("one is sent again: to the original URL by default", async () => {
     const path = `/v1/notifications/${service.notificationId}/redeliver`;
     const { status, body } = await service.call("POST", path);
     expect(status).toBe(202);
@@ -126,7 +126,7 @@ describe("the partner's notifications", () => {
     expect(await service.call("POST", path)).toMatchObject({ status: 409, body: { code: "notification_pending" } });
   });
 
-  test("a test notification is made", async () => {
+  test("a test notification is created", async () => {
     const { status, body } = await service.call("POST", "/v1/test-notification");
     expect(status).toBe(202);
     expect(body).toMatchObject({ state: "pending", transactionId: null });
@@ -134,7 +134,7 @@ describe("the partner's notifications", () => {
 });
 
 describe("the operator's notifications", () => {
-  test("one is sent once more, whosever it is", async () => {
+  test("one is sent again, of any partner", async () => {
     const path = `/operator/v1/notifications/${service.notificationId}/redeliver`;
     const { status, body } = await service.call("POST", path);
     expect(status).toBe(202);
@@ -181,13 +181,13 @@ describe("the operator's notifications", () => {
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ field, code }] } });
   });
 
-  test("one is shown whoever's it is", async () => {
+  test("one is shown, of any partner", async () => {
     const path = `/operator/v1/notifications/${service.notificationId}`;
     expect(await service.call("GET", path)).toMatchObject({ status: 200, body: { attempts: [], events: [] } });
     expect(await service.call("GET", "/operator/v1/notifications/x")).toMatchObject({ status: 404 });
   });
 
-  test("many are sent once more, or only counted", async () => {
+  test("many are sent again, or only counted", async () => {
     const filter = { partner: service.partner.id, state: "parked", reason: "timeout" };
     const { status, body } = await service.call("POST", "/operator/v1/redeliveries", {
       json: { filter, dryRun: true },
@@ -207,7 +207,7 @@ describe("the operator's notifications", () => {
     expect(await refused({ filter: { partner: "x" } })).toMatchObject({ errors: [{ field: "filter.partner" }] });
   });
 
-  test("what is wrong with a redelivery is named together", async () => {
+  test("all problems of a redelivery are named together", async () => {
     const json = { filter: { partner: "x", state: "accepted", reason: 5, mid: "x" }, to: "both", more: 1 };
     const { status, body } = await service.call("POST", "/operator/v1/redeliveries", { json });
     expect(status).toBe(400);

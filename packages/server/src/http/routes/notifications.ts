@@ -2,9 +2,11 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
+import { described } from "../../input/descriptions.ts";
+import type { PartnerRoutes } from "../dependencies.ts";
 import { asItsPartnerSees } from "../partner-attempts.ts";
-import type { PartnerRoutes } from "../parts.ts";
 import {
+  backlogSchema,
   detailSchema,
   ownSearchQuery,
   pulledSchema,
@@ -13,12 +15,11 @@ import {
   summarySchema,
 } from "../schemas/notification.ts";
 import { responses } from "../schemas/problem.ts";
-import { redeliverBody } from "../schemas/redelivery.ts";
-import { described } from "../schemas/registry.ts";
+import { ownRedeliveriesBody, redeliverBody, redeliveredSchema } from "../schemas/redelivery.ts";
 
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
-/** The partner's own notifications: pull, look up, send once more, test. */
+/** The partner's own notifications: pull, look up, redeliver, test. */
 export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
   /** Whether the waiting caller is still connected, and the partner's state once the wait is over. */
   const presence = (request: FastifyRequest, reply: FastifyReply) => {
@@ -74,6 +75,39 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
     async (request) => await parts.notifications.search({ ...request.query, partnerId: callers.partner(request).id }),
   );
   app.get(
+    "/v1/backlog",
+    {
+      schema: {
+        operationId: "getBacklog",
+        tags: ["Notifications"],
+        summary: "See what you have not received, and how far you have pulled",
+        response: responses({ 200: { schema: backlogSchema, description: "As of now" } }),
+      },
+    },
+    async (request) => await parts.notifications.backlog(callers.partner(request).id),
+  );
+  app.post(
+    "/v1/redeliveries",
+    {
+      schema: {
+        operationId: "redeliverOwn",
+        tags: ["Notifications"],
+        summary: "Redeliver many of your notifications",
+        description: "What is still pending is left as it is.",
+        body: ownRedeliveriesBody,
+        response: responses(
+          { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
+          "invalid_text",
+        ),
+      },
+    },
+    async (request) => {
+      const { filter, to = "original", dryRun = false, limit } = request.body;
+      const own = { ...filter, partnerId: callers.partner(request).id };
+      return await parts.notifications.redeliverMany(own, to, dryRun, limit);
+    },
+  );
+  app.get(
     "/v1/notifications/:id",
     {
       schema: {
@@ -96,7 +130,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       schema: {
         operationId: "redeliverNotification",
         tags: ["Notifications"],
-        summary: "Have a notification sent once more",
+        summary: "Redeliver a notification",
         params,
         body: redeliverBody,
         response: responses(
@@ -119,8 +153,8 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       schema: {
         operationId: "sendTestNotification",
         tags: ["Notifications"],
-        summary: "Have a test notification sent",
-        description: "A sample Sale to the registered callback URL. No transaction stands behind it.",
+        summary: "Send a test notification",
+        description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
         response: responses({ 202: { schema: summarySchema, description: "It is due" } }, "no_callback_url"),
       },
     },

@@ -1,5 +1,5 @@
 import { type PartnerId, readId } from "../../ids.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { closeEndpointBody, endpointPageSchema, endpointSchema, operatorEndpointsQuery } from "../schemas/endpoint.ts";
 import { responses } from "../schemas/problem.ts";
 import { endpointParams, notFound, pageOf, requireEndpointId } from "./endpoints.ts";
@@ -7,7 +7,7 @@ import { endpointParams, notFound, pageOf, requireEndpointId } from "./endpoints
 const tags = ["Deliveries"];
 
 /** The operator's view of every partner's endpoints. */
-export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): void {
+export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpDependencies): void {
   app.get(
     "/operator/v1/endpoints",
     {
@@ -30,7 +30,7 @@ export function operatorEndpointRoutes(app: HttpApp, { endpoints }: HttpParts): 
       schema: {
         operationId: "closePartnersEndpoint",
         tags,
-        summary: "Have deliveries to an endpoint go on at once",
+        summary: "Close an endpoint's circuit",
         params: endpointParams,
         body: closeEndpointBody.optional(),
         response: responses(

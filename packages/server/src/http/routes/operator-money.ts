@@ -1,20 +1,28 @@
 import { z } from "zod";
+import { component } from "../../input/descriptions.ts";
 import { moneyKinds } from "../../ledger/money-operations.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
-import { chainSchema, moneyParams, moneyQuery, moneyRecords, reasonBody } from "../schemas/money.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import {
+  chainSchema,
+  merchantsQuery,
+  merchantsSchema,
+  moneyParams,
+  moneyRecords,
+  reasonBody,
+  settlementDetail,
+} from "../schemas/money.ts";
 import { responses } from "../schemas/problem.ts";
-import { component } from "../schemas/registry.ts";
 
 const tags = ["Money"];
 
 function answers<Schema extends z.ZodType>(schema: Schema) {
-  return { 200: { schema, description: "As it stands" } };
+  return { 200: { schema, description: "Its current state" } };
 }
 
 /** Transactions, Reversals and settlements for the operator, with the decisions about those in doubt. */
-export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
+export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): void {
   for (const kind of moneyKinds) {
-    const { noun, one } = moneyRecords[kind];
+    const { noun, one, query } = moneyRecords[kind];
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);
     const page = component(z.object({ items: z.array(one), next: z.uuid().nullable() }), `${name}Page`, "Newest first");
     app.get(
@@ -23,13 +31,14 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         schema: {
           operationId: `search${name}`,
           tags,
-          summary: kind === "settlements" ? "See settlements under way" : `Search ${kind}`,
-          querystring: moneyQuery,
+          summary: kind === "settlements" ? "List settlements in progress" : `Search ${kind}`,
+          querystring: query,
           response: responses({ 200: { schema: page, description: "A page" } }, "unknown_partner"),
         },
       },
       async (request) => await money.search(kind, request.query),
     );
+    if (kind === "settlements") continue;
     app.get(
       `/operator/v1/${kind}/:id`,
       {
@@ -45,6 +54,34 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
     );
   }
   app.get(
+    "/operator/v1/settlements/:id",
+    {
+      schema: {
+        operationId: "inspectSettlement",
+        tags,
+        summary: "See one settlement, under way or ended, with the totals of both sides",
+        params: moneyParams,
+        response: responses(answers(settlementDetail), "not_found"),
+      },
+    },
+    async (request) => await money.settlement(request.params.id),
+  );
+  app.get(
+    "/operator/v1/merchants",
+    {
+      schema: {
+        operationId: "getMerchantTotals",
+        tags,
+        summary: "See what each merchant sold in a period",
+        querystring: merchantsQuery,
+        response: responses({ 200: { schema: merchantsSchema, description: "As it stands" } }, "unknown_partner"),
+      },
+    },
+    async ({ query: { partner, from, to } }) => ({
+      items: [...(await money.merchants({ partner, fromMs: Date.parse(from), toMs: Date.parse(to) }))],
+    }),
+  );
+  app.get(
     "/operator/v1/transactions/:id/chain",
     {
       schema: {
@@ -52,7 +89,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         tags,
         summary: "See a transaction with those that it changes, and those that change it",
         params: moneyParams,
-        response: responses({ 200: { schema: chainSchema, description: "In their order" } }, "not_found"),
+        response: responses({ 200: { schema: chainSchema, description: "In order" } }, "not_found"),
       },
     },
     async (request) => ({ items: await money.chain(request.params.id) }),
@@ -76,10 +113,15 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
       schema: {
         operationId: "resolveReversal",
         tags,
-        summary: "End a parked Reversal by hand: nothing of its transaction stands at the acquirer",
+        summary: "End a parked Reversal manually: the acquirer confirmed that nothing is charged",
         params: moneyParams,
         body: reasonBody,
-        response: responses(answers(moneyRecords.reversals.one), "not_found", "reversal_not_parked"),
+        response: responses(
+          answers(moneyRecords.reversals.one),
+          "not_found",
+          "reversal_not_parked",
+          "card_number_in_clear",
+        ),
       },
     },
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
@@ -93,7 +135,12 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpParts): void {
         summary: "End a settlement that the acquirer does not answer: its batch is open again",
         params: moneyParams,
         body: reasonBody,
-        response: responses(answers(moneyRecords.settlements.one), "not_found", "settlement_ended"),
+        response: responses(
+          answers(moneyRecords.transactions.one),
+          "not_found",
+          "settlement_ended",
+          "card_number_in_clear",
+        ),
       },
     },
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),

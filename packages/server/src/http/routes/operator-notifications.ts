@@ -1,18 +1,18 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
-import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/inspected.ts";
+import { described } from "../../input/descriptions.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { searchQuery, searchSchema, summarySchema } from "../schemas/notification.ts";
+import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/operator-notification.ts";
 import { responses } from "../schemas/problem.ts";
 import { redeliverBody, redeliveredSchema, redeliveriesBody } from "../schemas/redelivery.ts";
-import { described } from "../schemas/registry.ts";
 import { requireId } from "./notifications.ts";
 
 const tags = ["Deliveries"];
 
 /** The operator's view of every partner's notifications. */
-export function operatorNotificationRoutes(app: HttpApp, { notifications, directory }: HttpParts): void {
+export function operatorNotificationRoutes(app: HttpApp, { notifications, directory }: HttpDependencies): void {
   app.get(
     "/operator/v1/notifications",
     {
@@ -60,7 +60,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         description: "As an attempt would be made now, by the partner's present settings. The audit records each look.",
         params: z.object({ id: described(z.string(), "The notification's id") }),
         response: responses(
-          { 200: { schema: explainedSchema, description: "What an attempt would be made of" } },
+          { 200: { schema: explainedSchema, description: "What an attempt would send now" } },
           "not_found",
         ),
       },
@@ -87,7 +87,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
       schema: {
         operationId: "redeliverAnyNotification",
         tags,
-        summary: "Have a notification sent once more",
+        summary: "Redeliver a notification",
         params: z.object({ id: described(z.string(), "The notification's id") }),
         body: redeliverBody,
         response: responses(
@@ -108,8 +108,8 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
       schema: {
         operationId: "sendPartnerTestNotification",
         tags,
-        summary: "Have a test notification sent to a partner",
-        description: "A sample Sale to the registered callback URL. No transaction stands behind it.",
+        summary: "Send a test notification to a partner",
+        description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
         params: z.object({ id: described(z.string(), "The partner's id") }),
         response: responses(
           { 202: { schema: summarySchema, description: "It is due" } },
@@ -131,7 +131,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
       schema: {
         operationId: "redeliver",
         tags,
-        summary: "Have many notifications sent once more",
+        summary: "Redeliver many notifications",
         description: "What is still pending is left as it is.",
         body: redeliveriesBody,
         response: responses(

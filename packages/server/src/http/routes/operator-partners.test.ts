@@ -33,7 +33,7 @@ describe("partners", () => {
     expect(errors.map(({ field }) => field).sort()).toEqual(["callbackAddresses[0]", "cipher", "name", "surprise"]);
   });
 
-  test.each(["[]", '"x"', "null"])("the body %s is no partner", async (body) => {
+  test.each(["[]", '"x"', "null"])("the body %s is not a partner", async (body) => {
     const answer = await service.call("POST", partners, { body, headers: { "content-type": "application/json" } });
     expect(answer).toMatchObject({ status: 400, body: { code: "invalid_json" } });
   });
@@ -49,7 +49,7 @@ describe("partners", () => {
     });
   });
 
-  test("__proto__ is no setting, and no field of a terminal", async () => {
+  test("__proto__ is not a setting, nor a field of a terminal", async () => {
     const headers = { "content-type": "application/json" };
     const one = `${partners}/${service.partner.id}`;
     for (const [method, path] of [
@@ -84,7 +84,7 @@ describe("partners", () => {
     expect(body["state"]).toBe(state);
   });
 
-  test("a key is rotated, and shown this once", async () => {
+  test("a key is rotated, and shown only once", async () => {
     const path = `${partners}/${service.partner.id}/keys/rotate`;
     const { status, body } = await service.call("POST", path, { json: { key: "signingKey", overlapHours: 24 } });
     expect(status).toBe(200);
@@ -148,7 +148,7 @@ describe("terminals", () => {
   });
 });
 
-test("GET /v1/self tells the partner its settings, its key versions and our addresses, and no key", async () => {
+test("GET /v1/self shows the partner its settings, its key versions and our addresses, and no key", async () => {
   const { status, body } = await service.call("GET", "/v1/self");
   expect(status).toBe(200);
   expect(selfSchema.safeParse(body).error).toBeUndefined();

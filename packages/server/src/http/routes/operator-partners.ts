@@ -1,9 +1,10 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
+import { described } from "../../input/descriptions.ts";
 import type { PartnerInput } from "../../partners/settings.ts";
 import type { TerminalInput } from "../../partners/terminal.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { pageQuery } from "../schemas/notification.ts";
 import {
   newPartnerSchema,
@@ -15,7 +16,6 @@ import {
   rotatedSchema,
 } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 import { terminalBody, terminalPageSchema, terminalSchema } from "../schemas/terminal.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
@@ -32,7 +32,7 @@ const settingErrors = [
 const partnerFound = { 200: { schema: partnerSchema, description: "The partner" } };
 
 /** Registration of partners, their keys and terminals. */
-export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): void {
+export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpDependencies): void {
   app.post(
     "/operator/v1/partners",
     {
@@ -99,7 +99,7 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         operationId: "changePartner",
         tags,
         summary: "Change a partner's settings",
-        description: "What is left out stays. A corrected setting holds for what is queued, too.",
+        description: "What is left out stays. A changed setting also applies to notifications that wait.",
         params,
         body: partnerPatchSchema,
         response: responses(partnerFound, ...settingErrors, "not_found"),
@@ -116,14 +116,15 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
         tags,
         summary: "Replace a key",
         description:
-          "Encryption and signing: the old version goes on until the overlap ends, because the partner has to " +
+          "Encryption and signing: the old version is used until the overlap ends, because the partner has to " +
           "install the new one first; with an overlap of 0 the new one is used at once. Webhook secret and API " +
-          "key: both stand during the overlap.",
+          "key: both are valid during the overlap.",
         params,
         body: rotateBody,
         response: responses(
           { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
           "not_found",
+          "second_admin_required",
         ),
       },
     },
@@ -150,12 +151,12 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpParts): vo
 }
 
 const states = [
-  ["pause", "paused", "Pause deliveries to a partner", "The partner can still command; its notifications wait."],
-  ["resume", "active", "Resume deliveries to a partner", "Also takes back a disable."],
+  ["pause", "paused", "Pause deliveries to a partner", "The partner can still run commands; its notifications wait."],
+  ["resume", "active", "Resume deliveries to a partner", "Also ends a disable."],
   ["disable", "disabled", "Disable a partner", "Its API key is refused with 403, and nothing is delivered to it."],
 ] as const;
 
-function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
+function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): void {
   app.put(
     "/operator/v1/partners/:id/terminals/:tid",
     {
@@ -205,7 +206,7 @@ function terminalRoutes(app: HttpApp, registry: HttpParts["registry"]): void {
   );
 }
 
-function requirePartnerId(text: string): PartnerId {
+export function requirePartnerId(text: string): PartnerId {
   const id = readId<"partner">(text);
   if (id === undefined) throw noSuchPartner();
   return id;

@@ -60,18 +60,25 @@ describe("an operator", () => {
     [{ name: "x", role: "viewer", expiresInDays: 0 }, "expiresInDays"],
     [{ name: "x", role: "viewer", expiresInDays: 1_000 }, "expiresInDays"],
     [{ name: "x", role: "viewer", token: "mine" }, "token"],
+    [{ name: "4111 1111 1111 1111", role: "viewer" }, "name"],
+    [{ name: "Bootstrap ", role: "viewer" }, "name"],
+    [{ name: "boot\u200bstrap", role: "viewer" }, "name"],
+    [{ name: "partner 01a201e6-1bf7-73ed-8aa6-cf91ed000000", role: "viewer" }, "name"],
+    [{ name: "Ada (oidc)", role: "viewer" }, "name"],
+    [{ name: "Ada \uff08OIDC)", role: "viewer" }, "name"],
+    [{ name: "\u202eada", role: "viewer" }, "name"],
   ])("is not added as %j", async (json, field) => {
     const answer = await service.call("POST", "/operator/v1/operators", { json });
     expect(answer).toMatchObject({ status: 400, body: { errors: [{ field }] } });
   });
 
-  test("that nobody is, is 404", async () => {
+  test("that does not exist is 404", async () => {
     for (const id of ["x", "01a201e6-1bf7-73ed-8aa6-cf91ed000000"]) {
       expect((await service.call("POST", `/operator/v1/operators/${id}/revoke`)).status).toBe(404);
     }
   });
 
-  test("whose token is used at the partner API is told so", async () => {
+  test("whose token is used at the partner API learns it from the answer", async () => {
     const { token } = await added("admin");
     expect(await service.call("GET", "/v1/self", { key: token })).toMatchObject({
       status: 401,
@@ -88,7 +95,7 @@ describe("the audit", () => {
     return body["items"] as Record<string, unknown>[];
   };
 
-  test("has every action of operators and partners: who, from where, what; and not what only reads", async () => {
+  test("has every action of operators and partners, with actor, address and subject, and no reads", async () => {
     const { id, token } = await added("operator");
     await terminal(token);
     await service.call("GET", "/operator/v1/partners", { key: token });
@@ -145,7 +152,7 @@ describe("the audit", () => {
     expect(second.body).toMatchObject({ items: [{ seq: 1 }], next: null });
   });
 
-  test("that cannot be written loses nothing: the entry is in the log, and the answer leaves", async () => {
+  test("that cannot be written loses nothing: the entry is in the log, and the answer is sent", async () => {
     service.audit.fails = true;
     const { token } = await added("viewer", "Grace");
     const line = service.logged.split("\n").find((one) => one.includes("could not be audited"));

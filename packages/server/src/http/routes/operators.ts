@@ -2,9 +2,10 @@ import { parseJson } from "@paybell/contract";
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
+import { described } from "../../input/descriptions.ts";
 import type { AuditRecord } from "../../operators/audit.ts";
 import type { OperatorRecord } from "../../operators/operator.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import {
   auditPageSchema,
   auditQuery,
@@ -14,13 +15,12 @@ import {
   operatorSchema,
 } from "../schemas/operator.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 
 const tags = ["Operators"];
 const params = z.object({ id: described(z.string(), "The operator's id") });
 
 /** Operators, and the audit. */
-export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): void {
+export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependencies): void {
   app.post(
     "/operator/v1/operators",
     {
@@ -30,7 +30,11 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpParts): v
         summary: "Add an operator",
         description: "The token is in this answer only: nothing shows it again.",
         body: operatorBody,
-        response: responses({ 201: { schema: newOperatorSchema, description: "Added" } }),
+        response: responses(
+          { 201: { schema: newOperatorSchema, description: "Added" } },
+          "second_admin_required",
+          "card_number_in_clear",
+        ),
       },
     },
     async (request, reply) => {

@@ -1,20 +1,21 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
-import { eventStream } from "../event-stream.ts";
-import type { HttpApp, HttpParts, PartnerRoutes } from "../parts.ts";
+import { described } from "../../input/descriptions.ts";
+import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import { EventStreams, eventStreamType } from "../event-stream.ts";
+import type { OperatorCallers } from "../operator-callers.ts";
 import { figuresSchema, overviewSchema, spanQuery } from "../schemas/overview.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 
 const tags = ["Deliveries"];
 const liveEveryMs = 2_000;
 
-/** How deliveries go, at a look and live. */
-export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts): void {
-  const closing = new AbortController();
+/** Routes of the overview of deliveries: read once, and live. */
+export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDependencies, callers: OperatorCallers): void {
+  const streams = new EventStreams();
   app.addHook("preClose", (done) => {
-    closing.abort();
+    streams.close();
     done();
   });
   app.get(
@@ -23,7 +24,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
       schema: {
         operationId: "getOverview",
         tags,
-        summary: "See how deliveries go, and what stands now",
+        summary: "Get the state of deliveries, and the backlog",
         querystring: spanQuery,
         response: responses({ 200: { schema: overviewSchema, description: "As of now" } }),
       },
@@ -36,22 +37,23 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
       schema: {
         operationId: "watchOverview",
         tags,
-        summary: "Have the overview sent every two seconds",
-        description: "Server-sent events; the data of each is an Overview. The stream ends after five minutes.",
+        summary: "Stream the overview, every two seconds",
+        description:
+          "Server-sent events; the data of each is an Overview. The stream ends after five minutes, and when the " +
+          "caller loses access. A caller may have eight open.",
         querystring: spanQuery,
         response: responses({
-          200: { schema: z.string(), description: "A stream of events", type: "text/event-stream" },
+          200: { schema: z.string(), description: "A stream of events", type: eventStreamType },
         }),
       },
     },
-    async (request, reply) => {
-      const gone = new AbortController();
-      reply.raw.once("close", () => gone.abort());
-      const ends = AbortSignal.any([gone.signal, closing.signal]);
-      return reply
-        .headers({ "content-type": "text/event-stream", "cache-control": "no-store", "x-accel-buffering": "no" })
-        .send(eventStream(() => overview.all(request.query.span), liveEveryMs, ends));
-    },
+    async (request, reply) =>
+      streams.send(request, reply, {
+        callerId: callers.actor(request).tokenId,
+        admit: () => callers.authenticate(request),
+        read: () => overview.all(request.query.span),
+        everyMs: liveEveryMs,
+      }),
   );
   app.get(
     "/operator/v1/partners/:id/figures",
@@ -59,7 +61,7 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpParts):
       schema: {
         operationId: "getPartnerFigures",
         tags,
-        summary: "See how deliveries to a partner go",
+        summary: "Get the statistics of deliveries to a partner",
         params: z.object({ id: described(z.string(), "The partner's id") }),
         querystring: spanQuery,
         response: responses({ 200: { schema: figuresSchema, description: "As of now" } }, "not_found"),
@@ -83,7 +85,7 @@ export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
       schema: {
         operationId: "getFigures",
         tags: ["Notifications"],
-        summary: "See how deliveries to you go",
+        summary: "Get the statistics of deliveries to you",
         querystring: spanQuery,
         response: responses({ 200: { schema: figuresSchema, description: "As of now" } }),
       },

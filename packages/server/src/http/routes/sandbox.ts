@@ -1,9 +1,9 @@
 import type { FastifyRequest } from "fastify";
 import { badFields, ServiceError } from "../../errors.ts";
+import { commandSchema } from "../../input/command-schema.ts";
+import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { everyProblemOfCommand } from "../every-problem.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
-import { commandSchema } from "../schemas/command.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { receiverBody, receiverSchema } from "../schemas/console.ts";
 import { responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
@@ -16,7 +16,7 @@ const found = { 200: { schema: receiverSchema, description: "The receiver" } };
  * The actions of the sandbox's page: commands of its partner, and its receiver's mode. Elsewhere the route is not
  * found.
  */
-export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
+export function sandboxRoutes(app: HttpApp, parts: HttpDependencies): void {
   const { directory, ledger } = parts;
   const desk = () => {
     if (parts.receiverControl === undefined) throw new ServiceError("not_found", "This is not a sandbox.");
@@ -50,7 +50,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
       schema: {
         operationId: "setSandboxReceiver",
         tags,
-        summary: "Have the sandbox partner's receiver fail, hang, refuse or reject",
+        summary: "Make the sandbox partner's receiver fail, hang, refuse or reject",
         body: receiverBody,
         response: responses(found, "not_found"),
       },
@@ -85,7 +85,7 @@ export function sandboxRoutes(app: HttpApp, parts: HttpParts): void {
   );
 }
 
-async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpParts): Promise<Error> {
+async function everyBadField(request: FastifyRequest, partner: Partner, parts: HttpDependencies): Promise<Error> {
   const shape = request.validationError;
   if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
   const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);

@@ -1,5 +1,5 @@
 import { ServiceError } from "../../errors.ts";
-import type { PartnerRoutes } from "../parts.ts";
+import type { PartnerRoutes } from "../dependencies.ts";
 import { selfSchema } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
 

@@ -1,9 +1,9 @@
-import type { HttpApp, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { settingListSchema } from "../schemas/console.ts";
 import { responses } from "../schemas/problem.ts";
 
 /** The settings of this instance, to look at: they are changed where it is started. */
-export function settingRoutes(app: HttpApp, { settings }: HttpParts): void {
+export function settingRoutes(app: HttpApp, { settings }: HttpDependencies): void {
   app.get(
     "/operator/v1/settings",
     {

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { cachedFor } from "../cached.ts";
-import type { HttpApp, HttpParts } from "../parts.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { responses } from "../schemas/problem.ts";
 
 const checkSchema = z.object({
@@ -19,7 +19,7 @@ export function aliveRoute(app: HttpApp): void {
       schema: {
         operationId: "isAlive",
         tags,
-        summary: "Whether the process lives",
+        summary: "Whether the process is alive",
         response: responses({ 200: { schema: z.object({ ok: z.literal(true) }), description: "It does" } }),
       },
     },
@@ -28,7 +28,7 @@ export function aliveRoute(app: HttpApp): void {
 }
 
 /** Health and metrics: both name what the service depends on. */
-export function systemRoutes(app: HttpApp, { health, metrics }: HttpParts): void {
+export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies): void {
   const healthNow = cachedFor(keptMs, health);
   const metricsNow = cachedFor(keptMs, () => metrics.text());
   app.get(

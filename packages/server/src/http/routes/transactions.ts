@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
-import type { PartnerRoutes } from "../parts.ts";
+import { described } from "../../input/descriptions.ts";
+import type { PartnerRoutes } from "../dependencies.ts";
 import { responses } from "../schemas/problem.ts";
-import { described } from "../schemas/registry.ts";
 import { transactionDetailSchema } from "../schemas/transaction.ts";
 import { transactionDetail } from "../transaction-view.ts";
 

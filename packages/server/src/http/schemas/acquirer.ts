@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
 
 const json = z.record(z.string(), z.unknown());
 const pem = z.string().max(32_768);
@@ -39,4 +39,35 @@ export const acquirerSchema = component(
   "An acquirer as registered",
 );
 
-export const acquirerListSchema = z.object({ items: z.array(acquirerSchema) });
+const linkSchema = described(
+  z.object({
+    ok: z.boolean(),
+    detail: z.string(),
+    heardAt: described(z.iso.datetime().nullable(), "When the host last sent anything, such as an echo's answer"),
+  }),
+  "Whether this instance can ask it now: at which host, under which MAC key, or why not",
+);
+
+export const acquirerStateSchema = component(
+  acquirerSchema.extend({ link: linkSchema }),
+  "AcquirerState",
+  "An acquirer as registered, and its link",
+);
+
+export const acquirerListSchema = component(
+  z.object({
+    ofSettings: described(z.object({ kind: z.string(), link: linkSchema }), "The acquirer of the settings"),
+    items: z.array(acquirerStateSchema),
+  }),
+  "AcquirerList",
+  "The acquirers",
+);
+
+export const acquirerTerminalsSchema = component(
+  z.object({
+    items: z.array(z.object({ partnerId: z.uuid(), tid: z.string(), mid: z.string(), merchantName: z.string() })),
+    isCut: described(z.boolean(), "There are more"),
+  }),
+  "AcquirerTerminals",
+  "Terminals whose commands go to an acquirer",
+);

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import { component, described } from "../../input/descriptions.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
-import { component, described } from "./registry.ts";
+import { confirmedProposal } from "./proposal.ts";
 
 export const scopesSchema = described(
   z.array(z.enum(apiKeyScopes)),
@@ -8,14 +9,21 @@ export const scopesSchema = described(
     "notifications, endpoints and API keys",
 );
 
+const keyToMake = {
+  name: described(z.string(), "What it is for"),
+  scopes: scopesSchema,
+  expiresInDays: described(z.int(), "Left out: until it is revoked").optional(),
+};
+
 export const apiKeyBody = component(
-  z.strictObject({
-    name: described(z.string(), "What it is for"),
-    scopes: scopesSchema,
-    expiresInDays: described(z.int(), "Left out: until it is revoked").optional(),
-  }),
+  z.strictObject(keyToMake),
   "ApiKeyToMake",
   "An API key of its own for each program",
+);
+export const operatorApiKeyBody = component(
+  z.strictObject({ ...keyToMake, proposal: confirmedProposal }),
+  "PartnerApiKeyToMake",
+  "Another API key of a partner",
 );
 
 export const newApiKeySchema = component(

@@ -1,13 +1,13 @@
 import { z } from "zod";
+import { component, described } from "../../input/descriptions.ts";
 import { receiverModes } from "../../sandbox-receiver-control.ts";
-import { component, described } from "./registry.ts";
 
 export const settingListSchema = component(
   z.object({
     items: z.array(
       z.object({
         name: described(z.string(), "Its environment variable"),
-        value: described(z.string().nullable(), "As it holds; null: not set; of a secret only that it is set"),
+        value: described(z.string().nullable(), "The value in use; null: not set; of a secret, only that it is set"),
         default: z.string().nullable(),
         source: described(z.enum(["environment", "default"]), "Where its value comes from"),
         unit: z.string().nullable(),

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { partnerIdText } from "./looked-up.ts";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { partnerIdText } from "./partner-id.ts";
 
 const states = ["closed", "open", "gone"] as const;
 const time = z.iso.datetime();
@@ -13,9 +13,9 @@ export const endpointSchema = component(
     target: described(z.string(), "https://host:port, or the exact URL"),
     state: described(
       z.enum(states),
-      "open: deliveries wait, one tries it from time to time; gone: they wait until it is closed by hand",
+      "open: deliveries wait, one tries it from time to time; gone: they wait until it is closed manually",
     ),
-    failures: described(z.int(), "In a row"),
+    failures: described(z.int(), "Failures in a row"),
     lastReason: described(z.string().nullable(), "Why it failed last, in a stable word"),
     openedAt: time.nullable(),
     probeAt: described(time.nullable(), "While it is open: when one delivery tries it again"),
@@ -34,8 +34,8 @@ export const endpointPageSchema = component(
 
 const page = {
   state: z.enum(states).optional(),
-  after: described(z.uuid().optional(), "`next` of the page before"),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500"),
+  after: described(z.uuid().optional(), "`next` of the previous page"),
+  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
 };
 
 export const endpointsQuery = z.strictObject(page);

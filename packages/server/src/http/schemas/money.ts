@@ -1,17 +1,35 @@
 import { z } from "zod";
-import { partnerIdText } from "./looked-up.ts";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { moment } from "./notification.ts";
+import { partnerIdText } from "./partner-id.ts";
 
-export const moneyQuery = z.strictObject({
+const searched = {
   partner: described(partnerIdText, "A partner's id").optional(),
   state: described(z.string().max(64), "Only those in this state; of events, of this kind").optional(),
-  after: described(z.uuid().optional(), "`next` of the page before"),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500"),
+  after: described(z.uuid().optional(), "`next` of the previous page"),
+  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
+};
+
+const moneyQuery = z.strictObject(searched);
+const transactionsQuery = z.strictObject({
+  ...searched,
+  batch: described(z.uuid().optional(), "Only those of this batch"),
+});
+const eventsQuery = z.strictObject({
+  ...searched,
+  subject: described(z.uuid().optional(), "Only those about this notification, transaction or endpoint"),
+});
+export const merchantsQuery = z.strictObject({
+  partner: searched.partner,
+  from: described(moment, "Created then or later"),
+  to: described(moment, "Created earlier; 31 days after `from` at most"),
 });
 
 const shared = { id: z.uuid(), partnerId: described(z.uuid().nullable(), "Null: of the service itself") };
 const time = z.iso.datetime();
 const minor = (meaning: string) => described(z.string(), `${meaning}, in the currency's smallest unit`);
+
+const acquirer = described(z.string(), "The acquirer that it went to; empty: that of the settings");
 
 const transactionFields = {
   ...shared,
@@ -21,7 +39,7 @@ const transactionFields = {
   tid: z.string().nullable(),
   batchNo: z.string().nullable(),
   reqId: z.string().nullable(),
-  externalId: described(z.string().nullable(), "The switch's own id of what it reported"),
+  externalId: described(z.string().nullable(), "The id that the switch reported"),
   originalId: described(z.uuid().nullable(), "The transaction that it changes"),
   amount: z.string().nullable(),
   currency: z.string().nullable(),
@@ -29,7 +47,7 @@ const transactionFields = {
   approveCode: z.string().nullable(),
   refId: z.string().nullable(),
   settlementDate: described(z.string().nullable(), "Of a settlement, where the acquirer named it"),
-  acquirer: described(z.string(), "The acquirer that it went to; empty: that of the settings"),
+  acquirer,
   reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "Of its own Reversal"),
   createdAt: time,
   completedAt: time.nullable(),
@@ -47,7 +65,7 @@ const linkedTransaction = component(
     merchantTransId: z.string().nullable(),
     notificationId: z.uuid().nullable(),
     batchId: z.uuid().nullable(),
-    successorCommand: described(z.string().nullable(), "What holds it, or ended it"),
+    successorCommand: described(z.string().nullable(), "The command that holds it, or ended it"),
     successorState: z.enum(["in_flight", "in_doubt", "done"]).nullable(),
   }),
   "LinkedTransaction",
@@ -60,7 +78,7 @@ const batchRecord = component(
     tid: z.string(),
     mid: z.string(),
     batchNo: z.string(),
-    currency: described(z.string().nullable(), "Null: it was empty"),
+    currency: described(z.string().nullable(), "Null if the batch was empty"),
     settlementId: z.uuid(),
     saleQuantity: z.int(),
     saleTotalMinor: minor("Sales and Completes"),
@@ -74,20 +92,68 @@ const batchRecord = component(
   "A closed batch, as this service counts it",
 );
 
+const settlementFields = {
+  ...shared,
+  kind: z.enum(["SETTLEMENT", "BATCH_UPLOAD"]),
+  tid: z.string(),
+  createdAt: time,
+  acquirer,
+};
+const isUploaded = described(z.boolean(), "The acquirer's totals differed, and the batch was uploaded");
+
 const settlementRecord = component(
   z.object({
-    ...shared,
-    kind: z.enum(["SETTLEMENT", "BATCH_UPLOAD"]),
-    tid: z.string(),
+    ...settlementFields,
     batchId: z.uuid(),
     state: z.enum(["waiting", "sending", "uploading"]),
-    isUploaded: described(z.boolean(), "The acquirer's totals differed, and the batch was uploaded"),
+    isUploaded,
     tries: z.int(),
     dueAt: time,
-    createdAt: time,
   }),
   "SettlementRecord",
-  "A settlement under way",
+  "A settlement in progress",
+);
+
+const shownTotals = component(
+  z.object({
+    saleQuantity: z.int().nullable(),
+    saleTotalMinor: minor("Sales and Completes").nullable(),
+    voidQuantity: z.int().nullable(),
+    voidTotalMinor: minor("Voids").nullable(),
+    refundQuantity: z.int().nullable(),
+    refundTotalMinor: minor("Refunds").nullable(),
+  }),
+  "ShownTotals",
+  "The totals of one side. Null: not known",
+);
+
+export const settlementDetail = component(
+  z.object({
+    ...settlementFields,
+    origin: transactionFields.origin,
+    mid: z.string().nullable(),
+    batchNo: z.string().nullable(),
+    batchId: described(
+      z.uuid().nullable(),
+      "The batch that it closes, or has closed; null if it was refused, or reported by a switch",
+    ),
+    state: z.enum(["waiting", "sending", "uploading", "settled", "refused"]),
+    isUploaded: isUploaded.nullable(),
+    tries: described(z.int().nullable(), "Of the present step; null once it has ended"),
+    dueAt: time.nullable(),
+    completedAt: time.nullable(),
+    isoResponseCode: z.string().nullable(),
+    refId: z.string().nullable(),
+    settlementDate: transactionFields.settlementDate,
+    notificationId: z.uuid().nullable(),
+    currency: described(z.string().nullable(), "Null if the batch is empty"),
+    totals: described(shownTotals, "As this service sent them, or counts them so far"),
+    acquirerTotals: described(shownTotals.nullable(), "The acquirer's own; null: it sent none that could be read"),
+    acquirerFields: described(z.record(z.string(), z.string()).nullable(), "The same by field, as it sent them"),
+    listed: described(z.int(), "Transactions in its settlementList"),
+  }),
+  "SettlementDetail",
+  "A settlement, under way or ended, with the totals of both sides",
 );
 
 const reversalRecord = component(
@@ -97,6 +163,7 @@ const reversalRecord = component(
     state: z.enum(["PENDING", "DONE", "PARKED"]),
     requestedBy: described(z.uuid().nullable(), "The partner's REVERSAL that waits for it"),
     responseCode: z.string().nullable(),
+    acquirer,
     tries: z.int(),
     dueAt: time,
     createdAt: time,
@@ -110,21 +177,46 @@ const eventRecord = component(
     ...shared,
     kind: z.string(),
     subjectId: described(z.uuid().nullable(), "What it is about: a notification, a transaction, an endpoint"),
-    detail: described(z.record(z.string(), z.unknown()), "By its kind"),
+    detail: described(z.record(z.string(), z.unknown()), "Depends on the kind"),
     at: time,
   }),
   "EventRecord",
   "Something that an operator should know",
 );
 
-/** The answer for each kind of money item in the operator API. */
+/** The query and the answer for each kind of money item in the operator API. */
 export const moneyRecords = {
-  transactions: { noun: "transaction", one: transactionRecord },
-  batches: { noun: "batch", one: batchRecord },
-  settlements: { noun: "settlement", one: settlementRecord },
-  reversals: { noun: "reversal", one: reversalRecord },
-  events: { noun: "event", one: eventRecord },
+  transactions: { noun: "transaction", one: transactionRecord, query: transactionsQuery },
+  batches: { noun: "batch", one: batchRecord, query: moneyQuery },
+  settlements: { noun: "settlement", one: settlementRecord, query: moneyQuery },
+  reversals: { noun: "reversal", one: reversalRecord, query: moneyQuery },
+  events: { noun: "event", one: eventRecord, query: eventsQuery },
 } as const;
+
+const merchantTotals = component(
+  z.object({
+    partnerId: z.uuid(),
+    mid: z.string(),
+    merchantName: z.string(),
+    currency: z.string(),
+    saleQuantity: described(z.int(), "Sales and Completes that were approved, also those that were voided since"),
+    saleTotalMinor: minor("Of these"),
+    voidQuantity: z.int(),
+    voidTotalMinor: minor("Voids"),
+    refundQuantity: z.int(),
+    refundTotalMinor: minor("Refunds"),
+    reversedQuantity: described(z.int(), "Undone at the acquirer, and in none of the totals"),
+    declinedQuantity: z.int(),
+  }),
+  "MerchantTotals",
+  "What a merchant sold in a period, of one currency",
+);
+
+export const merchantsSchema = component(
+  z.object({ items: z.array(merchantTotals) }),
+  "MerchantTotalsList",
+  "By partner, merchant and currency",
+);
 
 export const chainSchema = z.object({ items: z.array(linkedTransaction) });
 

@@ -1,10 +1,28 @@
 import { notifiedCommands } from "@paybell/contract";
 import { z } from "zod";
-import { lookedUpText, partnerIdText } from "./looked-up.ts";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { notificationStates } from "../../notification-state.ts";
+import { partnerIdText } from "./partner-id.ts";
 
-const states = ["pending", "accepted", "parked"] as const;
 const time = z.iso.datetime();
+
+const waiting = component(
+  z.object({
+    because: described(
+      z.enum(["paused", "disabled", "circuit", "gone", "order", "retry", "turn"]),
+      "paused, disabled: the partner; circuit: its endpoint failed too often; gone: its URL answered 410; order: an " +
+        "earlier one of its chain is on its way; retry: the schedule; turn: it is due, and waits for a slot or its " +
+        "partner's pace",
+    ),
+    since: described(time.nullable(), "When the partner was paused or disabled"),
+    endpointId: z.uuid().nullable(),
+    target: described(z.string().nullable(), "The endpoint's origin or URL"),
+    reason: described(z.string().nullable(), "Why the endpoint failed last"),
+    after: described(z.uuid().nullable(), "The notification that has to be accepted or parked first"),
+  }),
+  "Waiting",
+  "Why a pending notification was not delivered yet",
+);
 
 const summary = {
   id: z.uuid(),
@@ -12,47 +30,41 @@ const summary = {
   transactionId: described(z.uuid().nullable(), "null of a test notification"),
   command: z.enum(notifiedCommands),
   kind: z.enum(["card", "settlement"]),
-  state: described(z.enum(states), "parked: given up for now, kept, replayable"),
+  state: described(z.enum(notificationStates), "parked: given up for now, kept, replayable"),
   attemptsMade: z.int(),
-  nextAttemptAt: time.nullable(),
+  nextAttemptAt: described(
+    time.nullable(),
+    "At the earliest; null: of one that waits until a person acts, or is not pending",
+  ),
   lastReason: described(z.string().nullable(), "Why the last attempt failed, in a stable word"),
   createdAt: time,
   outcomeAt: time.nullable(),
-  waitsFor: described(
-    z.enum(["partner_paused", "partner_disabled", "endpoint_gone", "endpoint_open"]).nullable(),
-    "Why a pending one is not sent now, other than that it is not due yet",
-  ),
+  waiting: waiting.nullable(),
   partnerName: z.string(),
-  amount: described(
-    z.string().nullable(),
-    "A settlement's totalAmount; null where it is too large to be read for a list",
-  ),
-  currency: z.string().nullable(),
-  merchantTransId: z.string().nullable(),
 };
 
 const attempt = z.object({
-  attemptNo: described(z.int(), "From 1, and on through every redelivery"),
+  attemptNo: described(z.int(), "From 1; it continues through redeliveries"),
   startedAt: time,
   durationMs: z.number(),
   url: z.string(),
   address: described(z.string().nullable(), "Shown to the operator; null to the partner"),
   httpStatus: z.int().nullable(),
   reason: z.string().nullable(),
-  detail: described(z.string().nullable(), "In words; to the partner without addresses that were looked up"),
+  detail: described(z.string().nullable(), "A description; without looked-up addresses if the partner asks"),
   answer: described(z.string().nullable(), "The first 4 KiB of an answer that was not 2xx"),
   keyId: z.string().nullable(),
   instanceId: z.string(),
 });
 
-export const summarySchema = component(z.object(summary), "Notification", "A notification and where it stands");
+export const summarySchema = component(z.object(summary), "Notification", "A notification and its state");
 
 const known = z.string().nullable();
 
 const subjectSchema = component(
   z.object({
     merchantTransId: known,
-    amount: known,
+    amount: described(known, "A settlement's totalAmount; null in a list where it is too large to be read"),
     currency: known,
     tid: known,
     mid: known,
@@ -64,25 +76,7 @@ const subjectSchema = component(
     lastFour: described(known, "Of the card number"),
   }),
   "NotificationSubject",
-  "What people tell notifications apart by; null where it is not known",
-);
-
-const waiting = component(
-  z.object({
-    because: described(
-      z.enum(["paused", "disabled", "circuit", "gone", "order", "retry", "turn"]),
-      "circuit: its endpoint failed too often; gone: its URL answered 410; order: an earlier one of its chain is on " +
-        "its way; retry: the schedule; turn: it is due, and waits for a slot or its partner's pace",
-    ),
-    until: described(time.nullable(), "When it goes on at the earliest; null: when a person has done something"),
-    since: time.nullable(),
-    endpointId: z.uuid().nullable(),
-    target: described(z.string().nullable(), "The endpoint's origin or URL"),
-    reason: described(z.string().nullable(), "Why the endpoint failed last"),
-    after: described(z.uuid().nullable(), "The notification that has to be accepted or parked first"),
-  }),
-  "Waiting",
-  "Why a pending notification was not delivered yet",
+  "Values by which people recognise a notification; null if unknown",
 );
 
 export const detailSchema = component(
@@ -90,7 +84,6 @@ export const detailSchema = component(
     ...summary,
     callBackUrl: z.string().nullable(),
     subject: subjectSchema,
-    waiting: waiting.nullable(),
     attempts: z.array(attempt),
   }),
   "NotificationDetail",
@@ -104,7 +97,7 @@ export const pulledSchema = component(
         id: z.uuid(),
         createdAt: time,
         kind: z.enum(["card", "settlement"]),
-        state: z.enum(states),
+        state: z.enum(notificationStates),
         data: described(z.string(), "The sealed IPN, as in a callback's body"),
         headers: described(z.record(z.string(), z.string()), "The headers that a callback would carry"),
       }),
@@ -126,7 +119,7 @@ export const searchSchema = component(
   "Notifications, the newest first",
 );
 
-const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500");
+const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500");
 export const moment = described(
   z.iso.datetime({ offset: true }).refine((text) => !(Date.parse(text) < 0), { message: "must be a time since 1970" }),
   "ISO 8601 with a zone",
@@ -135,32 +128,32 @@ export const moment = described(
 export const pullQuery = z.strictObject({
   after: described(
     z.string().max(512),
-    "`next` of the page before; `now`: nothing that is there already; left out: from the beginning",
+    "`next` of the previous page; `now`: only later ones; left out: from the beginning",
   ).optional(),
   limit,
   wait: described(
     z.coerce.number().int().min(1).max(30),
-    "Seconds for which an empty page is kept back: it is answered as soon as there is something",
+    "Seconds to wait while the page is empty; it is answered as soon as there is a notification",
   ).optional(),
 });
 
 const searched = {
-  state: z.enum(states).optional(),
+  state: z.enum(notificationStates).optional(),
   q: described(
-    lookedUpText(128),
+    z.string().max(128),
     "A notification id, transaction id, reqId, externalId or merchantTransId; where none is it, its beginning",
   ).optional(),
   from: moment.optional(),
   to: moment.optional(),
   command: z.enum(notifiedCommands).optional(),
-  tid: described(lookedUpText(64), "Terminal ID").optional(),
-  mid: described(lookedUpText(64), "Merchant ID").optional(),
-  refId: lookedUpText(64).optional(),
-  approveCode: lookedUpText(64).optional(),
-  billId: lookedUpText(256).optional(),
+  tid: described(z.string().max(64), "Terminal ID").optional(),
+  mid: described(z.string().max(64), "Merchant ID").optional(),
+  refId: z.string().max(64).optional(),
+  approveCode: z.string().max(64).optional(),
+  billId: z.string().max(256).optional(),
   lastFour: described(z.string().regex(/^\d{4}$/), "Of the card number").optional(),
-  contains: described(lookedUpText(64), "A part of merchantTransId").optional(),
-  after: described(z.string().max(512), "`next` of the page before").optional(),
+  contains: described(z.string().max(64), "A part of merchantTransId").optional(),
+  after: described(z.string().max(512), "`next` of the previous page").optional(),
   limit,
 };
 
@@ -171,6 +164,27 @@ export const searchQuery = z.strictObject({
 });
 
 export const pageQuery = z.strictObject({
-  after: described(lookedUpText(64), "`next` of the page before").optional(),
+  after: described(z.string().max(64), "`next` of the previous page").optional(),
   limit,
 });
+
+export const backlogSchema = component(
+  z.object({
+    pending: described(z.int(), "Exact up to 10,000"),
+    oldestPendingAt: z.iso.datetime().nullable(),
+    parked: described(z.int(), "Exact up to 10,000"),
+    pull: described(
+      z
+        .object({
+          at: described(z.iso.datetime(), "When you last passed a cursor"),
+          upTo: described(z.iso.datetime().nullable(), "What was created before, you have seen"),
+          left: described(z.int().nullable(), "Notifications after the cursor; 1,000: or more"),
+          problem: described(z.string().nullable(), "The code of the error with which the cursor is refused now"),
+        })
+        .nullable(),
+      "How far you have pulled, some seconds late; null: never from a cursor",
+    ),
+  }),
+  "Backlog",
+  "What you have not received, and how far you have pulled",
+);

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { component, described } from "../../input/descriptions.ts";
 import { roles } from "../../operators/operator.ts";
-import { lookedUpText } from "./looked-up.ts";
-import { component, described } from "./registry.ts";
+import { confirmedProposal } from "./proposal.ts";
 
 const time = z.iso.datetime();
 const operator = {
@@ -31,6 +31,7 @@ export const operatorBody = component(
     name: z.string(),
     role: z.enum(roles),
     expiresInDays: described(z.int(), "Default 90, at most 366").optional(),
+    proposal: confirmedProposal,
   }),
   "OperatorToAdd",
   "Who becomes an operator",
@@ -39,21 +40,18 @@ export const operatorBody = component(
 export const operatorListSchema = z.object({ items: z.array(operatorSchema) });
 
 export const auditQuery = z.strictObject({
-  actor: described(lookedUpText(128), "An operator's name, or `partner <id>`").optional(),
-  subject: described(lookedUpText(128), "What was acted on: an id").optional(),
-  action: described(lookedUpText(128), "The operationId of the request, such as rotateKey").optional(),
-  tokenId: described(lookedUpText(128), "The id of the operator's token or of the partner's API key").optional(),
-  address: described(lookedUpText(128), "Where the caller was").optional(),
+  actor: described(z.string().max(128), "An operator's name, or `partner <id>`").optional(),
+  subject: described(z.string().max(128), "What was acted on: an id").optional(),
+  action: described(z.string().max(128), "The operationId of the request, such as rotateKey").optional(),
+  tokenId: described(z.string().max(128), "The id of the operator's token or of the partner's API key").optional(),
+  address: described(z.string().max(128), "Where the caller was").optional(),
   from: z.iso.datetime({ offset: true }).optional(),
   to: z.iso.datetime({ offset: true }).optional(),
-  after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the page before").optional(),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items of a page, at most 500"),
+  after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the previous page").optional(),
+  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
 });
 
-const nullableJson = described(
-  z.unknown(),
-  "What stood before or stands after, without secrets; null where nothing is",
-);
+const nullableJson = described(z.unknown(), "The value before or after, without secrets; null if there is none");
 
 export const auditPageSchema = component(
   z.object({

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
 
 const time = z.iso.datetime();
 const ms = z.number().nullable();
@@ -28,7 +28,7 @@ export const figuresSchema = component(
     deliveryP99Ms: ms,
   }),
   "Figures",
-  "How deliveries went over a time, of all instances; a few seconds late",
+  "Deliveries in a period, of all instances; a few seconds late",
 );
 
 export const overviewSchema = component(
@@ -52,5 +52,5 @@ export const overviewSchema = component(
     ),
   }),
   "Overview",
-  "How deliveries go, and what stands now",
+  "The state of deliveries, and the backlog",
 );

@@ -1,11 +1,12 @@
 import { z } from "zod";
-import type { Setting, SettingTable } from "../../partners/setting.ts";
+import { component, described } from "../../input/descriptions.ts";
+import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
 import { defaultSettings, partnerSettings } from "../../partners/settings.ts";
 import { scopesSchema } from "./api-key.ts";
-import { component, described } from "./registry.ts";
+import { confirmedProposal } from "./proposal.ts";
 
 /** As in the API's documentation. Each setting of a group may be missing. */
-function schemaOf({ schema, meaning }: Setting<unknown>): z.ZodType {
+function schemaOf({ schema, meaning }: PartnerSetting<unknown>): z.ZodType {
   const documented = schema instanceof z.ZodType ? schema : z.strictObject(shapeOf(schema)).partial();
   return meaning === undefined ? documented : described(documented, meaning);
 }
@@ -35,7 +36,7 @@ export const newPartnerSchema = component(
     webhookSecret: described(z.string(), "whsec_ and base64 of 32 bytes"),
   }),
   "NewPartner",
-  "A new partner's id and keys. The keys are shown this once",
+  "A new partner's id and keys. The keys are shown only once",
 );
 
 const keyKind = z.enum(["apiKey", "encryptionKey", "signingKey", "webhookSecret"]);
@@ -47,7 +48,7 @@ const keyVersion = component(
     kind: z.enum([...keyKind.options, "callbackKey"]),
     activeFrom: time,
     expiresAt: time.nullable(),
-    seals: described(z.int(), "Of an encryption key: how often it sealed, at most").optional(),
+    seals: described(z.int(), "Of an encryption key: how often it encrypted, at most").optional(),
     name: described(z.string(), "Of an API key beside the first one: what it is for").optional(),
     scopes: scopesSchema.optional(),
     lastUsedAt: described(time.nullable(), "Of an API key, to the minute; null: never").optional(),
@@ -71,7 +72,7 @@ export const partnerPageSchema = z.object({ items: z.array(partnerSchema), next:
 export const selfSchema = component(
   z.object({
     ...record,
-    egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your whitelist"),
+    egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your allowlist"),
     proofPublicKey: described(
       z.string(),
       "Proofs of delivery are checked with it: Ed25519, SubjectPublicKeyInfo in base64",
@@ -84,7 +85,8 @@ export const selfSchema = component(
 export const rotateBody = component(
   z.strictObject({
     key: keyKind,
-    overlapHours: described(z.number().min(0).max(720), "How long the old version stands"),
+    overlapHours: described(z.number().min(0).max(720), "How long the old version stays valid"),
+    proposal: confirmedProposal,
   }),
   "Rotation",
   "Which key to replace",
@@ -93,8 +95,8 @@ export const rotatedSchema = component(
   z.object({
     id: z.uuid(),
     kind: keyKind,
-    secret: described(z.string(), "Shown this once"),
-    activeFrom: described(time, "From then on it seals and signs: install it before"),
+    secret: described(z.string(), "Shown only once"),
+    activeFrom: described(time, "From then on it encrypts or signs: install it before"),
     expiresOld: time,
   }),
   "RotatedKey",

@@ -1,8 +1,8 @@
 import type { FastifyInstance } from "fastify";
 import { z } from "zod";
 import { type ErrorCode, errors } from "../../errors.ts";
+import { component, described } from "../../input/descriptions.ts";
 import { problemType } from "../problem.ts";
-import { component, described } from "./registry.ts";
 
 const fieldProblem = z.object({
   field: described(z.string(), "Path of the field, such as card.number or completions[3].amount"),
@@ -19,7 +19,7 @@ export const problemSchema = component(
     detail: described(z.string(), "What was wrong this time"),
     remedy: described(z.string(), "What to do about it"),
     instance: described(z.string(), "Names this occurrence; quote it to the operator"),
-    errors: described(z.array(fieldProblem), "Every bad field, where fields are bad").optional(),
+    errors: described(z.array(fieldProblem), "Every invalid field").optional(),
   }),
   "Problem",
   "An error, RFC 9457",
@@ -36,6 +36,7 @@ export const bodyErrors = [
   "wrong_type",
   "invalid_value",
   "too_long",
+  "invalid_text",
   "body_too_large",
   "unsupported_media_type",
 ] as const satisfies readonly ErrorCode[];
@@ -47,6 +48,7 @@ const queryErrors = [
   "wrong_type",
   "too_long",
 ] as const;
+const paramsErrors = ["invalid_text"] as const;
 const partnerErrors = [
   "unauthorized",
   "address_not_allowed",
@@ -78,14 +80,15 @@ export function responses(
   return documented;
 }
 
-/** Adds to each route of a scope what any route with such callers, such a body or such a query may answer. */
+/** Adds to each route of a scope what any route with such callers, such a body, query or path may answer. */
 export function documentProblems(scope: FastifyInstance, callers: "partner" | "operator"): void {
   const ofCallers = callers === "partner" ? partnerErrors : operatorErrors;
   scope.addHook("onRoute", ({ schema }) => {
     const ofBody = schema?.body === undefined ? [] : bodyErrors;
     const ofQuery = schema?.querystring === undefined ? [] : queryErrors;
+    const ofParams = schema?.params === undefined ? [] : paramsErrors;
     if (schema?.response !== undefined)
-      addProblems(schema.response as Responses, [...ofCallers, ...ofBody, ...ofQuery]);
+      addProblems(schema.response as Responses, [...ofCallers, ...ofBody, ...ofQuery, ...ofParams]);
   });
 }
 

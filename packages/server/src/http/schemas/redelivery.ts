@@ -1,8 +1,8 @@
 import { z } from "zod";
+import { component, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
-import { lookedUpText, partnerIdText } from "./looked-up.ts";
 import { moment } from "./notification.ts";
-import { component, described } from "./registry.ts";
+import { partnerIdText } from "./partner-id.ts";
 
 export const redeliverBody = z
   .strictObject({
@@ -10,36 +10,48 @@ export const redeliverBody = z
   })
   .optional();
 
-const redeliveryFilter = z
-  .strictObject({
-    partner: partnerIdText.optional(),
-    state: z.enum(["accepted", "parked"]).optional(),
-    from: moment.optional(),
-    to: moment.optional(),
-    reason: described(lookedUpText(64), "Of parked ones: why the last attempt failed").optional(),
-  })
-  .superRefine(
-    (filter, context) => {
-      for (const { field, code, rule } of redeliveryProblems(filter)) {
+const filterFields = {
+  state: z.enum(["accepted", "parked"]).optional(),
+  from: moment.optional(),
+  to: moment.optional(),
+  reason: described(z.string().max(64), "Of parked ones: why the last attempt failed").optional(),
+};
+
+function checked<Filter extends z.ZodObject>(filter: Filter): Filter {
+  return filter.superRefine(
+    (given, context) => {
+      for (const { field, code, rule } of redeliveryProblems(given)) {
         context.addIssue({ code: "custom", path: field.split(".").slice(1), message: rule, params: { code } });
       }
     },
     // Also if a field has another shape: everything wrong is reported at once.
     { when: ({ value }) => typeof value === "object" && value !== null },
   );
+}
+
+const redeliveryFilter = checked(z.strictObject({ partner: partnerIdText.optional(), ...filterFields }));
+const ownFilter = checked(z.strictObject(filterFields));
+
+const redeliveryFields = {
+  to: z.enum(["original", "registered"]).optional(),
+  dryRun: described(z.boolean(), "Only counts").optional(),
+  limit: described(
+    z.int().min(1).max(10_000),
+    "The maximum number, oldest first; to show progress, repeat until fewer match",
+  ).optional(),
+};
+const whichOnes = "Which notifications; an empty filter selects all parked ones";
 
 export const redeliveriesBody = component(
-  z.strictObject({
-    filter: described(redeliveryFilter, "Which notifications; an empty filter names them all"),
-    to: z.enum(["original", "registered"]).optional(),
-    dryRun: described(z.boolean(), "Only counts").optional(),
-    limit: described(
-      z.int().min(1).max(10_000),
-      "At most so many, the oldest first: to show progress, ask again until fewer match",
-    ).optional(),
-  }),
+  z.strictObject({ filter: described(redeliveryFilter, whichOnes), ...redeliveryFields }),
   "Redeliveries",
   "Which notifications to send once more",
+);
+
+export const ownRedeliveriesBody = component(
+  z.strictObject({ filter: described(ownFilter, whichOnes), ...redeliveryFields }),
+  "OwnRedeliveries",
+  "Which of your notifications to send once more",
 );
 
 export const redeliveredSchema = z.object({

@@ -1,6 +1,6 @@
 import { z } from "zod";
+import { component, described } from "../../input/descriptions.ts";
 import { terminalLengthsMax } from "../../partners/terminal.ts";
-import { component, described } from "./registry.ts";
 
 const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
 

@@ -1,11 +1,12 @@
 import { commands, type Field, type IpnKind, ipnFields, settlementListFields, statuses } from "@paybell/contract";
 import { z } from "zod";
-import { component, described } from "./registry.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { notificationStates } from "../../notification-state.ts";
 
 const beside = {
   command: z.enum(commands),
   createdAt: described(z.iso.datetime(), "When the command arrived"),
-  notification: z.object({ id: z.uuid(), state: z.enum(["pending", "accepted", "parked"]) }).nullable(),
+  notification: z.object({ id: z.uuid(), state: z.enum(notificationStates) }).nullable(),
   emv: described(z.string(), "What the issuer answered to the chip: in the answer to the command alone").optional(),
 };
 
@@ -64,8 +65,8 @@ export const transactionDetailSchema = component(
         z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
         "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
       ),
-      reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "How its own Reversal stands"),
-      chain: described(z.array(link), "The first one and all that follow from it, in the order they came"),
+      reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "The state of its own Reversal"),
+      chain: described(z.array(link), "The first transaction and all that refer to it, in order"),
     }),
   ),
   "TransactionDetail",

@@ -1,24 +1,13 @@
 import fc from "fast-check";
-import type { Client } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { afterAll, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { booleanArray, bytesArray, doubleArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
-import { type Database, openDatabase } from "./database.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let client: Client;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
-  client = await connections.connectDirectly();
-});
+const connections = await openTestDatabase();
+const client = await connections.connectDirectly();
 
 afterAll(async () => {
   await client.end();
-  await connections.close();
-  await database.drop();
 });
 
 async function readBack(type: string, parameter: unknown): Promise<unknown> {

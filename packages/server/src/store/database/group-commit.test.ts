@@ -41,6 +41,20 @@ test("items that come together share a commit; while it is on its way the next o
   expect(batches).toEqual([10, 20]);
 });
 
+test("the observer of an item gets the rows of its batch, or the error", async () => {
+  const told: string[] = [];
+  const onAdded = (item: number) => (rows: number, error?: unknown) => {
+    told.push(`${item}: ${rows}${error === undefined ? "" : ` ${(error as Error).message}`}`);
+  };
+  const good = groupCommit(async (items) => doubled(items), { onAdded });
+  await Promise.all([good.add(1), good.add(2)]);
+  const bad = groupCommit(() => Promise.reject(new Error("a bug")), { onAdded });
+  await expect(bad.add(3)).rejects.toThrow("a bug");
+  const gone = groupCommit(() => Promise.reject(databaseError("08006")), { onAdded });
+  await expect(gone.add(4)).rejects.toBeInstanceOf(ServiceError);
+  expect(told).toEqual(["1: 2", "2: 2", "3: 1 a bug", "4: 0 The database cannot be reached."]);
+});
+
 describe("beside a batch on its way", () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] }));
   afterEach(() => void vi.useRealTimers());
@@ -164,7 +178,7 @@ test("an unknown COMMIT is repeated, and answered by the repeat", async () => {
   expect(await group.add(5)).toBe(10);
 });
 
-test("what cannot be written in time is refused as unavailable, and named as doubtful", async () => {
+test("an item that cannot be written in time is refused as unavailable, and named as in doubt", async () => {
   const doubtful: number[] = [];
   let refused = 0;
   const group = groupCommit(

@@ -3,15 +3,20 @@ import { ServiceError } from "../../errors.ts";
 import { failureKindOf } from "./retryable.ts";
 
 /** Hooks that observe a group commit, and may delay it. */
-export interface GroupCommitHooks {
+export interface GroupCommitHooks<Item = { readonly id: string }> {
   /** Called before each batch, which begins when the promise has resolved. Undefined: it begins at once. */
   readonly turn?: () => Promise<void> | undefined;
   readonly onFlush?: (rows: number, durationMs: number, waitingRows: number) => void;
   /** Called for each refused row: the queue was full, or the database was unavailable for too long. */
   readonly onRefused?: () => void;
+  /** Called for each added item. @returns what is called when the item is settled */
+  readonly onAdded?: ((item: Item) => OnSettled) | undefined;
 }
 
-export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
+/** @param rows of its batch; 0: it was in none. @param error why it is not known to be durable */
+type OnSettled = (rows: number, error?: unknown) => void;
+
+export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item> {
   /** The name in metrics and messages. */
   readonly name: string;
   /** Two items with one key never share a batch: the second waits for the next one. */
@@ -23,7 +28,7 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
    */
   commit(items: readonly Item[]): Promise<ReadonlyMap<string, Result>>;
   /**
-   * How long an item is retried while the database is unavailable; then it is refused as `unavailable`. Infinity:
+   * The time for which an item is retried while the database is unavailable; then it is `unavailable`. Infinity:
    * forever.
    */
   readonly giveUpAfterMs: number;
@@ -40,7 +45,7 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks {
    * batch has a fixed cost.
    */
   readonly companyMin?: number;
-  /** How long the first item waits for others when no batch is in flight. For writes that no caller waits for. */
+  /** The wait of the first item for others when no batch is in flight. For writes that no caller waits for. */
   readonly lingerMs?: number;
 }
 
@@ -54,6 +59,7 @@ interface Waiting<Item, Result> {
   readonly sinceMs: number;
   readonly resolve: (result: Result) => void;
   readonly reject: (error: unknown) => void;
+  readonly onSettled: OnSettled | undefined;
 }
 
 /**
@@ -98,7 +104,9 @@ export class GroupCommit<Item, Result> {
       return Promise.reject(new ServiceError("unavailable", "Too much waits to be written.", { retryAfterS: 1 }));
     }
     return new Promise<Result>((resolve, reject) => {
-      this.#queue.push({ item, key: this.#options.key(item), bytes, sinceMs: performance.now(), resolve, reject });
+      const onSettled = this.#options.onAdded?.(item);
+      const key = this.#options.key(item);
+      this.#queue.push({ item, key, bytes, sinceMs: performance.now(), resolve, reject, onSettled });
       this.#queueBytes += bytes;
       this.#schedule();
     });
@@ -180,7 +188,7 @@ export class GroupCommit<Item, Result> {
     for (let tries = 1; batch.length > 0; tries += 1) {
       try {
         const results = await this.#options.commit(batch.map((waiting) => waiting.item));
-        for (const one of batch) this.#answer(one, results);
+        for (const one of batch) this.#answer(one, results, batch.length);
         return;
       } catch (error) {
         const trouble = failureKindOf(error);
@@ -203,10 +211,14 @@ export class GroupCommit<Item, Result> {
     await this.#settle(batch.slice(middle));
   }
 
-  #answer(waiting: Waiting<Item, Result>, results: ReadonlyMap<string, Result>): void {
+  #answer(waiting: Waiting<Item, Result>, results: ReadonlyMap<string, Result>, rows: number): void {
     const result = results.get(waiting.key);
-    if (result === undefined) waiting.reject(new Error(`${this.#options.name} gave no answer for ${waiting.key}.`));
-    else waiting.resolve(result);
+    if (result === undefined) {
+      reject([waiting], new Error(`${this.#options.name} gave no answer for ${waiting.key}.`));
+      return;
+    }
+    waiting.onSettled?.(rows);
+    waiting.resolve(result);
   }
 
   /**
@@ -234,10 +246,15 @@ export class GroupCommit<Item, Result> {
 
   #refuse(waiting: Waiting<Item, Result>, cause: unknown): void {
     this.#options.onRefused?.();
-    waiting.reject(new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause }));
+    const error = new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: 5, cause });
+    waiting.onSettled?.(0, error);
+    waiting.reject(error);
   }
 }
 
 function reject<Item, Result>(batch: readonly Waiting<Item, Result>[], error: unknown): void {
-  for (const waiting of batch) waiting.reject(error);
+  for (const waiting of batch) {
+    waiting.onSettled?.(batch.length, error);
+    waiting.reject(error);
+  }
 }

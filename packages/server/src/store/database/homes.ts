@@ -94,7 +94,7 @@ export class Homes {
     return (await Promise.all(this.all.map(ask))).flat();
   }
 
-  /** How many of `rowsMax` rows each home may contribute. */
+  /** The share of `rowsMax` rows that each home may contribute. */
   share(rowsMax: number): number {
     return Math.ceil(rowsMax / this.all.length);
   }

@@ -58,6 +58,11 @@ export function failureKindOf(error: unknown): FailureKind {
   return driverWords.test(error.message) ? "connection" : "bug";
 }
 
+/** Whether a row has a key that another row has. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "23505";
+}
+
 const conflictTriesMax = 10;
 const conflictWaitMs = 5;
 

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { type Circuit, closedCircuit } from "../../delivery/circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax } from "../../delivery/circuit-store.ts";
 import { newId, type PartnerId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { PostgresCircuits, writeCircuits } from "./circuits.ts";
 import { PostgresEndpoints } from "./endpoints.ts";
@@ -12,34 +11,22 @@ import { PostgresEndpoints } from "./endpoints.ts";
 const origin = "https://partner.example";
 const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: 5_000, lastReason: "timeout" };
 
-let database: TestDatabase;
-let connections: Database;
-let circuits: PostgresCircuits;
-let endpoints: PostgresEndpoints;
 let partnerId: PartnerId;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
-  circuits = new PostgresCircuits(connections.homes);
-  endpoints = new PostgresEndpoints(connections);
-});
+const connections = await openTestDatabase();
+const circuits = new PostgresCircuits(connections.homes);
+const endpoints = new PostgresEndpoints(connections);
 beforeEach(async () => {
   await connections.pool.query("TRUNCATE endpoints, events");
   partnerId = await insertPartner(connections.pool);
 });
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
-
 let changes = 0;
 
 function changeOf(circuit: Circuit, more: Partial<CircuitChange> = {}): CircuitChange {
   const endpointId = newId<"endpoint">();
   changes += 1;
   const of = { partnerId, queue: origin, endpointId, kind: "origin", target: origin } as const;
-  return { ...of, circuit, changeNo: changes, epoch: 1, controlNo: 0, event: null, ...more };
+  return { ...of, circuit, before: closedCircuit, changeNo: changes, epoch: 1, controlNo: 0, event: null, ...more };
 }
 
 const opened = () => ({ id: newId<"event">(), kind: "breaker_open" }) as const;
@@ -110,7 +97,7 @@ describe("a circuit that its owner writes", () => {
     expect((await events()).map(({ kind }) => kind).sort()).toEqual(["breaker_closed", "breaker_open"]);
   });
 
-  test("repeated as it was is told of once", async () => {
+  test("adds one event when it is repeated unchanged", async () => {
     const change = changeOf(tripped, { event: opened() });
     await write(change);
     await write(change);
@@ -118,7 +105,7 @@ describe("a circuit that its owner writes", () => {
   });
 });
 
-test("what is closed and well is not loaded; what is failing, tripped, gone or changed by hand is", async () => {
+test("circuits that fail, are tripped or gone, or were changed by a person are loaded, and no others", async () => {
   const failing: Circuit = { ...closedCircuit, failures: 3, lastReason: "status" };
   const gone: Circuit = { ...tripped, state: "gone", probeInMs: null };
   const states = { well: closedCircuit, failing, tripped, gone, controlled: closedCircuit };

@@ -1,5 +1,5 @@
-import type { PoolClient } from "pg";
-import type { Circuit, CircuitState } from "../../delivery/circuit.ts";
+import type { PoolClient, QueryConfig } from "pg";
+import type { Circuit } from "../../delivery/circuit.ts";
 import {
   type CircuitChange,
   type CircuitStore,
@@ -12,8 +12,8 @@ import { integerArray } from "../database/arrays.ts";
 import type { Homes } from "../database/homes.ts";
 import { insertEvents } from "../events.ts";
 
-const loaded = `e.partner_id, e.queue, e.state, e.failures, e.probes, e.last_reason, e.control_no,
-      (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS probe_in_ms`;
+const loaded = `e.partner_id AS "partnerId", e.queue, e.state, e.failures, e.probes, e.last_reason AS "lastReason",
+      e.control_no AS "controlNo", (extract(epoch FROM e.probe_at - now()) * 1000)::double precision AS "probeInMs"`;
 
 const load = {
   name: "load_circuits",
@@ -56,16 +56,7 @@ const write = {
     RETURNING e.partner_id, e.queue, e.id`,
 };
 
-interface CircuitRow {
-  readonly partner_id: PartnerId;
-  readonly queue: string;
-  readonly state: CircuitState;
-  readonly failures: number;
-  readonly probes: number;
-  readonly last_reason: Circuit["lastReason"];
-  readonly probe_in_ms: number | null;
-  readonly control_no: number;
-}
+type CircuitRow = Omit<LoadedCircuit, "circuit"> & Circuit;
 
 /** Circuit breakers, for the workers that own them. */
 export class PostgresCircuits implements CircuitStore {
@@ -75,35 +66,18 @@ export class PostgresCircuits implements CircuitStore {
     this.#homes = homes;
   }
 
-  async load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const values = [shards, circuitsPerPartnerMax];
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<CircuitRow>({ ...load, values })).rows,
-    );
-    return rows.map(readCircuit);
+  load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    return this.#query({ ...load, values: [shards, circuitsPerPartnerMax] });
   }
 
-  async loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<CircuitRow>({ ...loadChangedByHand, values: [shards] })).rows,
-    );
-    return rows.map(readCircuit);
+  loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
+    return this.#query({ ...loadChangedByHand, values: [shards] });
   }
-}
 
-function readCircuit(row: CircuitRow): LoadedCircuit {
-  return {
-    partnerId: row.partner_id,
-    queue: row.queue,
-    circuit: {
-      state: row.state,
-      failures: row.failures,
-      probes: row.probes,
-      probeInMs: row.probe_in_ms,
-      lastReason: row.last_reason,
-    },
-    controlNo: row.control_no,
-  };
+  async #query(statement: QueryConfig): Promise<readonly LoadedCircuit[]> {
+    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<CircuitRow>(statement)).rows);
+    return rows.map(({ partnerId, queue, controlNo, ...circuit }) => ({ partnerId, queue, controlNo, circuit }));
+  }
 }
 
 /** Writes the changes of circuits by outcomes, within their transaction, with the events of the changed rows. */

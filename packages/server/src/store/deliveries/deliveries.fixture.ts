@@ -51,7 +51,8 @@ export function useDeliveries(): DeliveriesContext {
     for (let nth = 0; nth < count; nth += 1) {
       const { id, ...rest } = sampleReport(change.partnerId ?? context.partnerId);
       const callBackUrl = change.callBackUrl ?? null;
-      const notification = { ...sampleNotification(rest.partnerId, id), callBackUrl };
+      const queue = callBackUrl === null ? "" : new URL(callBackUrl).origin;
+      const notification = { ...sampleNotification(rest.partnerId, id), callBackUrl, queue };
       await context.completions.report({ ...rest, id, notification, ...change });
     }
   };

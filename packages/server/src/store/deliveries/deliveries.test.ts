@@ -1,5 +1,6 @@
 import type { PoolClient } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { closedCircuit } from "../../delivery/circuit.ts";
 import { failedAttempt, outcomeOf } from "../../delivery/delivery.fixture.ts";
 import type { Delivery } from "../../delivery/store.ts";
 import { type EndpointId, newId } from "../../ids.ts";
@@ -203,6 +204,7 @@ describe("an outcome", () => {
       kind: "origin",
       target: origin,
       circuit: { state: "open", failures: 5, probes: 0, probeInMs: 5_000, lastReason: "status" },
+      before: closedCircuit,
       changeNo: 1,
       epoch: 1,
       controlNo: 0,

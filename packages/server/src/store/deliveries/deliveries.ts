@@ -1,15 +1,19 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { PoolClient } from "pg";
 import type {
   Delivery,
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
+  MisplacedLook,
+  MisplacedLooked,
   OverdueLook,
   OverdueLooked,
+  Postponement,
   Precedence,
-  PutOff,
   QueueHead,
   QueuePage,
+  QueuePosition,
   QueueRead,
   Recorded,
 } from "../../delivery/store.ts";
@@ -20,25 +24,15 @@ import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { failureKindOf } from "../database/retryable.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
-import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
-import {
-  deleteAccepted,
-  insertAttempts,
-  lookForOverdue,
-  park,
-  parkUncounted,
-  putOff,
-  recordAccepted,
-  retryLater,
-  setAside,
-  unpark,
-} from "./statements.ts";
+import { lookForMisplaced, readPrecedence, readQueueHeads, readQueues } from "./read.ts";
+import * as statements from "./statements.ts";
 
 /** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
-const overdueRowsMax = 500;
+const lookRowsMax = 500;
 
 export interface DeliveriesOptions extends GroupCommitHooks {
   /** Whether events of parked deliveries are sent as alerts. */
@@ -94,26 +88,38 @@ export class PostgresDeliveries implements DeliveryStore {
     return this.#outcomes.of(outcome.partnerId).add(outcome);
   }
 
-  async putOff(deliveries: readonly PutOff[]): Promise<void> {
-    await this.#change(putOff, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
+  async postpone(deliveries: readonly Postponement[]): Promise<void> {
+    await this.#change(statements.postpone, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
   }
 
   async setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
-    await this.#change(setAside, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
+    await this.#change(statements.setAside, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
   }
 
   async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
     const home = this.#homes.of(partnerId);
-    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, overdueRowsMax];
-    const { rows } = await home.engine.query<OverdueRow>({ ...lookForOverdue, values });
+    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, lookRowsMax];
+    const { rows } = await home.engine.query<OverdueRow>({ ...statements.lookForOverdue, values });
     const [looked] = rows;
     const parked = await this.#parkOverdue(home, partnerId, looked?.overdue ?? [], reason);
-    const isEnd = looked === undefined || looked.looked < overdueRowsMax;
+    const isEnd = looked === undefined || looked.looked < lookRowsMax;
     if (isEnd || looked.last_us === null || looked.last_id === null) return { parked, after: undefined };
     return { parked, after: { dueAtUs: looked.last_us, id: looked.last_id } };
   }
 
-  /** Those that did not change since they were looked at. @returns how many */
+  async moveMisplaced({ partnerId, queue, after, queues }: MisplacedLook): Promise<MisplacedLooked> {
+    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, lookRowsMax];
+    const { rows } = await this.#homes.of(partnerId).engine.query<MisplacedRow>({ ...lookForMisplaced, values });
+    const misplaced = rows.flatMap(({ command, ...key }) => {
+      const other = command === null ? undefined : queues.get(command);
+      return other === undefined || other === queue ? [] : [{ ...key, partnerId, queue: other }];
+    });
+    if (misplaced.length > 0) await this.setAside(misplaced);
+    const last = rows.length < lookRowsMax ? undefined : rows.at(-1);
+    return { moved: misplaced.length, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
+  }
+
+  /** Parks the rows that did not change since they were looked at. @returns the number of these */
   async #parkOverdue(
     home: Home,
     partnerId: PartnerId,
@@ -122,16 +128,14 @@ export class PostgresDeliveries implements DeliveryStore {
   ): Promise<number> {
     if (overdue.length === 0) return 0;
     const keys = overdue.map((row) => ({ ...row, partnerId }));
-    return this.#inTransaction(home, async (client) => {
+    return inTransaction(home.engine, async (client) => {
       const values = [...keyColumns(keys), textArray(keys.map(() => reason))];
-      const { rows } = await client.query<ChangedRow>({ ...parkUncounted, values });
+      const { rows } = await client.query<ChangedRow>({ ...statements.parkUncounted, values });
       const parked = new Set(rows.map(({ id }) => id));
-      const detail = "Its schedule was over while its endpoint took nothing.";
+      const detail = "Its schedule was over while its endpoint accepted nothing.";
       const events = keys.flatMap(({ id, attemptsMade }): NewEvent[] => {
-        if (!parked.has(id)) return [];
-        return [
-          { kind: "parked", partnerId, subjectId: id, detail: { reason, detail, httpStatus: null, attemptsMade } },
-        ];
+        const about = { reason, detail, httpStatus: null, attemptsMade };
+        return parked.has(id) ? [{ kind: "parked", partnerId, subjectId: id, detail: about }] : [];
       });
       if (events.length > 0) await insertEvents(client, events, this.#alerting);
       return events.length;
@@ -158,11 +162,13 @@ export class PostgresDeliveries implements DeliveryStore {
     if (withAttempts && accepted.length === outcomes.length && circuits.length === 0) {
       return this.#writeAccepted(home, outcomes);
     }
-    const changed = await this.#inTransaction(home, async (client) => {
+    const changed = await inTransaction(home.engine, async (client) => {
       const written = [
-        withAttempts ? client.query({ ...insertAttempts, values: attemptColumns(outcomes) }) : undefined,
-        accepted.length > 0 ? client.query({ ...deleteAccepted, values: roundColumns(accepted) }) : undefined,
-        accepted.length > 0 ? client.query({ ...unpark, values: roundColumns(accepted) }) : undefined,
+        withAttempts ? client.query({ ...statements.insertAttempts, values: attemptColumns(outcomes) }) : undefined,
+        accepted.length > 0
+          ? client.query({ ...statements.deleteAccepted, values: roundColumns(accepted) })
+          : undefined,
+        accepted.length > 0 ? client.query({ ...statements.unpark, values: roundColumns(accepted) }) : undefined,
       ];
       const failing = this.#writeFailed(client, outcomes);
       // The refused statement has the reason; those after it only report that the transaction is over.
@@ -184,14 +190,14 @@ export class PostgresDeliveries implements DeliveryStore {
   /** One round trip: the statement is a transaction of its own. */
   async #writeAccepted({ engine }: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
     const { rows } = await engine.query<{ gone: number }>({
-      ...recordAccepted,
+      ...statements.recordAccepted,
       values: attemptColumns(outcomes),
     });
     // Parked shortly before, or changed while the statement looked for them.
     if ((rows[0]?.gone ?? 0) < outcomes.length) {
       const values = roundColumns(outcomes);
-      await engine.query({ ...deleteAccepted, values });
-      await engine.query({ ...unpark, values });
+      await engine.query({ ...statements.deleteAccepted, values });
+      await engine.query({ ...statements.unpark, values });
     }
     return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
@@ -211,9 +217,11 @@ export class PostgresDeliveries implements DeliveryStore {
       const reasons = textArray(parked.map(({ attempt }) => attempt.reason ?? "internal"));
       const written = await Promise.all([
         retried.length > 0
-          ? client.query<ChangedRow>({ ...retryLater, values: [...keyColumns(retried), delays] })
+          ? client.query<ChangedRow>({ ...statements.retryLater, values: [...keyColumns(retried), delays] })
           : undefined,
-        parked.length > 0 ? client.query<ChangedRow>({ ...park, values: [...keyColumns(parked), reasons] }) : undefined,
+        parked.length > 0
+          ? client.query<ChangedRow>({ ...statements.park, values: [...keyColumns(parked), reasons] })
+          : undefined,
       ]);
       for (const row of written.flatMap((result) => result?.rows ?? [])) changed.add(`${row.partner_id} ${row.id}`);
     }
@@ -238,21 +246,6 @@ export class PostgresDeliveries implements DeliveryStore {
       left = left.filter((key) => !changed.has(rowKeyOf(key)));
     }
   }
-
-  async #inTransaction<Result>({ engine }: Home, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    const client = await engine.connect();
-    try {
-      // Sent after BEGIN without waiting for its answer.
-      const [, result] = await Promise.all([client.query("BEGIN"), work(client)]);
-      const committed = await client.query("COMMIT");
-      if (committed.command !== "COMMIT") throw new Error("The transaction was rolled back.");
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  }
 }
 
 interface OverdueRow {
@@ -260,6 +253,11 @@ interface OverdueRow {
   readonly looked: number;
   readonly last_us: number | null;
   readonly last_id: NotificationId | null;
+}
+
+interface MisplacedRow extends Pick<DeliveryKey, "id" | "round" | "attemptsMade">, QueuePosition {
+  /** Null: history no longer has it. */
+  readonly command: NotifiedCommand | null;
 }
 
 const nilId = "00000000-0000-0000-0000-000000000000";

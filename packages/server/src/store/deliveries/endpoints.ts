@@ -1,18 +1,17 @@
 import type { Pool, PoolClient } from "pg";
-import type { CircuitState } from "../../delivery/circuit.ts";
-import type { EndpointKind, EndpointSearch, EndpointStore, StoredEndpoint } from "../../delivery/circuit-store.ts";
-import type { FailureReason } from "../../delivery/store.ts";
+import type { EndpointSearch, EndpointStore, StoredEndpoint } from "../../delivery/circuit-store.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import type { Database } from "../database/database.ts";
-import type { Home, Homes } from "../database/homes.ts";
+import type { Homes } from "../database/homes.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
 /** Notifies the owner of the endpoint's shard that a person changed it. */
 const announceEndpoints = { name: "announce_endpoints", text: "SELECT pg_notify('paybell_endpoint', '')" };
 
 const shown = `
-  e.partner_id, e.id, e.kind, e.target, e.state, e.failures, e.last_reason, e.opened_at, e.probe_at, e.probes,
-  e.updated_at`;
+  e.id, e.partner_id AS "partnerId", e.kind, e.target, e.state, e.failures, e.last_reason AS "lastReason",
+  e.opened_at AS "openedAt", e.probe_at AS "probeAt", e.probes, e.updated_at AS "updatedAt"`;
 
 const search = `
   SELECT ${shown} FROM endpoints e
@@ -27,20 +26,6 @@ const closeOne = `
   UPDATE endpoints e SET state = 'closed', failures = 0, probes = 0, probe_at = NULL, opened_at = NULL,
     control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`;
-
-interface EndpointRow {
-  readonly partner_id: PartnerId;
-  readonly id: EndpointId;
-  readonly kind: EndpointKind;
-  readonly target: string;
-  readonly state: CircuitState;
-  readonly failures: number;
-  readonly last_reason: FailureReason | null;
-  readonly opened_at: Date | null;
-  readonly probe_at: Date | null;
-  readonly probes: number;
-  readonly updated_at: Date;
-}
 
 /** Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed. */
 export class PostgresEndpoints implements EndpointStore {
@@ -57,17 +42,14 @@ export class PostgresEndpoints implements EndpointStore {
 
   async search({ partnerId, state, after, limit }: EndpointSearch): Promise<readonly StoredEndpoint[]> {
     const values = [partnerId ?? null, state ?? null, after ?? null, limit];
-    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<EndpointRow>(search, values)).rows);
-    return [...rows]
-      .sort((a, b) => (a.id < b.id ? 1 : -1))
-      .slice(0, limit)
-      .map(readEndpoint);
+    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<StoredEndpoint>(search, values)).rows);
+    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
   }
 
   async close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined> {
     const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
-    for (const home of homes) {
-      const closed = await this.#closeAt(home, id, partnerId);
+    for (const { pool } of homes) {
+      const closed = await inTransaction(pool, (client) => this.#closeIn(client, id, partnerId));
       if (closed === undefined) continue;
       await this.#pool.query(announceEndpoints);
       return closed;
@@ -75,53 +57,18 @@ export class PostgresEndpoints implements EndpointStore {
     return undefined;
   }
 
-  async #closeAt(
-    { pool }: Home,
-    id: EndpointId,
-    partnerId: PartnerId | undefined,
-  ): Promise<StoredEndpoint | undefined> {
-    const client = await pool.connect();
-    try {
-      await client.query("BEGIN");
-      const closed = await this.#closeIn(client, id, partnerId);
-      await client.query("COMMIT");
-      client.release();
-      return closed;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
-  }
-
   async #closeIn(
     client: PoolClient,
     id: EndpointId,
     partnerId: PartnerId | undefined,
   ): Promise<StoredEndpoint | undefined> {
-    const { rows } = await client.query<EndpointRow>(lockOne, [id, partnerId ?? null]);
-    const [standing] = rows;
-    if (standing === undefined || standing.state === "closed") return standing && readEndpoint(standing);
-    const closed = await client.query<EndpointRow>(closeOne, [standing.partner_id, id]);
-    const detail = { target: standing.target, reason: standing.last_reason, failures: standing.failures, by: "hand" };
-    const event = { kind: "breaker_closed", partnerId: standing.partner_id, subjectId: id, detail } as const;
+    const { rows } = await client.query<StoredEndpoint>(lockOne, [id, partnerId ?? null]);
+    const [found] = rows;
+    if (found === undefined || found.state === "closed") return found;
+    const closed = await client.query<StoredEndpoint>(closeOne, [found.partnerId, id]);
+    const detail = { target: found.target, reason: found.lastReason, failures: found.failures, by: "hand" };
+    const event = { kind: "breaker_closed", partnerId: found.partnerId, subjectId: id, detail } as const;
     await insertEvents(client, [event], this.#alerting);
-    return closed.rows.map(readEndpoint)[0];
+    return closed.rows[0];
   }
-}
-
-function readEndpoint(row: EndpointRow): StoredEndpoint {
-  const { id, kind, target, state, failures, probes } = row;
-  return {
-    partnerId: row.partner_id,
-    id,
-    kind,
-    target,
-    state,
-    failures,
-    lastReason: row.last_reason,
-    openedAt: row.opened_at,
-    probeAt: row.probe_at,
-    probes,
-    updatedAt: row.updated_at,
-  };
 }

@@ -1,24 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
 import { FigureCounter } from "../../notifications/figures.ts";
 import { Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { PostgresCurrentCounts } from "../current-counts.ts";
-import {
-  insertNotification,
-  type NotificationBench,
-  openBench,
-  registerPartner,
-} from "../notifications/notifications.fixture.ts";
+import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";
 import { PostgresFigures } from "./figures.ts";
 
-let bench: NotificationBench;
-let figures: PostgresFigures;
 let partner: Partner;
-beforeAll(async () => {
-  bench = await openBench();
-  figures = new PostgresFigures(bench.homes);
-});
+const bench = await openBench();
+const figures = new PostgresFigures(bench.homes);
 beforeEach(async () => {
   await bench.pool.query("TRUNCATE delivery_figures, notifications, parked, partners CASCADE");
   partner = await registerPartner(bench.pool);
@@ -34,7 +25,7 @@ function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", at
   counter.count(delivery, { attempt, next: { kind } } as unknown as Attempted);
 }
 
-test("what two instances counted in one minute is added up, of a partner and of all", async () => {
+test("the counts of two instances in one minute are added up, for a partner and for all", async () => {
   const counters = [new FigureCounter(figures), new FigureCounter(figures)];
   for (const counter of counters) {
     count(counter, "accepted");
@@ -66,7 +57,7 @@ test("what two instances counted in one minute is added up, of a partner and of 
   expect(await overview.of(newId<"partner">(), "hour")).toMatchObject({ accepted: 0, points: [], attemptP50Ms: null });
 });
 
-test("what could not be added is kept for the next time", async () => {
+test("a count that could not be added is kept for the next time", async () => {
   let isAway = true;
   const store = {
     add: (rows: Parameters<PostgresFigures["add"]>[0]) =>
@@ -82,7 +73,7 @@ test("what could not be added is kept for the next time", async () => {
   expect(point?.accepted).toBe(2);
 });
 
-test("what nobody can ask for any more is dropped", async () => {
+test("figures older than any query are dropped", async () => {
   const counter = new FigureCounter(figures);
   const twoDaysAgoMs = Date.now() - 2 * 86_400_000;
   count(counter, "accepted", twoDaysAgoMs);

@@ -56,7 +56,8 @@ export class PostgresFigures implements FigureStore {
       async ({ pool }, rows) => {
         await pool.query(add, [JSON.stringify(rows), "minute"]);
         // Several minutes may belong to one hour, and a statement updates a row only once.
-        for (const rowsOfMinute of byMinute(rows)) await pool.query(add, [JSON.stringify(rowsOfMinute), "hour"]);
+        for (const ofMinute of Map.groupBy(rows, ({ minuteMs }) => minuteMs).values())
+          await pool.query(add, [JSON.stringify(ofMinute), "hour"]);
         return [];
       },
     );
@@ -83,8 +84,4 @@ export class PostgresFigures implements FigureStore {
       await this.#homes.gather(async ({ pool }) => (await pool.query(dropOld, values)).rows);
     }
   }
-}
-
-function byMinute<Row extends { readonly minuteMs: number }>(rows: readonly Row[]): readonly (readonly Row[])[] {
-  return [...Map.groupBy(rows, ({ minuteMs }) => minuteMs).values()];
 }

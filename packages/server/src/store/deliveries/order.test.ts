@@ -46,6 +46,7 @@ async function redeliver(id: Delivery["id"]): Promise<void> {
     homes: context.connections.homes,
     clock: { nowMs: () => Date.now() },
     historyDays: 90,
+    proofDays: 400,
   });
   const notifications = new PostgresNotifications(context.connections, partitions);
   await notifications.redeliver(context.partnerId, [id], "original");

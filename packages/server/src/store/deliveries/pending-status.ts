@@ -8,17 +8,19 @@ const estimateOf = (table: "pending" | "parked") => `(
         SELECT sum(n_live_tup)::bigint FROM pg_stat_user_tables
         WHERE schemaname = current_schema() AND relname ~ '^${table}(_[0-9]+)?$')`;
 
-// One index step for each partner with pending rows: its oldest, whose id contains its time. The counts are exact while
-// they are small and estimates beyond, so that no statement grows with the backlog.
+/** One index step for each partner with rows in the table: its oldest, whose id contains its time. */
+const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS (
+      (SELECT p.partner_id, p.id FROM ${table} p ORDER BY p.partner_id, p.id LIMIT 1)
+      UNION ALL
+      SELECT next.partner_id, next.id FROM ${name} o CROSS JOIN LATERAL (
+        SELECT p.partner_id, p.id FROM ${table} p WHERE p.partner_id > o.partner_id
+        ORDER BY p.partner_id, p.id LIMIT 1) AS next)`;
+
+// The counts are exact while they are small and estimates beyond, so that no statement grows with the backlog.
 const pendingStatus = {
   name: "pending_status",
   text: `
-    WITH RECURSIVE oldest AS (
-      (SELECT p.partner_id, p.id FROM pending p ORDER BY p.partner_id, p.id LIMIT 1)
-      UNION ALL
-      SELECT next.partner_id, next.id FROM oldest o CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id FROM pending p WHERE p.partner_id > o.partner_id
-        ORDER BY p.partner_id, p.id LIMIT 1) AS next)
+    WITH RECURSIVE ${oldestOfEach("pending", "oldest")}
     SELECT (SELECT min(id::text) FROM oldest) AS oldest_id,
       (SELECT count(*) FROM (SELECT FROM pending LIMIT 10001) AS few) AS few,
       ${estimateOf("pending")} AS estimate,
@@ -41,18 +43,7 @@ export interface PendingCount {
 const backlogByPartner = {
   name: "backlog_by_partner",
   text: `
-    WITH RECURSIVE waiting AS (
-      (SELECT p.partner_id, p.id FROM pending p ORDER BY p.partner_id, p.id LIMIT 1)
-      UNION ALL
-      SELECT next.partner_id, next.id FROM waiting o CROSS JOIN LATERAL (
-        SELECT p.partner_id, p.id FROM pending p WHERE p.partner_id > o.partner_id
-        ORDER BY p.partner_id, p.id LIMIT 1) AS next),
-    given_up AS (
-      (SELECT d.partner_id, d.id FROM parked d ORDER BY d.partner_id, d.id LIMIT 1)
-      UNION ALL
-      SELECT next.partner_id, next.id FROM given_up o CROSS JOIN LATERAL (
-        SELECT d.partner_id, d.id FROM parked d WHERE d.partner_id > o.partner_id
-        ORDER BY d.partner_id, d.id LIMIT 1) AS next),
+    WITH RECURSIVE ${oldestOfEach("pending", "waiting")}, ${oldestOfEach("parked", "given_up")},
     chosen AS (
       SELECT coalesce(w.partner_id, g.partner_id) AS partner_id, w.id AS oldest_id
       FROM waiting w FULL JOIN given_up g ON g.partner_id = w.partner_id

@@ -168,7 +168,7 @@ describe("read from a cursor", () => {
     expect((await read()).due).toHaveLength(3);
   });
 
-  test("whatever is pending, its pages are the queue: each row once, in order, up to what is later", async () => {
+  test("the pages of any queue have each due row once, in order", async () => {
     const row = fc.record({ hours: fc.integer({ min: -6, max: 3 }), bytes: fc.integer({ min: 0, max: 40 }) });
     const bounds = { rowsMax: fc.integer({ min: 1, max: 5 }), bytesMax: fc.integer({ min: 1, max: 80 }) };
     await fc.assert(

@@ -1,7 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Delivery, Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
-import type { ChainId, NotificationId, TransactionId } from "../../ids.ts";
+import type { NotificationId } from "../../ids.ts";
 import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 
 // Neither locks nor changes anything. It reads one row more than requested, to learn whether there are more, or when
@@ -10,15 +10,17 @@ import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from ".
 const readDue = {
   name: "read_due",
   text: `
-    SELECT q.no::integer AS no, p.id, p.due_at_us, p.due_in_ms, p.nth::integer AS nth, p.upto::integer AS upto, p.round,
-      p.attempts_made, p.schedule_start_ms, p.chain_id, p.follows, p.settles_batch, p.to_registered, p.bytes,
-      n.transaction_id, n.command, n.callback_url, n.content::text, coalesce(n.original_id, (
+    SELECT q.no::integer AS no, p.id, p.due_at_us AS "dueAtUs", p.due_in_ms AS "dueInMs", p.nth::integer AS nth,
+      p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade", p.schedule_start_ms AS "scheduleStartMs",
+      p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
+      n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
+      coalesce(n.original_id, (
         SELECT o.id FROM transactions o
         WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
-          AND o.origin = 'switch')) AS original_id,
+          AND o.origin = 'switch')) AS "originalId",
       CASE WHEN p.round = 0 OR n.command IS NULL THEN 0 ELSE (
         SELECT count(*) FROM attempts a WHERE a.partner_id = q.partner_id AND a.id = p.id AND a.round < p.round
-      ) END::integer AS attempts_before
+      ) END::integer AS "attemptsBefore"
     FROM unnest($1::uuid[], $2::text[], $3::double precision[], $4::uuid[], $5::integer[], $6::integer[])
       WITH ORDINALITY AS q (partner_id, queue, after_us, after_id, rows_max, bytes_max, no)
     CROSS JOIN LATERAL (
@@ -63,48 +65,61 @@ const readHeads = {
     FROM head h`,
 };
 
-// A notification is earlier if its schedule began earlier. A redelivered one delays nobody, because its schedule began
-// later.
+/**
+ * The notification that `row` waits for: its chain's first, or that of the batch that it settles. It is earlier if its
+ * schedule began earlier. A redelivered one delays nobody, because its schedule began later.
+ *
+ * @param row has `partner_id`, `chain_id`, `follows` and `settles_batch`; `p` is its row of `pending`
+ */
+export function earlierThan(row: "i" | "p"): string {
+  return `coalesce(
+        CASE WHEN ${row}.follows THEN (
+          SELECT e.id FROM pending e
+          WHERE e.chain_id = ${row}.chain_id AND e.partner_id = ${row}.partner_id
+            AND e.schedule_start < p.schedule_start
+          ORDER BY e.schedule_start LIMIT 1) END,
+        CASE WHEN ${row}.settles_batch IS NOT NULL THEN (
+          SELECT e.id FROM pending e
+          WHERE e.batch_id = ${row}.settles_batch AND e.partner_id = ${row}.partner_id
+            AND e.schedule_start < p.schedule_start
+          ORDER BY e.schedule_start LIMIT 1) END)`;
+}
+
 const readPreceding = {
   name: "read_preceding",
   text: `
     SELECT i.no::integer AS no, (extract(epoch FROM now() - p.schedule_start) * 1000)::double precision AS age_ms,
-      coalesce(
-        CASE WHEN i.follows THEN (
-          SELECT e.id FROM pending e
-          WHERE e.chain_id = i.chain_id AND e.partner_id = i.partner_id AND e.schedule_start < p.schedule_start
-          ORDER BY e.schedule_start LIMIT 1) END,
-        CASE WHEN i.settles_batch IS NOT NULL THEN (
-          SELECT e.id FROM pending e
-          WHERE e.batch_id = i.settles_batch AND e.partner_id = i.partner_id AND e.schedule_start < p.schedule_start
-          ORDER BY e.schedule_start LIMIT 1) END) AS after
+      ${earlierThan("i")} AS after
     FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::boolean[], $5::uuid[])
       WITH ORDINALITY AS i (partner_id, id, chain_id, follows, settles_batch, no)
     CROSS JOIN LATERAL (
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
 };
 
-interface DueRow {
+/** The commands of the rows of one queue that have no URL of their own. */
+export const lookForMisplaced = {
+  name: "look_for_misplaced",
+  text: `
+    SELECT p.id, p.round, p.attempts_made AS "attemptsMade", n.command,
+      (extract(epoch FROM p.due_at) * 1000000)::bigint AS "dueAtUs"
+    FROM (
+      SELECT p.* FROM pending p
+      WHERE p.shard = get_byte(uuid_send($1), 15)::smallint AND p.partner_id = $1 AND p.queue = $2
+        AND (p.due_at, p.id) > (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::uuid)
+      ORDER BY p.due_at, p.id LIMIT $5) AS p
+    LEFT JOIN LATERAL (
+      SELECT n.command FROM notifications n WHERE n.partner_id = $1 AND n.id = p.id LIMIT 1) AS n ON true
+    ORDER BY p.due_at, p.id`,
+};
+
+interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content"> {
   readonly no: number;
-  readonly id: NotificationId;
-  readonly due_at_us: number;
-  readonly due_in_ms: number;
+  readonly dueAtUs: number;
+  readonly dueInMs: number;
   readonly nth: number;
   readonly upto: number;
-  readonly round: number;
-  readonly attempts_made: number;
-  readonly attempts_before: number;
-  readonly schedule_start_ms: number;
-  readonly chain_id: ChainId;
-  readonly follows: boolean;
-  readonly settles_batch: string | null;
-  readonly to_registered: boolean;
-  readonly bytes: number;
-  readonly transaction_id: TransactionId | null;
-  readonly original_id: TransactionId | null;
   /** Null: its content was not requested, or its day of history is gone. */
   readonly command: NotifiedCommand | null;
-  readonly callback_url: string | null;
   readonly content: string | null;
 }
 
@@ -135,10 +150,10 @@ export async function readQueues(engine: Pool, reads: readonly QueueRead[]): Pro
 function toPage(read: QueueRead, rows: readonly DueRow[]): QueuePage {
   const due: (QueuePosition & { delivery: Delivery | undefined })[] = [];
   for (const row of rows) {
-    if (row.due_in_ms > 0) return { due, hasMore: false, nextInMs: row.due_in_ms };
+    if (row.dueInMs > 0) return { due, hasMore: false, nextInMs: row.dueInMs };
     const isBeyond = row.nth > read.rowsMax || (row.nth > 1 && row.upto - row.bytes >= read.bytesMax);
     if (isBeyond) return { due, hasMore: true, nextInMs: undefined };
-    due.push({ dueAtUs: row.due_at_us, id: row.id, delivery: toDelivery(read, row) });
+    due.push({ dueAtUs: row.dueAtUs, id: row.id, delivery: toDelivery(read, row) });
   }
   return { due, hasMore: false, nextInMs: undefined };
 }
@@ -151,17 +166,17 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     id: row.id,
     queue,
     round: row.round,
-    attemptsMade: row.attempts_made,
-    attemptsBefore: row.attempts_before,
-    scheduleStartMs: row.schedule_start_ms,
-    chainId: row.chain_id,
+    attemptsMade: row.attemptsMade,
+    attemptsBefore: row.attemptsBefore,
+    scheduleStartMs: row.scheduleStartMs,
+    chainId: row.chainId,
     follows: row.follows,
-    settlesBatch: row.settles_batch,
-    toRegistered: row.to_registered,
-    transactionId: row.transaction_id,
-    originalId: row.original_id,
+    settlesBatch: row.settlesBatch,
+    toRegistered: row.toRegistered,
+    transactionId: row.transactionId,
+    originalId: row.originalId,
     command: row.command,
-    callBackUrl: row.callback_url,
+    callBackUrl: row.callBackUrl,
     content: row.content,
     bytes: row.bytes,
   };

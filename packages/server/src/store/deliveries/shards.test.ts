@@ -1,32 +1,19 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import type { OwnedShard } from "../../delivery/shard-store.ts";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import type { OwnedShard } from "../../delivery/ownership.ts";
 import { type LeaseId, newId } from "../../ids.ts";
 import { shardCount, shardOf } from "../../shard.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresLeases } from "../leases.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { PostgresShards } from "./shards.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let shards: PostgresShards;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 14, onIdleError: () => {} });
-  shards = new PostgresShards(connections.engine);
-});
+const connections = await openTestDatabase({ connectionsMax: 14 });
+const shards = new PostgresShards(connections.engine);
 beforeEach(async () => {
   await connections.pool.query("UPDATE shards SET lease_id = NULL, epoch = 0");
   await connections.pool.query("DELETE FROM leases");
 });
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
-
 async function worker(kind: "delivery" | "api" = "delivery"): Promise<LeaseId> {
   const id = newId<"lease">();
   await connections.pool.query("INSERT INTO leases (id, kind, host, version) VALUES ($1, $2, 'test', '0')", [id, kind]);
@@ -131,8 +118,8 @@ describe("a take", () => {
   });
 });
 
-describe("what is given", () => {
-  test("is free again, and all who listen are told", async () => {
+describe("a released shard", () => {
+  test("is free again, and all listeners are notified", async () => {
     const id = await worker();
     const [given, kept] = (await shards.claim(id, 2)) as [OwnedShard, OwnedShard];
     const listening = await connections.connectDirectly();

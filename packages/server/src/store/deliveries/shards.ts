@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { OwnedShard, ShardMap, ShardStore, WorkerShare } from "../../delivery/shard-store.ts";
+import type { OwnedShard, ShardMap, ShardStore, WorkerShare } from "../../delivery/ownership.ts";
 import type { LeaseId } from "../../ids.ts";
 import { integerArray } from "../database/arrays.ts";
 
@@ -18,8 +18,8 @@ const map = {
 // The row's lock makes it a compare-and-set: after waiting for it, PostgreSQL checks again whether the shard is free.
 // The foreign key refuses a deleted lease. Measured: NOT EXISTS (living lease) gave one shard to two owners, because
 // the second check reads an old snapshot of the other table.
-const take = {
-  name: "take_shards",
+const claim = {
+  name: "claim_shards",
   text: `
     WITH free AS (
       SELECT s.shard FROM shards s WHERE s.lease_id IS NULL ORDER BY s.shard LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED)
@@ -28,8 +28,8 @@ const take = {
     RETURNING s.shard, s.epoch`,
 };
 
-const give = {
-  name: "give_shards",
+const release = {
+  name: "release_shards",
   text: `
     UPDATE shards s SET lease_id = NULL, since = now()
     FROM unnest($2::integer[], $3::integer[]) AS i (shard, epoch)
@@ -54,12 +54,12 @@ export class PostgresShards implements ShardStore {
   }
 
   async claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
-    return (await this.#engine.query<OwnedShard>({ ...take, values: [leaseId, count] })).rows;
+    return (await this.#engine.query<OwnedShard>({ ...claim, values: [leaseId, count] })).rows;
   }
 
   async release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const columns = [integerArray(shards.map(({ shard }) => shard)), integerArray(shards.map(({ epoch }) => epoch))];
-    await this.#engine.query({ ...give, values: [leaseId, ...columns] });
+    await this.#engine.query({ ...release, values: [leaseId, ...columns] });
     await this.#engine.query(announceShards);
   }
 }

@@ -66,7 +66,7 @@ const dueAgain = (counted: boolean) => `
 
 export const retryLater = { name: "retry_later", text: dueAgain(true) };
 
-export const putOff = { name: "put_off", text: dueAgain(false) };
+export const postpone = { name: "postpone", text: dueAgain(false) };
 
 export const setAside = {
   name: "set_aside",

@@ -1,6 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { outcomeOf } from "../../delivery/delivery.fixture.ts";
-import type { Delivery, OverdueLook, OverdueLooked, QueuePosition } from "../../delivery/store.ts";
+import type {
+  Delivery,
+  MisplacedLook,
+  MisplacedLooked,
+  OverdueLook,
+  OverdueLooked,
+  QueuePosition,
+} from "../../delivery/store.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 
 const origin = "https://partner.example";
@@ -9,7 +16,7 @@ const { report, first, pending, query } = context;
 
 const parked = () => query("SELECT id, round, attempts_made, reason FROM parked ORDER BY id");
 
-describe("what is put off", () => {
+describe("a postponed delivery", () => {
   test("is due again after its delay, each after its own, and no attempt is counted", async () => {
     await report(3);
     const [soon, late, untouched] = (await context.read()).due.map(({ delivery }) => delivery as Delivery) as [
@@ -17,7 +24,7 @@ describe("what is put off", () => {
       Delivery,
       Delivery,
     ];
-    await context.deliveries.putOff([
+    await context.deliveries.postpone([
       { ...late, delayMs: 60_000 },
       { ...soon, delayMs: 0 },
     ]);
@@ -35,7 +42,7 @@ describe("what is put off", () => {
     await report(1);
     const before = await first();
     await query(`UPDATE pending SET ${change}`);
-    await context.deliveries.putOff([{ ...before, delayMs: 60_000 }]);
+    await context.deliveries.postpone([{ ...before, delayMs: 60_000 }]);
     expect(await pending()).toMatchObject([{ later: false }]);
   });
 
@@ -43,13 +50,13 @@ describe("what is put off", () => {
     await report(1);
     const gone = await first();
     await context.deliveries.record(outcomeOf(gone, "accepted"));
-    await context.deliveries.putOff([{ ...gone, delayMs: 1 }]);
-    await context.deliveries.putOff([]);
+    await context.deliveries.postpone([{ ...gone, delayMs: 1 }]);
+    await context.deliveries.postpone([]);
     expect(await pending()).toEqual([]);
   });
 });
 
-describe("what is set aside", () => {
+describe("a moved delivery", () => {
   const gone = `${origin} 5c3f`;
 
   test("waits in the queue named, due as it was; its neighbours stay", async () => {
@@ -79,7 +86,48 @@ describe("what is set aside", () => {
   });
 });
 
-describe("what waits for an endpoint that takes nothing", () => {
+describe("a delivery whose command has another registered URL now", () => {
+  const move = (more: Partial<MisplacedLook> = {}): Promise<MisplacedLooked> => {
+    const queues = new Map([
+      ["SALE", "SALE"],
+      ["SETTLEMENT", ""],
+    ] as const);
+    return context.deliveries.moveMisplaced({
+      partnerId: context.partnerId,
+      queue: "",
+      after: undefined,
+      queues,
+      ...more,
+    });
+  };
+
+  test("is moved to its queue, also if it is due later; those of other commands and queues stay", async () => {
+    await report(3);
+    const [first, second, third] = (await pending()).map(({ id }) => id as string);
+    await query("UPDATE notifications SET command = 'SETTLEMENT' WHERE id = $1", [first]);
+    await query("UPDATE pending SET due_at = now() + interval '1 day' WHERE id = $1", [second]);
+    await report(1, { callBackUrl: `${origin}/ipn` });
+    expect(await move()).toEqual({ moved: 2, after: undefined });
+    const queues = await query('SELECT id, queue FROM pending ORDER BY queue COLLATE "C", id');
+    expect(queues).toEqual([
+      { id: first, queue: "" },
+      ...[second, third].sort().map((id) => ({ id, queue: "SALE" })),
+      { id: expect.anything(), queue: origin },
+    ]);
+    expect(await move()).toEqual({ moved: 0, after: undefined });
+  });
+
+  test("is looked for to the end of the queue, some rows at a time", async () => {
+    await report(501);
+    await query("UPDATE notifications SET command = 'SETTLEMENT'");
+    await query("UPDATE notifications SET command = 'SALE' WHERE id = (SELECT max(p.id::text)::uuid FROM pending p)");
+    const head = await move();
+    expect(head).toMatchObject({ moved: 0, after: { id: expect.anything() } });
+    expect(await move({ after: head.after })).toEqual({ moved: 1, after: undefined });
+  });
+});
+
+describe("a delivery for an endpoint that accepts nothing", () => {
   const hourMs = 3_600_000;
   const look = (more: Partial<OverdueLook> = {}): Promise<OverdueLooked> => {
     const { partnerId } = context;

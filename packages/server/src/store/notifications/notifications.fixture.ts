@@ -35,7 +35,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const connections = openDatabase(database.url, { connectionsMax: 16, onIdleError: () => {} });
   const { pool, engine } = connections;
   const clock = { nowMs: () => Date.now() };
-  const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90 });
+  const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90, proofDays: 400 });
   await partitions.maintain();
   const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
   const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);

@@ -1,10 +1,12 @@
 import type { Pool } from "pg";
 import type { NotificationId, PartnerId } from "../../ids.ts";
 import { firstId, type HistoryPoint } from "../../notifications/cursor.ts";
+import type { KeptProof } from "../../notifications/proof.ts";
 import type {
   Following,
   HistoryPosition,
   KeyRange,
+  KeyUse,
   NotificationContent,
   NotificationKey,
   NotificationStatus,
@@ -14,21 +16,22 @@ import type {
   RecordedAttempt,
   RecordedEvent,
   Redelivered,
+  StoredBacklog,
   SubjectMatch,
   TestNotification,
-  WaitingFor,
 } from "../../notifications/store.ts";
 import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { readEvents } from "../events.ts";
 import type { Partitions } from "../schema/partitions.ts";
+import { readBacklog, writePull } from "./backlog.ts";
 import { readContents, readFollowing, readHistory, readPage } from "./page.ts";
+import { findProof } from "./proofs.ts";
 import { insertTestNotification, redeliverAll } from "./redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
-import { readAttempts, readStatuses } from "./status.ts";
+import { readAttempts, readKeyUse, readStatuses } from "./status.ts";
 import { readMatching, readSubjects } from "./subject.ts";
-import { readWaiting } from "./waiting.ts";
 
 /** The history of notifications in PostgreSQL. */
 export class PostgresNotifications implements NotificationStore {
@@ -67,6 +70,14 @@ export class PostgresNotifications implements NotificationStore {
     return readContents(this.#homes.of(partnerId).pool, partnerId, ids);
   }
 
+  backlog(partnerId: PartnerId): Promise<StoredBacklog> {
+    return readBacklog(this.#homes.of(partnerId).pool, partnerId);
+  }
+
+  notePull(partnerId: PartnerId, cursor: string): Promise<void> {
+    return writePull(this.#homes.of(partnerId).pool, partnerId, cursor);
+  }
+
   async partnerIds(): Promise<readonly PartnerId[]> {
     const { rows } = await this.#pool.query<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
     return rows.map((row) => row.id);
@@ -74,6 +85,10 @@ export class PostgresNotifications implements NotificationStore {
 
   locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
     return locateKey(this.#homes, id, partnerId);
+  }
+
+  keptProof(id: NotificationId): Promise<KeptProof | undefined> {
+    return findProof(this.#homes, id);
   }
 
   lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]> {
@@ -100,8 +115,8 @@ export class PostgresNotifications implements NotificationStore {
     return inOrderOf(keys, matching);
   }
 
-  waiting(key: NotificationKey): Promise<WaitingFor | undefined> {
-    return readWaiting(this.#homes.of(key.partnerId).pool, key);
+  keyUse(partnerId: PartnerId, sinceMs: number, rowsMax: number): Promise<readonly KeyUse[]> {
+    return readKeyUse(this.#homes.of(partnerId).pool, partnerId, sinceMs, rowsMax);
   }
 
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {

@@ -1,12 +1,12 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { NotificationState } from "../../notification-state.ts";
 import type { HistoryPoint } from "../../notifications/cursor.ts";
 import type {
   Following,
   HistoryPosition,
   NotificationContent,
-  NotificationState,
   NotificationStore,
   PageRow,
 } from "../../notifications/store.ts";

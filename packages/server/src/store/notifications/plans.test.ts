@@ -3,9 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { type NotificationId, newId } from "../../ids.ts";
 import { firstId } from "../../notifications/cursor.ts";
 import type { HistoryPosition } from "../../notifications/store.ts";
-import type { Partner } from "../../partners/partner.ts";
 import { PostgresEvents } from "../events.ts";
-import { type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
+import { openBench, registerPartner } from "./notifications.fixture.ts";
 
 /** More than the largest page and its neighbours. Each partner below has several times as many rows. */
 const rowsReadMax = 1_100;
@@ -18,10 +17,6 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-let bench: NotificationBench;
-let partner: Partner;
-let some: NotificationId;
-let pendingOne: NotificationId;
 /** The plan of each statement that ran. */
 const carriedOut: { text: string; plan: Plan }[] = [];
 
@@ -66,16 +61,14 @@ function overriding<Of extends object>(of: Of, methods: Readonly<Record<string, 
   });
 }
 
-beforeAll(async () => {
-  bench = await openBench(watched);
-  // Statistics as they are just after a service started: every table looks empty.
-  await bench.pool.query("ANALYZE");
-  partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
-  for (let i = 0; i < 5; i += 1) await fill((await registerPartner(bench.pool)).id);
-  some = await fill(partner.id);
-  const { rows } = await bench.pool.query("SELECT id FROM pending WHERE partner_id = $1 LIMIT 1", [partner.id]);
-  pendingOne = rows[0].id;
-});
+const bench = await openBench(watched);
+// Statistics as they are just after a service started: every table looks empty.
+await bench.pool.query("ANALYZE");
+const partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
+for (let i = 0; i < 5; i += 1) await fill((await registerPartner(bench.pool)).id);
+const some = await fill(partner.id);
+const { rows } = await bench.pool.query("SELECT id FROM pending WHERE partner_id = $1 LIMIT 1", [partner.id]);
+const pendingOne = rows[0].id;
 
 beforeEach(() => {
   carriedOut.length = 0;

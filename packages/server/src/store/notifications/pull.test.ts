@@ -1,19 +1,16 @@
 import { openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import fc from "fast-check";
 import type { PoolClient } from "pg";
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { type Cursor, readCursor, writeCursor } from "../../notifications/cursor.ts";
 import { type PulledPage, pullPage } from "../../notifications/pull.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
-import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
+import { insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
-let bench: NotificationBench;
 let partner: Partner;
 
-beforeAll(async () => {
-  bench = await openBench();
-});
+const bench = await openBench();
 
 beforeEach(async () => {
   partner = await registerPartner(bench.pool);
@@ -226,7 +223,7 @@ describe("a cursor that stands at the present", () => {
   });
 });
 
-describe("what follows a place", () => {
+describe("the notifications after a place", () => {
   async function following(after: string): Promise<string | undefined> {
     const history = await bench.store.history(partner.id);
     const { position } = readCursor(after, history);
@@ -248,7 +245,7 @@ describe("what follows a place", () => {
     expect(await following(next)).toBe("settled");
   });
 
-  test("is told of each place by itself, in their order", async () => {
+  test("is answered for each place by itself, in their order", async () => {
     const other = await registerPartner(bench.pool);
     const { end } = await pullPage(bench.store, () => Promise.reject(new Error("nothing is sealed")), partner, {
       after: "now",

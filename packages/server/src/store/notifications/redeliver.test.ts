@@ -1,23 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type NotificationId, newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { dayMs, dayOf } from "../schema/partition-days.ts";
-import {
-  idAt,
-  insertAttempt,
-  insertNotification,
-  type NotificationBench,
-  openBench,
-  registerPartner,
-} from "./notifications.fixture.ts";
+import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
-let bench: NotificationBench;
 let partner: Partner;
 
-beforeAll(async () => {
-  bench = await openBench();
-});
+const bench = await openBench();
 
 beforeEach(async () => {
   await bench.pool.query("TRUNCATE notifications, attempts, pending, parked, transactions, partners CASCADE");
@@ -83,7 +73,7 @@ describe("a redelivery", () => {
         await insertAttempt(bench.pool, partner.id, id, { round: 2, attemptNo, reason: "timeout" });
       }
       const before = Date.now();
-      expect(await redeliver(id)).toMatchObject({ id, state: "pending", attemptsMade: 0, lastReason: "timeout" });
+      expect(await redeliver(id)).toMatchObject({ id, state: "pending", attemptsMade: 3, lastReason: "timeout" });
       expect(await places(id)).toEqual({ pending: 1, parked: 0 });
       expect(bench.told).toEqual([partner.id]);
       const [row] = await pendingNow();

@@ -1,7 +1,7 @@
 import { DatabaseError, type Pool, type PoolClient } from "pg";
 import { type ChainId, idTimeMs, type NotificationId, type PartnerId } from "../../ids.ts";
 import type { Redelivered, TestNotification } from "../../notifications/store.ts";
-import { queueOf } from "../deliveries/queue-of.ts";
+import { inTransaction } from "../database/transaction.ts";
 import type { Partitions } from "../schema/partitions.ts";
 
 const outlived = `
@@ -27,15 +27,19 @@ const takeOut = `
     FROM freed f WHERE f.notification IS NOT NULL
     ON CONFLICT DO NOTHING),
   kept AS (
-    SELECT n.id, n.chain_id, 0 AS round, octet_length(n.content::text) AS bytes, n.callback_url
+    SELECT n.id, n.chain_id, 0 AS round, octet_length(n.content::text) AS bytes, n.callback_url, n.command
     FROM notifications n
     WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4
       AND NOT EXISTS (SELECT FROM freed f WHERE f.id = n.id)
     UNION ALL
-    SELECT f.id, f.chain_id, f.round, f.bytes, coalesce(f.notification ->> 'callback_url', (
-      SELECT n.callback_url FROM notifications n WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $3 AND $4))
-    FROM freed f)
-  SELECT k.id, k.chain_id, k.bytes, k.callback_url, greatest(k.round, (
+    SELECT f.id, f.chain_id, f.round, f.bytes, coalesce(f.notification ->> 'callback_url', n.callback_url),
+      coalesce(f.notification ->> 'command', n.command)
+    FROM freed f LEFT JOIN LATERAL (
+      SELECT n.callback_url, n.command FROM notifications n
+      WHERE n.partner_id = $1 AND n.id = f.id AND n.id BETWEEN $3 AND $4) AS n ON true)
+  SELECT k.id, k.chain_id, k.bytes, k.callback_url, coalesce((
+    SELECT a.registered_routes -> k.command ->> 'queue' FROM partners a WHERE a.id = $1), '') AS registered_queue,
+    greatest(k.round, (
     SELECT max(a.round) FROM attempts a WHERE a.partner_id = $1 AND a.id = k.id AND a.id BETWEEN $3 AND $4)) AS round
   FROM kept k ORDER BY k.id`;
 
@@ -52,6 +56,7 @@ interface Removed {
   readonly round: number;
   readonly bytes: number;
   readonly callback_url: string | null;
+  readonly registered_queue: string;
 }
 
 const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])";
@@ -59,7 +64,7 @@ const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.i
 const insertTest = `
   WITH history AS (
     INSERT INTO notifications (partner_id, id, chain_id, command, content) VALUES ($1, $2, $3, $4, $5))
-  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes) VALUES ($1, $2, $3, now(), $6)`;
+  INSERT INTO pending (partner_id, id, chain_id, due_at, bytes, queue) VALUES ($1, $2, $3, now(), $6, $7)`;
 
 /** `no partition of relation found for row`: the day was dropped between reading and writing. */
 const noPartition = "23514";
@@ -104,7 +109,9 @@ async function redeliverIn(
       rows.map((row) => row.chain_id),
       rows.map((row) => row.round),
       rows.map((row) => row.bytes),
-      rows.map((row) => (toRegistered ? "" : queueOf(row.callback_url))),
+      rows.map(({ callback_url: url, registered_queue: queue }) =>
+        toRegistered || url === null ? queue : new URL(url).origin,
+      ),
     ]),
   );
   // Another session made it due in the meantime.
@@ -113,20 +120,6 @@ async function redeliverIn(
 }
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {
-  const { partnerId, id, chainId, command, content } = test;
-  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content)]);
-}
-
-async function inTransaction<Result>(pool: Pool, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-  const client = await pool.connect();
-  try {
-    await client.query("BEGIN");
-    const result = await work(client);
-    await client.query("COMMIT");
-    client.release();
-    return result;
-  } catch (error) {
-    client.release(true);
-    throw error;
-  }
+  const { partnerId, id, chainId, command, queue, content } = test;
+  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content), queue]);
 }

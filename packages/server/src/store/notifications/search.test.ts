@@ -1,25 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import type { EventKind } from "../../events.ts";
 import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { insertEvents } from "../events.ts";
 import { dayMs, dayOf, partitionName } from "../schema/partition-days.ts";
-import {
-  idAt,
-  insertAttempt,
-  insertNotification,
-  type NotificationBench,
-  openBench,
-  registerPartner,
-} from "./notifications.fixture.ts";
+import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
-let bench: NotificationBench;
 let partner: Partner;
 let other: Partner;
 
-beforeAll(async () => {
-  bench = await openBench();
-});
+const bench = await openBench();
 
 beforeEach(async () => {
   await bench.pool.query(
@@ -148,7 +138,7 @@ describe("a search for many", () => {
     expect([...onlyParked, ...onlyPending]).toEqual(items.slice(0, 2));
     expect(items).toMatchObject([
       { id: parked, state: "parked", attemptsMade: 2, lastReason: "tls", nextAttemptAt: null },
-      { id: pending, state: "pending", attemptsMade: 0, lastReason: "dns", outcomeAt: null },
+      { id: pending, state: "pending", attemptsMade: 1, lastReason: "dns", outcomeAt: null },
       {
         id: accepted,
         state: "accepted",
@@ -161,7 +151,7 @@ describe("a search for many", () => {
     expect(items[1]?.nextAttemptAt).toMatch(/^\d{4}-/);
   });
 
-  test("what waits for its endpoint is due at the endpoint's next probe, or has no time", async () => {
+  test("a delivery that waits for its endpoint is due at the endpoint's next probe, or has no time", async () => {
     const urls = ["https://open.test/ipn", "https://gone.test/ipn"] as const;
     const ids = await Promise.all(urls.map(() => insertNotification(bench.pool, partner.id, { state: "pending" })));
     for (const [at, id] of ids.entries()) {

@@ -1,22 +1,22 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { FailureReason } from "../../delivery/store.ts";
-import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../../ids.ts";
+import { type LeaseId, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { NotificationState } from "../../notification-state.ts";
 import type {
+  KeyUse,
   NotificationKey,
-  NotificationState,
   NotificationStatus,
   ParkedReason,
   RecordedAttempt,
-  WaitsFor,
+  WaitingFor,
 } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
+import { earlierThan } from "../deliveries/read.ts";
 
-// A notification that waits for an open circuit is due at its next probe; one that waits for a URL that is gone, or for
-// an inactive partner, has no time. One statement, and so one snapshot: with separate reads a notification that moves
-// from parked to pending would be in neither, and look accepted. A settlement with thousands of entries is not read:
-// that would be megabytes for one line.
-const readBytesMax = 65_536;
+// Attempts are those of all schedules, up to the accepted one, as long as history has them.
+// One statement, and so one snapshot: with separate reads a notification that moves from parked to pending would be in
+// neither, and look accepted.
 const standings = `
   SELECT k.partner_id, k.id,
     coalesce(n.transaction_id, (d.notification ->> 'transaction_id')::uuid) AS transaction_id,
@@ -24,38 +24,29 @@ const standings = `
     coalesce(n.callback_url, d.notification ->> 'callback_url') AS callback_url,
     coalesce(n.created_at, (d.notification ->> 'created_at')::timestamptz) AS created_at,
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
-    coalesce(p.attempts_made, d.attempts_made, taken.attempt_no, 0) AS attempts_made,
-    CASE
-      WHEN target.partner_state IS DISTINCT FROM 'active' OR target.is_gone THEN NULL
-      ELSE greatest(p.due_at, target.probe_at) END AS next_attempt_at,
+    greatest(made.attempts, p.attempts_made, d.attempts_made) AS attempts_made,
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
     CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at,
-    CASE
-      WHEN target.partner_state <> 'active' THEN 'partner_' || target.partner_state
-      WHEN target.is_gone THEN 'endpoint_gone'
-      WHEN target.probe_at IS NOT NULL THEN 'endpoint_open' END AS waits_for,
-    (SELECT a.settings ->> 'name' FROM partners a WHERE a.id = k.partner_id) AS partner_name,
-    coalesce(c.content #>> '{fields,amount}', c.content #>> '{fields,totalAmount}') AS amount,
-    c.content #>> '{fields,currency}' AS currency,
-    c.content #>> '{fields,merchantTransId}' AS merchant_trans_id
+    p.due_at, a.state AS partner_state, coalesce(a.stopped_at, a.updated_at) AS partner_since,
+    a.settings ->> 'name' AS partner_name,
+    e.id AS endpoint_id, e.state AS endpoint_state, e.target, e.last_reason AS endpoint_reason, e.probe_at,
+    ${earlierThan("p")} AS after_id
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
+  LEFT JOIN LATERAL (SELECT a.* FROM partners a WHERE a.id = k.partner_id LIMIT 1) AS a ON true
   LEFT JOIN LATERAL (
-    SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at,
-      CASE WHEN pg_column_size(n.content) <= ${readBytesMax} THEN n.content END AS content
-    FROM notifications n
+    SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at FROM notifications n
     WHERE n.partner_id = k.partner_id AND n.id = k.id AND n.id BETWEEN $3 AND $4 LIMIT 1) AS n ON true
   LEFT JOIN LATERAL (
-    SELECT p.id, p.attempts_made, p.queue, p.due_at FROM pending p
-    WHERE p.partner_id = k.partner_id AND p.id = k.id LIMIT 1) AS p ON true
+    SELECT p.* FROM pending p WHERE p.partner_id = k.partner_id AND p.id = k.id LIMIT 1) AS p ON true
+  CROSS JOIN LATERAL (
+    SELECT coalesce(a.registered_routes -> p.queue ->> 'origin', a.registered_origin) AS origin,
+      coalesce(a.settings -> 'callBackUrlByCommand' ->> p.queue, a.settings ->> 'callBackUrl') AS url) AS r
   LEFT JOIN LATERAL (
-    SELECT a.state AS partner_state,
-      (SELECT e.probe_at FROM endpoints e WHERE e.partner_id = a.id AND e.state = 'open'
-        AND e.queue = CASE p.queue WHEN '' THEN a.registered_origin ELSE split_part(p.queue, ' ', 1) END) AS probe_at,
-      EXISTS (SELECT FROM endpoints g WHERE g.partner_id = a.id AND g.state = 'gone' AND g.queue = CASE p.queue
-        WHEN '' THEN a.registered_origin || ' '
-          || encode(sha256(convert_to(a.settings ->> 'callBackUrl', 'UTF8')), 'hex')
-        ELSE p.queue END) AS is_gone
-    FROM partners a WHERE a.id = k.partner_id AND p.id IS NOT NULL) AS target ON true
+    SELECT e.* FROM endpoints e
+    WHERE e.partner_id = p.partner_id AND e.state <> 'closed' AND e.queue = ANY (CASE
+      WHEN p.queue LIKE '%://%' THEN ARRAY[p.queue, split_part(p.queue, ' ', 1)]
+      ELSE ARRAY[r.origin, r.origin || ' ' || encode(sha256(convert_to(r.url, 'UTF8')), 'hex')] END)
+    ORDER BY e.state DESC LIMIT 1) AS e ON true
   LEFT JOIN LATERAL (
     SELECT d.id, d.attempts_made, d.reason, d.parked_at, d.notification FROM parked d
     WHERE d.partner_id = k.partner_id AND d.id = k.id LIMIT 1) AS d ON true
@@ -64,12 +55,15 @@ const standings = `
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
     ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS last ON true
   LEFT JOIN LATERAL (
-    SELECT a.attempt_no, a.started_at + a.duration_ms * interval '1 millisecond' AS ended_at FROM attempts a
+    SELECT a.round, a.attempt_no, a.lease_id, a.started_at + a.duration_ms * interval '1 millisecond' AS ended_at
+    FROM attempts a
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
     ORDER BY a.reason IS NULL DESC, a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS taken ON true
-  LEFT JOIN LATERAL (
-    SELECT coalesce(n.content, CASE WHEN length(d.notification ->> 'content') <= ${readBytesMax}
-      THEN (d.notification ->> 'content')::json END) AS content) AS c ON true
+  CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS attempts FROM attempts a
+    WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
+      AND (p.id IS NOT NULL OR d.id IS NOT NULL
+        OR (a.round, a.attempt_no, a.lease_id) <= (taken.round, taken.attempt_no, taken.lease_id))) AS made
   WHERE n.id IS NOT NULL OR d.notification IS NOT NULL
   ORDER BY k.place`;
 
@@ -81,6 +75,15 @@ const attempts = `
     FROM attempts a WHERE a.partner_id = $1 AND a.id = $2) AS numbered
   WHERE attempt_no > attempts - $3 ORDER BY attempt_no`;
 
+const keyUse = `
+  SELECT a.key_id AS "keyId", count(*) FILTER (WHERE a.reason IS NULL)::integer AS accepted,
+    count(*) FILTER (WHERE a.reason IS NOT NULL)::integer AS failed,
+    extract(epoch FROM max(a.started_at) FILTER (WHERE a.reason IS NULL))::float8 * 1000 AS "lastAcceptedAtMs"
+  FROM (
+    SELECT a.key_id, a.reason, a.started_at FROM attempts a
+    WHERE a.partner_id = $1 AND a.id >= $2::uuid ORDER BY a.id DESC LIMIT $3) AS a
+  WHERE a.key_id IS NOT NULL GROUP BY a.key_id`;
+
 interface StatusRow {
   readonly partner_id: PartnerId;
   readonly id: NotificationId;
@@ -90,14 +93,19 @@ interface StatusRow {
   readonly created_at: Date;
   readonly state: NotificationState;
   readonly attempts_made: number;
-  readonly next_attempt_at: Date | null;
   readonly last_reason: ParkedReason | null;
   readonly outcome_at: Date | null;
-  readonly waits_for: WaitsFor | null;
+  /** Null unless it is pending. */
+  readonly due_at: Date | null;
+  readonly partner_state: "active" | "paused" | "disabled" | null;
+  readonly partner_since: Date | null;
   readonly partner_name: string | null;
-  readonly amount: string | null;
-  readonly currency: string | null;
-  readonly merchant_trans_id: string | null;
+  readonly endpoint_id: string | null;
+  readonly endpoint_state: "open" | "gone" | null;
+  readonly target: string | null;
+  readonly endpoint_reason: string | null;
+  readonly probe_at: Date | null;
+  readonly after_id: NotificationId | null;
 }
 
 interface AttemptRow {
@@ -132,15 +140,37 @@ export async function readStatuses(
     createdAtMs: row.created_at.getTime(),
     state: row.state,
     attemptsMade: row.attempts_made,
-    nextAttemptAtMs: row.next_attempt_at?.getTime() ?? null,
     lastReason: row.last_reason,
     outcomeAtMs: row.outcome_at?.getTime() ?? null,
-    waitsFor: row.waits_for,
+    waiting: waitingFor(row),
     partnerName: row.partner_name ?? "",
-    amount: row.amount,
-    currency: row.currency,
-    merchantTransId: row.merchant_trans_id,
   }));
+}
+
+/** Null unless it is pending. */
+function waitingFor(row: StatusRow): WaitingFor | null {
+  if (row.due_at === null) return null;
+  const untilMs = row.due_at.getTime();
+  if (row.partner_state !== null && row.partner_state !== "active") {
+    return { because: row.partner_state, sinceMs: row.partner_since?.getTime() ?? untilMs, untilMs: null };
+  }
+  if (row.endpoint_state !== null && row.endpoint_id !== null && row.target !== null) {
+    const { endpoint_id: endpointId, target, endpoint_reason: reason, probe_at: probeAt } = row;
+    const endpoint = { endpointId, target, reason };
+    if (row.endpoint_state === "gone") return { because: "gone", ...endpoint, untilMs: null };
+    return { because: "circuit", ...endpoint, untilMs: Math.max(probeAt?.getTime() ?? 0, untilMs) };
+  }
+  if (row.after_id !== null) return { because: "order", after: row.after_id, untilMs };
+  return { because: row.attempts_made > 0 && untilMs > Date.now() ? "retry" : "turn", untilMs };
+}
+
+export async function readKeyUse(
+  pool: Pool,
+  partnerId: PartnerId,
+  sinceMs: number,
+  rowsMax: number,
+): Promise<readonly KeyUse[]> {
+  return (await queryAlongIndexes<KeyUse>(pool, keyUse, [partnerId, lowestId(sinceMs), rowsMax])).rows;
 }
 
 export async function readAttempts(

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { idTimeMs, lowestId, type NotificationId, newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { insertNotification, type NotificationBench, openBench, registerPartner } from "./notifications.fixture.ts";
+import { insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
-let bench: NotificationBench;
 let partner: Partner;
-beforeAll(async () => {
-  bench = await openBench();
-});
+const bench = await openBench();
 beforeEach(async () => {
   await bench.pool.query(
     "TRUNCATE notifications, attempts, pending, parked, transactions, endpoints, partners CASCADE",
@@ -63,13 +60,20 @@ describe("a search by content", () => {
   });
 });
 
-describe("what a pending notification waits for", () => {
+describe("the reason for which a notification waits", () => {
   const insertPending = (more = "") =>
     insertNotification(bench.pool, partner.id, { state: "pending" }).then(async (id) => {
       if (more !== "") await bench.pool.query(`UPDATE pending SET ${more} WHERE id = $1`, [id]);
       return id;
     });
-  const waitingOf = async (id: NotificationId) => (await bench.notifications.find(id))?.waiting;
+  /** Its reason to wait, and until when: the same alone and in a list. */
+  const waitingOf = async (id: NotificationId) => {
+    const found = await bench.notifications.find(id);
+    const { items } = await bench.notifications.search({ limit: 10 });
+    const listed = items.find((item) => item.id === id);
+    expect(listed?.waiting).toEqual(found?.waiting);
+    return { ...found?.waiting, nextAttemptAt: found?.nextAttemptAt };
+  };
 
   test("is its turn while it is due", async () => {
     expect(await waitingOf(await insertPending())).toMatchObject({ because: "turn" });
@@ -77,13 +81,16 @@ describe("what a pending notification waits for", () => {
 
   test("is the schedule after a failed attempt", async () => {
     const id = await insertPending("attempts_made = 1, due_at = now() + interval '1 minute'");
-    expect(await waitingOf(id)).toMatchObject({ because: "retry", until: expect.stringMatching(/Z$/) });
+    expect(await waitingOf(id)).toMatchObject({ because: "retry", nextAttemptAt: expect.stringMatching(/Z$/) });
   });
 
   test("is a person while its partner is paused", async () => {
     const id = await insertPending();
-    await bench.pool.query("UPDATE partners SET state = 'paused'");
-    expect(await waitingOf(id)).toMatchObject({ because: "paused", until: null });
+    await bench.pool.query(
+      "UPDATE partners SET state = 'paused', stopped_at = '2026-01-31T09:30:00Z', updated_at = now()",
+    );
+    const since = "2026-01-31T09:30:00.000Z";
+    expect(await waitingOf(id)).toMatchObject({ because: "paused", since, nextAttemptAt: null });
   });
 
   test("is the earlier one of its chain", async () => {
@@ -114,6 +121,6 @@ describe("what a pending notification waits for", () => {
          || encode(sha256(convert_to('https://partner.example/ipn', 'UTF8')), 'hex'), 'url', 'gone')`,
       [partner.id, newId()],
     );
-    expect(await waitingOf(id)).toMatchObject({ because: "gone", until: null });
+    expect(await waitingOf(id)).toMatchObject({ because: "gone", nextAttemptAt: null });
   });
 });

@@ -1,8 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Pool } from "pg";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
-import { type AuditEntry, appendTo, firstHash, verifyAudit } from "../../operators/audit.ts";
+import {
+  type AuditEntry,
+  type AuditRecord,
+  type AuditStore,
+  appendTo,
+  firstHash,
+  verifyAudit,
+} from "../../operators/audit.ts";
 import { exportedAfter } from "../../operators/audit-export.ts";
-import { dropOldAudit } from "../../operators/audit-retention.ts";
+import { dropOldAudit } from "../../operators/drop-old-audit.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
 
@@ -79,6 +87,73 @@ test("entries whose time is over are dropped, and the chain goes on from the las
   expect(await verifyAudit(audit)).toEqual({ entries: 3, from: 21, hash: latest?.hash });
   expect(before).toMatchObject({ entries: 22, from: 1 });
   await expect(connections.pool.query("DELETE FROM audit WHERE seq = 21")).rejects.toThrow("append-only");
+});
+
+const columns = ["actor", "role", "token_id", "address", "action", "subject", "before", "after"];
+
+test.each([...columns.map((column) => [column, "'x'"]), ["at_ms", "at_ms + 1"]])(
+  "an entry whose %s was changed behind the table's back is found",
+  async (column, value) => {
+    const client = await connections.pool.connect();
+    await client.query("BEGIN");
+    await client.query("ALTER TABLE audit DISABLE TRIGGER USER");
+    await client.query(`UPDATE audit SET ${column} = ${value} WHERE seq = 22`);
+    const verified = await verifyAudit(new PostgresAudit(client as unknown as Pool));
+    await client.query("ROLLBACK");
+    client.release();
+    expect(verified).toMatchObject({ brokenAt: 22 });
+    expect(await verifyAudit(audit)).not.toHaveProperty("brokenAt");
+  },
+);
+
+test("the newest entry is kept, however old it is: the numbers go on from it", async () => {
+  const own = await createDatabase();
+  const old = openDatabase(own.url, { connectionsMax: 2, onIdleError: () => {} });
+  onTestFinished(async () => {
+    await old.close();
+    await own.drop();
+  });
+  const alone = new PostgresAudit(old.pool);
+  for (let at = 0; at < 3; at += 1) await appendTo(alone, entry);
+  expect(await alone.dropBefore(entry.atMs + 1)).toBe(2);
+  expect(await alone.dropBefore(entry.atMs + 1)).toBe(0);
+  expect(await appendTo(alone, entry)).toMatchObject({ seq: 4 });
+  expect(await verifyAudit(alone)).toMatchObject({ entries: 2, from: 3 });
+});
+
+test("a chain of several pages is verified to its end", async () => {
+  const records: AuditRecord[] = [];
+  const store: Pick<AuditStore, "append" | "following" | "start"> = {
+    append: async (added, hash) => {
+      const seq = records.length + 1;
+      const record = { ...added, seq, hash: hash(records.at(-1)?.hash ?? firstHash, seq) };
+      records.push(record);
+      return record;
+    },
+    following: async (seq, limit) => records.slice(seq, seq + limit),
+    start: async () => ({ seq: 0, hash: firstHash }),
+  };
+  for (let at = 0; at < 2_500; at += 1) await appendTo(store, { ...entry, subject: `p${at}` });
+  expect(await verifyAudit(store)).toEqual({ entries: 2_500, from: 1, hash: records.at(-1)?.hash });
+  const exported: number[] = [];
+  for await (const { lines } of exportedAfter(store, 0, "json-lines")) {
+    exported.push(
+      ...lines
+        .trimEnd()
+        .split("\n")
+        .map((line) => (JSON.parse(line) as AuditRecord).seq),
+    );
+  }
+  expect(exported).toEqual(records.map(({ seq }) => seq));
+  const forger = {
+    append: async (added: AuditEntry, hash: (previous: string, seq: number) => string) => {
+      const record = { ...added, seq: 2_400, hash: hash(records[2_398]?.hash ?? "", 2_400) };
+      records[2_399] = record;
+      return record;
+    },
+  };
+  await appendTo(forger, { ...entry, subject: "forged, with a hash of its own" });
+  expect(await verifyAudit(store)).toMatchObject({ brokenAt: 2_401 });
 });
 
 test.each([

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import type { AuditEntry, AuditRecord, AuditSearch, AuditStore } from "../../operators/audit.ts";
+import { inTransaction } from "../database/transaction.ts";
 
 const shown = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
 /** The predecessor of the first entry. */
@@ -30,10 +31,8 @@ export class PostgresAudit implements AuditStore {
     this.#pool = pool;
   }
 
-  async append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
-    const client = await this.#pool.connect();
-    try {
-      await client.query("BEGIN");
+  append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
+    return inTransaction(this.#pool, async (client) => {
       await client.query("SELECT pg_advisory_xact_lock($1)", [lockKey]);
       const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
         "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
@@ -44,13 +43,8 @@ export class PostgresAudit implements AuditStore {
         `INSERT INTO audit (${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
         valuesOf(record),
       );
-      await client.query("COMMIT");
-      client.release();
       return record;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
+    });
   }
 
   async search(search: AuditSearch): Promise<readonly AuditRecord[]> {

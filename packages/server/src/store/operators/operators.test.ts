@@ -18,7 +18,7 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   const byAdmin = await operators.add({ name: "Grace", role: "viewer" });
   await connections.pool.query("UPDATE operators SET expires_at = now() - interval '25 hours'");
   const { operator, token } = await operators.signIn(person);
-  expect(await operators.find(token)).toMatchObject({ ...person, id: operator.id });
+  expect(await operators.find(token)).toMatchObject({ ...person, name: "Ada (OIDC)", id: operator.id });
   const ids = (await operators.list()).map(({ id }) => id);
   expect(ids).toEqual(expect.arrayContaining([byAdmin.operator.id, operator.id]));
   expect(ids).not.toContain(over.operator.id);

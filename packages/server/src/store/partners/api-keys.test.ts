@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import { newId, type PartnerId } from "../../ids.ts";
 import { ApiKeys } from "../../partners/api-keys.ts";
@@ -7,53 +7,38 @@ import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresTerminals } from "../terminals/terminals.ts";
 import { PostgresPartners } from "./partners.ts";
 
 const masterKey = MasterKey.generate();
-let database: TestDatabase;
-let connections: Database;
-let registry: PartnerRegistry;
-let keys: ApiKeys;
-let directory: CachedPartners;
 let id: PartnerId;
-let first: string;
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
-  const store = new PostgresPartners(connections);
-  directory = new CachedPartners({
-    store,
-    masterKey,
-    defaults: defaultSettings,
-    clock: systemClock,
-    onError: () => undefined,
-  });
-  registry = new PartnerRegistry({
-    partners: store,
-    terminals: new PostgresTerminals(connections.homes),
-    masterKey,
-    defaults: defaultSettings,
-    rules: { sandbox: true },
-    preAuthDays: 30,
-    cardNumberProblem: () => undefined,
-    changed: (changed) => directory.invalidate(changed),
-  });
-  keys = new ApiKeys(store, systemClock, (changed) => directory.invalidate(changed));
-  const { partner, secrets } = await registry.register({
-    name: "A",
-    callbackAddresses: ["192.0.2.0/24"],
-    callingAddresses: [],
-  });
-  ({ id } = partner);
-  first = secrets.apiKey;
+const connections = await openTestDatabase({ as: "service" });
+const store = new PostgresPartners(connections);
+const directory = new CachedPartners({
+  store,
+  masterKey,
+  defaults: defaultSettings,
+  clock: systemClock,
+  onError: () => undefined,
 });
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
+const registry = new PartnerRegistry({
+  partners: store,
+  terminals: new PostgresTerminals(connections.homes),
+  masterKey,
+  defaults: defaultSettings,
+  rules: { sandbox: true },
+  preAuthDays: 30,
+  cardNumberProblem: () => undefined,
+  changed: (changed) => directory.invalidate(changed),
 });
-
+const keys = new ApiKeys(store, systemClock, (changed) => directory.invalidate(changed));
+const { partner, secrets } = await registry.register({
+  name: "A",
+  callbackAddresses: ["192.0.2.0/24"],
+  callingAddresses: [],
+});
+({ id } = partner);
+const first = secrets.apiKey;
 const keyOf = async (keyId: string) => (await registry.find(id))?.keys.find((key) => key.id === keyId);
 
 test("several stand at once, each with its own scopes; the first one allows everything", async () => {
@@ -110,7 +95,7 @@ test("when each was last used is kept to the minute, without a write for every c
   expect(writes).toBe(2);
 });
 
-test("what is wrong with a new one is said, and more than twenty do not stand", async () => {
+test("a wrong one is refused with its problem, and so is the twenty-first", async () => {
   const wrong = keys.add(id, { name: " ", scopes: [], expiresInDays: 0 }, null);
   await expect(wrong).rejects.toMatchObject({
     fields: [{ field: "name" }, { field: "scopes" }, { field: "expiresInDays" }],
@@ -118,6 +103,8 @@ test("what is wrong with a new one is said, and more than twenty do not stand", 
   await expect(keys.add(id, { name: "more", scopes: ["read", "manage"] }, ["read"])).rejects.toMatchObject({
     code: "scope_not_allowed",
   });
+  const card = { name: "till 4111 1111 1111 1111", scopes: ["read"] } as const;
+  await expect(keys.add(id, card, null)).rejects.toMatchObject({ code: "card_number_in_clear" });
   await expect(keys.add(newId(), { name: "nobody's", scopes: ["read"] }, null)).rejects.toMatchObject({
     code: "not_found",
   });

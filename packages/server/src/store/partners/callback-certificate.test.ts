@@ -1,6 +1,6 @@
 import { generate } from "selfsigned";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { watchCertificates } from "../../app/certificate-watch.ts";
 import { systemClock } from "../../clock.ts";
 import type { NewEvent } from "../../events.ts";
@@ -9,43 +9,29 @@ import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { insertEvents } from "../events.ts";
+import { insertEvents, PostgresEvents } from "../events.ts";
 import { PostgresTerminals } from "../terminals/terminals.ts";
 import { PostgresPartners } from "./partners.ts";
 
 const masterKey = MasterKey.generate();
 const dayMs = 86_400_000;
-let database: TestDatabase;
-let connections: Database;
-let store: PostgresPartners;
-let registry: PartnerRegistry;
-let directory: CachedPartners;
 let id: PartnerId;
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
-  store = new PostgresPartners(connections);
-  const defaults = defaultSettings;
-  directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
-  registry = new PartnerRegistry({
-    partners: store,
-    terminals: new PostgresTerminals(connections.homes),
-    masterKey,
-    defaults,
-    rules: { sandbox: true },
-    preAuthDays: 30,
-    cardNumberProblem: () => undefined,
-    changed: (changed) => directory.invalidate(changed),
-  });
-  const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
-  ({ id } = (await registry.register(input)).partner);
+const connections = await openTestDatabase({ as: "service" });
+const store = new PostgresPartners(connections);
+const defaults = defaultSettings;
+const directory = new CachedPartners({ store, masterKey, defaults, clock: systemClock, onError: () => undefined });
+const registry = new PartnerRegistry({
+  partners: store,
+  terminals: new PostgresTerminals(connections.homes),
+  masterKey,
+  defaults,
+  rules: { sandbox: true },
+  preAuthDays: 30,
+  cardNumberProblem: () => undefined,
+  changed: (changed) => directory.invalidate(changed),
 });
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
-
+const input = { name: "A", callbackAddresses: ["192.0.2.0/24"], callingAddresses: [] };
+({ id } = (await registry.register(input)).partner);
 async function issued(days: number) {
   const notAfterDate = new Date(Math.floor(Date.now() / 1_000) * 1_000 + days * dayMs);
   const made = await generate([{ name: "commonName", value: "paybell.test" }], { keyType: "ec", notAfterDate });
@@ -79,9 +65,9 @@ test("another replaces it at once, and none is left when it is removed", async (
   });
 });
 
-test("one that ends within 14 days is told of once a day", async () => {
+test("one that ends within 14 days is reported once a day", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(store, { record: (event) => void told.push(event) }, Date.now());
+  const look = () => watchCertificates(watching(told), Date.now());
   for (const days of [15, 13]) {
     const { certificate, key } = await issued(days);
     await registry.putCallbackCertificate(id, { certificate, key });
@@ -93,9 +79,9 @@ test("one that ends within 14 days is told of once a day", async () => {
   expect(told).toHaveLength(1);
 });
 
-test("a partner's CA that ends within 14 days is told of once a day, and one that has ended is not", async () => {
+test("a partner's CA that ends within 14 days is reported once a day, and one that has ended is not", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(store, { record: (event) => void told.push(event) }, Date.now());
+  const look = () => watchCertificates(watching(told), Date.now());
   await registry.removeCallbackCertificate(id);
   const pems = new Map<number, string>();
   for (const days of [-1, 9, 13, 15]) pems.set(days, await authority(days));
@@ -114,6 +100,28 @@ test("a partner's CA that ends within 14 days is told of once a day, and one tha
   expect(told).toHaveLength(1);
   await registry.change(id, { callbackCa: null });
 });
+
+test("an authority of the whole service that ends within 14 days is reported once a day", async () => {
+  const told: NewEvent[] = [];
+  const look = async (...days: number[]) =>
+    watchCertificates({ ...watching(told), serviceCas: await Promise.all(days.map(authority)) }, Date.now());
+  await look(15, -1);
+  expect(told).toEqual([]);
+  await look(15, 13);
+  const detail = { certificate: "PAYBELL_CALLBACK_CA_FILE", endsAt: expect.any(String) };
+  expect(told).toMatchObject([{ kind: "certificate_ending", partnerId: null, detail }]);
+  await insertEvents(connections.pool as never, told, false);
+  await look(13);
+  expect(told).toHaveLength(1);
+});
+
+function watching(told: NewEvent[]) {
+  const events = new PostgresEvents(connections.homes);
+  return {
+    ...{ store, serviceCas: [], events: { record: (event: NewEvent) => void told.push(event) } },
+    wasSentSince: events.wasSentSince.bind(events),
+  };
+}
 
 async function authority(days: number): Promise<string> {
   const made = await generate([{ name: "commonName", value: `authority for ${days} days` }], {

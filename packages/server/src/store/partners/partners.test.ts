@@ -1,6 +1,5 @@
-import type { Pool } from "pg";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import { cardNumberProblem } from "../../commands/card-number.ts";
 import type { ServiceError } from "../../errors.ts";
@@ -11,16 +10,10 @@ import type { RotatedKind } from "../../partners/partner.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { SealBudget, sealsReserved } from "../../partners/seal-budget.ts";
 import { defaultSettings, type PartnerInput } from "../../partners/settings.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { PostgresTerminals } from "../terminals/terminals.ts";
 import { PostgresPartners } from "./partners.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let ofEngine: CarriedOut[];
-let pool: Pool;
-let partners: PostgresPartners;
 const masterKey = MasterKey.generate();
 const input: PartnerInput = {
   name: "A partner",
@@ -28,18 +21,10 @@ const input: PartnerInput = {
   callingAddresses: ["10.0.0.1"],
 };
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => undefined });
-  ofEngine = watchPlans(connections.engine);
-  pool = connections.pool;
-  partners = new PostgresPartners(connections);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+const ofEngine = watchPlans(connections.engine);
+const pool = connections.pool;
+const partners = new PostgresPartners(connections);
 
 function service() {
   const directory = new CachedPartners({
@@ -242,7 +227,7 @@ test("a change that waited in a circle with another is made once that one has en
 });
 
 describe("other instances", () => {
-  test("are told of each change of a partner and of its keys", async () => {
+  test("are notified of each change of a partner and of its keys", async () => {
     const { registry } = service();
     const { partner } = await registry.register(input);
     const listener = await pool.connect();
@@ -400,8 +385,7 @@ describe("terminals", () => {
     const surprise = { [`note ${visa}`]: "x" };
     const refused = await refusalOf(registry.putTerminal(partner.id, bare, { ...given, ...surprise }));
     expect(refused.fields.map(({ field, code }) => `${field} ${code}`)).toEqual([
-      "[a card number] unknown_field",
-      ...["tid", "mid", "merchantId", "merchantName", "merchantAddress", "appName"].map(
+      ...["tid", "mid", "merchantId", "merchantName", "merchantAddress", "appName", "[a card number]"].map(
         (field) => `${field} card_number_in_clear`,
       ),
     ]);
@@ -425,6 +409,30 @@ test("a full card number in a partner's settings is refused, at the registration
   expect(named(await refusalOf(registry.change(partner.id, { callBackUrl })))).toEqual([
     "callBackUrl card_number_in_clear",
   ]);
+});
+
+test.each<[Partial<PartnerInput>, string]>([
+  [{ reports: { schemes: { NAPAS: "4111111111111111" } } }, "reports.schemes.NAPAS"],
+  [{ reports: { schemes: { "4111111111111111": "NAPAS" } } }, "reports.schemes.[a card number]"],
+  [{ reports: { schemes: { "4111 1111 1111 1111": "A&B" } } }, "reports.schemes.[a card number]"],
+  [{ reports: { "4111111111111111": "x" } as object }, "reports.[a card number]"],
+  [{ signing: { mode: "fields", card: ["4111111111111111"] } }, "signing.card[0]"],
+  [{ signing: { mode: "fields", settlement: ["4111\u00011111\u00011111\u00011111"] } }, "signing.settlement[0]"],
+  [{ callingAddresses: ["10.0.0.1", "4111111111111111"] }, "callingAddresses[1]"],
+  [{ timeZone: "4111111111111111" }, "timeZone"],
+  [{ transactionTypes: { "4111111111111111": "SALE" } as object }, "transactionTypes.[a card number]"],
+])("a full card number anywhere in a partner's settings is refused: %j", async (patch, field) => {
+  const { registry } = service();
+  const { partner } = await registry.register(input);
+  for (const refused of [
+    await refusalOf(registry.change(partner.id, patch)),
+    await refusalOf(registry.register({ ...input, ...patch })),
+  ]) {
+    expect(refused).toMatchObject({ code: "card_number_in_clear", fields: [{ field, code: "card_number_in_clear" }] });
+    expect(refused.fields).toHaveLength(1);
+    expect(JSON.stringify([refused.message, refused.fields])).not.toContain("1111");
+  }
+  expect((await registry.find(partner.id))?.settings).toEqual(partner.settings);
 });
 
 describe("the database", () => {
@@ -454,7 +462,7 @@ describe("the database", () => {
   });
 });
 
-describe("what the engine needs of partners", () => {
+describe("the partners of the engine", () => {
   test("does not wait for connections for people, though all of them are held", async () => {
     const { registry, directory } = service();
     const { partner, secrets } = await registry.register(input);

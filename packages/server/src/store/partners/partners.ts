@@ -13,6 +13,7 @@ import type {
   StoredKey,
   StoredPartner,
 } from "../../partners/store.ts";
+import { registeredRoutes } from "../../registered-url.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts } from "../database/retryable.ts";
@@ -107,8 +108,9 @@ export class PostgresPartners implements PartnerStore {
   async insert(partner: NewPartner): Promise<StoredPartner> {
     return await this.#changing(partner.id, async (client) => {
       await client.query(
-        "INSERT INTO partners (id, state, settings, registered_origin) VALUES ($1, 'active', $2, $3)",
-        [partner.id, partner.settings, originOf(partner.settings)],
+        `INSERT INTO partners (id, state, settings, registered_origin, registered_routes)
+         VALUES ($1, 'active', $2, $3, $4)`,
+        [partner.id, partner.settings, originOf(partner.settings), registeredRoutes(partner.settings)],
       );
       await client.query(insertKeys, [partner.id, ...keyColumns(partner.keys)]);
       return await findOne(client, partner.id);
@@ -125,14 +127,14 @@ export class PostgresPartners implements PartnerStore {
       const { state = row.state, settings = row.settings } = next(row);
       const { now, keptFrom } = await clockOf(client);
       await client.query(
-        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, updated_at = $6,
+        `UPDATE partners SET state = $2, settings = $3, registered_origin = $4, registered_routes = $7, updated_at = $6,
            stopped_at = CASE WHEN $2 <> 'active' THEN coalesce(stopped_at, $6) END,
            pauses = CASE WHEN $2 = 'active' AND stopped_at IS NOT NULL
              THEN (pauses + tstzmultirange(tstzrange(stopped_at, $6)))
                * tstzmultirange(tstzrange($5, NULL))
              ELSE pauses END
          WHERE id = $1`,
-        [id, state, settings, originOf(settings), keptFrom, now],
+        [id, state, settings, originOf(settings), keptFrom, now, registeredRoutes(settings)],
       );
       return await findOne(client, id);
     });
@@ -232,11 +234,13 @@ export class PostgresPartners implements PartnerStore {
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner"> {
     return await this.#changing(partnerId, async (client) => {
-      // The row lock serializes two concurrent calls.
+      // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
+      // counts, although it is active only from then on.
       if ((await touch(client, partnerId)) === undefined) return "no such partner";
       const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
         `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
-         FROM partner_keys k WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND ${standing}`,
+         FROM partner_keys k
+         WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND (k.expires_at IS NULL OR k.expires_at > now())`,
         [partnerId, expiresInS],
       );
       const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
@@ -294,7 +298,7 @@ export class PostgresPartners implements PartnerStore {
     return rows[0] && Number(rows[0].seals);
   }
 
-  async keepSealed(name: string, sealed: Buffer): Promise<Buffer> {
+  async storeSealed(name: string, sealed: Buffer): Promise<Buffer> {
     await this.#pool.query("INSERT INTO sealed_values (name, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING", [
       name,
       sealed,
@@ -310,8 +314,8 @@ export class PostgresPartners implements PartnerStore {
   }
 
   /**
-   * Every instance caches partners for some seconds; the notification shortens that. On Citus a change of one partner's
-   * keys locks all partners, so that it and a new partner can deadlock.
+   * Every instance caches partners for some seconds; the notification shortens that. On Citus each change of keys waits
+   * for every other, and may wait too long for its lock: it is repeated.
    */
   #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
     return despiteConflicts(() => this.#changeOnce(id, work));
@@ -395,7 +399,7 @@ function keyColumns(keys: readonly NewKey[]): [KeyId[], KeyKind[], Buffer[]] {
   return [keys.map((key) => key.id), keys.map((key) => key.kind), keys.map((key) => key.material)];
 }
 
-/** The origin of its registered URL, for the queue of notifications without a URL of their own. */
+/** The origin of callBackUrl. */
 function originOf({ callBackUrl }: PartnerSettings): string {
   return callBackUrl ? new URL(callBackUrl).origin : "";
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import type { PartnerId } from "../../ids.ts";
 import { CachedPartners } from "../../partners/directory.ts";
@@ -8,7 +8,6 @@ import { keptKey, MasterKey, requireFittingMasterKey } from "../../partners/mast
 import { resealAll } from "../../partners/master-key-rotation.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
 import { defaultSettings } from "../../partners/settings.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresTerminals } from "../terminals/terminals.ts";
 import { PostgresPartners } from "./partners.ts";
 import { PostgresReSeal } from "./reseal.ts";
@@ -20,10 +19,6 @@ const [during, then] = [new MasterKey(oldRaw, [newRaw]), new MasterKey(newRaw, [
 const after = new MasterKey(newRaw);
 const partnersCount = 80;
 
-let database: TestDatabase;
-let connections: Database;
-let store: PostgresPartners;
-let reseal: PostgresReSeal;
 const ids: PartnerId[] = [];
 
 function directoryWith(masterKey: MasterKey): CachedPartners {
@@ -56,19 +51,11 @@ async function register(masterKey: MasterKey): Promise<PartnerId> {
   return (await registryWith(masterKey).register(input)).partner.id;
 }
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.serviceUrl, { connectionsMax: 8, onIdleError: () => {} });
-  store = new PostgresPartners(connections);
-  reseal = new PostgresReSeal(connections.pool);
-  await requireFittingMasterKey(before, store);
-  while (ids.length < partnersCount) ids.push(await register(before));
-});
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
-
+const connections = await openTestDatabase({ as: "service" });
+const store = new PostgresPartners(connections);
+const reseal = new PostgresReSeal(connections.pool);
+await requireFittingMasterKey(before, store);
+while (ids.length < partnersCount) ids.push(await register(before));
 test("a service with both keys opens what either sealed, at every step of a rotation", async () => {
   const [first = ids[0]] = ids;
   const known = await keyOf(before, first as PartnerId);
@@ -108,7 +95,7 @@ test("a service with both keys opens what either sealed, at every step of a rota
   await expect(requireFittingMasterKey(before, store)).rejects.toThrow("does not fit");
 });
 
-test("what no given key opens is left as it is, and counted", async () => {
+test("a value that no given key opens is left as it is, and counted", async () => {
   const lost = await register(new MasterKey(randomBytes(32)));
   const row = "SELECT material FROM partner_keys WHERE partner_id = $1 ORDER BY id";
   const { rows } = await connections.pool.query(row, [lost]);

@@ -1,7 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import type { LeaseId, PartnerId, TransactionId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import type { TransactionId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
@@ -9,29 +8,13 @@ import { PostgresReversals } from "./reversals.ts";
 
 const heldForMs = 60_000;
 
-let database: TestDatabase;
-let connections: Database;
-let reversals: PostgresReversals;
-let transactions: PostgresTransactions;
-let completions: PostgresCompletions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  await createHistory(connections.pool);
-  reversals = new PostgresReversals(connections.homes);
-  transactions = new PostgresTransactions(connections);
-  completions = new PostgresCompletions(connections.homes);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+await createHistory(connections.pool);
+const reversals = new PostgresReversals(connections.homes);
+const transactions = new PostgresTransactions(connections);
+const completions = new PostgresCompletions(connections.homes);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 /** A Sale that timed out; its Reversal is queued with its result. */
 async function timedOut(requestedBy: TransactionId | null = null): Promise<TransactionId> {
@@ -71,7 +54,7 @@ test("a Reversal is taken by one, and by another once it was held long enough", 
   expect(await taken(id)).toMatchObject({ tries: 2 });
 });
 
-test("its end is told to the transaction, and with whom a partner's REVERSAL waits for it", async () => {
+test("its end is written to the transaction, and names the partner's REVERSAL that waits for it", async () => {
   const waiting = await timedOut();
   const id = await timedOut(waiting);
   const due = await taken(id);
@@ -106,7 +89,7 @@ test("one that had ended is pending again when a late approval asks for it", asy
   expect(await taken(id)).toMatchObject({ transactionId: id });
 });
 
-test("what never had one is not reversed by a late approval alone", async () => {
+test("a transaction without a Reversal is not reversed by a late approval alone", async () => {
   const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);
   await reversals.repeat(partnerId, init.id);

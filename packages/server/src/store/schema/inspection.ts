@@ -1,18 +1,16 @@
 import { Client } from "pg";
-import { inspectSchema, type SchemaState, type UnfitSchema } from "./migrate.ts";
+import { type IncompatibleSchema, inspectSchema, type SchemaState } from "./migrate.ts";
+import { type PostgresVersion, readPostgresVersion } from "./postgres-version.ts";
 
 /** The results of `paybell check` for a database. */
-export interface Inspection {
-  readonly version: string;
-  /** 180004 for 18.4. */
-  readonly versionNumber: number;
+export interface Inspection extends PostgresVersion {
   readonly durability: readonly { readonly name: string; readonly value: string }[];
   readonly isReplica: boolean;
   /** The difference between the database's clock and ours. */
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
-  readonly schema: SchemaState | UnfitSchema;
+  readonly schema: SchemaState | IncompatibleSchema;
   /** Undefined if no service was started on this database yet. */
   readonly masterKeyCheck: Buffer | undefined;
 }
@@ -25,15 +23,12 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
   try {
     const askedMs = Date.now();
     const { rows } = await client.query<{
-      version: string;
-      number: number;
       replica: boolean;
       now: Date;
       can_create: boolean;
       known: boolean;
     }>(`
-      SELECT current_setting('server_version') AS version, current_setting('server_version_num')::integer AS number,
-        pg_is_in_recovery() AS replica, clock_timestamp() AS now,
+      SELECT pg_is_in_recovery() AS replica, clock_timestamp() AS now,
         has_schema_privilege(current_schema(), 'CREATE') AS can_create,
         to_regclass('sealed_values') IS NOT NULL AS known`);
     const [row] = rows;
@@ -46,8 +41,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       ? await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = 'check'")
       : { rows: [] };
     return {
-      version: row.version,
-      versionNumber: row.number,
+      ...(await readPostgresVersion(client)),
       durability: settings.rows,
       isReplica: row.replica,
       clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { newId } from "../../ids.ts";
-import { InstancesInTheWay, migrate, prepareSchema, statementsOf } from "./migrate.ts";
+import { migrate, OlderInstancesRunning, prepareSchema, statementsOf } from "./migrate.ts";
 
 let database: TestDatabase;
 let client: Client;
@@ -54,7 +54,7 @@ test("a breaking one waits for the last older instance: refused by name, with no
   await write("9001_more.sql", "CREATE TABLE more (id integer);");
   await write("9002_other.sql", "--! breaking: what it drops is read by the version before.\nDROP TABLE more;");
   const refused = await migrate(database.url, folder).catch((error: unknown) => error);
-  expect(refused).toBeInstanceOf(InstancesInTheWay);
+  expect(refused).toBeInstanceOf(OlderInstancesRunning);
   expect(String(refused)).toMatch(/9002_other.sql is breaking, .* shop-1, shop-2\.$/);
   expect(await hasTable("more")).toBe(true);
 
@@ -83,11 +83,11 @@ test("a migration that fails leaves nothing behind, and a database that is newer
   await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
 });
 
-test("a database of a build that was never released, or of another program, is told so", async () => {
+test("a database of an unreleased build, or of another program, is refused with an error that says so", async () => {
   await client.query("UPDATE migrations SET sha256 = 'of another file' WHERE number = 1");
   await expect(migrate(database.url, folder)).rejects.toMatchObject({
-    code: "unfit_schema",
-    message: expect.stringContaining("0001_baseline.sql is another one"),
+    code: "incompatible_schema",
+    message: expect.stringContaining("0001_baseline.sql has other content"),
     remedy: expect.stringContaining("Use a new database"),
   });
   // Earlier builds stored no checksums.
@@ -137,6 +137,24 @@ test("a service's role reads and writes rows, and changes neither the schema nor
     await expect(service.query(partition, ["audit"])).rejects.toThrow("not a partition of history");
     await expect(service.query("SELECT drop_history_partition('audit', 'audit')")).rejects.toThrow("not a partition");
   });
+});
+
+test("a PostgreSQL that is too old is refused before anything is changed", async () => {
+  await client.query("DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+  // A server cannot lie about its version, so a function of the database answers in place of PostgreSQL's.
+  await client.query(`
+    CREATE FUNCTION current_setting(name text) RETURNS text LANGUAGE sql AS $$
+      SELECT CASE name WHEN 'server_version_num' THEN '140012' ELSE '14.12' END $$`);
+  await client.query(`
+    DO $$ BEGIN
+      EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+    END $$`);
+  await expect(migrate(database.url)).rejects.toMatchObject({
+    code: "postgres_too_old",
+    message: "This is PostgreSQL 14.12, which is too old.",
+    remedy: "Use PostgreSQL 15 or later.",
+  });
+  expect(await hasTable("migrations")).toBe(false);
 });
 
 test("a service whose role may not bring the schema up to date says who can", async () => {

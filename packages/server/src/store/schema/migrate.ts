@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { Client, type ClientBase } from "pg";
 import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/citus.ts";
 import { grantToService } from "../database/service-role.ts";
+import { requirePostgresVersion } from "./postgres-version.ts";
 
 /**
  * One numbered SQL file. Its first line may be `--! breaking`: version n−1 of the service cannot keep running beside
@@ -26,9 +27,9 @@ export interface SchemaState {
 }
 
 /** This version can neither use the database's schema nor upgrade it. */
-export class UnfitSchema extends Error {
-  override readonly name = "UnfitSchema";
-  readonly code = "unfit_schema";
+export class IncompatibleSchema extends Error {
+  override readonly name = "IncompatibleSchema";
+  readonly code = "incompatible_schema";
   readonly remedy: string;
 
   constructor(message: string, remedy: string) {
@@ -38,9 +39,9 @@ export class UnfitSchema extends Error {
 }
 
 /** The next migration removes something that older running instances need. */
-export class InstancesInTheWay extends Error {
-  override readonly name = "InstancesInTheWay";
-  readonly code = "instances_in_the_way";
+export class OlderInstancesRunning extends Error {
+  override readonly name = "OlderInstancesRunning";
+  readonly code = "older_instances_running";
   readonly remedy = "Stop every instance of the older version, then start this one: within 8 s their leases are over.";
 
   constructor(migration: string, hosts: readonly string[]) {
@@ -85,8 +86,9 @@ export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls
  *
  * @param folder of the migrations; tests pass another one
  * @param serviceRole gets the rights to run the service
- * @throws UnfitSchema if the database belongs to a newer version of this service, or to none
- * @throws InstancesInTheWay before a breaking migration, while an instance holds a lease, or did shortly before
+ * @throws PostgresTooOld before anything is changed
+ * @throws IncompatibleSchema if the database belongs to a newer version of this service, or to another program
+ * @throws OlderInstancesRunning before a breaking migration, while an instance holds a lease, or did shortly before
  * @returns the names of the migrations applied now
  */
 export async function migrate(
@@ -96,10 +98,11 @@ export async function migrate(
 ): Promise<readonly string[]> {
   const migrations = await readMigrations(folder);
   return withClient(connectionString, async (client) => {
+    await requirePostgresVersion(client);
     await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
     const applied = await readApplied(client);
-    const unfit = unfitness(migrations, applied);
-    if (unfit !== undefined) throw unfit;
+    const incompatible = incompatibility(migrations, applied);
+    if (incompatible !== undefined) throw incompatible;
     const numbers = new Set(applied.map(({ number }) => number));
     const missing = migrations.filter((migration) => !numbers.has(migration.number));
     const names = missing.map((migration) => migration.name);
@@ -142,10 +145,12 @@ async function withClient<Result>(connectionString: string, use: (client: Client
 }
 
 /** Inspects the schema without changing it. */
-export async function inspectSchema(client: Client): Promise<SchemaState | UnfitSchema> {
+export async function inspectSchema(client: Client): Promise<SchemaState | IncompatibleSchema> {
   const migrations = await readMigrations(migrationsFolder);
   const applied = await readApplied(client);
-  return unfitness(migrations, applied) ?? { applied: applied.length, missing: migrations.length - applied.length };
+  return (
+    incompatibility(migrations, applied) ?? { applied: applied.length, missing: migrations.length - applied.length }
+  );
 }
 
 type Applied = Readonly<{ number: number; name: string; sha256: string | undefined }>;
@@ -158,24 +163,27 @@ async function readApplied(client: Client): Promise<readonly Applied[]> {
   return rows.map(({ row }) => row);
 }
 
-function unfitness(migrations: readonly Migration[], applied: readonly Applied[]): UnfitSchema | undefined {
+function incompatibility(
+  migrations: readonly Migration[],
+  applied: readonly Applied[],
+): IncompatibleSchema | undefined {
   if (applied.some(({ number, name }) => typeof number !== "number" || typeof name !== "string")) {
     const remedy = "Give Paybell a database of its own, and name that one by DATABASE_URL.";
-    return new UnfitSchema("The database has a table of migrations that is another program's.", remedy);
+    return new IncompatibleSchema("The database has another program's table `migrations`.", remedy);
   }
   const newest = migrations.at(-1)?.number ?? 0;
   const unknown = applied.filter(({ number }) => number > newest).map(({ number }) => number);
   if (unknown.length > 0) {
     const found = `The database has migration ${unknown.join(", ")}`;
     const message = `${found}, and this version of Paybell knows none after ${newest}.`;
-    return new UnfitSchema(message, "Run the newer version that applied it.");
+    return new IncompatibleSchema(message, "Run the newer version that applied it.");
   }
   const ours = new Map(migrations.map(({ number, sha256 }) => [number, sha256]));
   const other = applied.find(({ number, sha256 }) => ours.get(number) !== sha256);
   if (other === undefined) return undefined;
-  return new UnfitSchema(
-    `The database was made by a build of Paybell that was never released: its migration ${other.name} is another one.`,
-    "There is no upgrade from it. Use a new database; of a sandbox, delete the folder .paybell.",
+  return new IncompatibleSchema(
+    `The database was made by a build of Paybell that was never released: its ${other.name} has other content.`,
+    "There is no upgrade from it. Use a new database; for a sandbox, delete the folder .paybell.",
   );
 }
 
@@ -199,7 +207,7 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     await client.query("COMMIT");
   } catch (error) {
     await client.query("ROLLBACK");
-    if (error instanceof InstancesInTheWay) throw error;
+    if (error instanceof OlderInstancesRunning) throw error;
     throw new Error(`Migration ${migration.name} failed and was rolled back.`, { cause: error });
   }
 }
@@ -213,7 +221,7 @@ async function requireNoHolders(client: Client, migration: string): Promise<void
   const { rows } = await client.query<{ host: string }>(
     "SELECT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY id",
   );
-  if (rows.length > 0) throw new InstancesInTheWay(migration, [...new Set(rows.map(({ host }) => host))]);
+  if (rows.length > 0) throw new OlderInstancesRunning(migration, [...new Set(rows.map(({ host }) => host))]);
 }
 
 async function readMigrations(folder: URL): Promise<readonly Migration[]> {
@@ -236,5 +244,8 @@ async function readMigrations(folder: URL): Promise<readonly Migration[]> {
 
 /** A statement ends at a `;` at the end of a line, except within `$$`. */
 export function statementsOf(sql: string): readonly string[] {
-  return (sql.match(/(?:\$\$[\s\S]*?\$\$|[^$])+?;$/gm) ?? []).map((statement) => statement.trim());
+  const marked = sql.split("$$").map((part, at) => (at % 2 === 0 ? part.replaceAll(/;$/gm, ";\0") : part));
+  const statements = marked.join("$$").split("\0");
+  // After the last one is at most a comment.
+  return statements.slice(0, -1).map((statement) => statement.trim());
 }

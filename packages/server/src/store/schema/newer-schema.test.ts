@@ -1,37 +1,20 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import type { LeaseId, PartnerId } from "../../ids.ts";
-import type { Transaction } from "../../ledger/transaction.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let transactions: PostgresTransactions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-let known: Transaction;
 const reqId = randomUUID();
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 4, onIdleError: () => {} });
-  transactions = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-  const init = sampleInit(partnerId, leaseId, { reqId });
-  await transactions.begin(init);
-  const found = await transactions.find(partnerId, init.id);
-  if (found === undefined) throw new Error("what was begun is not found");
-  known = found;
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase({ connectionsMax: 4 });
+const transactions = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
+const init = sampleInit(partnerId, leaseId, { reqId });
+await transactions.begin(init);
+const found = await transactions.find(partnerId, init.id);
+if (found === undefined) throw new Error("what was begun is not found");
+const known = found;
 
 const calls: readonly [string, () => Promise<unknown>][] = [
   ["find", () => transactions.find(partnerId, known.id)],

@@ -3,6 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import { lowestId } from "../../ids.ts";
 import { failureKindOf } from "../database/retryable.ts";
 import { parkUncounted } from "../deliveries/statements.ts";
+import { keepProofs } from "../notifications/proofs.ts";
 import { dayMs, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
 
 export type DropResult = "dropped" | "a delivery is under way" | "history was busy";
@@ -49,9 +50,9 @@ const stillNeeded = `
   LIMIT 1`;
 
 /**
- * Drops one day of history. Pending and parked notifications are first moved to `parked` with their content, in small
- * transactions. The last transaction only checks whether something was added since, because everything that touches
- * history waits for it.
+ * Drops one day of history. Pending and parked notifications are first moved to `parked` with their content, and what
+ * proves the delivery of the others to `proofs`, in small transactions. The last transaction only checks whether
+ * something was added since, because everything that touches history waits for it.
  */
 export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   const ids = idsOfDay(drop.day);
@@ -60,6 +61,7 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   while ((await parkSome(drop.pool, ids)) === batchRows);
   let moved: number | null = batchRows;
   while (moved === batchRows) moved = (await drop.pool.query(takeContent, [...ids, batchRows])).rowCount;
+  await keepProofs(drop.pool, ids);
   for (let tries = 1; ; tries += 1) {
     try {
       return await drop.finally((client) => detachAndDrop(client, drop.day));
@@ -72,7 +74,7 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   }
 }
 
-/** Those that do not change meanwhile; their content follows. @returns how many */
+/** Parks the rows that do not change meanwhile; their content follows. @returns the number of these */
 async function parkSome(pool: Pool, ids: readonly [string, string]): Promise<number> {
   type PendingRow = Readonly<
     Record<"partner_id" | "id" | "reason", string> & Record<"round" | "attempts_made", number>

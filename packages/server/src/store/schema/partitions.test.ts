@@ -1,24 +1,18 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { beforeEach, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lowestId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { dayMs, dayOf, idsOfDay, partitionName } from "./partition-days.ts";
 import { Partitions, RetentionTooShort } from "./partitions.ts";
 
-let database: TestDatabase;
-let connections: Database;
 let partnerId: PartnerId;
 let nowMs = Date.UTC(2026, 10, 21, 23, 59);
 const clock = { nowMs: () => nowMs };
 const pool = () => connections.pool;
 const partitions = (historyDays = 90) =>
-  new Partitions({ homes: connections.homes, clock, historyDays, dropLockTimeoutMs: 50 });
+  new Partitions({ homes: connections.homes, clock, historyDays, proofDays: 400, dropLockTimeoutMs: 50 });
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-});
+const connections = await openTestDatabase();
 
 beforeEach(async () => {
   nowMs = Date.UTC(2026, 10, 21, 23, 59);
@@ -30,11 +24,6 @@ beforeEach(async () => {
   await pool().query("TRUNCATE pending, parked, endpoints, partners CASCADE");
   await pool().query("UPDATE history SET kept_from = 'epoch'");
   partnerId = await insertPartner(pool());
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
 });
 
 async function insertNotification(atMs: number, content = `{"b": 1, "a": "${atMs}"}`): Promise<string> {
@@ -146,7 +135,7 @@ test("days past retention are dropped, those within it stay", async () => {
   expect(rows[0].kept_from).toEqual(new Date(oldest));
 });
 
-test("what is pending or parked when its day is dropped goes on in parked, its content byte for byte", async () => {
+test("a pending or parked notification outlives its day as a parked one, its content byte for byte", async () => {
   const old = await insertOldDay(100);
   const content = '{"b":  1, "a": "ü"}';
   const [pending, parked, accepted] = [

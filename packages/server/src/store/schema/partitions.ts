@@ -1,6 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
 import type { Home, Homes } from "../database/homes.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { pruneProofs } from "../notifications/proofs.ts";
 import { dayMs, dayOf, dayOfPartition, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
 import { dropDay, longestScheduleS, pruneEndpoints, pruneEvents } from "./partitions-drop.ts";
 
@@ -9,7 +11,9 @@ export interface PartitionsOptions {
   readonly clock: Pick<Clock, "nowMs">;
   /** The retention of history in whole days. */
   readonly historyDays: number;
-  /** How long creating a day may wait for another statement's lock. */
+  /** The retention of what proves a delivery once its day was dropped. */
+  readonly proofDays: number;
+  /** The timeout of creating a day while another statement holds the lock. */
   readonly createLockTimeoutMs?: number;
   /** The same for dropping one. Short, because every statement on history queues behind it. */
   readonly dropLockTimeoutMs?: number;
@@ -94,7 +98,7 @@ export class Partitions {
         if (standing.has(day)) continue;
         try {
           const create = (client: PoolClient) => createDay(client, day);
-          if (await inTransaction(home, this.#options.createLockTimeoutMs, create)) created += 1;
+          if (await alone(home, this.#options.createLockTimeoutMs, create)) created += 1;
         } catch (error) {
           troubles.push(error);
         }
@@ -104,7 +108,7 @@ export class Partitions {
   }
 
   async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
-    const { homes, historyDays, dropLockTimeoutMs } = this.#options;
+    const { homes, historyDays, proofDays, dropLockTimeoutMs } = this.#options;
     const [first] = homes.all;
     // Every home has all partners.
     const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
@@ -121,12 +125,13 @@ export class Partitions {
           pool,
           day,
           scheduleS,
-          finally: (work) => inTransaction(home, dropLockTimeoutMs, work),
+          finally: (work) => alone(home, dropLockTimeoutMs, work),
         });
         if (result === "dropped") dropped += 1;
         else waiting.push({ day: new Date(day).toISOString().slice(0, 10), why: result });
       }
       await pruneEvents(pool, keptFromMs);
+      await pruneProofs(pool, todayMs - proofDays * dayMs);
       await pruneEndpoints(pool, new Date(keptFromMs));
     }
     return { dropped, waiting };
@@ -134,24 +139,16 @@ export class Partitions {
 }
 
 /** One instance at a time: PostgreSQL would refuse the second of two that create or drop the same day. */
-async function inTransaction<Result>(
+function alone<Result>(
   { ddl }: Home,
   lockTimeoutMs: number,
   work: (client: PoolClient) => Promise<Result>,
 ): Promise<Result> {
-  const client = await ddl.connect();
-  try {
-    await client.query("BEGIN");
+  return inTransaction(ddl, async (client) => {
     await client.query("SELECT pg_advisory_xact_lock($1)", [partitionLock]);
     await client.query("SELECT set_config('lock_timeout', $1, true)", [String(lockTimeoutMs)]);
-    const result = await work(client);
-    await client.query("COMMIT");
-    client.release();
-    return result;
-  } catch (error) {
-    client.release(true);
-    throw error;
-  }
+    return work(client);
+  });
 }
 
 /** Days that every table of history has. */

@@ -1,44 +1,30 @@
 import { randomUUID } from "node:crypto";
 import type { SettlementEntry } from "@paybell/contract";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { HeldTransaction } from "../../commands/settlement-difference.ts";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { ComparedSettlement } from "../../ledger/comparer.ts";
 import type { ReportedCompletion } from "../../ledger/store.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit, sampleReport } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 import { PostgresComparisons } from "./comparisons.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let completions: PostgresCompletions;
-let comparisons: PostgresComparisons;
 let partnerId: PartnerId;
-let people: CarriedOut[];
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  people = watchPlans(connections.pool);
-  await createHistory(connections.pool);
-  // As just after a service started: every table looks empty, and no vacuum corrects it.
-  await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
-  completions = new PostgresCompletions(connections.homes);
-  comparisons = new PostgresComparisons(connections.homes);
-});
+const connections = await openTestDatabase();
+const people = watchPlans(connections.pool);
+await createHistory(connections.pool);
+// As just after a service started: every table looks empty, and no vacuum corrects it.
+await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
+const completions = new PostgresCompletions(connections.homes);
+const comparisons = new PostgresComparisons(connections.homes);
 
 beforeEach(async () => {
   await connections.pool.query("UPDATE transactions SET compare_at = NULL WHERE compare_at IS NOT NULL");
   partnerId = await insertPartner(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
 });
 
 async function report(change: Partial<ReportedCompletion>): Promise<TransactionId> {
@@ -67,8 +53,8 @@ interface ReadBatch {
 async function read(id: TransactionId, rowsMax = 1_000): Promise<ReadBatch> {
   const [held, listed]: [HeldTransaction[], SettlementEntry[]] = [[], []];
   const into = {
-    hold: (row: HeldTransaction) => held.push(row),
-    list: (entry: SettlementEntry) => listed.push(entry),
+    addTransaction: (row: HeldTransaction) => held.push(row),
+    addEntry: (entry: SettlementEntry) => listed.push(entry),
     isAfter: (time: string, than: string) => time > than,
   };
   return { compared: await comparisons.read({ partnerId, id }, into, rowsMax), held, listed };
@@ -78,7 +64,7 @@ async function heldBy(id: TransactionId): Promise<string[]> {
   return (await read(id)).held.map((row) => row.id).sort();
 }
 
-describe("what a settlement is compared with", () => {
+describe("the ledger of a comparison", () => {
   test("is what succeeded in its batch, with all that is compared, and its list as given", async () => {
     const batchId = newId();
     const facts = sampleFacts({ amount: "12.50", refId: "417000000001" });

@@ -1,4 +1,4 @@
-import type { SettlementEntry } from "@paybell/contract";
+import { chargingCommands, type SettlementEntry } from "@paybell/contract";
 import type { PoolClient } from "pg";
 import type { HeldTransaction } from "../../commands/settlement-difference.ts";
 import type { NewEvent } from "../../events.ts";
@@ -6,6 +6,7 @@ import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
 import { alongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
 const takeDue = {
@@ -46,7 +47,8 @@ const settlement = `
 const columns = `t.id, t.external_id AS "externalId", t.original_id AS "originalId",
     t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
     coalesce(t.facts #>> '{fields,refId}', '') AS "refId", coalesce(t.facts #>> '{fields,amount}', '') AS amount`;
-const counting = `t.state = 'SUCCESS' AND t.command IN ('SALE', 'PREAUTH_COMPLETE', 'VOID', 'REVERSAL')`;
+const counted = [...chargingCommands, "VOID", "REVERSAL"].map((command) => `'${command}'`);
+const counting = `t.state = 'SUCCESS' AND t.command IN (${counted.join(", ")})`;
 const reportedRows = `
   SELECT ${columns}, t.created_at > $5 AS "isLate", coalesce(t.facts #>> '{fields,transDateTime}', '') AS "time"
   FROM transactions t
@@ -102,36 +104,23 @@ export class PostgresComparisons implements ComparisonStore {
     into: ComparedInto,
     rowsMax: number,
   ): Promise<ComparedSettlement | undefined> {
-    // Not the engine's connection: reading a batch takes longer than its statements may.
-    const client = await this.#homes.of(partnerId).pool.connect();
-    try {
-      // One snapshot of the ledger for everything.
-      await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`);
+    // One snapshot of the ledger for everything.
+    const snapshot = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${alongIndexes}`;
+    const reading = async (client: PoolClient) => {
       const { rows } = await client.query<SettlementRow>(settlement, [partnerId, id]);
       const [row] = rows;
-      const compared = row && (await readBatch(client, { partnerId, id }, row, into, rowsMax));
-      await client.query("COMMIT");
-      client.release();
-      return compared;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
+      return row && (await readBatch(client, { partnerId, id }, row, into, rowsMax));
+    };
+    // Not the engine's connection: reading a batch takes longer than its statements may.
+    return inTransaction(this.#homes.of(partnerId).pool, reading, snapshot);
   }
 
   async end({ partnerId, id }: DueComparison, event: NewEvent | undefined): Promise<boolean> {
-    const client = await this.#homes.of(partnerId).engine.connect();
-    try {
-      await client.query("BEGIN");
+    return inTransaction(this.#homes.of(partnerId).engine, async (client) => {
       const { rowCount } = await client.query({ ...end, values: [partnerId, id] });
       if (rowCount === 1 && event !== undefined) await insertEvents(client, [event], false);
-      await client.query("COMMIT");
-      client.release();
       return rowCount === 1;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
+    });
   }
 }
 
@@ -144,16 +133,16 @@ async function readBatch(
 ): Promise<ComparedSettlement> {
   const { fields, reported_batch: batch, since, until, reported_at: reportedAt } = row;
   const { tid = "", mid = "", batchNo = "", transaction_time: time = "" } = fields;
-  const hold = (transaction: HeldTransaction) => into.hold(transaction);
-  const list = (entry: SettlementEntry) => into.list(entry);
+  const add = (transaction: HeldTransaction) => into.addTransaction(transaction);
+  const addEntry = (entry: SettlementEntry) => into.addEntry(entry);
   // Reports after the settlement belong to its batch too, unless the switch says that they happened later.
-  const holdReported = ({ isLate, time: at, ...transaction }: ReportedTransaction) => {
-    if (!isLate || time === "" || at === "" || !into.isAfter(at, time)) into.hold(transaction);
+  const addReported = ({ isLate, time: at, ...transaction }: ReportedTransaction) => {
+    if (!isLate || time === "" || at === "" || !into.isAfter(at, time)) into.addTransaction(transaction);
   };
   const values = [partnerId, batch, since, until, reportedAt];
-  const reported = await each(client, reportedRows, values, rowsMax, holdReported);
-  const own = await each(client, ownRows, [partnerId, tid, mid, batchNo], rowsMax, hold);
-  await each(client, listed, [partnerId, id], rowsMax, list);
+  const reported = await each(client, reportedRows, values, rowsMax, addReported);
+  const own = await each(client, ownRows, [partnerId, tid, mid, batchNo], rowsMax, add);
+  await each(client, listed, [partnerId, id], rowsMax, addEntry);
   return { externalId: row.external_id, fields, isCut: reported === rowsMax || own === rowsMax };
 }
 

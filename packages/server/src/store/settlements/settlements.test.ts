@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import { type LeaseId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId, type TransactionId } from "../../ids.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 import { PostgresSettlements } from "./settlements.ts";
@@ -10,29 +9,13 @@ import { PostgresSettlements } from "./settlements.ts";
 const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
 const heldForMs = 3_600_000;
 
-let database: TestDatabase;
-let connections: Database;
-let engine: CarriedOut[];
-let settlements: PostgresSettlements;
-let transactions: PostgresTransactions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  engine = watchPlans(connections.engine);
-  await createHistory(connections.pool);
-  settlements = new PostgresSettlements(connections.homes);
-  transactions = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+const engine = watchPlans(connections.engine);
+await createHistory(connections.pool);
+const settlements = new PostgresSettlements(connections.homes);
+const transactions = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const newTid = () => `T${newId().slice(-7)}`;
 
@@ -75,11 +58,11 @@ test("numbers of its messages stay with the step, and the next one has its own",
   const [due] = (await settlements.claimDue(20, heldForMs)).filter((one) => one.tid === tid);
   if (due === undefined) throw new Error("It was due.");
   await connections.pool.query("UPDATE terminals SET trace_no = 999998 WHERE tid = $1", [tid]);
-  const first = await settlements.number(due, 3);
+  const first = await settlements.reserveTraceNumbers(due, 3);
   expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
-  expect(await settlements.number(due, 5)).toEqual({ ...first, repeat: true });
+  expect(await settlements.reserveTraceNumbers(due, 5)).toEqual({ ...first, repeat: true });
   await settlements.advance({ ...due, step: "sending", isUploaded: true }, heldForMs);
-  expect(await settlements.number(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
+  expect(await settlements.reserveTraceNumbers(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
 });
 
 test("a step that was noted is where the next one goes on, with its tries from the beginning", async () => {

@@ -1,3 +1,4 @@
+import { chargingCommands } from "@paybell/contract";
 import type { BatchTotals } from "../../acquirer/acquirer.ts";
 import type { ChainId, PartnerId, TransactionId } from "../../ids.ts";
 import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../../ledger/settler.ts";
@@ -69,7 +70,7 @@ const isQuiet = {
 
 // The counted transactions: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
 // reversed ones.
-const sales = "('SALE', 'PREAUTH_COMPLETE')";
+const sales = `(${chargingCommands.map((command) => `'${command}'`).join(", ")})`;
 const countBatch = {
   name: "count_batch",
   text: `
@@ -142,7 +143,7 @@ export class PostgresSettlements implements SettlementStore {
       .engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
   }
 
-  async number({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
+  async reserveTraceNumbers({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
     const { rows } = await this.#homes
       .of(partnerId)
       .engine.query<{ last: number; count: number; at: Date; repeat: boolean }>({

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
-import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId } from "../../ids.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 
@@ -12,28 +11,13 @@ const blocksMax = 100;
 /** Enough runs for each of the engine's connections to keep the plan that it made while the batch was small. */
 const runsToSettle = 40;
 
-let database: TestDatabase;
-let connections: Database;
-let engine: CarriedOut[];
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-let transactions: PostgresTransactions;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 6, onIdleError: () => {} });
-  engine = watchPlans(connections.engine);
-  await createHistory(connections.pool);
-  await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-  transactions = new PostgresTransactions(connections);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase({ connectionsMax: 6 });
+const engine = watchPlans(connections.engine);
+await createHistory(connections.pool);
+await connections.pool.query("ALTER TABLE transactions SET (autovacuum_enabled = off)");
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
+const transactions = new PostgresTransactions(connections);
 
 const dollars = { currency: "USD" };
 

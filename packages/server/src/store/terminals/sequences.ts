@@ -1,17 +1,17 @@
 import type { PoolClient } from "pg";
-import type { TerminalState } from "../../commands/terminal.ts";
+import type { TerminalSequence, TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
-import type { Init, TerminalSequence } from "../../ledger/store.ts";
+import type { Init } from "../../ledger/store.ts";
 
-// Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction.
+// Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction. The
+// join is lateral, because a plan made while there were no terminals would otherwise read all of them later.
 const lock = {
   name: "lock_terminals",
   text: `
     SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency
     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partner_id, tid, nth)
-    JOIN terminals t ON t.partner_id = i.partner_id AND t.tid = i.tid
-    ORDER BY i.nth
-    FOR UPDATE OF t`,
+    CROSS JOIN LATERAL (SELECT * FROM terminals t WHERE t.partner_id = i.partner_id AND t.tid = i.tid FOR UPDATE) AS t
+    ORDER BY i.nth`,
 };
 
 // A currency does not bind the next command if no command in the open batch uses it any more. This is a separate

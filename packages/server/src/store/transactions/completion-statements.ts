@@ -2,7 +2,6 @@ import type { NewNotification } from "../../ledger/notifier.ts";
 import type { Completion, ReportedCompletion } from "../../ledger/store.ts";
 import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "../database/arrays.ts";
 import { rowsOf } from "../database/parameter-rows.ts";
-import { queueOf } from "../deliveries/queue-of.ts";
 import { searchable } from "../notifications/searchable.ts";
 
 // The columns of pending and history that come from the rows of `i`. A settlement belongs to no batch: `settles_batch`
@@ -78,7 +77,7 @@ export function oneStatementReportColumns(reports: readonly ReportedCompletion[]
   return [
     ...reportColumns(reports),
     integerArray(reports.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
-    textArray(reports.map(({ notification }) => queueOf(notification?.callBackUrl ?? null))),
+    textArray(reports.map(({ notification }) => notification?.queue ?? "")),
     booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
     uuidArray(reports.map(({ notification }) => notification?.settlesBatch ?? null)),
     waitsColumn(reports),
@@ -168,7 +167,7 @@ export function oneStatementCompletionColumns(completions: readonly Completion[]
   return [
     ...completionColumns(completions),
     integerArray(completions.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
-    textArray(completions.map(({ notification }) => queueOf(notification?.callBackUrl ?? null))),
+    textArray(completions.map(({ notification }) => notification?.queue ?? "")),
     booleanArray(completions.map(({ notification }) => notification?.follows ?? false)),
   ];
 }
@@ -247,7 +246,7 @@ export function notificationColumns(
     textArray(notifications.map((notification) => notification.callBackUrl)),
     jsonArray(notifications.map((notification) => notification.content)),
     integerArray(notifications.map((notification) => Buffer.byteLength(notification.content))),
-    textArray(notifications.map(({ callBackUrl }) => queueOf(callBackUrl))),
+    textArray(notifications.map(({ queue }) => queue)),
     booleanArray(notifications.map((notification) => notification.follows)),
     uuidArray(batchIds),
     uuidArray(notifications.map((notification) => notification.settlesBatch)),

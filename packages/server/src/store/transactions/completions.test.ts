@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId } from "../../ids.ts";
+import { queueOf } from "../../registered-url.ts";
 import {
   createHistory,
   insertLease,
@@ -14,27 +14,12 @@ import {
 import { PostgresCompletions } from "./completions.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let completions: PostgresCompletions;
-let transactions: PostgresTransactions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  await createHistory(connections.pool);
-  completions = new PostgresCompletions(connections.homes);
-  transactions = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+await createHistory(connections.pool);
+const completions = new PostgresCompletions(connections.homes);
+const transactions = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const nothingElse = { original: null, reversal: null, batch: null };
 
@@ -132,13 +117,14 @@ test("an IPN waits in the queue of its own callback URL, and counts by its bytes
   const sample = sampleReport(partnerId);
   const content = JSON.stringify({ ...sample.facts, cardHolder: "NGUYỄN" });
   const callBackUrl = "https://Shop.example:443/ipn?x=1";
-  const notification = sample.notification && { ...sample.notification, content, callBackUrl };
+  const queue = queueOf({ callBackUrl, command: "SALE" }, undefined);
+  const notification = sample.notification && { ...sample.notification, content, callBackUrl, queue };
   await completions.report({ ...sample, notification });
   const { rows } = await connections.pool.query("SELECT queue, bytes FROM pending WHERE id = $1", [notification?.id]);
   expect(rows).toEqual([{ queue: "https://shop.example", bytes: content.length + 2 }]);
 });
 
-test("what is written in one go is bounded by bytes, not by characters", async () => {
+test("a batch is bounded by bytes, not by characters", async () => {
   const flushed: number[] = [];
   const observed = new PostgresCompletions(connections.homes, { onFlush: (rows) => void flushed.push(rows) });
   // Three bytes per character: two of these are 800,000 characters, and more than the megabyte of one batch.
@@ -159,7 +145,7 @@ test("a report is accepted once; the same externalId again is a duplicate with t
   expect(await count("notifications", [report.id, again.id])).toBe(1);
 });
 
-test("what is known of a report is told when its externalId comes again", async () => {
+test("a repeated externalId gets what is known of its report", async () => {
   const report = sampleReport(partnerId, { originalExternalId: "X-0" });
   await completions.report(report);
   const again = await completions.report(sampleReport(partnerId, { externalId: report.externalId }));

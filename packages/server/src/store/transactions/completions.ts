@@ -1,4 +1,4 @@
-import { DatabaseError, type PoolClient, type QueryResult } from "pg";
+import type { PoolClient } from "pg";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { NewNotification } from "../../ledger/notifier.ts";
 import type {
@@ -11,6 +11,8 @@ import type {
 } from "../../ledger/store.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { isUniqueViolation } from "../database/retryable.ts";
+import { assertCommitted } from "../database/transaction.ts";
 import {
   completeInOneStatement,
   completeTransactions,
@@ -287,10 +289,6 @@ function hasNoEffects({ original, reversal, batch, notification }: Completion): 
   return original === null && reversal === null && batch === null && (notification?.settlesBatch ?? null) === null;
 }
 
-function isUniqueViolation(error: unknown): boolean {
-  return error instanceof DatabaseError && error.code === "23505";
-}
-
 /**
  * Whether the row belongs to this very report, because its COMMIT had happened after all. The transaction's id does not
  * decide: the switch may assign it, and repeats it. The notification's id is new for each report.
@@ -301,11 +299,6 @@ function isOwn(report: ReportedCompletion, known: KnownRow): boolean {
 
 function contentOf({ command, original_external_id, callback_url, facts }: KnownRow) {
   return { command, originalExternalId: original_external_id, callBackUrl: callback_url, facts };
-}
-
-/** A COMMIT after a failed statement answers ROLLBACK, without an error of its own. */
-function assertCommitted(result: QueryResult): void {
-  if (result.command !== "COMMIT") throw new Error("The transaction was rolled back.");
 }
 
 function bytesOf(notification: NewNotification | null): number {

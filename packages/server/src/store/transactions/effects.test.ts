@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId } from "../../ids.ts";
 import type { Completed, Completion, Init } from "../../ledger/store.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresReversals } from "../reversals/reversals.ts";
 import {
   createHistory,
@@ -26,29 +25,13 @@ const totals = {
   refundTotalMinor: 3n,
 };
 
-let database: TestDatabase;
-let connections: Database;
-let completions: PostgresCompletions;
-let transactions: PostgresTransactions;
-let reversals: PostgresReversals;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  await createHistory(connections.pool);
-  completions = new PostgresCompletions(connections.homes);
-  transactions = new PostgresTransactions(connections);
-  reversals = new PostgresReversals(connections.homes);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+await createHistory(connections.pool);
+const completions = new PostgresCompletions(connections.homes);
+const transactions = new PostgresTransactions(connections);
+const reversals = new PostgresReversals(connections.homes);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const newTid = () => `T${newId().slice(-7)}`;
 
@@ -75,7 +58,7 @@ const holderOf = ({ id }: Init) =>
   one("SELECT successor_id AS id, successor_state AS state FROM transactions WHERE id = $1", id);
 const batchOf = async (tid: string) => String((await terminalOf(tid))?.["batch_id"]);
 
-test("what comes late has no effect: neither on the original, nor on a Reversal, nor on the batch", async () => {
+test("a late result has no effect: neither on the original, nor on a Reversal, nor on the batch", async () => {
   const tid = newTid();
   const sale = await begun({ tid });
   const voiding = await begun({ tid, command: "VOID", originalId: sale.id });

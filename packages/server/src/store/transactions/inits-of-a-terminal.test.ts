@@ -1,9 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { describe, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { terminalRefusal } from "../../commands/terminal.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import { newId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
@@ -11,25 +10,11 @@ const mid = "M00000000000001";
 const noInvoice = { traceNo: true, invoiceNo: false, batch: false, settlement: null } as const;
 const preAuth = { ...noInvoice, invoiceNo: true };
 
-let database: TestDatabase;
-let connections: Database;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-let store: PostgresTransactions;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  await createHistory(connections.pool);
-  store = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+await createHistory(connections.pool);
+const store = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const newTid = () => `T${newId().slice(-7)}`;
 
@@ -166,7 +151,7 @@ test("of a partner that registers its terminals, an unknown one is refused and d
   expect(numbersOf(await store.begin(init(tid, { openTerminals: false })))).toEqual(["000001", "000001", "000001"]);
 });
 
-describe("what another instance does between the look and the lock", () => {
+describe("a change by another instance between the look and the lock", () => {
   test("a batch that it is closing takes nothing", async () => {
     const tid = newTid();
     await store.begin(init(tid));
@@ -193,7 +178,7 @@ describe("what another instance does between the look and the lock", () => {
     expect(await row("transactions", one.id)).toMatchObject({ batch_id: batchId, batch_no: "000002" });
   });
 
-  test("what the operator registered for the terminal is told as it is now", async () => {
+  test("a change of the registered terminal is in the facts", async () => {
     const tid = newTid();
     await store.begin(init(tid));
     for (const name of ["Cafe", "Bar", ""]) {

@@ -1,32 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
 /** Two instances, which share no batch. */
-let first: PostgresTransactions;
-let second: PostgresTransactions;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  await createHistory(connections.pool);
-  first = new PostgresTransactions(connections);
-  second = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+await createHistory(connections.pool);
+const first = new PostgresTransactions(connections);
+const second = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const settles = { traceNo: true, invoiceNo: false, batch: false, settlement: "SETTLEMENT" } as const;
 const newTid = () => `T${newId().slice(-7)}`;

@@ -6,6 +6,8 @@ import type { Begun, Init } from "../../ledger/store.ts";
 import { jsonArray } from "../database/arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
+import { isUniqueViolation } from "../database/retryable.ts";
+import { assertCommitted } from "../database/transaction.ts";
 import { searchable } from "../notifications/searchable.ts";
 import { claimTerminals } from "../terminals/claims.ts";
 import {
@@ -41,7 +43,6 @@ const insertInits = {
       $15::text[], $16::uuid[], $17::text[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
         amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
-    ON CONFLICT DO NOTHING
     RETURNING id, created_at`,
 };
 
@@ -118,11 +119,14 @@ export class Inits {
   async #commit(home: Home, inits: readonly Init[]): Promise<Results> {
     const client = await home.engine.connect();
     try {
-      const [, used] = await Promise.all([client.query("BEGIN"), findUsed(client, inits)]);
+      const [, used, terminals] = await Promise.all([
+        client.query("BEGIN"),
+        findUsed(client, inits),
+        lockTerminals(client, inits),
+      ]);
       const results = answersForUsed(inits, used);
       const fresh = inits.filter((init) => !results.has(keyOf(init)));
-      const written = fresh.length === 0 || (await beginFresh(client, fresh, results));
-      await client.query(written ? "COMMIT" : "ROLLBACK");
+      const written = await beginFresh(client, fresh, terminals, results);
       client.release();
       // Another instance has committed by now: the next attempt finds its rows.
       return written ? results : await this.#commit(home, inits);
@@ -147,11 +151,15 @@ export class Inits {
 }
 
 /**
- * Checks each command under lock, assigns numbers to those that may run, and writes them. False if one of them lost a
- * race against another instance: then everything must be rolled back, including numbers and a closing batch.
+ * Checks each command under lock, assigns numbers to those that may run, writes and commits them. False if one of them
+ * lost a race against another instance: then everything was rolled back, including numbers and a closing batch.
  */
-async function beginFresh(client: PoolClient, inits: readonly Init[], results: Results): Promise<boolean> {
-  const terminals = new Map(await lockTerminals(client, inits));
+async function beginFresh(
+  client: PoolClient,
+  inits: readonly Init[],
+  terminals: Map<string, TerminalState>,
+  results: Results,
+): Promise<boolean> {
   const known = new Set(terminals.keys());
   const taken = await claimTerminals(
     client,
@@ -180,7 +188,9 @@ async function beginFresh(client: PoolClient, inits: readonly Init[], results: R
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
-  return allowed.length === 0 || writeAllowed(client, allowed, known, results);
+  if (allowed.length > 0) return writeAllowed(client, allowed, known, results);
+  await client.query("COMMIT");
+  return true;
 }
 
 /** The refusal by the terminal, or by the original; undefined without one. */
@@ -213,12 +223,12 @@ async function writeAllowed(
     const taken = init.takes.traceNo ? turns.get(init) : noSequence;
     return taken === undefined ? [] : [{ init, taken, facts: init.facts(sequenceFor(init, taken)) }];
   });
-  if (ready.length < allowed.length) return false;
-  const rows = await insert(client, ready);
-  if (rows.length < ready.length) return false;
-  await reserveOriginals(client, allowed);
-  await keepCards(client, allowed);
-  await beginSettlements(client, ready);
+  if (ready.length < allowed.length) {
+    await client.query("ROLLBACK");
+    return false;
+  }
+  const rows = await insertAndCommit(client, allowed, ready);
+  if (rows === undefined) return false;
   const insertedAt = new Map(rows.map((row) => [row.id, row.created_at]));
   for (const { init, facts } of ready) {
     const createdAtMs = insertedAt.get(init.id)?.getTime() ?? 0;
@@ -256,17 +266,42 @@ const noSequence: AllottedSequence = {
   appName: "",
 };
 
+interface InsertedRow {
+  readonly id: TransactionId;
+  readonly created_at: Date;
+}
+
 interface PreparedInit {
   readonly init: Init;
   readonly taken: AllottedSequence;
   readonly facts: ReturnType<Init["facts"]>;
 }
 
-async function insert(
+/**
+ * Everything in one round trip: after a statement that failed, COMMIT rolls back.
+ *
+ * @returns undefined if another instance has inserted one of them
+ */
+async function insertAndCommit(
   client: PoolClient,
+  allowed: readonly Init[],
   ready: readonly PreparedInit[],
-): Promise<{ id: TransactionId; created_at: Date }[]> {
-  const { rows } = await client.query<{ id: TransactionId; created_at: Date }>({
+): Promise<readonly InsertedRow[] | undefined> {
+  const inserting = insert(client, ready);
+  const others = [
+    reserveOriginals(client, allowed),
+    keepCards(client, allowed),
+    beginSettlements(client, ready),
+    client.query("COMMIT").then(assertCommitted),
+  ];
+  const [inserted, ...rest] = await Promise.allSettled([inserting, ...others]);
+  if (inserted.status === "rejected" && isUniqueViolation(inserted.reason)) return undefined;
+  for (const one of [inserted, ...rest]) if (one.status === "rejected") throw one.reason;
+  return inserting;
+}
+
+async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promise<InsertedRow[]> {
+  const { rows } = await client.query<InsertedRow>({
     ...insertInits,
     values: [
       ready.map(({ init }) => init.partnerId),

@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { createDatabase } from "../../../../../test/support/database.ts";
 import { lowestId, newId, type PartnerId } from "../../ids.ts";
-import { type Database, openDatabase } from "../database/database.ts";
+import { openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { dayMs } from "../schema/partition-days.ts";
 import { LedgerRetention } from "./retention.ts";
 
-let database: TestDatabase;
-let connections: Database;
 let partnerId: PartnerId;
 let dropped: Record<string, number>;
 const ledgerDays = 400;
 
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-});
+const database = await createDatabase();
+const connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
 beforeEach(async () => {
   await query("TRUNCATE transactions, reversals, batches, terminals, pending, parked, partners CASCADE");
   partnerId = await insertPartner(connections.pool);
@@ -63,7 +59,7 @@ async function left(): Promise<string[]> {
 }
 
 describe("the ledger's retention", () => {
-  test("what is past it goes, what is younger stays", async () => {
+  test("deletes older transactions, and keeps younger ones", async () => {
     for (const daysAgo of [401, 500, 4_000]) await made(daysAgo);
     const kept = [await made(399), await made(1)].sort();
     await retention().run();
@@ -119,13 +115,13 @@ describe("the ledger's retention", () => {
     ["in doubt, its Reversal parked", { reversal_state: "parked" }],
     ["held by a command in flight", { successor_id: newId(), successor_state: "in_flight" }],
     ["held by a command in doubt", { successor_id: newId(), successor_state: "in_doubt" }],
-  ])("what is %s stays, whatever its age", async (_, change) => {
+  ])("keeps a transaction that is %s, whatever its age", async (_, change) => {
     const kept = await made(401, change);
     await retention().run();
     expect(await left()).toEqual([kept]);
   });
 
-  test.each(["pending", "parked"])("what has a notification that is %s stays", async (table) => {
+  test.each(["pending", "parked"])("keeps a transaction whose notification is %s", async (table) => {
     const notificationId = newId();
     const kept = await made(401, { notification_id: notificationId });
     await made(401, { notification_id: newId() });
@@ -139,7 +135,7 @@ describe("the ledger's retention", () => {
     expect(await left()).toEqual([kept]);
   });
 
-  test("what is in an open batch stays, and goes once the batch is closed; the batch goes with its last", async () => {
+  test("keeps the transactions of an open batch until it is closed; the batch goes with its last one", async () => {
     const [open, closed] = [newId(), newId()];
     await query("INSERT INTO terminals (partner_id, tid, mid, batch_id) VALUES ($1, 'T1', 'M1', $2)", [
       partnerId,
@@ -192,7 +188,7 @@ describe("the ledger's retention", () => {
     expect(await left()).toEqual([]);
   });
 
-  test("what a command has just locked stays", async () => {
+  test("keeps a transaction that a command has just locked", async () => {
     const locked = await made(401);
     await made(401);
     const client = await connections.pool.connect();

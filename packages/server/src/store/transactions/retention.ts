@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
 import { lowestId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Homes } from "../database/homes.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { dayMs } from "../schema/partition-days.ts";
 
 export interface LedgerRetentionOptions {
@@ -213,23 +214,15 @@ export class LedgerRetention {
   }
 
   /** One instance at a time; undefined if another one is running. */
-  async #transaction<Result>(
+  #transaction<Result>(
     partnerId: PartnerId,
     work: (client: PoolClient) => Promise<Result>,
   ): Promise<Result | undefined> {
-    const client = await this.#engine(partnerId).connect();
-    try {
-      await client.query("BEGIN");
+    return inTransaction(this.#engine(partnerId), async (client) => {
       const { rows } = await client.query<{ mine: boolean }>("SELECT pg_try_advisory_xact_lock($1) AS mine", [
         retentionLock,
       ]);
-      const result = rows[0]?.mine === true ? await work(client) : undefined;
-      await client.query("COMMIT");
-      client.release();
-      return result;
-    } catch (error) {
-      client.release(true);
-      throw error;
-    }
+      return rows[0]?.mine === true ? await work(client) : undefined;
+    });
   }
 }

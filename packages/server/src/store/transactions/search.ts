@@ -1,5 +1,14 @@
-import type { PartnerId } from "../../ids.ts";
-import type { MoneyItem, MoneyKind, MoneySearch, MoneyStore } from "../../ledger/money-operations.ts";
+import { chargingCommands } from "@paybell/contract";
+import { lowestId, type PartnerId } from "../../ids.ts";
+import type {
+  MerchantSearch,
+  MerchantTotals,
+  MoneyItem,
+  MoneyKind,
+  MoneySearch,
+  MoneyStore,
+} from "../../ledger/money-operations.ts";
+import type { StoredSettlement } from "../../ledger/settlement-detail.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
@@ -12,6 +21,11 @@ interface Shown {
   /** The expression that `state` is compared with. */
   readonly state: string;
   readonly columns: string;
+}
+
+function acquirerOf(id: string): string {
+  return `coalesce((SELECT t.acquirer FROM transactions t WHERE t.partner_id = x.partner_id AND t.id = ${id}), '')
+    AS acquirer`;
 }
 
 const shown: Readonly<Record<MoneyKind, Shown>> = {
@@ -41,14 +55,14 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
     id: "id",
     state: "x.step",
     columns: `x.kind, x.tid, x.batch_id AS "batchId", x.step AS state, x.is_uploaded AS "isUploaded", x.tries,
-      x.due_at AS "dueAt", x.created_at AS "createdAt"`,
+      x.due_at AS "dueAt", x.created_at AS "createdAt", ${acquirerOf("x.id")}`,
   },
   reversals: {
     from: "reversals",
     id: "transaction_id",
     state: "x.state",
     columns: `x.tid, x.state, x.requested_by AS "requestedBy", x.response_code AS "responseCode", x.tries,
-      x.due_at AS "dueAt", x.created_at AS "createdAt"`,
+      x.due_at AS "dueAt", x.created_at AS "createdAt", ${acquirerOf("x.transaction_id")}`,
   },
   events: {
     from: "events",
@@ -58,19 +72,44 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
   },
 };
 
-// Partner by partner along its key: a page of each, and the newest of all of them.
-function pageOf(kind: MoneyKind): string {
-  const { from, id, state, columns } = shown[kind];
-  return `
+/**
+ * Partner by partner along its key: the keys of a page of each, the newest of all of them, and only then their columns.
+ * Measured with 100 partners: reading every partner's page whole took 470 ms, its keys 40 ms.
+ */
+function pageOf(kind: MoneyKind, filter: Pick<MoneySearch, "state" | "batch" | "subject">) {
+  const { from, id, columns } = shown[kind];
+  const { text: keys, values } = keysOf(kind, filter);
+  const text = `
     SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
-    FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
-    CROSS JOIN LATERAL (
-      SELECT * FROM ${from} x
-      WHERE x.partner_id = p.id AND x.${id} < $2::uuid AND ($3::text IS NULL OR ${state} = $3)
-        ${kind === "transactions" ? "AND NOT x.is_tombstone" : ""}
-      ORDER BY x.${id} DESC LIMIT $4) AS x
-    WHERE $1::uuid IS NULL OR p.id = $1
-    ORDER BY x.${id} DESC LIMIT $4`;
+    FROM (
+      SELECT k.partner_id, k.id
+      FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
+      CROSS JOIN LATERAL (${keys}) AS k
+      WHERE $1::uuid IS NULL OR p.id = $1
+      ORDER BY k.id DESC LIMIT $3) AS k
+    CROSS JOIN LATERAL (SELECT * FROM ${from} x WHERE x.partner_id = k.partner_id AND x.${id} = k.id LIMIT 1) AS x
+    ORDER BY x.${id} DESC`;
+  return { text, values };
+}
+
+/** The keys of one partner's page. Further values are $4 and on. */
+function keysOf(kind: MoneyKind, { state, batch, subject }: Pick<MoneySearch, "state" | "batch" | "subject">) {
+  const { from, id, state: of } = shown[kind];
+  const conditions = [`x.partner_id = p.id AND x.${id} < $2::uuid`];
+  const values: string[] = [];
+  const given = (value: string) => `$${values.push(value) + 3}`;
+  if (kind === "transactions") conditions.push("NOT x.is_tombstone");
+  if (kind === "transactions" && batch !== undefined) conditions.push(`x.batch_id = ${given(batch)}::uuid`);
+  if (kind === "events" && subject !== undefined) conditions.push(`x.subject_id = ${given(subject)}::uuid`);
+  const isIndexed = state !== undefined && indexed[kind]?.includes(state) === true;
+  if (isIndexed) conditions.push(`x.state = '${state}'`);
+  else if (state !== undefined) conditions.push(`${of} = ${given(state)}`);
+  const isFew = batch !== undefined || subject !== undefined || (isIndexed && few.has(state));
+  const page = isFew ? "OFFSET 0" : `ORDER BY x.${id} DESC LIMIT $3`;
+  return {
+    text: `SELECT x.partner_id, x.${id} AS id FROM ${from} x WHERE ${conditions.join(" AND ")} ${page}`,
+    values,
+  };
 }
 
 function oneOf(kind: MoneyKind): string {
@@ -81,6 +120,14 @@ function oneOf(kind: MoneyKind): string {
     JOIN ${from} x ON x.partner_id = p.id AND x.${id} = $1
     LIMIT 1`;
 }
+
+/** States that have an index of their own: it serves only a statement that names the state. */
+const indexed: Readonly<Partial<Record<MoneyKind, readonly string[]>>> = {
+  transactions: ["INIT", "ERROR"],
+  reversals: ["PENDING", "PARKED"],
+};
+/** Few at any time, and by terminal in their index: all of them are read, so that no plan walks the key past others. */
+const few: ReadonlySet<string> = new Set(["INIT", "PENDING"]);
 
 // From a transaction up to its first original, then down to all that refer to one of them: a Sale has few.
 const chain = `
@@ -101,6 +148,43 @@ const chain = `
   JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
   ORDER BY x.created_at, x.id`;
 
+const settlement = `
+  SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns}, x.facts,
+    x.notification_id AS "notificationId", coalesce(s.batch_id, b.id) AS "batchId", s.step,
+    s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt"
+  FROM partners p
+  JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ('SETTLEMENT', 'BATCH_UPLOAD')
+    AND NOT x.is_tombstone
+  LEFT JOIN settlements s ON s.partner_id = p.id AND s.id = x.id
+  LEFT JOIN batches b ON b.partner_id = p.id AND b.settlement_id = x.id
+  LIMIT 1`;
+
+const untimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
+const money = (name: string, condition: string) => `
+  count(*) FILTER (WHERE ${condition})::integer AS "${name}Quantity",
+  coalesce(sum(t.amount_minor) FILTER (WHERE ${condition}), 0)::text AS "${name}TotalMinor"`;
+const inSql = (commands: readonly string[]) => `(${commands.map((command) => `'${command}'`).join(", ")})`;
+const approved = "t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done' AND t.command";
+
+// Ids begin with their time, but for those that a switch assigned.
+const merchants = `
+  SELECT t.partner_id AS "partnerId", coalesce(t.facts #>> '{fields,mid}', '') AS mid,
+    coalesce(max(t.facts #>> '{fields,merchantName}'), '') AS "merchantName", coalesce(t.currency, '') AS currency,
+    ${money("sale", `${approved} IN ${inSql(chargingCommands)}`)},
+    ${money("void", `${approved} = 'VOID'`)},
+    ${money("refund", `${approved} = 'REFUND'`)},
+    count(*) FILTER (WHERE t.reversal_state = 'done')::integer AS "reversedQuantity",
+    count(*) FILTER (WHERE t.state = 'ERROR')::integer AS "declinedQuantity"
+  FROM partners p
+  CROSS JOIN LATERAL (
+    SELECT * FROM transactions t WHERE t.partner_id = p.id AND t.id >= $2::uuid AND t.id < $3::uuid AND NOT (${untimed})
+    UNION ALL
+    SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${untimed}
+      AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
+  WHERE ($1::uuid IS NULL OR p.id = $1) AND NOT t.is_tombstone
+    AND t.command IN ${inSql([...chargingCommands, "VOID", "REFUND"])}
+  GROUP BY t.partner_id, 2, t.currency`;
+
 /** Transactions, Reversals and settlements for the operator, in PostgreSQL. */
 export class PostgresMoney implements MoneyStore {
   readonly #homes: Homes;
@@ -109,10 +193,11 @@ export class PostgresMoney implements MoneyStore {
     this.#homes = homes;
   }
 
-  async search(kind: MoneyKind, { partner, state, after, limit }: MoneySearch): Promise<readonly MoneyItem[]> {
-    const values = [partner ?? null, after ?? highestId, state ?? null, limit];
+  async search(kind: MoneyKind, { partner, after, limit, ...filter }: MoneySearch): Promise<readonly MoneyItem[]> {
+    const statement = pageOf(kind, filter);
+    const values = [partner ?? null, after ?? highestId, limit, ...statement.values];
     const rows = await this.#homes.gather(
-      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, pageOf(kind), values)).rows,
+      async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, statement.text, values)).rows,
     );
     return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
   }
@@ -122,6 +207,22 @@ export class PostgresMoney implements MoneyStore {
       async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, oneOf(kind), [id])).rows,
     );
     return item;
+  }
+
+  async settlement(id: string): Promise<StoredSettlement | undefined> {
+    const [found] = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<StoredSettlement>(pool, settlement, [id])).rows,
+    );
+    return found;
+  }
+
+  async merchants({ partner, fromMs, toMs }: MerchantSearch): Promise<readonly MerchantTotals[]> {
+    const values = [partner ?? null, lowestId(fromMs), lowestId(toMs), fromMs, toMs];
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<MerchantTotals>(pool, merchants, values)).rows,
+    );
+    const nameOf = ({ partnerId, mid, currency }: MerchantTotals) => `${partnerId} ${mid} ${currency}`;
+    return [...rows].sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));
   }
 
   async chain(partnerId: PartnerId, id: string): Promise<readonly MoneyItem[]> {

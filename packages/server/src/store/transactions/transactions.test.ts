@@ -1,32 +1,17 @@
 import type { Pool, QueryConfig } from "pg";
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { Refusal } from "../../commands/original.ts";
 import type { TerminalState } from "../../commands/terminal.ts";
-import { type LeaseId, newId, type PartnerId } from "../../ids.ts";
+import { type LeaseId, newId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
-import { type Database, openDatabase } from "../database/database.ts";
 import { insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
-let database: TestDatabase;
-let connections: Database;
-let transactions: PostgresTransactions;
-let partnerId: PartnerId;
-let leaseId: LeaseId;
-
-beforeAll(async () => {
-  database = await createDatabase();
-  connections = openDatabase(database.url, { connectionsMax: 12, onIdleError: () => {} });
-  transactions = new PostgresTransactions(connections);
-  partnerId = await insertPartner(connections.pool);
-  leaseId = await insertLease(connections.pool);
-});
-
-afterAll(async () => {
-  await connections.close();
-  await database.drop();
-});
+const connections = await openTestDatabase();
+const transactions = new PostgresTransactions(connections);
+const partnerId = await insertPartner(connections.pool);
+const leaseId = await insertLease(connections.pool);
 
 const init = (change: Partial<Init> = {}) => sampleInit(partnerId, leaseId, change);
 
@@ -128,7 +113,7 @@ test("a command whose lease is gone is taken over once; that of a lease that is 
   expect(await transactions.takeOver(leaseId, 100)).toEqual([]);
 });
 
-test("what another took over between the look and the taking is left to it", async () => {
+test("a transaction that another instance took over after the look is left to it", async () => {
   const lost = sampleInit(partnerId, newId<"lease">(), { tid: "T-TWICE" });
   await transactions.begin(lost);
   const { engine, pool } = connections;

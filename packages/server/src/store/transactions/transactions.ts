@@ -9,7 +9,8 @@ import {
   type TransactionId,
 } from "../../ids.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../../ledger/store.ts";
-import type { BatchState, NotificationState, Transaction } from "../../ledger/transaction.ts";
+import type { BatchState, Transaction } from "../../ledger/transaction.ts";
+import type { NotificationState } from "../../notification-state.ts";
 import type { Database } from "../database/database.ts";
 import type { GroupCommitHooks } from "../database/group-commit.ts";
 import type { Homes } from "../database/homes.ts";
@@ -34,7 +35,9 @@ const findGoneLeases = {
   name: "find_gone_leases",
   text: `
     SELECT f.lease_id FROM unnest($1::uuid[]) AS f (lease_id)
-    WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)`,
+    WHERE NOT EXISTS (SELECT FROM leases l WHERE l.id = f.lease_id)
+      -- After a restore the outcome is known to the acquirer alone, until an operator has asked.
+      AND NOT EXISTS (SELECT FROM restores r WHERE r.released_at IS NULL AND f.lease_id < r.leases_below)`,
 };
 
 // In one statement with the search for leases, another instance's take-over could be taken over at once: after a row

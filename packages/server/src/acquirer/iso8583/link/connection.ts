@@ -52,7 +52,7 @@ export class HostConnection {
     socket.on("close", () => resolve("the connection closed"));
   }
 
-  /** @returns false when the message certainly does not leave: nothing of it was written */
+  /** @returns false if the message is certainly not sent: nothing of it was written */
   send(frame: Buffer): boolean {
     if (!this.#socket.writable || this.#socket.writableLength > unsentBytesMax) return false;
     this.#socket.write(frame);
@@ -65,10 +65,10 @@ export class HostConnection {
   }
 }
 
-/** Rejects with a sentence when it cannot be had, or not in time. */
+/** Rejects with a sentence if there is no connection, or not in time. */
 export function connectTo(host: Host, options: ConnectionOptions, signal: AbortSignal): Promise<HostConnection> {
   const { promise, resolve, reject } = Promise.withResolvers<HostConnection>();
-  // An address is no name that a client may ask for (RFC 6066); the certificate is checked against it all the same.
+  // An address is not a valid server name (RFC 6066); the certificate is checked against it anyway.
   const named = isIP(host.host) === 0 ? { servername: host.host } : {};
   const socket =
     options.tls === undefined

@@ -4,14 +4,14 @@ import type { IsoMessage } from "../message/codec.ts";
 
 export interface ExchangeOptions {
   readonly timeoutMs: number;
-  /** Told of the answer, once, when it comes after all. */
+  /** Called once with an answer that comes late. */
   readonly onLateAnswer: (answer: IsoMessage) => void;
 }
 
 /** A request that was sent, or is about to be. */
 export interface Exchange {
   readonly answer: Promise<IsoMessage>;
-  /** It never left: nobody waits for it, and no answer to it is expected. */
+  /** It was never sent: no caller waits for it, and no answer is expected. */
   cancel(): void;
 }
 
@@ -82,7 +82,7 @@ export class Exchanges {
     return true;
   }
 
-  /** Nobody waits any longer. Late answers are still taken, until {@link close}. */
+  /** Ends all waits. Late answers are still accepted, until {@link close}. */
   giveUp(reason: string): void {
     for (const waiting of [...this.#waiting.values()].flatMap((set) => [...set])) waiting.giveUp(reason);
   }

@@ -13,7 +13,7 @@ export const wire = new Wire({
   authentication: undefined,
 });
 
-/** A host in this process that does as a test says. It approves sign-ons and echoes unless told otherwise. */
+/** A host in this process, controlled by a test. It approves sign-ons and echoes by default. */
 export class FakeHost {
   readonly #server: Server;
   readonly sockets = new Set<Socket>();
@@ -22,7 +22,7 @@ export class FakeHost {
   /** Field 39 of a sign-on's answer; undefined: it is not answered. */
   signOnCode: string | undefined = "00";
   answersEchoes = true;
-  /** How its messages are written, and those that come are read. */
+  /** The wire format of the messages that it sends and receives. */
   wire = wire;
   /** Field 48 of the answer to a request for a key. */
   keyContent = "";
@@ -79,6 +79,8 @@ export class FakeHost {
 
   #serve(socket: Socket): void {
     this.sockets.add(socket);
+    // Otherwise an answer waits until the one before it is acknowledged, which may take 40 ms.
+    socket.setNoDelay(true);
     const reader = new FrameReader(framing);
     socket.on("data", (bytes: Buffer) => {
       for (const message of reader.push(bytes)) this.#receive(this.wire.read(message), socket);

@@ -17,7 +17,7 @@ describe("framing", () => {
     expect(frame(Buffer.from("abcd", "hex"), framing).toString("hex")).toBe(parts.join(""));
   });
 
-  test("finds the messages however the connection cuts them", () => {
+  test("finds the messages however the connection splits them", () => {
     const messages = fc.array(fc.uint8Array({ minLength: 1, maxLength: 300 }), { maxLength: 6 });
     const pieces = fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 50 });
     fc.assert(
@@ -47,12 +47,12 @@ describe("framing", () => {
     expect(() => reader.push(Buffer.from(header, "latin1"))).toThrow(IsoFormatError);
   });
 
-  test("refuses to send what its length cannot say", () => {
+  test("refuses to send a message that is too long for its length field", () => {
     const framing = { length: "bcd2", countsItself: false, tpdu: "" } as const;
     expect(() => frame(Buffer.alloc(10_000), framing)).toThrow("a message of 10000 bytes is too long for its header");
   });
 
-  test("takes a message of no bytes for a sign of life", () => {
+  test("treats an empty message as a sign of life", () => {
     const reader = new FrameReader({ length: "binary2", countsItself: false, tpdu: "6000010000" });
     expect(reader.push(Buffer.from("0000", "hex"))).toEqual([Buffer.alloc(0)]);
   });

@@ -2,7 +2,7 @@ import { IsoFormatError } from "../message/error.ts";
 
 /** The header of each message on the wire. */
 export interface Framing {
-  /** How the length is written: bytes, BCD or ASCII digits, with how many of them. */
+  /** The format of the length (bytes, BCD or ASCII digits), and their number. */
   readonly length: "binary2" | "binary4" | "bcd2" | "ascii4";
   /** The length counts itself too. */
   readonly countsItself: boolean;
@@ -20,7 +20,7 @@ const digitsMax: Readonly<Record<Framing["length"], number>> = {
   ascii4: 9_999,
 };
 
-/** A message as it is sent. @throws IsoFormatError when it is longer than its length can say */
+/** A message as it is sent. @throws IsoFormatError if it is too long for its length field */
 export function frame(message: Buffer, { length, countsItself, tpdu }: Framing): Buffer {
   const header = Buffer.from(tpdu, "hex");
   const counted = header.length + message.length + (countsItself ? bytesOf[length] : 0);
@@ -37,7 +37,7 @@ function lengthHeader(counted: number, length: Framing["length"]): Buffer {
   return header;
 }
 
-/** Finds the messages in what a connection brings, however it is cut. Holds one message at most. */
+/** Finds the messages in a connection's bytes, however they are split. Holds one message at most. */
 export class FrameReader {
   readonly #framing: Framing;
   #held: Buffer = Buffer.alloc(0);
@@ -76,6 +76,6 @@ export class FrameReader {
 function readLength(header: Buffer, length: Framing["length"]): number {
   if (length === "binary2" || length === "binary4") return header.readUIntBE(0, header.length);
   const digits = header.toString(length === "bcd2" ? "hex" : "latin1");
-  if (!/^[0-9]+$/.test(digits)) throw new IsoFormatError("a message's length is no number");
+  if (!/^[0-9]+$/.test(digits)) throw new IsoFormatError("a message's length is not a number");
   return Number(digits);
 }

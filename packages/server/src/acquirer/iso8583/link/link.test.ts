@@ -86,18 +86,19 @@ function open(hosts: readonly { readonly port: number }[], options: Partial<Link
 const patient = { timeoutMs: 60_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 describe("the link to a host", () => {
-  test("signs on before it stands, and off when it is closed", async () => {
+  test("signs on before it is ready, and signs off when it is closed", async () => {
     const one = await host();
     const { link } = open([one]);
     expect(await link.isUpWithin(5_000)).toBe(true);
     expect(one.heard.map(({ fields }) => fields.get(70))).toEqual(["001"]);
     expect(link.state().detail).toMatch(/^signed on at 127\.0\.0\.1:\d+ for \d+ s$/);
+    expect(link.state().silentMs).toBeGreaterThanOrEqual(0);
     await link.close();
     await one.hears("0800", 2);
     expect(one.heard.at(-1)?.fields.get(70)).toBe("002");
   });
 
-  test("gives each answer to who asked, whatever their order", async () => {
+  test("gives each answer to its request, in any order", async () => {
     const one = await host();
     const asked: IsoMessage[] = [];
     one.answer = (message, socket) => {
@@ -116,7 +117,7 @@ describe("the link to a host", () => {
     expect(answers.map(({ fields }) => fields.get(39))).toEqual(traceNos.map((traceNo) => traceNo.slice(-2)));
   });
 
-  test("tells two terminals with the same trace number apart", async () => {
+  test("distinguishes two terminals with the same trace number", async () => {
     const one = await host();
     one.answer = (message) => answerTo(message, message.fields.get(41) === "T0000001" ? "00" : "51");
     const { link } = open([one]);
@@ -128,7 +129,7 @@ describe("the link to a host", () => {
     expect([first.fields.get(39), second.fields.get(39)]).toEqual(["00", "51"]);
   });
 
-  test("goes to the next host where one cannot be reached, and where one refuses the sign-on", async () => {
+  test("uses the next host if one cannot be reached, or refuses the sign-on", async () => {
     const gone = await FakeHost.listen();
     const { port } = gone;
     await gone.close();
@@ -194,11 +195,11 @@ describe("the link to a host", () => {
     const ignored = next("ignored");
     one.send(answerTo(request("000001"), "00"));
     one.send(answerTo(request("000001"), "00"));
-    expect(await ignored).toMatchObject({ detail: "it answers nothing that was asked" });
+    expect(await ignored).toMatchObject({ detail: "it matches no request" });
     expect(late).toEqual(["00"]);
   });
 
-  test("gives the first answer of a repeat to who still waits for it", async () => {
+  test("gives the first answer of a repeat to the request that still waits for it", async () => {
     const one = await host();
     one.answer = () => undefined;
     const { link } = open([one]);
@@ -239,7 +240,7 @@ describe("the link to a host", () => {
     expect(events.filter(({ kind }) => kind === "down")).toHaveLength(1);
   });
 
-  test("answers a host's echo, and nothing else that it asks", async () => {
+  test("answers a host's echo, and no other request", async () => {
     const one = await host();
     const { link, next } = open([one]);
     await link.isUpWithin(5_000);
@@ -248,7 +249,7 @@ describe("the link to a host", () => {
     expect(one.heard.at(-1)?.fields.get(39)).toBe("00");
     const ignored = next("ignored");
     one.send({ mti: "0200", fields: new Map([[11, "000009"]]) });
-    expect(await ignored).toMatchObject({ detail: "the host asks what is not answered here" });
+    expect(await ignored).toMatchObject({ detail: "the host sent a request that is not supported" });
   });
 
   test("ignores a message that cannot be read, and keeps the connection", async () => {
@@ -293,7 +294,7 @@ describe("the link to a host", () => {
     expect(one.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
   });
 
-  test("rejects with NotSent while a host takes nothing from the connection any more", async () => {
+  test("rejects with NotSent while a host does not read from the connection", async () => {
     const one = await host();
     const { link } = open([one]);
     await link.isUpWithin(5_000);

@@ -9,9 +9,9 @@ import type { Wire } from "./wire.ts";
 /** An event of a link, for the log, for metrics, and for test runs. */
 export type LinkEvent =
   | { readonly kind: "up" | "down" | "unusable"; readonly host: string; readonly detail: string }
-  /** A new key of the MACs was taken up, or could not be. */
+  /** A new MAC key was applied, or could not be. */
   | { readonly kind: "key" | "key_refused"; readonly host: string; readonly detail: string }
-  /** A message that this host's profile has no place for: it is not sent, however often it is tried. */
+  /** A message that this host's profile cannot express: it is never sent. */
   | { readonly kind: "unwritable"; readonly host: string; readonly detail: string }
   /** A message that could not be read, or answers nothing that was asked. */
   | { readonly kind: "ignored"; readonly host: string; readonly detail: string; readonly message?: IsoMessage }
@@ -22,6 +22,8 @@ export interface LinkState {
   readonly isUp: boolean;
   /** In words: which host, since when, or why not. */
   readonly detail: string;
+  /** The time since the host last sent anything, while the link is up. */
+  readonly silentMs?: number;
 }
 
 /** The link's own messages, by the host's profile. Undefined: the host takes none such. */
@@ -29,7 +31,7 @@ export interface NetworkMessages {
   signOn(): IsoMessage | undefined;
   echo(): IsoMessage | undefined;
   signOff(): IsoMessage | undefined;
-  /** To what the host asks of us; undefined for what we do not answer. */
+  /** The answer to a request of the host; undefined if it is not supported. */
   answerTo(request: IsoMessage): IsoMessage | undefined;
   /** Undefined: the keys of the MACs do not come over the link. */
   readonly keys?: LinkKeys | undefined;
@@ -37,7 +39,7 @@ export interface NetworkMessages {
 
 /** Keys of the MACs that come over the link. */
 export interface LinkKeys {
-  /** With what a key is asked for; undefined: the host sends it by itself. */
+  /** The request for a key; undefined: the host sends it unasked. */
   request(): IsoMessage | undefined;
   /** Null: once for each connection. */
   readonly requestEveryMs: number | null;
@@ -50,13 +52,13 @@ export interface LinkKeys {
 
 export interface LinkTimings {
   readonly connectTimeoutMs: number;
-  /** How long sign-on and echo may take. */
+  /** The timeout of sign-on and echo. */
   readonly networkTimeoutMs: number;
   /** After so long without any message from the host, it is asked for a sign of life. */
   readonly echoEveryMs: number;
   /** Waits between two rounds through all hosts: doubled each time, to at most the second. */
   readonly backOffMs: readonly [first: number, most: number];
-  /** A connection that stood for so long was a good one: after it the waits begin again with the shortest. */
+  /** A connection that lasted this long was good: after it the waits begin again with the shortest. */
   readonly stableMs: number;
 }
 
@@ -72,6 +74,11 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly onEvent: (event: LinkEvent) => void;
 }
 
+export interface RequestOptions extends ExchangeOptions {
+  /** Called when the message has left, with the name of its host. */
+  readonly onSent?: ((host: string) => void) | undefined;
+}
+
 interface Session {
   readonly name: string;
   readonly connection: HostConnection;
@@ -84,7 +91,7 @@ const approved = "00";
 const responseCodeField = 39;
 
 /**
- * Keeps one connection to one of several hosts: connects, signs on, listens for signs of life, and goes to the next
+ * Keeps one connection to one of several hosts: connects, signs on, checks for signs of life, and tries the next
  * host when that fails. Requests of many callers share it, each answer finding its own.
  */
 export class Link {
@@ -111,9 +118,10 @@ export class Link {
 
   state(): LinkState {
     if (this.#session === undefined) return { isUp: false, detail: this.#downBecause };
-    const { name, sinceMs } = this.#session;
-    const s = Math.floor((this.#options.clock.monotonicMs() - sinceMs) / 1_000);
-    return { isUp: true, detail: `signed on at ${name} for ${s} s` };
+    const { name, sinceMs, heardAtMs } = this.#session;
+    const nowMs = this.#options.clock.monotonicMs();
+    const s = Math.floor((nowMs - sinceMs) / 1_000);
+    return { isUp: true, detail: `signed on at ${name} for ${s} s`, silentMs: nowMs - heardAtMs };
   }
 
   /** Whether the link is up, after waiting at most `timeoutMs`. */
@@ -133,7 +141,7 @@ export class Link {
    * Sends a request at once and waits for its answer.
    * Rejects with NotSent when it certainly did not leave, with NoAnswer when none came in time or the link broke.
    */
-  request(message: IsoMessage, options: ExchangeOptions): Promise<IsoMessage> {
+  request(message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
     if (this.#session === undefined) return Promise.reject(new NotSent(`No host is connected: ${this.#downBecause}`));
     return this.#requestOn(this.#session, message, options);
   }
@@ -168,7 +176,7 @@ export class Link {
     }
   }
 
-  /** Connects, signs on, and stays until the connection ends. @returns for how long it stood */
+  /** Connects, signs on, and waits until the connection ends. @returns how long it lasted */
   async #keep(host: Host): Promise<number> {
     const { clock, onEvent, timings, network } = this.#options;
     const name = `${host.host}:${host.port}`;
@@ -222,12 +230,14 @@ export class Link {
       (await keys.take(answer))();
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
     } catch (error) {
+      const detail = error instanceof Error ? error.message : String(error);
+      this.#options.onEvent({ kind: "key_refused", host: session.name, detail });
       session.connection.close("no new key came");
       throw error;
     }
   }
 
-  /** The host sends a key: the answer leaves under the one before, and everything after it under the new one. */
+  /** The host sends a key: the answer has a MAC under the old one, and everything after it under the new one. */
   async #takeKey(session: Session, keys: LinkKeys, request: IsoMessage): Promise<void> {
     const { network, onEvent } = this.#options;
     const host = session.name;
@@ -278,12 +288,7 @@ export class Link {
     const renewing =
       requestEveryMs === null
         ? undefined
-        : setInterval(() => {
-            this.#requestKey(session).catch((error: unknown) => {
-              const detail = error instanceof Error ? error.message : String(error);
-              this.#options.onEvent({ kind: "key_refused", host: session.name, detail });
-            });
-          }, requestEveryMs);
+        : setInterval(() => void this.#requestKey(session).catch(() => undefined), requestEveryMs);
     try {
       return await session.connection.ended;
     } finally {
@@ -300,12 +305,15 @@ export class Link {
     return Promise.race([this.#requestOn(session, message, options), ended]);
   }
 
-  #requestOn(session: Session, message: IsoMessage, options: ExchangeOptions): Promise<IsoMessage> {
+  #requestOn(session: Session, message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
     const exchange = this.#exchanges.open(this.#options.keyOf(message), options);
     try {
-      if (this.#sendOn(session, message)) return exchange.answer;
+      if (this.#sendOn(session, message)) {
+        options.onSent?.(session.name);
+        return exchange.answer;
+      }
       exchange.cancel();
-      return Promise.reject(new NotSent("The host takes no more messages now"));
+      return Promise.reject(new NotSent("The host accepts no more messages now"));
     } catch (error) {
       exchange.cancel();
       const detail = error instanceof Error ? error.message : String(error);
@@ -329,21 +337,21 @@ export class Link {
       onEvent({ kind: "received", host, message });
       if (!isRequest(message)) {
         if (!this.#exchanges.settle(keyOf(message), message)) {
-          onEvent({ kind: "ignored", host, detail: "it answers nothing that was asked", message });
+          onEvent({ kind: "ignored", host, detail: "it matches no request", message });
         }
         return;
       }
       if (network.keys?.brings(message)) return void this.#takeKey(session, network.keys, message);
       const answer = network.answerTo(message);
       if (answer !== undefined) this.#sendOn(session, answer);
-      else onEvent({ kind: "ignored", host, detail: "the host asks what is not answered here", message });
+      else onEvent({ kind: "ignored", host, detail: "the host sent a request that is not supported", message });
     } catch (error) {
       onEvent({ kind: "ignored", host, detail: error instanceof Error ? error.message : String(error) });
     }
   }
 }
 
-/** The third digit of the MTI: 0 and 2 and 4 ask, 1 and 3 and 5 answer. */
+/** The third digit of the MTI: 0, 2 and 4 are requests, 1, 3 and 5 answers. */
 function isRequest({ mti }: IsoMessage): boolean {
   return Number(mti[2]) % 2 === 0;
 }

@@ -12,7 +12,7 @@ export interface WireOptions {
 
 export interface Authentication {
   readonly mac: Pick<Mac, "of" | "fits">;
-  /** How the MAC itself is written. */
+  /** The encoding of the MAC itself. */
   readonly encoding: "binary" | "hex";
   /** Sign-on and echo carry one too. */
   readonly networkMessages: boolean;
@@ -49,7 +49,7 @@ export class Wire {
     const mac = message.fields.get(macField(message));
     if (mac === undefined) throw new IsoFormatError("the message has no MAC");
     if (!authentication.mac.fits(bytes.subarray(0, -macBytes(authentication)), mac)) {
-      throw new IsoFormatError("the message's MAC does not fit");
+      throw new IsoFormatError("the message's MAC does not match");
     }
     return message;
   }

@@ -14,7 +14,7 @@ export class Writer {
     return this.#buffer.subarray(0, this.#at);
   }
 
-  /** Begins anew, and leaves nothing of what was written in memory. */
+  /** Starts again, and leaves none of the written bytes in memory. */
   clear(): void {
     this.#buffer.fill(0, 0, this.#at);
     this.#at = 0;

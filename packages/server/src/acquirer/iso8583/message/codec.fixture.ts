@@ -1,8 +1,8 @@
 import type { FieldLayout, MessageLayout } from "./codec.ts";
-import type { Encoding } from "./element.ts";
+import type { IsoEncoding } from "./element.ts";
 import { fields1987 } from "./fields-1987.ts";
 
-export const bcdEncoding: Encoding = {
+export const bcdEncoding: IsoEncoding = {
   mti: "bcd",
   bitmap: "binary",
   lengths: "bcd",
@@ -12,7 +12,7 @@ export const bcdEncoding: Encoding = {
   oddDigits: { fixed: "left", variable: "right" },
 };
 
-export const asciiEncoding: Encoding = {
+export const asciiEncoding: IsoEncoding = {
   mti: "ascii",
   bitmap: "hex",
   lengths: "ascii",
@@ -23,7 +23,7 @@ export const asciiEncoding: Encoding = {
 };
 
 /** Every field of the standard, in one encoding. */
-export function standardLayout(encoding: Encoding): MessageLayout {
+export function standardLayout(encoding: IsoEncoding): MessageLayout {
   const fields = [...fields1987].map(([number, format]): [number, FieldLayout] => [number, { format }]);
   return { encoding, fields: new Map(fields) };
 }

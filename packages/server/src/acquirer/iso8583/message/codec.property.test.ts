@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asciiEncoding, bcdEncoding, standardLayout } from "./codec.fixture.ts";
 import { Codec } from "./codec.ts";
-import type { Encoding } from "./element.ts";
+import type { IsoEncoding } from "./element.ts";
 import { IsoFormatError } from "./error.ts";
-import { type FieldFormat, fieldFormat } from "./format.ts";
+import { type ElementFormat, elementFormat } from "./format.ts";
 
-const encodings = fc.record<Encoding>({
+const encodings = fc.record<IsoEncoding>({
   mti: fc.constantFrom("ascii", "bcd"),
   bitmap: fc.constantFrom("binary", "hex"),
   lengths: fc.constantFrom("ascii", "bcd", "binary"),
@@ -16,7 +16,7 @@ const encodings = fc.record<Encoding>({
   oddDigits: fc.record({ fixed: fc.constantFrom("left", "right"), variable: fc.constantFrom("left", "right") }),
 });
 const bytes = ["00", "09", "A0", "FF"];
-const characters: Readonly<Record<Exclude<FieldFormat["content"], "b">, string>> = {
+const characters: Readonly<Record<Exclude<ElementFormat["content"], "b">, string>> = {
   a: "AZaz ",
   n: "0123456789",
   an: "AZaz 09",
@@ -28,7 +28,7 @@ const characters: Readonly<Record<Exclude<FieldFormat["content"], "b">, string>>
 };
 
 /** Every value that a field of this format can carry, at its full length where that is fixed. */
-function valuesOf({ content, lengthDigits, lengthMax }: FieldFormat): fc.Arbitrary<string> {
+function valuesOf({ content, lengthDigits, lengthMax }: ElementFormat): fc.Arbitrary<string> {
   const units = fc.constantFrom(...(content === "b" ? bytes : characters[content]));
   const minLength = lengthDigits === 0 ? lengthMax : 0;
   const value = fc.string({ unit: units, minLength, maxLength: Math.min(lengthMax, 60), size: "max" });
@@ -37,7 +37,7 @@ function valuesOf({ content, lengthDigits, lengthMax }: FieldFormat): fc.Arbitra
 
 const layout = standardLayout(bcdEncoding);
 const anyField = fc.constantFrom(...layout.fields.keys()).chain((number) => {
-  const format = fieldFormat(layout.fields.get(number)?.format ?? "") as FieldFormat;
+  const format = elementFormat(layout.fields.get(number)?.format ?? "") as ElementFormat;
   return fc.tuple(fc.constant(number), valuesOf(format));
 });
 const mti = fc.string({ unit: fc.constantFrom(..."0123456789"), minLength: 4, maxLength: 4 });
@@ -57,7 +57,7 @@ describe("the codec", () => {
     expect(packed.size).toBe(layout.fields.size);
   });
 
-  test("never fails on bytes but by saying what is wrong with them", () => {
+  test("fails on bytes only with an error that names the problem", () => {
     const codecs = [new Codec(layout), new Codec(standardLayout(asciiEncoding))];
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 400 }), fc.constantFrom(...codecs), (bytes, codec) => {

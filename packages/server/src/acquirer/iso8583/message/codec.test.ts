@@ -69,7 +69,7 @@ describe("the codec", () => {
     expect(codec.unpack(packed).fields.get(62)).toHaveLength(300);
   });
 
-  test("takes a host's text as it is, whatever its characters", () => {
+  test("accepts a host's text unchanged, whatever its characters", () => {
     const packed = Buffer.concat([Buffer.from("02100000000000100000", "hex"), Buffer.from([0x05, 0xe9, 0, 1, 2, 3])]);
     expect(bcd.unpack(packed).fields.get(44)).toBe("\u00e9\u0000\u0001\u0002\u0003");
   });
@@ -95,7 +95,7 @@ describe("the codec", () => {
     ["020a0000000002000000", /the message type must hold digits only/],
     ["02000000000002000000", /ends in field 39/],
     ["0200000000000200000030", /ends in field 39/],
-    ["02000000000002000000303031", /1 bytes stand behind the last field/],
+    ["02000000000002000000303031", /1 bytes follow the last field/],
     ["02000020000000000000abcdef", /field 11 must hold digits only/],
     ["0200000000000001000010", /ends in the length of field 48/],
     ["020000000001000000009912", /field 32 may be 11 long, and says it is 99/],

@@ -1,7 +1,7 @@
 import { Reader, Writer } from "./bytes.ts";
-import { type Element, type Encoding, element } from "./element.ts";
+import { type Element, element, type IsoEncoding } from "./element.ts";
 import { IsoFormatError } from "./error.ts";
-import { fieldFormat } from "./format.ts";
+import { elementFormat } from "./format.ts";
 
 /** One message of ISO 8583:1987. */
 export interface IsoMessage {
@@ -13,18 +13,18 @@ export interface IsoMessage {
 
 /** The layout of a host's messages. */
 export interface MessageLayout {
-  readonly encoding: Encoding;
+  readonly encoding: IsoEncoding;
   /** Each data element that the host knows: `n6`, or with an encoding of its own. */
   readonly fields: ReadonlyMap<number, FieldLayout>;
 }
 
 export interface FieldLayout {
   readonly format: string;
-  readonly encoding?: { readonly [Name in keyof Encoding]?: Encoding[Name] | undefined } | undefined;
+  readonly encoding?: { readonly [Name in keyof IsoEncoding]?: IsoEncoding[Name] | undefined } | undefined;
 }
 
 const mtiFormat = { content: "n", lengthDigits: 0, lengthMax: 4 } as const;
-/** Of each of the two bitmaps. */
+/** The size of each of the two bitmaps. */
 const bitmapBytes = 8;
 const mtiAndBitmapsBytesMax = 4 + 2 * 2 * bitmapBytes;
 const secondaryFrom = 65;
@@ -37,7 +37,7 @@ const fieldMax = 128;
 export class Codec {
   readonly #elements: readonly (Element | undefined)[];
   readonly #mti: Element;
-  readonly #bitmap: Encoding["bitmap"];
+  readonly #bitmap: IsoEncoding["bitmap"];
   /** Used for one message after another: to allocate and clear one each time takes longer than to pack. */
   readonly #writer: Writer;
 
@@ -71,7 +71,7 @@ export class Codec {
     const mti = this.#mti.read(from);
     const fields = new Map<number, string>();
     for (const number of this.#readBitmap(from)) fields.set(number, this.#at(number).read(from));
-    if (from.left > 0) throw new IsoFormatError(`${from.left} bytes stand behind the last field`);
+    if (from.left > 0) throw new IsoFormatError(`${from.left} bytes follow the last field`);
     return { mti, fields };
   }
 
@@ -114,11 +114,11 @@ function hexadecimal(text: string): number {
   return Number.parseInt(text, 16);
 }
 
-function elementAt(number: number, { format, encoding: own }: FieldLayout, encoding: Encoding): Element {
-  const read = fieldFormat(format);
+function elementAt(number: number, { format, encoding: own }: FieldLayout, encoding: IsoEncoding): Element {
+  const read = elementFormat(format);
   if (!Number.isInteger(number) || number < 2 || number > fieldMax) {
     throw new IsoFormatError(`there is no field ${number}: fields are numbered from 2 to ${fieldMax}`);
   }
   if (read === undefined) throw new IsoFormatError(`field ${number} has no readable format, such as n6 or ans...999`);
-  return element(`field ${number}`, read, { ...encoding, ...(own as Partial<Encoding>) });
+  return element(`field ${number}`, read, { ...encoding, ...(own as Partial<IsoEncoding>) });
 }

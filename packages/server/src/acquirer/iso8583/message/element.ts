@@ -1,9 +1,9 @@
 import type { Reader, Writer } from "./bytes.ts";
 import { IsoFormatError } from "./error.ts";
-import { type FieldFormat, isText, misfit } from "./format.ts";
+import { type ElementFormat, isText, misfit } from "./format.ts";
 
-/** How a host writes what ISO 8583 leaves open. */
-export interface Encoding {
+/** A host's encoding of the parts that ISO 8583 leaves open. */
+export interface IsoEncoding {
   readonly mti: "ascii" | "bcd";
   readonly bitmap: "binary" | "hex";
   /** The lengths before fields of variable length. */
@@ -14,7 +14,7 @@ export interface Encoding {
   readonly tracks: "ascii" | "bcd";
   /** Fields of bytes (b). */
   readonly bytes: "binary" | "hex";
-  /** Which half byte stays empty where an odd number of digits is written as BCD. */
+  /** The half byte that stays empty where an odd number of digits is written as BCD. */
   readonly oddDigits: { readonly fixed: "left" | "right"; readonly variable: "left" | "right" };
 }
 
@@ -27,7 +27,7 @@ export interface Element {
 }
 
 /** @param name as errors call it: `field 4` */
-export function element(name: string, format: FieldFormat, encoding: Encoding): Element {
+export function element(name: string, format: ElementFormat, encoding: IsoEncoding): Element {
   const { content, lengthDigits, lengthMax } = format;
   const body = bodyOf(name, format, encoding);
   const check = (value: string) => {
@@ -35,7 +35,7 @@ export function element(name: string, format: FieldFormat, encoding: Encoding): 
     if (problem !== undefined) throw new IsoFormatError(`${name} ${problem}`);
     return value;
   };
-  // A host's text is taken as it is: an approval must not be lost to an odd character in a merchant's name.
+  // A host's text is accepted unchanged: an unusual character in a merchant's name must not lose an approval.
   const checkRead = isText(content) ? (value: string) => value : check;
   if (lengthDigits === 0) {
     return {
@@ -66,7 +66,7 @@ interface Body {
   read(length: number, from: Reader): string;
 }
 
-function bodyOf(name: string, { content, lengthDigits }: FieldFormat, encoding: Encoding): Body {
+function bodyOf(name: string, { content, lengthDigits }: ElementFormat, encoding: IsoEncoding): Body {
   const oddDigits = lengthDigits === 0 ? encoding.oddDigits.fixed : encoding.oddDigits.variable;
   const bcd: Body = {
     bytes: (length) => Math.ceil(length / 2),
@@ -116,12 +116,12 @@ function signed(name: string, digits: Body): Body {
   };
 }
 
-function padded(value: string, { content, lengthMax }: FieldFormat): string {
+function padded(value: string, { content, lengthMax }: ElementFormat): string {
   if (content === "n") return value.padStart(lengthMax, "0");
   return isText(content) ? value.padEnd(lengthMax, " ") : value;
 }
 
-function lengthElement(name: string, digits: 2 | 3, encoding: Encoding["lengths"]) {
+function lengthElement(name: string, digits: 2 | 3, encoding: IsoEncoding["lengths"]) {
   if (encoding === "ascii") {
     return {
       bytesMax: digits,

@@ -1,8 +1,8 @@
 /** The content of a field, in ISO 8583's own letters. `xn` is a sign, `C` or `D`, before digits; `b` is bytes. */
 export type Content = "a" | "n" | "an" | "as" | "ns" | "ans" | "z" | "b" | "xn";
 
-/** How one field is written. */
-export interface FieldFormat {
+/** The format of one field. */
+export interface ElementFormat {
   readonly content: Content;
   /** Digits of the length prefix: 2 (LLVAR) or 3 (LLLVAR); 0 for a fixed length. */
   readonly lengthDigits: 0 | 2 | 3;
@@ -26,9 +26,9 @@ const contents: Readonly<Record<Content, { readonly pattern: RegExp; readonly ho
 /**
  * Reads ISO 8583's notation: `n6`, `an12`, `n..19` (LLVAR), `ans...999` (LLLVAR), `b8` (bytes).
  *
- * @returns undefined when `text` is none
+ * @returns undefined if `text` is not a format
  */
-export function fieldFormat(text: string): FieldFormat | undefined {
+export function elementFormat(text: string): ElementFormat | undefined {
   const [, content, dots = "", length = "0"] = notation.exec(text) ?? [];
   const lengthMax = Number(length);
   const lengthDigits = dots.length as 0 | 2 | 3;
@@ -45,7 +45,7 @@ export function isText(content: Content): boolean {
 }
 
 /** Why a value does not fit a field's format, without repeating the value; undefined when it does. */
-export function misfit(value: string, { content, lengthDigits, lengthMax }: FieldFormat): string | undefined {
+export function misfit(value: string, { content, lengthDigits, lengthMax }: ElementFormat): string | undefined {
   const { pattern, holds } = contents[content];
   if (!pattern.test(value)) return `must hold ${holds} only`;
   const length = lengthOf(value, content);

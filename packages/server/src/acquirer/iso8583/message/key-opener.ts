@@ -1,14 +1,14 @@
 import { createCipheriv, createDecipheriv, timingSafeEqual } from "node:crypto";
 import { aesCmac, type MacAlgorithm } from "./mac.ts";
 
-/** How a key is encrypted when it comes over the link. */
+/** The encryption of a key that comes over the link. */
 export type KeyEncryption = "tdes-ecb" | "aes-ecb" | "aes-kw";
 
 /** Opens keys that come over the link. Another one may leave the key-encryption key in a security module. */
 export interface KeyOpener {
   /**
    * @param checkValue in hexadecimal; empty: the host sends none
-   * @throws RangeError when it does not open, or the check value is another key's. Its words hold no key.
+   * @throws RangeError if it cannot be decrypted, or the check value does not match. Its message has no key.
    */
   open(encrypted: Buffer, checkValue: string): Buffer | Promise<Buffer>;
 }
@@ -38,7 +38,7 @@ export class HeldKeyOpener implements KeyOpener {
     const expected = checkValueOf(this.#algorithm, key).subarray(0, checkValue.length / 2);
     const given = Buffer.from(checkValue, "hex");
     if (given.length !== expected.length || !timingSafeEqual(given, expected)) {
-      throw new RangeError("the check value is another key's");
+      throw new RangeError("the check value does not match the key");
     }
     return key;
   }
@@ -55,12 +55,12 @@ export class HeldKeyOpener implements KeyOpener {
       const decipher = createDecipheriv(cipher, isDes ? tripled(key) : key, null).setAutoPadding(false);
       return Buffer.concat([decipher.update(encrypted), decipher.final()]);
     } catch (error) {
-      throw new RangeError("the key does not open", { cause: error });
+      throw new RangeError("the key cannot be decrypted", { cause: error });
     }
   }
 }
 
-/** Of a DES key the encryption of zeros, of an AES key their CMAC (ANSI X9.24). */
+/** The check value of a key: for DES the encryption of zeros, for AES their CMAC (ANSI X9.24). */
 export function checkValueOf(algorithm: MacAlgorithm, key: Buffer): Buffer {
   if (algorithm === "aes-cmac") return aesCmac(Buffer.alloc(blockBytes), key);
   const cipher = createCipheriv("des-ede3", tripled(key), null).setAutoPadding(false);

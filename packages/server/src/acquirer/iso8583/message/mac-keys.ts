@@ -4,7 +4,7 @@ import { Mac, type MacAlgorithm } from "./mac.ts";
 /** As long as a late answer is still known: it may have its MAC under the key before. */
 const formerForMs = 600_000;
 
-/** The key of a link's MACs, and for a while the one before it: what was asked under that is answered under it. */
+/** The key of a link's MACs, and for a while the previous one, for answers to earlier requests. */
 export class MacKeys {
   readonly #algorithm: MacAlgorithm;
   readonly #clock: Clock;
@@ -20,13 +20,19 @@ export class MacKeys {
     this.#mac = new Mac(algorithm, key);
   }
 
-  /** From now on messages leave under this key. @throws RangeError as above, and nothing changes */
-  replace(key: Buffer): void {
-    if (key.equals(this.#key)) return;
+  /**
+   * From now on messages have a MAC under this key.
+   *
+   * @returns false for the key that is in use already
+   * @throws RangeError as above, and nothing changes
+   */
+  replace(key: Buffer): boolean {
+    if (key.equals(this.#key)) return false;
     const mac = new Mac(this.#algorithm, key);
     this.#former = { mac: this.#mac, untilMs: this.#clock.monotonicMs() + formerForMs };
     this.#key = key;
     this.#mac = mac;
+    return true;
   }
 
   of(bytes: Buffer): string {

@@ -1,6 +1,6 @@
 import { createCipheriv, timingSafeEqual } from "node:crypto";
 
-/** How the last field of a message (64 or 128) proves that it comes from who has the key. */
+/** The algorithm of the last field of a message (64 or 128), which proves that its sender has the key. */
 export type MacAlgorithm = "x9.19" | "aes-cmac";
 
 /** Bytes that a field of ISO 8583 has for it; of a longer MAC they are the first. */

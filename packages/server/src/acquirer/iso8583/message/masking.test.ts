@@ -32,7 +32,7 @@ describe("a masked message", () => {
     }
   });
 
-  test("masks a card number that stands in a field which should have none", () => {
+  test("masks a card number in a field that should have none", () => {
     expect(lines([[62, "card 4111111111111111!"]])).toEqual(["MTI  0200", " 62  card 411111******1111!"]);
   });
 
@@ -40,7 +40,7 @@ describe("a masked message", () => {
     expect(lines([[43, "A\u001b[2J\u00e9"]])).toEqual(["MTI  0200", " 43  A?[2J?"]);
   });
 
-  test("never holds a card number, wherever one stands", () => {
+  test("never contains a card number, wherever one is", () => {
     const card = fc.constantFrom("4111111111111111", "5555555555554444", "378282246310005", "6011000990139424");
     const around = fc.string({ unit: fc.constantFrom("a", " ", "-", "=") });
     fc.assert(

@@ -18,7 +18,7 @@ const cardNumberField = 2;
 const cardNumberRun = /[0-9]{13,19}/g;
 
 /**
- * A message for a person's eyes, a line for each field, with nothing in it that must stay secret: a card number shows
+ * A message in readable form, a line for each field, without secrets: a card number shows
  * its first six and last four digits.
  *
  * @param alsoShown private fields that this host's profile says hold no card data, such as 60 and 62

@@ -32,14 +32,18 @@ describe("a host's profile", () => {
     [
       "no format",
       (it) => (it.fields["48"] = "an...9999"),
-      /^fields\.48: is no format such as n6, n\.\.19, ans\.\.\.999/,
+      /^fields\.48: is not a format such as n6, n\.\.19, ans\.\.\.999/,
     ],
     [
       "no field",
       (it) => (it.fields["129"] = "n6"),
-      /^fields\.129: is no field number: fields are numbered from 2 to 128/,
+      /^fields\.129: is not a field number: fields are numbered from 2 to 128/,
     ],
-    ["no time zone", (it) => (it.localTimeZone = "Saigon"), "localTimeZone: is no time zone, such as Asia/Ho_Chi_Minh"],
+    [
+      "no time zone",
+      (it) => (it.localTimeZone = "Saigon"),
+      "localTimeZone: is not a time zone, such as Asia/Ho_Chi_Minh",
+    ],
     ["half a TPDU", (it) => (it.framing.tpdu = "6000"), "framing.tpdu: must be five bytes in hexadecimal, or empty"],
     ["no currency of ISO 4217", (it) => (it.currencies["ABC"] = it.currencies.VND), /currencies\.ABC: ISO 4217 has no/],
     [
@@ -55,12 +59,12 @@ describe("a host's profile", () => {
     [
       "half a value",
       (it) => (it.messages.SALE.fields["4"] = "{amount"),
-      "messages.SALE.fields.4: a brace stands alone",
+      "messages.SALE.fields.4: a brace has no counterpart",
     ],
     [
       "an answer's type",
       (it) => (it.messages.SALE.mti = "0210"),
-      /messages\.SALE\.mti: is no message type of a request/,
+      /messages\.SALE\.mti: is not a message type of a request/,
     ],
     [
       "a processing code that a Reversal cannot repeat",
@@ -77,12 +81,12 @@ describe("a host's profile", () => {
       },
       "messages.SALE.fields.64: it holds the MAC",
     ],
-    ["no pattern", (it) => (it.cardTokens = "("), "cardTokens: is no regular expression"],
+    ["no pattern", (it) => (it.cardTokens = "("), "cardTokens: is not a regular expression"],
   ])("is refused with %s", (_, change, problem) => {
     expect(problemsWith(change)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)]);
   });
 
-  test("is refused with every problem at once, each where it is", () => {
+  test("is refused with every problem at once, each with its path", () => {
     const problems = problemsWith((it) => {
       it.currencies.USD.exponent = 0;
       it.shownFields = [2];
@@ -91,7 +95,7 @@ describe("a host's profile", () => {
     expect(problems).toHaveLength(3);
   });
 
-  test("is refused when it is no JSON", () => {
+  test("is refused if it is not JSON", () => {
     expect(() => readProfile("{")).toThrow(ProfileError);
   });
 });

@@ -1,4 +1,4 @@
-import { currencyDecimals } from "@paybell/contract";
+import { cardCommands, currencyDecimals } from "@paybell/contract";
 import type { z } from "zod";
 import { neverShown } from "../message/masking.ts";
 import { type MessageTemplate, type Profile, profileSchema } from "./schema.ts";
@@ -64,7 +64,7 @@ function messageProblems(name: string, { fields }: MessageTemplate, profile: Pro
     const at = `${name}.fields.${field}`;
     const problems = templateProblems(template).map((problem) => `${at}: ${problem}`);
     if (profile.mac !== null && (field === "64" || field === "128")) problems.push(`${at}: it holds the MAC`);
-    // A Reversal repeats it, and has nothing else to make it of.
+    // A Reversal repeats it, and has no other source for it.
     if (field === "3" && isOriginal(name) && template.includes("{")) {
       problems.push(`${at}: the processing code of a message that can be reversed must be written out`);
     }
@@ -90,7 +90,7 @@ function shownProblems(profile: Profile): string[] {
 const cardValues = ["{cardToken}", "{expDate}", "{entryMode}"];
 const firstMessages = new Set(["messages.SALE", "messages.PREAUTH"]);
 
-/** Whether a message after a transaction's first wants its card. */
+/** Whether a message after a transaction's first needs its card. */
 export function wantsCards(profile: Profile): boolean {
   const later = messages(profile).filter(([name]) => !firstMessages.has(name));
   const templates = later.flatMap(([, { fields }]) => Object.values(fields));
@@ -107,5 +107,5 @@ function messages({ messages: own, network: { sessions: _, ...network }, mac }: 
 }
 
 function isOriginal(name: string): boolean {
-  return ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID"].some((command) => name === `messages.${command}`);
+  return cardCommands.some((command) => name === `messages.${command}`);
 }

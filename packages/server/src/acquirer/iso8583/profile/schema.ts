@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { fieldFormat } from "../message/format.ts";
+import { elementFormat } from "../message/format.ts";
 
 const alternatives = <const Values extends readonly [string, ...string[]]>(...values: Values) => z.enum(values);
 
@@ -15,27 +15,27 @@ const encoding = z.strictObject({
 
 const format = z
   .string()
-  .refine((text) => fieldFormat(text) !== undefined, "is no format such as n6, n..19, ans...999");
+  .refine((text) => elementFormat(text) !== undefined, "is not a format such as n6, n..19, ans...999");
 const field = z.union([format, z.strictObject({ format, encoding: encoding.partial() })]);
 
 const fieldNumber = z
   .string()
-  .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is no field number: fields are numbered from 2 to 128");
+  .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is not a field number: fields are numbered from 2 to 128");
 /** A template for each field that a message has. */
 const template = z.string().max(999);
 const message = z.strictObject({
-  mti: z.string().regex(/^0[1-8][02468]0$/, "is no message type of a request, such as 0200"),
-  /** Of the same message when it is sent again. Not set: the type's own, ending in 1. */
+  mti: z.string().regex(/^0[1-8][02468]0$/, "is not a message type of a request, such as 0200"),
+  /** The type of the same message when it is sent again. Not set: the type's own, ending in 1. */
   repeatMti: z
     .string()
-    .regex(/^0[1-8][02468]\d$/, "is no message type, such as 0201")
+    .regex(/^0[1-8][02468]\d$/, "is not a message type, such as 0201")
     .optional(),
   fields: z.record(fieldNumber, template),
 });
 
-const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is no response code of two characters");
-const timeZone = z.string().refine(isTimeZone, "is no time zone, such as Asia/Ho_Chi_Minh");
-const pattern = z.string().refine(isPattern, "is no regular expression");
+const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is not a response code of two characters");
+const timeZone = z.string().refine(isTimeZone, "is not a time zone, such as Asia/Ho_Chi_Minh");
+const pattern = z.string().refine(isPattern, "is not a regular expression");
 const number = z.number().int().min(2).max(128);
 
 /** A part of a field, in hexadecimal. Without a length: all from there on. */
@@ -46,7 +46,7 @@ const part = z.strictObject({
 });
 
 const keyExchange = z.strictObject({
-  /** How a new key of the MACs is encrypted under the key-encryption key. */
+  /** The encryption of a new MAC key under the key-encryption key. */
   encryption: alternatives("tdes-ecb", "aes-ecb", "aes-kw"),
   /** A request of the host's with one of these values brings a key, such as field 70 with 101 or 161. */
   brings: z.strictObject({ field: number, values: z.array(z.string().min(1).max(20)) }),
@@ -68,22 +68,22 @@ export const profileSchema = z.strictObject({
     tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
   }),
   encoding,
-  /** Where this host differs from ISO 8583:1987. */
+  /** The fields in which this host differs from ISO 8583:1987. */
   fields: z.record(fieldNumber, field),
-  /** Of fields 12 and 13. */
+  /** The time zone of fields 12 and 13. */
   localTimeZone: timeZone,
-  /** Of field 7; UTC by the standard. */
+  /** The time zone of field 7; UTC by the standard. */
   transmissionTimeZone: timeZone,
   /** The currencies that this host takes. */
   currencies: z.record(
-    z.string().regex(/^[A-Z]{3}$/, "is no currency such as VND"),
+    z.string().regex(/^[A-Z]{3}$/, "is not a currency such as VND"),
     z.strictObject({
       number: z.string().regex(/^\d{3}$/, "must be three digits"),
       /** Decimals of the amounts that this host counts in; some take dong with two. */
       exponent: z.number().int().min(0).max(4),
     }),
   ),
-  /** Field 39 of an approval. 00 always is one. */
+  /** Field 39 of an approval, besides 00, and 10 for a part of the amount. */
   approvals: z.array(responseCode),
   /** From this host's codes to ISO 8583:1987's, such as `"000": "00"` of ISO 8583:1993. */
   responseCodes: z.record(z.string(), responseCode),
@@ -95,7 +95,7 @@ export const profileSchema = z.strictObject({
     SALE: message,
     PREAUTH: message,
     PREAUTH_COMPLETE: message,
-    /** Null where the host takes none: a Refund ends as 91 then. */
+    /** Null if the host does not support it: a Refund then ends as 91. */
     REFUND: message.nullable(),
     VOID: message,
     REVERSAL: message,
@@ -105,9 +105,9 @@ export const profileSchema = z.strictObject({
     BATCH_UPLOAD: message,
     LOGON: message,
   }),
-  /** The link's own; null where the host takes none. */
+  /** The link's own messages; null if the host does not support them. */
   network: z.strictObject({
-    /** How many the host allows at a time: one for each instance, or one in all. */
+    /** The sessions that the host allows at a time: one for each instance, or one in all. */
     sessions: alternatives("each", "one").default("each"),
     signOn: message.nullable(),
     echo: message.nullable(),
@@ -115,7 +115,7 @@ export const profileSchema = z.strictObject({
   }),
   /** The fields that an answer repeats, and that no other current request shares, in addition to its type. */
   matchBy: z.array(number).min(1),
-  /** Where an answer holds what the ledger keeps; null: this host gives none. */
+  /** The fields of an answer that the ledger keeps; null: this host gives none. */
   answer: z.strictObject({
     responseCode: number,
     approveCode: number.nullable(),
@@ -123,9 +123,9 @@ export const profileSchema = z.strictObject({
     tc: number.nullable(),
     /** The issuer's answer to the chip: 55, if the host returns it. */
     emv: number.nullable().default(null),
-    /** Of a Settlement: the day on which the money moves, in most cases 15. */
+    /** The field with the day on which a Settlement's money moves, in most cases 15. */
     settlementDate: number.nullable().default(null),
-    /** Of a Settlement: where the host says what it counts itself, such as 63, or 74 to 89. */
+    /** The fields with the host's own totals of a Settlement, such as 63, or 74 to 89. */
     totals: z.array(number).default([]),
   }),
   mac: z

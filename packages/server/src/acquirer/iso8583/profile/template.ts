@@ -9,9 +9,9 @@ const placeholder = /\{([A-Za-z][A-Za-z0-9]*)(?::(\d{1,2}))?\}/g;
 /** The parts of a template that cannot be parsed. */
 export function templateProblems(template: string): string[] {
   const problems = [...template.matchAll(placeholder)].flatMap(([whole, name = ""]) =>
-    isValueName(name) ? [] : [`there is no ${whole}; there are ${valueNames.join(", ")}`],
+    isValueName(name) ? [] : [`there is no ${whole}; the values are ${valueNames.join(", ")}`],
   );
-  if (/[{}]/.test(template.replaceAll(placeholder, ""))) problems.push("a brace stands alone");
+  if (/[{}]/.test(template.replaceAll(placeholder, ""))) problems.push("a brace has no counterpart");
   return problems;
 }
 
@@ -32,6 +32,32 @@ export function templateWriter(template: string): (message: Described, host: Hos
     }
     return hasValue ? text : "";
   };
+}
+
+/**
+ * Reads a field that is written by the same template: the values by their names. Undefined if the text has another
+ * form, or if the template does not tell where a value ends.
+ */
+export function templateReader(template: string): (text: string) => ReadonlyMap<ValueName, string> | undefined {
+  const parts = partsOf(template);
+  return (text) => {
+    const values = new Map<ValueName, string>();
+    let at = 0;
+    for (const [nth, part] of parts.entries()) {
+      const isLast = nth === parts.length - 1;
+      if (typeof part !== "string" && part.digits === 0 && !isLast) return undefined;
+      const end = typeof part !== "string" && part.digits === 0 ? text.length : at + lengthOf(part);
+      const written = text.slice(at, end);
+      if (typeof part === "string" ? written !== part : written.length === 0 || end > text.length) return undefined;
+      if (typeof part !== "string") values.set(part.name, written);
+      at = end;
+    }
+    return at === text.length ? values : undefined;
+  };
+}
+
+function lengthOf(part: Part): number {
+  return typeof part === "string" ? part.length : part.digits;
 }
 
 function partsOf(template: string): Part[] {

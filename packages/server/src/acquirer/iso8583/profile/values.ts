@@ -63,7 +63,7 @@ const values = {
   originalLocalDate: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4)),
   originalApproveCode: ofOriginal(({ approveCode }) => approveCode),
   originalRefId: ofOriginal(({ refId }) => refId),
-  /** Of a Batch Upload: the Void's, where what is uploaded was voided. */
+  /** The processing code of a Batch Upload: the Void's, if the uploaded transaction was voided. */
   uploadedProcessingCode: (message, { profile: { messages } }) => {
     if (message.command !== "BATCH_UPLOAD") return "";
     return messages[message.voided ? "VOID" : message.uploaded.command]?.fields["3"] ?? "";
@@ -75,9 +75,9 @@ const values = {
   refundQuantity: (message) => (message.command === "SETTLEMENT" ? `${message.totals.refundQuantity}` : ""),
   refundTotal: ofTotals(({ refundTotalMinor }) => refundTotalMinor),
   /** Sales that were not voided, for hosts that count them so. */
-  standingQuantity: (message) =>
+  unvoidedQuantity: (message) =>
     message.command === "SETTLEMENT" ? `${message.totals.saleQuantity - message.totals.voidQuantity}` : "",
-  standingTotal: ofTotals(({ saleTotalMinor, voidTotalMinor }) => saleTotalMinor - voidTotalMinor),
+  unvoidedTotal: ofTotals(({ saleTotalMinor, voidTotalMinor }) => saleTotalMinor - voidTotalMinor),
   /** The net amount, Refunds deducted, and whether that is to the merchant's credit. */
   netTotal: ofTotals((totals) => (netOf(totals) < 0n ? -netOf(totals) : netOf(totals))),
   netSign: (message) => (message.command === "SETTLEMENT" ? (netOf(message.totals) < 0n ? "D" : "C") : ""),
@@ -87,7 +87,7 @@ export type ValueName = keyof typeof values;
 
 export const valueNames = Object.keys(values) as readonly ValueName[];
 
-/** @throws IsoFormatError when the host takes no such currency */
+/** @throws IsoFormatError if the host does not accept the currency */
 export function valueIn(name: ValueName, message: Described, host: HostValues): string {
   return values[name](message, host);
 }

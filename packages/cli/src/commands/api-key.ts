@@ -1,0 +1,153 @@
+import { type Command, Option } from "commander";
+import type { Api } from "../api.ts";
+import { command, ends, group } from "../command.ts";
+import {
+  type AccessOptions,
+  callsAsPartner,
+  partnerIdOf,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { wholeNumber } from "../numbers.ts";
+import { type JsonOption, listed, print } from "../output.ts";
+import { apiKeyScopes, type RegisteredPartner } from "../partners/partner.ts";
+import { printable } from "../printable.ts";
+import { propose, proposeOption } from "../proposals/proposal.ts";
+
+interface OfPartner extends AccessOptions, JsonOption {
+  readonly partner?: string;
+}
+
+const asWhom = "With an API key and no operator token it is that partner's own.";
+
+export function apiKeyCommand(context: CommandContext): Command {
+  return group("api-key", "give each of a partner's programs an API key of its own, and revoke it", [
+    addCommand(context),
+    listCommand(context),
+    revokeCommand(context),
+  ]);
+}
+
+/** The routes of the keys: the caller's own, or those of a partner that the operator names. */
+async function keysOf(context: CommandContext, options: OfPartner) {
+  const settings = await readClientSettings(context, options);
+  const { partner } = options;
+  if (callsAsPartner(settings, partner)) {
+    return { api: settings.partner(), record: "/v1/self", keys: "/v1/api-keys", isOwn: true };
+  }
+  const record = `/operator/v1/partners/${encodeURIComponent(partnerIdOf(settings, partner))}`;
+  return { api: settings.operator(), record, keys: `${record}/api-keys`, isOwn: false };
+}
+
+interface AddOptions extends OfPartner {
+  readonly scopes: readonly string[];
+  readonly expiresInDays?: number;
+  readonly out?: string;
+  readonly propose?: true;
+}
+
+function addCommand(context: CommandContext): Command {
+  const made = command("add", {
+    summary: "make another API key, which may do what its scopes say",
+    description:
+      "read: what is looked up. pull: notifications in commit order. commands: running them. manage: redeliveries, " +
+      `test notifications, endpoints and API keys. A key makes none that may do more than itself. ${asWhom}`,
+    examples: [
+      "paybell api-key add till --scopes commands read --out till.json",
+      "paybell api-key add reports --scopes read --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
+    ],
+  })
+    .argument("<name>", "the program that it is for")
+    .addOption(new Option("--scopes <scope...>", "what it may do").choices([...apiKeyScopes]).makeOptionMandatory())
+    .option("--expires-in-days <days>", "1 to 3660; default: until it is revoked", wholeNumber(1, 3_660))
+    .option("--partner <id>", "default: the one that the credentials are of")
+    .option("--out <file>", "write the key to a new file, for its owner alone (0600)")
+    .option(...proposeOption);
+  return withAccessOptions(made).action(
+    ends(context, (name: string, options: AddOptions) => add(context, name, options)),
+  );
+}
+
+async function add(context: CommandContext, name: string, options: AddOptions): Promise<ExitCode> {
+  const { scopes, expiresInDays, out } = options;
+  const { api, record, keys, isOwn } = await keysOf(context, options);
+  const input = { name, scopes, ...(expiresInDays !== undefined && { expiresInDays }) };
+  if (options.propose && isOwn) {
+    throw new Failure("a partner's own API key needs no second admin.", {
+      code: "nothing_to_propose",
+      remedy: "Leave --propose out.",
+    });
+  }
+  if (options.propose) return propose(context, { api, path: keys, input }, options);
+  const post = async () => {
+    const { id: partnerId } = await partnerAt(api, record);
+    const { id, apiKey } = await api.post<{ id: string; apiKey: string }>(keys, input);
+    // Operators may have a listener of their own, which no partner can call.
+    return { ...(isOwn && { baseUrl: api.baseUrl }), partnerId, apiKeyId: id, apiKey };
+  };
+  const added = out === undefined ? await post() : await writePrivateFile(context, out, post);
+  const { apiKey, ...rest } = added;
+  print(context, options, out === undefined ? added : { ...rest, file: out }, [
+    `${printable(name)} may ${scopes.join(", ")}, as ${added.apiKeyId}.`,
+    ...(out === undefined ? [apiKey, "Keep it: it is shown this once."] : [`The key is in ${out}, and nowhere else.`]),
+  ]);
+  return exitCodes.ok;
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", {
+    summary: "list the API keys that are valid, with scopes and last use; never a key itself",
+    description: asWhom,
+    examples: ["paybell api-key list", "paybell api-key list --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  }).option("--partner <id>", "default: the one that the credentials are of");
+  return withAccessOptions(made).action(
+    ends(context, async (options: OfPartner) => {
+      const { api, record } = await keysOf(context, options);
+      const { keys } = await partnerAt(api, record);
+      const items = keys.filter((key) => key.kind === "apiKey" && isValid(key, context.nowMs()));
+      const rows = items.map((key) => [
+        key.id,
+        key.name === undefined ? "(the first)" : printable(key.name),
+        key.scopes?.join(", ") ?? "everything",
+        statusOf(key),
+      ]);
+      print(context, options, { items }, listed(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function isValid({ expiresAt }: RegisteredPartner["keys"][number], nowMs: number): boolean {
+  return expiresAt === null || Date.parse(expiresAt) > nowMs;
+}
+
+function statusOf({ expiresAt, lastUsedAt }: RegisteredPartner["keys"][number]): string {
+  const used = typeof lastUsedAt === "string" ? `last used ${lastUsedAt}` : "never used";
+  return expiresAt === null ? used : `${used}, ends ${expiresAt}`;
+}
+
+function revokeCommand(context: CommandContext): Command {
+  const made = command("revoke", {
+    summary: "revoke an API key, within five seconds everywhere",
+    description: asWhom,
+    examples: ["paybell api-key revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  })
+    .argument("<id>", "as `paybell api-key list` shows it")
+    .option("--partner <id>", "default: the one that the credentials are of");
+  return withAccessOptions(made).action(
+    ends(context, async (id: string, options: OfPartner) => {
+      const { api, keys } = await keysOf(context, options);
+      const revoked = await api.post<{ id: string }>(`${keys}/${encodeURIComponent(id)}/revoke`, {});
+      print(context, options, revoked, [`The API key ${revoked.id} is revoked.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function partnerAt(api: Api, record: string): Promise<RegisteredPartner> {
+  return api.get<RegisteredPartner>(record);
+}

@@ -1,0 +1,55 @@
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { command, ends, group } from "../command.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { definedOf } from "../credentials.ts";
+import { exitCodes } from "../exit-codes.ts";
+import { streamToPrivateFile } from "../keys/private-file.ts";
+
+const formats = ["json-lines", "csv"] as const;
+
+interface ExportOptions extends AccessOptions {
+  readonly day: string;
+  readonly format: (typeof formats)[number];
+  readonly partner?: string;
+  readonly out: string;
+}
+
+export function historyCommand(context: CommandContext): Command {
+  return group("history", "keep the history of notifications elsewhere", [exportCommand(context)]);
+}
+
+function exportCommand(context: CommandContext): Command {
+  const made = command("export", {
+    summary: "write a day of history to a file: notifications with their attempts",
+    description:
+      "Do so before PAYBELL_HISTORY_DAYS are over and the day is dropped. Days are in UTC, and are exported once " +
+      "they are over. Card data are masked. JSON lines have the whole content and every attempt; CSV has the fields " +
+      "by which people search, and the last attempt. The file has its name only once it is whole.",
+    examples: [
+      "paybell history export --day 2026-11-21 --out 2026-11-21.jsonl",
+      "paybell history export --day 2026-11-21 --format csv --out 2026-11-21.csv",
+    ],
+    json: false,
+  })
+    .requiredOption("--day <day>", "such as 2026-11-21", readDay)
+    .addOption(new Option("--format <format>", "how a line is written").choices(formats).default("json-lines"))
+    .option("--partner <id>", "only this partner's")
+    .requiredOption("--out <file>", "a new file, for its owner alone (0600)");
+  return withAccessOptions(made).action(
+    ends(context, async ({ day, format, partner, out, ...options }: ExportOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const lines = await streamToPrivateFile(context, out, () =>
+        api.stream(`/operator/v1/history/${day}`, definedOf({ format, partner })),
+      );
+      const notifications = format === "csv" ? lines - 1 : lines;
+      context.stdout.write(`Wrote ${notifications} notifications of ${day} to ${out}.\n`);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function readDay(text: string): string {
+  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
+  throw new InvalidArgumentError("It is a day as 2026-11-21.");
+}

@@ -1,0 +1,93 @@
+import type { Command } from "commander";
+import type { Api } from "../api.ts";
+import { command, ends, group } from "../command.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
+import { writePrivateFile } from "../keys/private-file.ts";
+import { columns, type JsonOption, listed, print } from "../output.ts";
+import { printable } from "../printable.ts";
+import { confirmationPath, type OpenProposal, proposalText } from "../proposals/proposal.ts";
+
+const path = "/operator/v1/proposals";
+
+export function proposalCommand(context: CommandContext): Command {
+  const commands = [listCommand(context), confirmCommand(context), withdrawCommand(context)];
+  return group("proposal", "see and confirm what takes two admins, where the service is set so", commands);
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", { summary: "list what can be confirmed", examples: ["paybell proposal list"] });
+  return withAccessOptions(made).action(
+    ends(context, async (options: AccessOptions & JsonOption) => {
+      const items = await readProposals((await readClientSettings(context, options)).operator());
+      const rows = items.map((one) => [
+        one.id,
+        printable(one.proposedBy),
+        `until ${one.expiresAt}`,
+        printable(proposalText(one)),
+      ]);
+      print(context, options, { items }, listed(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+interface ConfirmOptions extends AccessOptions, JsonOption {
+  readonly out?: string;
+}
+
+function confirmCommand(context: CommandContext): Command {
+  const made = command("confirm", {
+    summary: "do what another admin proposed",
+    description: "What is made is shown this once: with --out it goes to a file for you alone.",
+    examples: ["paybell proposal confirm 01a1fc39-e58e-73fb-a49a-dce132454876 --out new-key.json"],
+  })
+    .argument("<id>", "as `paybell proposal list` shows it")
+    .option("--out <file>", "write what is made to a new file, for its owner alone (0600)");
+  return withAccessOptions(made).action(
+    ends(context, (id: string, options: ConfirmOptions) => confirm(context, id, options)),
+  );
+}
+
+async function confirm(context: CommandContext, id: string, options: ConfirmOptions): Promise<ExitCode> {
+  const { out } = options;
+  const api = (await readClientSettings(context, options)).operator();
+  const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());
+  if (proposal === undefined) {
+    throw new Failure("there is no such proposal, or it has expired.", {
+      code: "not_found",
+      remedy: "`paybell proposal list` lists them.",
+    });
+  }
+  const post = () => api.post<{ id: string }>(confirmationPath(proposal), { ...proposal.input, proposal: proposal.id });
+  const made = out === undefined ? await post() : await writePrivateFile(context, out, post);
+  const done = `Confirmed what ${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
+  if (out !== undefined) {
+    print(context, options, { id: made.id, file: out }, [done, `It is in ${out}, and nowhere else.`]);
+    return exitCodes.ok;
+  }
+  const shown = columns(Object.entries(made).map(([name, value]) => [name, printable(String(value))]));
+  print(context, options, made, [done, ...shown, "Keep it: it is shown this once."]);
+  return exitCodes.ok;
+}
+
+function withdrawCommand(context: CommandContext): Command {
+  const made = command("withdraw", {
+    summary: "withdraw a proposal, your own or another's",
+    examples: ["paybell proposal withdraw 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  }).argument("<id>", "as `paybell proposal list` shows it");
+  return withAccessOptions(made).action(
+    ends(context, async (id: string, options: AccessOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const withdrawn = await api.post<OpenProposal>(`${path}/${encodeURIComponent(id)}/withdraw`, {});
+      print(context, options, withdrawn, [`Withdrawn: ${printable(proposalText(withdrawn))}`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+async function readProposals(api: Api): Promise<readonly OpenProposal[]> {
+  return (await api.get<{ items: OpenProposal[] }>(path)).items;
+}

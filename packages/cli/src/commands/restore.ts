@@ -1,0 +1,191 @@
+import type { Command } from "commander";
+import type { Api } from "../api.ts";
+import { command, ends, group } from "../command.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import type { CommandContext } from "../context.ts";
+import { definedOf } from "../credentials.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { loadServer } from "../load-server.ts";
+import { type BulkFilter, countMatching, redeliverShares } from "../notifications/redeliver.ts";
+import { columns, type JsonOption, print } from "../output.ts";
+import type { RegisteredPartner } from "../partners/partner.ts";
+import { printable } from "../printable.ts";
+import { showing } from "../progress.ts";
+import { readPages } from "../read-pages.ts";
+import { readTime } from "../times.ts";
+
+export function restoreCommand(context: CommandContext): Command {
+  const data = dataCommand(context);
+  const commands = [data, holdCommand(context), reconcileCommand(context), releaseCommand(context)];
+  return group("restore", "restore a backup, and reconcile what a restore holds", commands, data);
+}
+
+interface DataOptions extends JsonOption {
+  readonly into: string;
+  readonly wal?: string;
+  readonly to?: string;
+}
+
+function dataCommand(context: CommandContext): Command {
+  return command("data", {
+    summary: "make PostgreSQL's data of a backup, up to a point in time",
+    description:
+      "`paybell restore <backup>` is the same. The backup is verified and copied, not changed. Start PostgreSQL on " +
+      "the folder: it replays its log up to the time, then takes connections. The first instance that starts on it " +
+      "holds what was pending: nothing that was delivered since is sent again before `paybell restore release`.",
+    examples: [
+      "paybell restore data /var/backups/paybell/paybell-20261122T030000Z --into /var/lib/postgresql/restored \\\n" +
+        "      --wal /var/backups/wal --to 2026-11-22T14:05:00Z",
+    ],
+    exitCodes: { 0: "the data are there", 1: "the backup cannot be restored: nothing is left in the folder" },
+  })
+    .argument("<backup>", "a folder that `paybell backup` made")
+    .requiredOption("--into <folder>", "PostgreSQL's data directory to make: missing or empty")
+    .option("--wal <folder>", "the archive of the server's log; without it, the end of the backup is restored")
+    .option("--to <time>", "up to this time, ISO 8601; default: to the end of the archive", readTime)
+    .action(async (backup: string, { into, wal, to, json = false }: DataOptions) => {
+      const { runRestore } = await loadServer(context);
+      context.conclude((await runRestore(context, { backup, into, wal, to, json })) as ExitCode);
+    });
+}
+
+function holdCommand(context: CommandContext): Command {
+  return command("hold", {
+    summary: "hold what is pending in a database that another program restored",
+    description:
+      "`paybell restore <backup>` needs none of it. Run it on DATABASE_URL before the first instance starts: a " +
+      "database does not know that it is an old one.",
+    examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell restore hold"],
+    exitCodes: { 0: "it is held", 1: "an instance runs on this database, or it cannot be reached" },
+  }).action(async ({ json = false }: JsonOption) => {
+    const { runRestoreHold } = await loadServer(context);
+    context.conclude((await runRestoreHold(context, { json })) as ExitCode);
+  });
+}
+
+interface RestoreReport {
+  readonly restore: {
+    readonly name: string;
+    readonly endsAt: string | null;
+    readonly heldAt: string;
+    readonly held: number;
+    readonly releasedAt: string | null;
+    readonly partners: readonly {
+      readonly partnerId: string;
+      readonly count: number;
+      readonly attempted: number;
+      readonly oldestAt: string;
+      readonly newestAt: string;
+    }[];
+    readonly commands: readonly {
+      readonly partnerId: string;
+      readonly transactionId: string;
+      readonly command: string;
+      readonly reqId: string | null;
+      readonly createdAt: string;
+    }[];
+  } | null;
+}
+
+function reconcileCommand(context: CommandContext): Command {
+  const made = command("reconcile", {
+    summary: "show what a restore holds, and since when the ledger has a gap",
+    examples: ["paybell restore reconcile"],
+    exitCodes: { 0: "nothing is held", 1: "something is held" },
+  });
+  return withAccessOptions(made).action(
+    ends(context, async (options: AccessOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const report = await api.get<RestoreReport>("/operator/v1/restore");
+      print(context, options, report, await reportLines(api, report));
+      const { partners = [], commands = [] } = report.restore ?? {};
+      return partners.length + commands.length === 0 ? exitCodes.ok : exitCodes.negative;
+    }),
+  );
+}
+
+async function reportLines(api: Api, { restore }: RestoreReport): Promise<string[]> {
+  if (restore === null) return ["This database was never restored."];
+  const { name, endsAt, heldAt, held, releasedAt, partners, commands } = restore;
+  const known = partners.length === 0 ? [] : await readPages<RegisteredPartner>(api, "/operator/v1/partners");
+  const names = new Map(known.map(({ id, settings }) => [id, printable(settings.name)]));
+  return [
+    `Restore ${name}: the first instance started on it at ${heldAt}, and held ${held} notifications.`,
+    endsAt === null
+      ? "No instance ran at the time of the backup."
+      : `The ledger ends at ${endsAt}. What was accepted between then and the loss of the database is not here.`,
+    ...(partners.length === 0 ? ["No notification is held any more."] : ["", "Held, and perhaps delivered since:"]),
+    ...columns([
+      ...(partners.length === 0 ? [] : [["partner", "name", "held", "tried", "oldest", "newest"]]),
+      ...partners.map((one) => [
+        one.partnerId,
+        names.get(one.partnerId) ?? "",
+        String(one.count),
+        String(one.attempted),
+        one.oldestAt,
+        one.newestAt,
+      ]),
+    ]),
+    ...(releasedAt === null
+      ? commandLines(commands)
+      : [`Commands that were in flight were released at ${releasedAt}.`]),
+  ];
+}
+
+function commandLines(commands: NonNullable<RestoreReport["restore"]>["commands"]): string[] {
+  if (commands.length === 0) return ["No command was in flight."];
+  const rows = commands.map(({ partnerId, transactionId, command: name, reqId, createdAt }) => [
+    createdAt,
+    name,
+    partnerId,
+    transactionId,
+    printable(reqId ?? ""),
+  ]);
+  return ["", "In flight: only the acquirer knows their outcome.", ...columns(rows)];
+}
+
+interface ReleaseOptions extends AccessOptions, JsonOption {
+  readonly partner?: string;
+  readonly commands?: boolean;
+}
+
+function releaseCommand(context: CommandContext): Command {
+  const made = command("release", {
+    summary: "send what a restore holds, and let commands end that were in flight",
+    description:
+      "Each held notification gets a whole new schedule, under the same webhook-id, by which partners deduplicate. A " +
+      "command that was in flight ends as ERROR 96, with an IPN and a Reversal. Without an option it does both.",
+    examples: [
+      "paybell restore release --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
+      "paybell restore release --commands",
+      "paybell restore release",
+    ],
+  })
+    .option("--partner <id>", "only the notifications of this partner")
+    .option("--commands", "only the commands");
+  return withAccessOptions(made).action(
+    ends(context, async (options: ReleaseOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const { partner, commands = false } = options;
+      const redelivered = commands ? 0 : await redeliverHeld(context, api, partner);
+      const isReleasing = commands || partner === undefined;
+      const { restore } = isReleasing
+        ? await api.post<RestoreReport>("/operator/v1/restore/release", {})
+        : await api.get<RestoreReport>("/operator/v1/restore");
+      print(context, options, { redelivered, restore }, [
+        ...(commands ? [] : [`${redelivered} notifications are due again.`]),
+        ...(isReleasing ? ["Commands that were in flight end now."] : []),
+      ]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+async function redeliverHeld(context: CommandContext, api: Api, partner: string | undefined): Promise<number> {
+  const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
+  const shares = await countMatching(api, filter);
+  const matched = shares.reduce((sum, share) => sum + share.matched, 0);
+  return showing(context, "redelivering", matched, (onProgress) =>
+    redeliverShares(api, shares, filter, "original", onProgress),
+  );
+}

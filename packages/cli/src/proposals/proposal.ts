@@ -1,0 +1,48 @@
+import type { Api } from "../api.ts";
+import type { CommandContext } from "../context.ts";
+import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { type JsonOption, print } from "../output.ts";
+
+/** A proposal of an admin, as the operator API answers it. */
+export interface OpenProposal {
+  readonly id: string;
+  readonly action: keyof typeof confirmedAt;
+  readonly partnerId: string | null;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly proposedBy: string;
+  readonly expiresAt: string;
+}
+
+const ofPartner = ({ partnerId }: OpenProposal) => `/operator/v1/partners/${encodeURIComponent(partnerId ?? "")}`;
+
+const confirmedAt = {
+  rotateKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/keys/rotate`,
+  addApiKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/api-keys`,
+  addOperator: () => "/operator/v1/operators",
+} as const;
+
+/** The path of the request that confirms it. */
+export function confirmationPath(proposal: OpenProposal): string {
+  return confirmedAt[proposal.action](proposal);
+}
+
+/** As a line: the action with its input. */
+export function proposalText({ action, partnerId, input }: OpenProposal): string {
+  return `${action} ${partnerId ?? ""} ${JSON.stringify(input)}`.replaceAll(/ {2,}/g, " ");
+}
+
+export const proposeOption = ["--propose", "only propose it: another admin confirms it (paybell proposal)"] as const;
+
+/** Proposes the request instead of sending it. @param path of the request itself */
+export async function propose(
+  context: CommandContext,
+  { api, path, input }: { readonly api: Api; readonly path: string; readonly input: object },
+  options: JsonOption,
+): Promise<ExitCode> {
+  const proposal = await api.post<OpenProposal>(`${path}/propose`, input);
+  print(context, options, proposal, [
+    `Proposed as ${proposal.id}. Another admin confirms it until ${proposal.expiresAt}:`,
+    `  paybell proposal confirm ${proposal.id}`,
+  ]);
+  return exitCodes.ok;
+}

@@ -1,0 +1,119 @@
+import { Stack, Text } from "@mantine/core";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { api } from "../api/call.ts";
+import type { Backlog } from "../api/operations.ts";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { Figure } from "../display/figure.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
+import { duration, shownTime, useNow } from "../display/time.tsx";
+import { NotificationList } from "../notifications/notification-table.tsx";
+import { Replay } from "../parked/replay.tsx";
+import { useSession } from "../session/session.ts";
+
+const lookEveryMs = 3_000;
+const rows = 50;
+/** The API counts what is left up to here. */
+const leftMax = 1_000;
+
+/** The notifications that a partner has not received, how far it has pulled, and sending its parked ones again. */
+export function CatchUp() {
+  const { session } = useSession();
+  const queries = useQueryClient();
+  const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: lookEveryMs });
+  const parked = useInfiniteQuery({
+    queryKey: ["parked"],
+    queryFn: ({ pageParam, signal }) =>
+      api.searchOwnNotifications({ state: "parked", limit: rows, after: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  if (found.isPending) return <Loading />;
+  if (found.data === undefined) return <Failure error={found.error} onRetry={() => void found.refetch()} />;
+  const mayManage = session.kind === "partner" && (session.scopes === null || session.scopes.includes("manage"));
+  return (
+    <Stack gap="md">
+      <Figures backlog={found.data} />
+      <PullWords pull={found.data.pull} />
+      {mayManage ? (
+        <Replay
+          title="Send what is parked again"
+          redeliver={(step) => api.redeliverOwn({ filter: { state: "parked" }, ...step })}
+          onSettled={() => Promise.all([queries.invalidateQueries({ queryKey: ["parked"] }), found.refetch()])}
+        />
+      ) : (
+        <Text c="dimmed">To send parked ones again, sign in with an API key that has the scope manage.</Text>
+      )}
+      <Panel title="Parked" flush>
+        <NotificationList
+          of={parked}
+          items={parked.data?.pages.flatMap((page) => page.items) ?? []}
+          empty={
+            <Empty title="Nothing is parked">
+              A notification is parked when its schedule has run out; it is kept, and can be sent again.
+            </Empty>
+          }
+        />
+      </Panel>
+    </Stack>
+  );
+}
+
+function Figures({ backlog: { pending, oldestPendingAt, parked, pull } }: { readonly backlog: Backlog }) {
+  const now = useNow();
+  const oldest = oldestPendingAt === null ? undefined : `oldest ${duration(now - Date.parse(oldestPendingAt))}`;
+  return (
+    <div className="figures">
+      <Figure
+        label="Pending"
+        value={pending.toLocaleString("en")}
+        note={oldest}
+        tone={pending > 0 ? "wait" : undefined}
+        to="/notifications?state=pending"
+      />
+      <Figure
+        label="Parked"
+        value={parked.toLocaleString("en")}
+        note="not sent any more"
+        tone={parked > 0 ? "bad" : undefined}
+        to="/notifications?state=parked"
+      />
+      <Figure
+        label="Left to pull"
+        value={
+          pull?.left == null
+            ? "–"
+            : pull.left >= leftMax
+              ? `${leftMax.toLocaleString("en")} or more`
+              : String(pull.left)
+        }
+        note={pull === null ? "never pulled" : `last pulled ${shownTime(Date.parse(pull.at), now)}`}
+        tone={(pull?.left ?? 0) > 0 || pull?.problem != null ? "wait" : undefined}
+      />
+      <Figure
+        label="Pulled up to"
+        value={pull?.upTo == null ? "–" : shownTime(Date.parse(pull.upTo), now)}
+        note="what was created before, you have"
+      />
+    </div>
+  );
+}
+
+const problems: Readonly<Record<string, string>> = {
+  cursor_expired: "History after your cursor is no longer complete: start without one, then reconcile the gap.",
+  cursor_from_another_history: "The service was restored from a backup: start without a cursor, then reconcile.",
+  invalid_cursor: "Your cursor is not one of this service: start without one.",
+};
+
+function PullWords({ pull }: { readonly pull: Backlog["pull"] }) {
+  const text =
+    pull === null
+      ? "You have not pulled yet. The library's function catchUp fetches everything since a cursor, delivered or not."
+      : pull.problem !== null
+        ? (problems[pull.problem] ?? pull.problem)
+        : pull.left === 0
+          ? "Your catch-up has reached the end."
+          : "Your catch-up has not reached the end: let it run, or send what is parked again.";
+  return <Text role="status">{text}</Text>;
+}

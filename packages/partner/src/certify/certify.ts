@@ -1,0 +1,147 @@
+import type { Bench, Case, CaseStep } from "./case.ts";
+import { alikeCase, cases } from "./cases.ts";
+import { type Diagnosis, diagnose } from "./diagnosis.ts";
+import { Facts } from "./facts.ts";
+import { findings } from "./findings.ts";
+import { type CaseFinding, judge } from "./judge.ts";
+import type { SealerKeys } from "./keys.ts";
+import { makePost } from "./notification.ts";
+import { type PostOptions, post, postDefaults, type RequestResult } from "./post.ts";
+import { refusalVariants } from "./refusal-variants.ts";
+
+export interface CertifyOptions {
+  readonly url: URL;
+  /** The keys and settings with which the endpoint opens its notifications. */
+  readonly keys: SealerKeys;
+  /** Codes of the cases to run; default all. */
+  readonly only?: readonly string[];
+  /** The endpoint accepts IPNs without the webhook- headers, so that case is left out. */
+  readonly allowMissingHeaders?: boolean;
+  /** A certificate to trust in addition to the well-known authorities, in PEM. */
+  readonly ca?: string | undefined;
+  /** Distinguishes this run's notifications from others. */
+  readonly run: string;
+  readonly signal?: AbortSignal;
+  readonly nowMs: () => number;
+  /** Called before each case with the number of finished ones. */
+  readonly onCase?: (done: number, total: number) => void;
+  readonly limits?: Partial<Pick<PostOptions, "timeoutMs" | "connectTimeoutMs" | "pieces" | "gapMs" | "connect">>;
+}
+
+/** One post and its answer. */
+export interface CertifyExchange {
+  readonly step: CaseStep;
+  readonly came: RequestResult;
+  readonly finding: CaseFinding | undefined;
+  /** When the answer was there: milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** `left_out`: on purpose. `not_run`: it could not be. */
+export type CaseVerdict = "passed" | "failed" | "not_run" | "left_out";
+
+export interface CaseResult {
+  readonly code: string;
+  readonly title: string;
+  readonly expects: Case["expects"];
+  readonly verdict: CaseVerdict;
+  readonly exchanges: readonly CertifyExchange[];
+  readonly finding: CaseFinding | undefined;
+  /** A note: an observation, or why it was not run. */
+  readonly note?: string;
+}
+
+export interface CertifyReport {
+  readonly url: string;
+  readonly run: string;
+  readonly timeoutMs: number;
+  readonly sealing: SealerKeys["sealing"];
+  readonly signing: SealerKeys["signing"];
+  readonly durationMs: number;
+  readonly passed: boolean;
+  readonly results: readonly CaseResult[];
+  /** Common causes of several failures: fix these first. */
+  readonly diagnoses: readonly Diagnosis[];
+}
+
+/** Runs the cases one after the other against an endpoint. It rejects only when the signal aborts. */
+export async function certify(options: CertifyOptions): Promise<CertifyReport> {
+  const startedMs = performance.now();
+  const { keys } = options;
+  const facts = new Facts(options.run, options.nowMs);
+  const bench: Bench = {
+    facts,
+    keys,
+    post: (notification, deviation) => makePost(keys, notification, options.nowMs(), deviation),
+  };
+  const limits: PostOptions = { ...postDefaults, ...options.limits, ca: options.ca, signal: options.signal };
+
+  async function run(one: Case): Promise<CaseResult> {
+    const { code, title, expects } = one;
+    const exchanges: CertifyExchange[] = [];
+    for (const step of one.steps(bench)) {
+      const came = await post(options.url, step.post, limits);
+      const finding = judge(one, step, came);
+      exchanges.push({ step, came, finding, atMs: options.nowMs() });
+      if (finding !== undefined) return { code, title, expects, verdict: "failed", exchanges, finding };
+    }
+    return { code, title, expects, verdict: "passed", exchanges, finding: undefined };
+  }
+
+  const chosen = cases.filter(isChosen(options.only));
+  const results: CaseResult[] = [];
+  let unreachable = false;
+  for (const [at, one] of chosen.entries()) {
+    options.onCase?.(at, chosen.length);
+    const isLeftOut = one.code === "missing-headers" && options.allowMissingHeaders === true;
+    if (unreachable) results.push(untried(one, "not_run", "the endpoint could not be reached"));
+    else if (isLeftOut) results.push(untried(one, "left_out", "--allow-missing-headers"));
+    else results.push(await run(one));
+    unreachable ||= isUnreachable(results.at(-1));
+  }
+  if (options.only === undefined || options.only.includes(alikeCase.code)) results.push(compared(results));
+  const shown = options.only === undefined ? results : results.filter(({ code }) => options.only?.includes(code));
+  return {
+    url: options.url.href,
+    run: options.run,
+    timeoutMs: limits.timeoutMs,
+    sealing: keys.sealing,
+    signing: keys.signing,
+    durationMs: Math.round(performance.now() - startedMs),
+    passed: shown.every(({ verdict }) => verdict === "passed" || verdict === "left_out"),
+    results: shown,
+    diagnoses: diagnose(shown),
+  };
+}
+
+/** The comparison needs the refusals, even if only the comparison was requested. */
+function isChosen(only: readonly string[] | undefined): (one: Case) => boolean {
+  if (only === undefined) return () => true;
+  const compares = only.includes(alikeCase.code);
+  return ({ code, alike = false }) => only.includes(code) || (compares && alike);
+}
+
+function untried({ code, title, expects }: Case, verdict: CaseVerdict, note: string): CaseResult {
+  return { code, title, expects, verdict, exchanges: [], finding: undefined, note };
+}
+
+function isUnreachable(result: CaseResult | undefined): boolean {
+  return result?.finding?.code === "no_connection" || result?.finding?.code === "tls";
+}
+
+function compared(results: readonly CaseResult[]): CaseResult {
+  const alike = new Set(cases.filter((one) => one.alike === true).map(({ code }) => code));
+  const refused = results.filter(({ code, verdict }) => alike.has(code) && verdict === "passed");
+  const found = refusalVariants(
+    refused.flatMap(({ code, exchanges }) => exchanges.map(({ came }) => ({ code, came }))),
+  );
+  const result = { ...alikeCase, exchanges: [], finding: undefined };
+  if (refused.length < 2) return { ...result, verdict: "not_run", note: "fewer than two forgeries were refused" };
+  if (found.length === 1) return { ...result, verdict: "passed" };
+  const note = found.map(({ status, contentType, body, cases: those }) => {
+    const answer = [String(status), contentType, body === "" ? "(no body)" : body].filter((part) => part !== "");
+    return `${answer.join(" ")} to ${those.join(", ")}`;
+  });
+  const finding = { code: "distinguishable", ...findings.distinguishable } as const;
+  return { ...result, verdict: "failed", finding, note: note.join("; ") };
+}

@@ -1,0 +1,52 @@
+import { createSecretKey, type KeyObject, randomBytes } from "node:crypto";
+import {
+  defaultSealing,
+  defaultSigning,
+  hmacKey,
+  type Sealing,
+  type SealingKey,
+  type Signing,
+  sealingKey,
+  webhookKey,
+} from "@paybell/contract";
+import type { ReceiverOptions } from "../options.ts";
+
+/** Everything a notification is sealed and signed with. */
+export interface SealerKeys {
+  readonly sealing: Sealing;
+  readonly signing: Signing;
+  readonly encryptionKey: SealingKey;
+  readonly signingKey: KeyObject;
+  readonly webhookSecret: KeyObject;
+}
+
+/**
+ * The keys that the service would use: the first of several versions.
+ *
+ * @param options those of the endpoint's own receiver, already validated
+ */
+export function sealerKeys(options: ReceiverOptions): SealerKeys {
+  const encryption = current(options.encryptionKey);
+  const { cipher = defaultSealing.cipher, encoding = defaultSealing.encoding, signing = defaultSigning } = options;
+  return {
+    sealing: { cipher, encoding },
+    signing,
+    encryptionKey: sealingKey(encryption.id, Buffer.from(encryption.text, "base64")),
+    signingKey: hmacKey(Buffer.from(current(options.signingKey).text, "base64")),
+    webhookSecret: webhookKey(current(options.webhookSecret).text),
+  };
+}
+
+/** A key that the endpoint does not know, under the id of the one it does. */
+export function strangeSealingKey(id: string): SealingKey {
+  return sealingKey(id, randomBytes(32));
+}
+
+export function strangeKey(): KeyObject {
+  return createSecretKey(randomBytes(32));
+}
+
+function current(keys: ReceiverOptions["encryptionKey"]): { id: string; text: string } {
+  if (typeof keys === "string") return { id: "", text: keys };
+  return { id: keys[0]?.id ?? "", text: keys[0]?.key ?? "" };
+}

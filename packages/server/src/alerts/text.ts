@@ -1,0 +1,60 @@
+import type { EventKind } from "../events.ts";
+import type { Alert } from "./store.ts";
+import type { AlertGroup } from "./target.ts";
+
+/** For people. docs/operator/monitoring.md says what to do, by kind. */
+const titles: Readonly<Partial<Record<EventKind, string>>> = {
+  parked: "Notifications were parked: their schedule is over",
+  reversal_refused: "The acquirer refused a Reversal",
+  reversal_late: "A Reversal is not answered",
+  settlement_mismatched: "The acquirer counts a batch otherwise",
+  settlement_unanswered: "A settlement is not answered",
+  settlement_late: "An aborted settlement was accepted after all",
+  settlement_refused: "The acquirer refused a settlement",
+  upload_refused: "The acquirer refused a transaction of a batch upload",
+  late_approval: "The acquirer approved after the time-out",
+  report_conflict: "A switch reported other content under a known number",
+  report_refused: "A switch's report was refused",
+  intake_file_failed: "A file of completions cannot be read",
+  key_limit: "An encryption key is used up: rotate it",
+  partitions_short: "History has room for a few days more",
+  oldest_pending: "A notification is pending for too long",
+  shards_unowned: "Nobody sends for some partners",
+  wrong_keys: "Keys are tried",
+  key_from_elsewhere: "A right key came from a wrong address",
+  partner_unreadable: "A partner's keys cannot be read",
+  breaker_open: "An endpoint fails: its deliveries wait",
+  breaker_closed: "An endpoint answers again",
+  endpoint_gone: "A partner says that its URL is gone",
+  acquirer_down: "No host of the acquirer is connected",
+  acquirer_up: "A host of the acquirer is connected again",
+  mac_key_refused: "A MAC key of the acquirer's host could not be taken up",
+  restored: "The database was restored: deliveries are held",
+  alert_test: "A test: alerts arrive here",
+};
+
+const linesMax = 10;
+
+export function titleOf({ first, count }: AlertGroup): string {
+  const title = titles[first.kind] ?? first.kind;
+  return count === 1 ? title : `${title} (${count} times)`;
+}
+
+/** Describes what happened, and for which partners: the first ones by name. */
+export function linesOf({ first, count, others }: AlertGroup): string[] {
+  const shown = [first, ...others].slice(0, linesMax);
+  const rest = count - shown.length;
+  return [
+    ...shown.map(lineOf),
+    ...(rest > 0 ? [`… and ${rest} more: GET /operator/v1/events?state=${first.kind}`] : []),
+  ];
+}
+
+function lineOf({ atMs, partnerId, subjectId, detail }: Alert): string {
+  const about = [
+    ...(partnerId === null ? [] : [`partner ${partnerId}`]),
+    ...(subjectId === null ? [] : [`subject ${subjectId}`]),
+    JSON.stringify(detail),
+  ];
+  return `${new Date(atMs).toISOString()}  ${about.join("  ")}`;
+}

@@ -1,0 +1,46 @@
+import type { Delivery } from "../delivery/store.ts";
+import type { Hints } from "../delivery/thread/hints.ts";
+import type { NewNotification, Notifier } from "../ledger/notifier.ts";
+import type { LongPolls } from "../notifications/long-polls.ts";
+import type { Traces } from "../tracing/traces.ts";
+
+/** Passes durable notifications of the ledger to delivery, without reading the database, and to waiting pulls. */
+export function deliveryNotifier(
+  hints: Pick<Hints, "offer" | "due">,
+  arrivals: Pick<LongPolls, "notify">,
+  traces?: Pick<Traces, "notified">,
+): Notifier {
+  return {
+    notify(notification, createdAtMs, begunMs) {
+      traces?.notified(notification);
+      const delivery = toDelivery(notification, createdAtMs);
+      // Its original is looked up when it is read from the database.
+      if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
+      else hints.offer(delivery, begunMs);
+      arrivals.notify(notification.partnerId);
+    },
+  };
+}
+
+function toDelivery(notification: NewNotification, createdAtMs: number): Delivery {
+  const { partnerId, id, transactionId, originalId, chainId, command, callBackUrl, queue, content } = notification;
+  return {
+    partnerId,
+    id,
+    queue,
+    round: 0,
+    attemptsMade: 0,
+    attemptsBefore: 0,
+    scheduleStartMs: createdAtMs,
+    chainId,
+    follows: notification.follows,
+    settlesBatch: notification.settlesBatch,
+    toRegistered: false,
+    transactionId,
+    originalId,
+    command,
+    callBackUrl,
+    content,
+    bytes: Buffer.byteLength(content),
+  };
+}

@@ -1,0 +1,52 @@
+import type { Socket } from "node:net";
+import { ConnectionFailed } from "@paybell/partner/certify";
+import { connect } from "../delivery/transport/connect.ts";
+import { TransportFailure } from "../delivery/transport/failure.ts";
+import { partnerRules, type ServiceConnectionSettings } from "../delivery/transport/partner-rules.ts";
+import type { Partner } from "../partners/partner.ts";
+
+/** A new connection to a partner's endpoint, by the rules of every delivery. */
+export interface EndpointConnection {
+  readonly socket: Socket;
+  /** When the server's certificate ends; undefined over http://. */
+  readonly certificateEndsAt: Date | undefined;
+}
+
+export type ConnectToEndpoint = (partner: Partner, url: URL) => Promise<EndpointConnection>;
+
+/** Its rejections are ConnectionFailed, and name no address: the partner may see them. */
+export function endpointConnections(settings: ServiceConnectionSettings): ConnectToEndpoint {
+  return async (partner, { protocol, hostname, port }) => {
+    const secure = protocol === "https:";
+    let certificateEndsAt: Date | undefined;
+    const rules = {
+      ...partnerRules(partner, settings),
+      onCertificate: (endsAt: Date) => {
+        certificateEndsAt = endsAt;
+      },
+    };
+    const target = {
+      hostname: hostname.replace(/^\[|\]$/g, ""),
+      port: port === "" ? (secure ? 443 : 80) : Number(port),
+      secure,
+    };
+    try {
+      const socket = await connect(target, rules, { session: undefined }).connected;
+      return { socket, certificateEndsAt };
+    } catch (error) {
+      if (error instanceof TransportFailure) throw failedFor(error);
+      throw error;
+    }
+  };
+}
+
+function failedFor({ reason, message }: TransportFailure): ConnectionFailed {
+  if (reason === "tls") return new ConnectionFailed("tls", message);
+  const why = {
+    address_refused: "its address is not among the partner's callbackAddresses",
+    dns: "its name cannot be resolved",
+    connect_timeout: "there was no connection in time",
+  } as const;
+  const known = Object.entries(why).find(([one]) => one === reason);
+  return new ConnectionFailed("no_connection", known?.[1] ?? "the connection was refused");
+}

@@ -1,0 +1,95 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import { post, postDefaults, type RequestResult } from "@paybell/partner/certify";
+import type { Clock } from "../clock.ts";
+import { makeEnvelope } from "../delivery/sending/envelope.ts";
+import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import { testSale, testSettlement } from "../notifications/sample.ts";
+import { type CallbackUrlRules, callbackUrlProblem } from "../partners/callback-url.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { PartnerRecord, PartnerRegistry } from "../partners/registry.ts";
+import type { SealBudget } from "../partners/seal-budget.ts";
+import type { ConnectToEndpoint } from "./endpoint-connection.ts";
+
+export interface UrlChangeParts {
+  readonly connect: ConnectToEndpoint;
+  readonly seals: Pick<SealBudget, "spend">;
+  readonly registry: Pick<PartnerRegistry, "change">;
+  readonly rules: CallbackUrlRules;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly newReqId: () => string;
+}
+
+/** A change of the URL of one command, or of callBackUrl. */
+export interface ChangeOfUrl {
+  /** Null: the command's notifications go to callBackUrl again. */
+  readonly callBackUrl: string | null;
+  readonly command?: NotifiedCommand | undefined;
+}
+
+/**
+ * A partner's own change of a registered URL. A test IPN is sent to the new URL first: the change takes place only when
+ * it was answered 2xx, and nothing is stored otherwise. Removing the URL of a command sends nothing.
+ */
+export class UrlChange {
+  readonly #parts: UrlChangeParts;
+
+  constructor(parts: UrlChangeParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * @throws ServiceError `callback_url_fixed` if the operator has not allowed it, `callback_url_not_confirmed` if the
+   * test IPN was not accepted, and those of a URL that cannot be called
+   */
+  async change(partner: Partner, { callBackUrl, command }: ChangeOfUrl): Promise<PartnerRecord> {
+    const { rules, registry } = this.#parts;
+    if (partner.settings.callBackUrlChange !== "partner") throw new ServiceError("callback_url_fixed");
+    if (callBackUrl === null) {
+      if (command === undefined) throw badFields([nullWithoutCommand]);
+      return await registry.change(partner.id, ({ callBackUrlByCommand: { [command]: _, ...others } }) => ({
+        callBackUrlByCommand: others,
+      }));
+    }
+    const problem = callbackUrlProblem("callBackUrl", callBackUrl, rules, partner.settings);
+    if (problem !== undefined) throw badFields([problem]);
+    const came = await this.#sendTest(partner, callBackUrl, command);
+    const isAccepted = "status" in came && came.status >= 200 && came.status < 300;
+    if (!isAccepted) throw new ServiceError("callback_url_not_confirmed", `${whatCame(came)} Nothing was changed.`);
+    return await registry.change(partner.id, ({ callBackUrlByCommand }) =>
+      command === undefined
+        ? { callBackUrl }
+        : { callBackUrlByCommand: { ...callBackUrlByCommand, [command]: callBackUrl } },
+    );
+  }
+
+  async #sendTest(partner: Partner, callbackUrl: string, command: NotifiedCommand | undefined): Promise<RequestResult> {
+    const { connect, seals, clock, newReqId } = this.#parts;
+    await seals.spend(partner.id, partner.keys.encryption.id);
+    const nowMs = clock.nowMs();
+    const test = { transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) };
+    const facts = command === "SETTLEMENT" ? testSettlement(test) : testSale(test);
+    const { headers, body } = makeEnvelope(JSON.stringify(facts), partner, {
+      notificationId: newId<"notification">(),
+      command: facts.command,
+      originalId: null,
+      attemptNo: 1,
+      callbackUrl,
+      outOfOrder: false,
+      nowMs,
+    });
+    const options = { ...postDefaults, connect: async (url: URL) => (await connect(partner, url)).socket };
+    return await post(new URL(callbackUrl), { method: "POST", headers, body }, options);
+  }
+}
+
+const nullWithoutCommand: FieldProblem = {
+  field: "callBackUrl",
+  code: "invalid_value",
+  message: "callBackUrl can be null only with command, whose URL is then removed.",
+};
+
+function whatCame(came: RequestResult): string {
+  if ("failure" in came) return `The test IPN to it was not delivered: ${came.detail}.`.replace(/\.\.$/, ".");
+  return `The test IPN to it was answered ${came.status}, not 2xx.`;
+}

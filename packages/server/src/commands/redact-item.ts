@@ -1,0 +1,28 @@
+import { holdsCardNumber } from "../card-number.ts";
+import { replaceUnsendable } from "./text.ts";
+
+const textCharactersMax = 4_096;
+const entriesMax = 100;
+const depthMax = 6;
+const hidden = "(holds what looks like a full card number)";
+
+/**
+ * A refused item as the operator may see it: complete except for card numbers, and bounded, because its shape was not
+ * checked.
+ */
+export function redactItem(item: unknown, depth = 0): unknown {
+  if (typeof item === "string") return redactText(item);
+  if (typeof item === "number") return holdsCardNumber(String(item)) ? hidden : item;
+  if (typeof item !== "object" || item === null) return item;
+  if (depth === depthMax) return "(nested more deeply than is kept)";
+  if (Array.isArray(item)) {
+    const kept = item.slice(0, entriesMax).map((entry: unknown) => redactItem(entry, depth + 1));
+    return item.length > entriesMax ? [...kept, `(${item.length - entriesMax} more)`] : kept;
+  }
+  const entries = Object.entries(item).slice(0, entriesMax);
+  return Object.fromEntries(entries.map(([name, value]) => [redactText(name), redactItem(value, depth + 1)]));
+}
+
+function redactText(text: string): string {
+  return holdsCardNumber(text) ? hidden : replaceUnsendable(text.slice(0, textCharactersMax));
+}

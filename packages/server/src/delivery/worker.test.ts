@@ -1,0 +1,258 @@
+import { describe, expect, test } from "vitest";
+import { type LeaseId, newId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { AttemptResult } from "./attempt.ts";
+import { closedCircuit } from "./circuit.ts";
+import type { LoadedCircuit } from "./circuit-store.ts";
+import { originQueue, urlQueue } from "./circuits.ts";
+import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
+import type { OwnedShard, ShardMap } from "./ownership.ts";
+import { Pending, Time } from "./pending.fixture.ts";
+import type { Delivery, DeliveryStore, Postponement } from "./store.ts";
+import { DeliveryWorker } from "./worker.ts";
+
+const partnerId = newId<"partner">();
+const url = "https://partner.example/ipn";
+const origin = originQueue(url);
+const leaseId = newId<"lease">() as LeaseId;
+const open: LoadedCircuit = {
+  partnerId,
+  queue: origin,
+  circuit: { state: "open", failures: 5, probes: 0, probeInMs: 60_000, lastReason: "timeout" },
+  controlNo: 0,
+};
+
+/** A worker that owns every shard from its first tick on. */
+async function workerOver(more: Partial<DeliveryStore> = {}) {
+  const time = new Time();
+  const pending = new Pending();
+  const begun: Delivery[] = [];
+  const troubles: string[] = [];
+  const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url, callBackUrlByCommand: {}, retry: [5, 60] };
+  const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
+  const circuits = {
+    load: async (): Promise<readonly LoadedCircuit[]> => [],
+    loadChangedByHand: async (): Promise<readonly LoadedCircuit[]> => [],
+  };
+  let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
+  let mine: readonly OwnedShard[] = [];
+  const worker = new DeliveryWorker({
+    store: {
+      read: (reads) => pending.read(reads),
+      heads: (shards) => pending.heads(shards),
+      preceding: async () => [],
+      record: async () => "applied",
+      postpone: async () => undefined,
+      setAside: async () => undefined,
+      parkOverdue: async () => ({ parked: 0, after: undefined }),
+      moveMisplaced: async () => ({ moved: 0, after: undefined }),
+      ...more,
+    },
+    shards: {
+      map: async (): Promise<ShardMap> => ({
+        workers: [{ leaseId, ageMs: 60_000, owned: mine.length }],
+        mine,
+        free: 256 - mine.length,
+      }),
+      claim: async () => {
+        mine = Array.from({ length: 256 }, (_, shard) => ({ shard, epoch: 1 }));
+        return mine;
+      },
+      release: async () => {
+        mine = [];
+      },
+    },
+    circuits,
+    lease: { current: () => leaseId, remainingMs: () => 5_000 },
+    partners: { peek: () => partner },
+    attempt: (delivery) => {
+      begun.push(delivery);
+      return new Promise((resolve) => {
+        answer = resolve;
+      });
+    },
+    clock: time.clock,
+    timers: time.timers,
+    random: () => 0.5,
+    slotsMax: 8,
+    bytesInFlightMax: 1e6,
+    attemptTimeoutMs: 15_000,
+    onTrouble: (message) => void troubles.push(message),
+  });
+  worker.start();
+  await time.pass(100);
+  return {
+    time,
+    pending,
+    worker,
+    begun,
+    troubles,
+    circuits,
+    answer: (one: Parameters<typeof answer>[0]) => answer(one),
+  };
+}
+
+describe("a worker", () => {
+  const broken = async () => {
+    throw new Error("the row cannot be written");
+  };
+  const failed = { attempt: failedAttempt, next: { kind: "retry", delayMs: 5_000 } } as const;
+
+  test.each([
+    ["its putting off failed", { postpone: broken }, { postponeMs: 1_000 }, 100],
+    ["its outcome could not be stored", { record: broken }, failed, 31_000],
+  ])("reads a delivery again without a sweep when %s", async (_, store, attempted, afterMs) => {
+    const { time, pending, worker, begun, troubles, answer } = await workerOver({ ...store, heads: async () => [] });
+    const row = deliveryOf(partnerId);
+    pending.rows = [row];
+    worker.offer([row], time.ms);
+    await time.pass(10);
+    expect(begun).toEqual([row]);
+    answer(attempted);
+    await time.pass(afterMs);
+    expect(begun).toEqual([row, row]);
+    expect(troubles.length).toBeGreaterThan(0);
+  });
+
+  test("reads a delivery again without a sweep if it could not be set aside", async () => {
+    const { time, pending, worker, begun, troubles, answer } = await workerOver({
+      setAside: broken,
+      heads: async () => [],
+    });
+    const rows = [1, 2, 3].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url }));
+    worker.offer(rows.slice(0, 1), time.ms);
+    await time.pass(10);
+    const gone = { ...failedAttempt, httpStatus: 410, reason: "gone" } as const;
+    answer({ attempt: { ...gone, url }, next: { kind: "retry", delayMs: 60_000 } });
+    await time.pass(10);
+    pending.rows = rows.slice(1, 2);
+    worker.offer(rows.slice(1, 2), time.ms);
+    await time.pass(100);
+    expect(begun).toHaveLength(1);
+    expect(troubles[0]).toBe("a delivery could not be set aside");
+    expect(pending.reads.length).toBeGreaterThan(0);
+  });
+
+  test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {
+    const { time, pending, worker, begun } = await workerOver();
+    const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    worker.offer([late], time.ms - 5_001);
+    await time.pass(100);
+    expect(pending.reads).toHaveLength(1);
+    expect(begun).toEqual([]);
+    worker.offer([inTime], time.ms - 5_000);
+    await time.pass(100);
+    expect(begun).toEqual([inTime]);
+  });
+
+  test("reads nothing for an endpoint while it is probed", async () => {
+    const { time, pending, worker, begun, circuits, answer } = await workerOver();
+    const rows = Array.from({ length: 20 }, () => deliveryOf(partnerId));
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];
+    worker.leaseLost();
+    worker.tick();
+    pending.rows = rows;
+    await time.pass(2_000);
+    expect(begun).toHaveLength(1);
+    const before = pending.reads.length;
+    await time.pass(10_000);
+    expect(pending.reads.length).toBe(before);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    pending.rows = rows.slice(1);
+    await time.pass(100);
+    expect(begun).toHaveLength(3);
+  });
+
+  test("keeps no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
+    const looked: string[] = [];
+    const name = urlQueue(url);
+    const { time, pending, worker, begun, circuits } = await workerOver({
+      parkOverdue: async ({ queue }) => {
+        looked.push(queue);
+        return { parked: 0, after: undefined };
+      },
+    });
+    const gone = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
+    circuits.load = async () => [{ partnerId, queue: name, circuit: gone, controlNo: 0 }];
+    worker.leaseLost();
+    pending.rows = [deliveryOf(partnerId, { queue: name, callBackUrl: url })];
+    await time.pass(25_000);
+    expect(begun).toEqual([]);
+    expect(worker.queues.partners()).toEqual([]);
+    expect(looked.length).toBeGreaterThanOrEqual(2);
+    expect(new Set(looked)).toEqual(new Set([name]));
+    circuits.loadChangedByHand = async () => [{ partnerId, queue: name, circuit: closedCircuit, controlNo: 1 }];
+    worker.circuitsChanged();
+    await time.pass(2_000);
+    expect(begun).toEqual(pending.rows);
+  });
+
+  test("sweeps after ten times as long as the last sweep took, whatever hints arrive", async () => {
+    let sweeps = 0;
+    const over: { time?: Time } = {};
+    const { time, worker } = await workerOver({
+      heads: async (shards) => {
+        if (shards.length === 256) sweeps += 1;
+        if (over.time !== undefined) over.time.ms += shards.length === 256 ? 900 : 1;
+        return [];
+      },
+    });
+    over.time = time;
+    await time.pass(1_500);
+    const before = sweeps;
+    for (let nth = 0; nth < 6; nth += 1) {
+      worker.tick();
+      worker.wake([{ partnerId }]);
+      await time.pass(1_000);
+    }
+    expect(sweeps).toBe(before);
+    await time.pass(10_000);
+    expect(sweeps).toBeGreaterThan(before);
+  });
+
+  test("puts deliveries on the wire off when it releases shards, and reads nothing more", async () => {
+    const putOffs: { readonly id: string; readonly untilMs: number }[] = [];
+    let nowMs = () => 0;
+    const over = await workerOver({
+      postpone: async (all: readonly Postponement[]) => {
+        for (const { id, delayMs } of all) putOffs.push({ id, untilMs: nowMs() + delayMs });
+      },
+    });
+    const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
+    nowMs = () => over.time.ms;
+    over.pending.rows = rows;
+    over.worker.wake([{ partnerId, queue: "" }]);
+    await over.time.pass(10);
+    const deadlineMs = over.time.ms + 15_000;
+    expect(over.begun).toHaveLength(2);
+    await over.time.pass(3_000);
+    const stopped = over.worker.stop(1_000);
+    await over.time.pass(1_100);
+    const before = over.pending.reads.length;
+    over.pending.rows = [];
+    over.worker.partnerChanged(partnerId);
+    over.worker.queues.queuesOf(partnerId)[0]?.forgetReady();
+    over.worker.partnerChanged(partnerId);
+    await over.time.pass(1_000);
+    expect(await stopped).toBe(2);
+    expect(over.pending.reads.length).toBe(before);
+    expect(putOffs.map(({ id }) => id)).toEqual(over.begun.map(({ id }) => id));
+    for (const { untilMs } of putOffs) expect(untilMs).toBeGreaterThan(deadlineMs);
+  });
+
+  test("uses the circuits that were loaded when it claimed the shard, not earlier ones", async () => {
+    const { time, worker, begun, circuits } = await workerOver();
+    const late = Promise.withResolvers<readonly LoadedCircuit[]>();
+    circuits.loadChangedByHand = () => late.promise;
+    worker.circuitsChanged();
+    await time.pass(10);
+    worker.leaseLost();
+    circuits.load = async () => [open];
+    late.resolve([{ ...open, circuit: { ...open.circuit, state: "closed", failures: 1, probeInMs: null } }]);
+    await time.pass(2_000);
+    expect(worker.status.shards).toBe(256);
+    worker.offer([deliveryOf(partnerId)], time.ms);
+    await time.pass(100);
+    expect(begun).toEqual([]);
+  });
+});

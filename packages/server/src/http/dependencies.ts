@@ -1,0 +1,172 @@
+import type { KeyObject } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
+import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { AcquirerHealth } from "../acquirer/acquirer.ts";
+import type { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import type { Restores } from "../backups/restores.ts";
+import type { EndpointCertificate } from "../callbacks/certificates.ts";
+import type { Certifications } from "../callbacks/certifications.ts";
+import type { UrlChange } from "../callbacks/url-change.ts";
+import type { Clock } from "../clock.ts";
+import type { ShownSetting } from "../config/shown.ts";
+import type { Config } from "../config.ts";
+import type { EndpointOperations } from "../delivery/endpoint-operations.ts";
+import type { EventSink } from "../events.ts";
+import type { PartnerId } from "../ids.ts";
+import type { Ledger } from "../ledger/ledger.ts";
+import type { MoneyOperations } from "../ledger/money-operations.ts";
+import type { Reports } from "../ledger/reports.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import type { HistoryStore } from "../notifications/history-export.ts";
+import type { Notifications } from "../notifications/notifications.ts";
+import type { Overviews } from "../notifications/overview.ts";
+import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
+import type { EndedSessions } from "../operators/ended-sessions.ts";
+import type { OidcSignIn } from "../operators/oidc.ts";
+import type { Operators } from "../operators/operators.ts";
+import type { ProposalStore } from "../operators/proposals.ts";
+import type { ApiKeys } from "../partners/api-keys.ts";
+import type { PartnerArchive } from "../partners/archive.ts";
+import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import type { PartnerRegistry } from "../partners/registry.ts";
+import type { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
+import type { Callers } from "./authenticate.ts";
+import type { LimitSettings } from "./limits.ts";
+
+/** The dependencies of the HTTP layer; it owns none of them. */
+export interface HttpDependencies {
+  readonly config: Pick<
+    Config,
+    | "operatorTokens"
+    | "operatorAddresses"
+    | "trustedProxies"
+    | "egressAddresses"
+    | "connectionsMax"
+    | "headersTimeoutMs"
+    | "requestTimeoutMs"
+    | "keepAliveTimeoutMs"
+    | "answerTimeoutMs"
+    | "unreadBytesMax"
+    | "docs"
+    | "keyProposalMinutes"
+  > &
+    LimitSettings;
+  readonly log: Log;
+  readonly metrics: Metrics;
+  readonly ledger: Pick<Ledger, "run" | "find" | "findByReqId" | "chain">;
+  readonly reports: Pick<Reports, "report" | "recordRefused">;
+  readonly registry: Pick<
+    PartnerRegistry,
+    | "register"
+    | "change"
+    | "find"
+    | "list"
+    | "setState"
+    | "rotate"
+    | "putTerminal"
+    | "terminal"
+    | "terminals"
+    | "putCallbackCertificate"
+    | "removeCallbackCertificate"
+  >;
+  readonly archive: Pick<PartnerArchive, "export" | "remove">;
+  readonly acquirers: Pick<AcquirerRegistry, "put" | "find" | "list" | "terminals" | "remove">;
+  /** The link of a registered acquirer, as this instance sees it. */
+  readonly acquirerHealth: (name: string) => AcquirerHealth;
+  /** The acquirer of the settings: what it is, such as `simulator`, and its link. */
+  readonly settingsAcquirer: () => { readonly kind: string; readonly health: AcquirerHealth };
+  readonly directory: Pick<PartnerDirectory, "findByApiKey" | "find">;
+  readonly apiKeys: Pick<ApiKeys, "add" | "revoke" | "used">;
+  readonly notifications: Pick<
+    Notifications,
+    | "pull"
+    | "backlog"
+    | "find"
+    | "inspect"
+    | "explain"
+    | "prove"
+    | "search"
+    | "redeliver"
+    | "redeliverMany"
+    | "sendTest"
+    | "keyUse"
+  >;
+  /** Ends the waits for notifications, and refuses new ones. */
+  endWaits(): void;
+  readonly money: Pick<
+    MoneyOperations,
+    "search" | "find" | "settlement" | "chain" | "merchants" | "retryReversal" | "resolveReversal" | "abortSettlement"
+  >;
+  readonly overview: Pick<Overviews, "all" | "of">;
+  readonly endpoints: Pick<EndpointOperations, "list" | "close">;
+  readonly restores: Pick<Restores, "report" | "release">;
+  readonly history: HistoryStore;
+  readonly certifications: Pick<Certifications, "run">;
+  readonly urlChange: Pick<UrlChange, "change">;
+  certificatesOf(partner: Partner): Promise<readonly EndpointCertificate[]>;
+  /** Whether the operator registered this device for the partner: its serial number is known to be no card number. */
+  isRegisteredDevice(partnerId: PartnerId, deviceId: string): Promise<boolean>;
+  /** Why the acquirer of this terminal cannot take this card token; undefined when it can. */
+  refusesToken(partnerId: PartnerId, tid: string, token: string): Promise<string | undefined>;
+  readonly operators: Pick<Operators, "find" | "add" | "list" | "revoke" | "signIn">;
+  readonly proposals: ProposalStore;
+  readonly endedSessions: Pick<EndedSessions, "add" | "has">;
+  /** Undefined where operators sign in with a token only. */
+  readonly oidc: OidcSignIn | undefined;
+  readonly audit: {
+    append(entry: AuditEntry): Promise<unknown>;
+    search(search: AuditSearch): Promise<readonly AuditRecord[]>;
+  };
+  /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
+  isUnavailable(error: unknown): boolean;
+  health(): Promise<Health>;
+  /** Records refused callers. */
+  readonly events?: EventSink;
+  readonly clock: Clock;
+  /** The key for verifying proofs of delivery: SubjectPublicKeyInfo in base64. */
+  readonly proofPublicKey: string;
+  /** Under which the console's sessions are encrypted: the same on every instance. */
+  readonly sessionKey: KeyObject;
+  readonly settings: readonly ShownSetting[];
+  /** Adds a span for each request. Undefined: there are no traces. */
+  readonly traceRequests?: ((app: FastifyInstance) => void) | undefined;
+  /** Only in the sandbox. */
+  readonly receiverControl?: ReceiverControl | undefined;
+  /** Serves only health and metrics: this process runs no commands. */
+  readonly systemOnly?: boolean;
+  /** Answers local callers only, and allows nothing that production refuses. */
+  readonly sandbox?: boolean;
+}
+
+/** The sandbox's partner and its receiver. */
+export interface ReceiverControl {
+  /** Undefined until it is registered. */
+  partnerId(): PartnerId | undefined;
+  readonly receiver: SandboxReceiverControl;
+}
+
+export interface Health {
+  readonly ready: boolean;
+  readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
+}
+
+/** The callers of a listener. In production operators have their own; in the sandbox there is one for all. */
+export type HttpListener = "all" | "partners" | "operators";
+
+/** The server as routes are added to it. */
+export type HttpApp = FastifyInstance<
+  RawServerDefault,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  ZodTypeProvider
+>;
+
+/** The dependencies of every partner's route. */
+export interface PartnerRoutes {
+  readonly app: HttpApp;
+  readonly parts: HttpDependencies;
+  readonly callers: Callers;
+}

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { proposalListSchema, proposalSchema } from "../schemas/proposal.ts";
+import { HttpTestService } from "../service.fixture.ts";
+
+let service: HttpTestService;
+let ada: string;
+let grace: string;
+beforeEach(async () => {
+  service = await new HttpTestService({ env: { PAYBELL_KEY_PROPOSAL_MINUTES: "60" } }).listen();
+  ada = (await added("Ada")).token;
+  grace = (await added("Grace")).token;
+});
+afterEach(() => service.close());
+
+async function added(name: string, key?: string): Promise<{ readonly token: string }> {
+  const json = { name, role: "admin" };
+  const { status, body } = await service.call("POST", "/operator/v1/operators", { json, ...(key && { key }) });
+  expect(status).toBe(201);
+  return body as { token: string };
+}
+
+const rotation = { key: "encryptionKey", overlapHours: 0 };
+const path = () => `/operator/v1/partners/${service.partner.id}/keys/rotate`;
+const rotate = (key: string, json: object) => service.call("POST", path(), { key, json });
+
+const rotations = () => service.asked.filter(([what]) => what === "rotate");
+
+async function proposed(key: string): Promise<string> {
+  const { status, body } = await service.call("POST", `${path()}/propose`, { key, json: rotation });
+  expect(status).toBe(201);
+  expect(proposalSchema.safeParse(body).error).toBeUndefined();
+  return String(body["id"]);
+}
+
+const refused = { status: 403, body: { code: "second_admin_required" } };
+
+describe("a partner's key", () => {
+  test("is not rotated by one admin: the answer says how two do it", async () => {
+    const answer = await rotate(ada, rotation);
+    expect(answer).toMatchObject(refused);
+    expect(answer.body).toMatchObject({
+      detail: expect.stringContaining("another must confirm it within 60 minutes"),
+      remedy: expect.stringContaining("/propose"),
+    });
+    expect(rotations()).toEqual([]);
+  });
+
+  test("is rotated by what one admin proposed and another confirmed, once; the audit has both", async () => {
+    const proposal = await proposed(ada);
+    const list = await service.call("GET", "/operator/v1/proposals", { key: grace });
+    expect(proposalListSchema.safeParse(list.body).error).toBeUndefined();
+    expect(list.body).toMatchObject({ items: [{ id: proposal, proposedBy: "Ada", input: rotation }] });
+    expect(await rotate(grace, { ...rotation, proposal })).toMatchObject({
+      status: 200,
+      body: { secret: "new-secret" },
+    });
+    expect(rotations()).toEqual([["rotate", "encryptionKey", 0]]);
+    expect(await rotate(grace, { ...rotation, proposal })).toMatchObject({ status: 404 });
+    const audit = await service.call("GET", "/operator/v1/audit", { key: ada });
+    expect(audit.body["items"]).toMatchObject([
+      { action: "rotateKey", actor: "Grace", subject: service.partner.id },
+      { action: "proposeRotateKey", actor: "Ada", subject: service.partner.id },
+      { action: "addOperator" },
+      { action: "addOperator" },
+    ]);
+  });
+
+  test("is not rotated by the proposer, also not with another token of the same name", async () => {
+    const proposal = await proposed(ada);
+    expect(await rotate(ada, { ...rotation, proposal })).toMatchObject(refused);
+    const operators = { key: ada, json: { name: " a\u200bDA ", role: "admin" } };
+    const second = await service.call("POST", "/operator/v1/operators/propose", operators);
+    const again = await service.call("POST", "/operator/v1/operators", {
+      key: grace,
+      json: { ...operators.json, proposal: second.body["id"] },
+    });
+    expect(again.status).toBe(201);
+    expect(await rotate(String(again.body["token"]), { ...rotation, proposal })).toMatchObject(refused);
+    expect(rotations()).toEqual([]);
+  });
+
+  test("is not rotated by a confirmation of something else", async () => {
+    const proposal = await proposed(ada);
+    for (const json of [
+      { ...rotation, key: "apiKey", proposal },
+      { ...rotation, overlapHours: 1, proposal },
+      { ...rotation, proposal: "01a201e6-1bf7-73ed-8aa6-cf91ed000000" },
+    ]) {
+      expect([403, 404]).toContain((await rotate(grace, json)).status);
+    }
+    const other = `/operator/v1/partners/${service.other.id}/keys/rotate`;
+    expect(await service.call("POST", other, { key: grace, json: { ...rotation, proposal } })).toMatchObject(refused);
+    expect(rotations()).toEqual([]);
+  });
+
+  test("is rotated once, though two admins confirm at the same time", async () => {
+    const proposal = await proposed(ada);
+    const answers = await Promise.all([1, 2, 3].map(() => rotate(grace, { ...rotation, proposal })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([200, 404, 404]);
+    expect(rotations()).toHaveLength(1);
+  });
+
+  test("is not rotated once the proposal is withdrawn", async () => {
+    const proposal = await proposed(ada);
+    expect(await service.call("POST", `/operator/v1/proposals/${proposal}/withdraw`, { key: grace })).toMatchObject({
+      status: 200,
+      body: { id: proposal },
+    });
+    expect(await rotate(grace, { ...rotation, proposal })).toMatchObject({ status: 404 });
+    const withdraw = await service.call("POST", "/operator/v1/proposals/x/withdraw", { key: grace });
+    expect(withdraw.status).toBe(404);
+  });
+});
+
+test("another API key of a partner takes two admins", async () => {
+  const keys = `/operator/v1/partners/${service.partner.id}/api-keys`;
+  const json = { name: "till", scopes: ["read"] };
+  expect(await service.call("POST", keys, { key: ada, json })).toMatchObject(refused);
+  const { body } = await service.call("POST", `${keys}/propose`, { key: ada, json });
+  const confirmed = { key: grace, json: { ...json, proposal: body["id"] } };
+  expect(await service.call("POST", keys, confirmed)).toMatchObject({ status: 201, body: { apiKey: "pb_new-key" } });
+});
+
+test("one admin cannot make a second self, nor can the token of the settings", async () => {
+  const json = { name: "Mallory", role: "admin" };
+  expect(await service.call("POST", "/operator/v1/operators", { key: ada, json })).toMatchObject(refused);
+  expect(await service.call("POST", "/operator/v1/operators", { json })).toMatchObject(refused);
+  expect(await service.call("POST", "/operator/v1/operators/propose", { json })).toMatchObject(refused);
+  expect(await service.call("POST", `${path()}/propose`, { json: rotation })).toMatchObject(refused);
+  // A viewer has no keys: one admin is enough.
+  const viewer = { key: ada, json: { name: "Vera", role: "viewer" } };
+  expect((await service.call("POST", "/operator/v1/operators", viewer)).status).toBe(201);
+  expect((await service.call("POST", "/operator/v1/operators/propose", viewer)).status).toBe(404);
+});
+
+test("nobody but an admin proposes or confirms", async () => {
+  const { body } = await service.call("POST", "/operator/v1/operators", {
+    key: ada,
+    json: { name: "Oscar", role: "operator" },
+  });
+  const key = String(body["token"]);
+  const refusal = { status: 403, body: { code: "role_not_allowed" } };
+  expect(await service.call("POST", `${path()}/propose`, { key, json: rotation })).toMatchObject(refusal);
+  expect(await rotate(key, { ...rotation, proposal: await proposed(ada) })).toMatchObject(refusal);
+  expect(await service.call("GET", "/operator/v1/proposals", { key })).toMatchObject(refusal);
+});
+
+test("a proposal is refused if one admin is enough", async () => {
+  const alone = await new HttpTestService().listen();
+  const at = `/operator/v1/partners/${alone.partner.id}/keys/rotate`;
+  try {
+    expect((await alone.call("POST", at, { json: rotation })).status).toBe(200);
+    expect(await alone.call("POST", `${at}/propose`, { json: rotation })).toMatchObject({
+      status: 404,
+      body: { detail: expect.stringContaining("One admin is enough") },
+    });
+  } finally {
+    await alone.close();
+  }
+});

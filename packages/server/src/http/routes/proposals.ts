@@ -1,0 +1,137 @@
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import { ServiceError } from "../../errors.ts";
+import { newId, readId } from "../../ids.ts";
+import { described } from "../../input/descriptions.ts";
+import { type NewOperator, requireValidOperator } from "../../operators/operators.ts";
+import type { ProposableAction, Proposal } from "../../operators/proposals.ts";
+import { type NewApiKey, requireValidApiKey } from "../../partners/api-keys.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import type { OperatorCallers } from "../operator-callers.ts";
+import { apiKeyBody } from "../schemas/api-key.ts";
+import { operatorBody } from "../schemas/operator.ts";
+import { rotateBody } from "../schemas/partner.ts";
+import { responses } from "../schemas/problem.ts";
+import { proposalListSchema, proposalSchema } from "../schemas/proposal.ts";
+import { noSuchProposal, partnerOf, requirePerson, takesTwo } from "../second-admin.ts";
+
+const tags = ["Operators"];
+const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
+const proposalParams = z.object({ id: described(z.string(), "The proposal's id") });
+
+/** Proposals of what takes two admins. It is confirmed by the request itself, which then names the proposal. */
+export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: Pick<OperatorCallers, "actor">): void {
+  const propose = (action: ProposableAction) => async (request: FastifyRequest) =>
+    viewOf(await proposed(parts, callers, action, request));
+  const response = responses(
+    { 201: { schema: proposalSchema, description: "Proposed" } },
+    "not_found",
+    "second_admin_required",
+    "card_number_in_clear",
+  );
+  const description = "Another admin confirms it by the request itself, with `proposal`, before it expires.";
+  app.post(
+    "/operator/v1/partners/:id/keys/rotate/propose",
+    {
+      schema: {
+        operationId: "proposeRotateKey",
+        tags,
+        summary: "Propose to replace a partner's key",
+        description,
+        params: partnerParams,
+        body: rotateBody.omit({ proposal: true }),
+        response,
+      },
+    },
+    async (request, reply) => reply.code(201).send(await propose("rotateKey")(request)),
+  );
+  app.post(
+    "/operator/v1/partners/:id/api-keys/propose",
+    {
+      schema: {
+        operationId: "proposeApiKey",
+        tags,
+        summary: "Propose another API key of a partner",
+        description,
+        params: partnerParams,
+        body: apiKeyBody,
+        response,
+      },
+    },
+    async (request, reply) => reply.code(201).send(await propose("addApiKey")(request)),
+  );
+  app.post(
+    "/operator/v1/operators/propose",
+    {
+      schema: {
+        operationId: "proposeOperator",
+        tags,
+        summary: "Propose another admin",
+        description,
+        body: operatorBody.omit({ proposal: true }),
+        response,
+      },
+    },
+    async (request, reply) => reply.code(201).send(await propose("addOperator")(request)),
+  );
+  app.get(
+    "/operator/v1/proposals",
+    {
+      schema: {
+        operationId: "listProposals",
+        tags,
+        summary: "List what can be confirmed, in the order in which it was proposed",
+        response: responses({ 200: { schema: proposalListSchema, description: "All of them" } }),
+      },
+    },
+    async () => ({ items: (await parts.proposals.list()).map(viewOf) }),
+  );
+  app.post(
+    "/operator/v1/proposals/:id/withdraw",
+    {
+      schema: {
+        operationId: "withdrawProposal",
+        tags,
+        summary: "Withdraw a proposal, your own or another's",
+        params: proposalParams,
+        response: responses({ 200: { schema: proposalSchema, description: "It is withdrawn" } }, "not_found"),
+      },
+    },
+    async (request) => {
+      const id = readId<"proposal">(request.params.id);
+      const proposal = id && (await parts.proposals.find(id));
+      if (proposal === undefined || !(await parts.proposals.take(proposal.id))) throw noSuchProposal();
+      return viewOf(proposal);
+    },
+  );
+}
+
+async function proposed(
+  { config, proposals, registry }: HttpDependencies,
+  callers: Pick<OperatorCallers, "actor">,
+  action: ProposableAction,
+  request: FastifyRequest,
+): Promise<Proposal> {
+  const input = request.body as Readonly<Record<string, unknown>>;
+  if (config.keyProposalMinutes === 0 || !takesTwo(action, input)) {
+    throw new ServiceError("not_found", "One admin is enough for this here: it takes no proposal.");
+  }
+  const { name, tokenId, subject } = callers.actor(request);
+  requirePerson(callers.actor(request));
+  const partnerId = partnerOf(request);
+  const isOfPartner = action !== "addOperator";
+  if (isOfPartner && (partnerId === null || (await registry.find(partnerId)) === undefined)) {
+    throw new ServiceError("not_found", "There is no such partner.");
+  }
+  if (action === "addApiKey") requireValidApiKey(input as unknown as NewApiKey);
+  if (action === "addOperator") requireValidOperator(input as unknown as NewOperator);
+  const proposal = { id: newId<"proposal">(), action, partnerId, input, proposer: { name, tokenId, subject } };
+  return await proposals.add(proposal, config.keyProposalMinutes);
+}
+
+function viewOf({ id, action, partnerId, input, proposer, createdAt, expiresAt }: Proposal) {
+  return {
+    ...{ id, action, partnerId, input, proposedBy: proposer.name },
+    ...{ createdAt: createdAt.toISOString(), expiresAt: expiresAt.toISOString() },
+  };
+}

@@ -1,8 +1,0 @@
-import { holdsCardNumber } from "../card-number.ts";
-
-const charactersMax = 100;
-
-/** The name of a field that a caller made up, as an error and the log may repeat it: cut, and without a card number. */
-export function shownName(name: string): string {
-  return holdsCardNumber(name) ? "[a card number]" : name.slice(0, charactersMax);
-}

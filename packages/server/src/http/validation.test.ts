@@ -1,0 +1,34 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { HttpTestService } from "./service.fixture.ts";
+
+let service: HttpTestService;
+beforeEach(async () => {
+  service = await new HttpTestService().listen();
+});
+afterEach(() => service.close());
+
+const kinds = ["transactions", "batches", "settlements", "reversals", "events"];
+
+test.each([
+  ...kinds.map((kind) => ["GET", `/operator/v1/${kind}?state=%00`, undefined, "state"] as const),
+  ["GET", "/operator/v1/acquirers/%00", undefined, "name"],
+  ["DELETE", "/operator/v1/acquirers/a%00b", undefined, "name"],
+  ["PUT", "/operator/v1/acquirers/a", { profile: { name: "\0" }, hosts: ["bank.example:1"] }, "profile.name"],
+  [
+    "PUT",
+    "/operator/v1/acquirers/a",
+    { profile: { fields: { "\ud800": 1 } }, hosts: ["a:1"] },
+    "profile.fields.\ufffd",
+  ],
+] as const)("%s %s with NUL or half of a surrogate pair is 400", async (method, path, json, field) => {
+  const { status, body } = await service.call(method, path, json === undefined ? {} : { json });
+  expect({ status, ...body }).toMatchObject({ status: 400, code: "invalid_text", errors: [{ field }] });
+});
+
+test("a setting of a partner with NUL or half of a surrogate pair is 400", async () => {
+  for (const schemes of [{ "\0": "a" }, { a: "\ud800" }]) {
+    const path = `/operator/v1/partners/${service.partner.id}`;
+    const { status, body } = await service.call("PATCH", path, { json: { reports: { schemes } } });
+    expect({ status, ...body }).toMatchObject({ status: 400, code: "invalid_value" });
+  }
+});

@@ -1,0 +1,293 @@
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import type { CompletionRequest } from "../../commands/request.ts";
+import { ServiceError } from "../../errors.ts";
+import type { NewEvent } from "../../events.ts";
+import { newId } from "../../ids.ts";
+import type { RefusedItem, ReportResult } from "../../ledger/reports.ts";
+import { createLog } from "../../log.ts";
+import { createMetrics } from "../../metrics.ts";
+import { partnerSnapshot } from "../../partners/partner.fixture.ts";
+import { FileDrop, type FileLocks } from "./file-drop.ts";
+import { makeFolders } from "./progress.ts";
+
+const partner = partnerSnapshot();
+const sale = (externalId: string, change: Readonly<Record<string, unknown>> = {}) => ({
+  partnerId: partner.id,
+  externalId,
+  command: "SALE",
+  status: "SUCCESS",
+  isoResponseCode: "00",
+  amount: "5",
+  currency: "VND",
+  ...change,
+});
+const jsonLines = (items: readonly unknown[]) => items.map((item) => `${JSON.stringify(item)}\n`).join("");
+const sales = (count: number, from = 0) => Array.from({ length: count }, (_, at) => sale(`s-${from + at}`));
+
+/** A ledger in memory, and the drops that report to it. */
+class Bench {
+  readonly reported: CompletionRequest[] = [];
+  readonly refused: RefusedItem[] = [];
+  readonly events: NewEvent[] = [];
+  readonly logged: string[] = [];
+  readonly held = new Set<string>();
+  folder = "";
+  /** Awaited before each report. */
+  before: () => Promise<void> | void = () => undefined;
+  readonly #drops: FileDrop[] = [];
+
+  drop(): FileDrop {
+    const metrics = createMetrics();
+    metrics.close();
+    const drop = new FileDrop({
+      folder: this.folder,
+      locks: this.#locks(),
+      events: { record: (event) => void this.events.push(event) },
+      metrics,
+      log: createLog("info", { write: (line) => void this.logged.push(line) }),
+      everyMs: 5,
+      directory: { find: async () => partner },
+      isRegisteredDevice: async () => false,
+      reports: {
+        report: async (completions) => {
+          await this.before();
+          this.reported.push(...completions);
+          return completions.map((completion) => this.#result(completion));
+        },
+        recordRefused: async (refused) => void this.refused.push(...refused),
+      },
+    });
+    this.#drops.push(drop);
+    drop.start();
+    return drop;
+  }
+
+  async write(name: string, content: string | Buffer): Promise<void> {
+    const path = join(this.folder, name);
+    await writeFile(`${path}.part`, content);
+    await rename(`${path}.part`, path);
+  }
+
+  async end(): Promise<void> {
+    await Promise.all(this.#drops.map((drop) => drop.stop()));
+    await rm(this.folder, { recursive: true });
+  }
+
+  /** The lines of a report, once its file is there. */
+  report(name: string): Promise<Record<string, unknown>[]> {
+    return vi.waitFor(
+      async () => {
+        // The report is moved first.
+        await readFile(join(this.folder, name));
+        const text = await readFile(join(this.folder, `${name}.report.jsonl`), "utf8");
+        return text
+          .trimEnd()
+          .split("\n")
+          .map((line) => JSON.parse(line) as Record<string, unknown>);
+      },
+      { timeout: 30_000, interval: 5 },
+    );
+  }
+
+  #result({ externalId, amount }: CompletionRequest): ReportResult {
+    if (amount !== "6") return { externalId, result: "accepted", transactionId: newId<"transaction">() };
+    return { externalId, result: "conflict", problem: new ServiceError("report_conflict") };
+  }
+
+  #locks(): FileLocks {
+    return {
+      hold: async (name) => {
+        if (this.held.has(name)) return undefined;
+        this.held.add(name);
+        return { lost: new AbortController().signal, release: async () => void this.held.delete(name) };
+      },
+      close: async () => undefined,
+    };
+  }
+}
+
+let bench: Bench;
+beforeEach(async () => {
+  bench = new Bench();
+  bench.folder = await mkdtemp(join(tmpdir(), "paybell-intake-"));
+  await makeFolders(bench.folder);
+});
+afterEach(() => bench.end());
+
+describe("a file of JSON lines", () => {
+  test("is reported line by line, and its report says what was not accepted, and where", async () => {
+    const [a, b, c, d] = ["a", "b", "c", "d"].map((externalId) => sale(externalId));
+    const bad = { ...b, amount: "x", surprise: "4111111111111111" };
+    const lines = [`\uFEFF${JSON.stringify(a)}`, JSON.stringify(bad), "", "{nonsense", "[1]", '{"a":1,"a":2}'];
+    await bench.write("one.jsonl", [...lines, JSON.stringify({ ...c, amount: "6" }), JSON.stringify(d)].join("\r\n"));
+    bench.drop();
+    const report = await bench.report("done/one.jsonl");
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(["a", "c", "d"]);
+    expect(report).toMatchObject([
+      { line: 2, externalId: "b", result: "refused", errors: [{ field: "surprise" }, { field: "amount" }] },
+      { line: 4, result: "refused", code: "invalid_json", detail: "The line is not well-formed JSON." },
+      { line: 5, result: "refused", code: "invalid_json" },
+      { line: 6, result: "refused", code: "invalid_json" },
+      { line: 7, externalId: "c", result: "conflict", code: "report_conflict" },
+      { file: "one.jsonl", entries: 7, accepted: 2, duplicate: 0, conflict: 1, refused: 4 },
+    ]);
+    expect(bench.refused.map(({ item }) => item)).toEqual([bad, "{nonsense\r", [1], '{"a":1,"a":2}\r']);
+    expect(JSON.stringify(report)).not.toContain("4111111111111111");
+    await vi.waitFor(async () => expect(await readdir(join(bench.folder, "reading"))).toEqual([]));
+  });
+
+  test("of another ending, hidden, or still being written is left alone", async () => {
+    for (const name of ["a.jsonl.part", ".b.jsonl", "c.txt"]) {
+      await writeFile(join(bench.folder, name), jsonLines([sale(name)]));
+    }
+    await bench.write("z.jsonl", jsonLines([sale("z")]));
+    bench.drop();
+    await bench.report("done/z.jsonl");
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(["z"]);
+    await rename(join(bench.folder, "a.jsonl.part"), join(bench.folder, "a.jsonl"));
+    await bench.report("done/a.jsonl");
+    expect((await readdir(bench.folder)).sort()).toEqual([".b.jsonl", "c.txt", "done", "failed", "reading"]);
+  });
+
+  test("that is dropped again does not replace the one before", async () => {
+    bench.drop();
+    await bench.write("a.jsonl", jsonLines([sale("1")]));
+    await bench.report("done/a.jsonl");
+    await bench.write("a.jsonl", jsonLines([sale("2"), sale("3")]));
+    expect(await bench.report("done/a.2.jsonl")).toMatchObject([{ file: "a.jsonl", entries: 2 }]);
+  });
+
+  test("that is named by a card number is read, and no log, report or event repeats the number", async () => {
+    const name = "5555555555554444.jsonl";
+    bench.before = () => appendFile(join(bench.folder, name), "{");
+    await bench.write(name, jsonLines([sale("1")]));
+    bench.drop();
+    const report = await bench.report(`failed/${name}`);
+    await vi.waitFor(() => expect(bench.logged.join("")).toContain("a file was read"));
+    expect(JSON.stringify([report, bench.events, bench.logged])).not.toContain("5555555555554444");
+  });
+
+  test("that grows while it is read is set aside, and says why", async () => {
+    bench.before = () => appendFile(join(bench.folder, "a.jsonl"), "{");
+    await bench.write("a.jsonl", jsonLines([sale("1")]));
+    bench.drop();
+    const report = await bench.report("failed/a.jsonl");
+    expect(report.at(-1)).toMatchObject({
+      accepted: 1,
+      reason: expect.stringContaining("was changed while it was read"),
+    });
+    expect(bench.events).toMatchObject([
+      { kind: "intake_file_failed", detail: { file: "a.jsonl", report: "failed/a.jsonl.report.jsonl" } },
+    ]);
+  });
+});
+
+describe("a CSV file", () => {
+  const header = "partnerId,externalId,command,status,isoResponseCode,amount,currency";
+  const row = (externalId: string, more = "") => `${partner.id},${externalId},SALE,SUCCESS,00,5,VND${more}`;
+
+  test("has the fields by its first line; an empty cell is a field left out", async () => {
+    const rows = [`${header},billId,cardHolder`, row("a", ',"bill, ""1""",'), row("b"), row("c", ",,A\nB"), ""];
+    await bench.write("a.csv", rows.join("\r\n"));
+    bench.drop();
+    expect(await bench.report("done/a.csv")).toMatchObject([
+      { line: 3, externalId: "b", detail: "The line has 7 cells, and the first line 9." },
+      { line: 5, result: "refused", detail: "The line has 1 cells, and the first line 9." },
+      { entries: 4, accepted: 2, refused: 2 },
+    ]);
+    expect(bench.reported).toEqual([sale("a", { billId: 'bill, "1"' }), sale("c", { cardHolder: "A" })]);
+  });
+
+  test("a settlement's list is JSON in its cell", async () => {
+    const columns =
+      "partnerId,externalId,command,status,saleQuantity,saleTotalAmount,voidQuantity,voidTotalAmount,settlementList";
+    const values = `${partner.id},s,SETTLEMENT,SUCCESS,1,5,0,0,"[{""reqId"":""r"",""refNo"":""1""}]"`;
+    await bench.write("s.csv", `${columns}\n${values}\n`);
+    bench.drop();
+    await bench.report("done/s.csv");
+    expect(bench.reported).toMatchObject([{ settlementList: [{ reqId: "r", refNo: "1" }] }]);
+  });
+
+  test.each([
+    [
+      "names a column that is no field",
+      "amount,amout,4111111111111111\n1,2,3\n",
+      0,
+      "no fields: amout, [a card number].",
+    ],
+    ["names a column twice", "amount,amount\n1,2\n", 0, "names a column twice"],
+    ["is empty", "", 0, "The file is empty"],
+    ["is not UTF-8", Buffer.from(`${header}\n\xff`, "latin1"), 0, "is not UTF-8"],
+    ["has a quote that never ends", `${header}\n${row("a")}\n${row("b", ',"')}`, 1, "a quote is not closed"],
+    ["has text after a quote", `${header}\n${row("a")}\n"x"y,\n${row("b")}\n`, 1, "follows a closing quote"],
+  ])(
+    "that %s is set aside with the reason, and what stands before is reported",
+    async (_, content, accepted, reason) => {
+      await bench.write("bad.csv", content);
+      bench.drop();
+      const report = await bench.report("failed/bad.csv");
+      expect(report.at(-1)).toMatchObject({ accepted, reason: expect.stringContaining(reason) });
+      expect(bench.events).toMatchObject([
+        { kind: "intake_file_failed", detail: { reason: expect.stringContaining(reason) } },
+      ]);
+    },
+  );
+});
+
+describe("each line once", () => {
+  test("a reader that stops goes on where it was, and its report is whole", async () => {
+    const second = Promise.withResolvers<void>();
+    let calls = 0;
+    bench.before = () => {
+      calls += 1;
+      if (calls === 3) second.resolve();
+    };
+    const items: unknown[] = sales(4_500);
+    items[10] = sale("s-10", { amount: "6" });
+    items[4_400] = sale("s-4400", { amount: "6" });
+    await bench.write("a.jsonl", jsonLines(items));
+    const first = bench.drop();
+    await second.promise;
+    await first.stop();
+    expect(bench.reported.length).toBeLessThan(4_500);
+    bench.drop();
+    const report = await bench.report("done/a.jsonl");
+    expect(report).toMatchObject([{ line: 11 }, { line: 4_401 }, { entries: 4_500, accepted: 4_498, conflict: 2 }]);
+    expect(bench.reported.map(({ externalId }) => externalId)).toEqual(
+      sales(4_500).map(({ externalId }) => externalId),
+    );
+  });
+
+  test("a line of the report that was not kept is written again, once", async () => {
+    const reading = join(bench.folder, "reading");
+    await mkdir(reading, { recursive: true });
+    await bench.write("a.jsonl", jsonLines([sale("1", { amount: "6" })]));
+    await writeFile(join(reading, "a.jsonl.report.jsonl"), '{"line":1}\n{"li');
+    bench.drop();
+    expect(await bench.report("done/a.jsonl")).toMatchObject([{ line: 1, result: "conflict" }, { entries: 1 }]);
+  });
+
+  test("an entry that cannot be made durable is reported again until it is", async () => {
+    let calls = 0;
+    bench.before = () => {
+      calls += 1;
+      if (calls === 1) throw new ServiceError("unavailable");
+    };
+    await bench.write("a.jsonl", jsonLines(sales(3)));
+    bench.drop();
+    expect(await bench.report("done/a.jsonl")).toMatchObject([{ accepted: 3, refused: 0 }]);
+    expect(bench.refused).toEqual([]);
+  });
+
+  test("two readers of one folder take each file once", async () => {
+    for (let at = 0; at < 20; at += 1) await bench.write(`${at}.jsonl`, jsonLines(sales(50, at * 50)));
+    bench.drop();
+    bench.drop();
+    for (let at = 0; at < 20; at += 1) await bench.report(`done/${at}.jsonl`);
+    expect(new Set(bench.reported.map(({ externalId }) => externalId)).size).toBe(1_000);
+    expect(bench.reported).toHaveLength(1_000);
+  });
+});

@@ -1,0 +1,158 @@
+import { readdir } from "node:fs/promises";
+import { extname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { NewEvent } from "../../events.ts";
+import type { Log } from "../../log.ts";
+import type { Metrics } from "../../metrics.ts";
+import { safeFieldName } from "../../safe-field-name.ts";
+import type { IntakeParts } from "../items.ts";
+import { reportUntilDurable } from "../until-durable.ts";
+import { type Entry, readers, UnreadableFile } from "./entries.ts";
+import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";
+
+/** Assigns each file to one instance, which reads it. `store` implements it. */
+export interface FileLocks {
+  /** @returns undefined while another instance holds it */
+  hold(name: string): Promise<HeldFile | undefined>;
+  close(): Promise<void>;
+}
+
+export interface HeldFile {
+  /** Aborted if the lock is lost: another instance may read the file from now on. */
+  readonly lost: AbortSignal;
+  release(): Promise<void>;
+}
+
+export interface FileDropParts extends IntakeParts {
+  readonly folder: string;
+  readonly locks: FileLocks;
+  /** Awaited: a file that failed is recorded before it is moved. */
+  readonly events: { record(event: NewEvent): Promise<void> | void };
+  readonly metrics: Pick<Metrics, "intakeFiles" | "intakeFilesWaiting">;
+  readonly log: Log;
+  readonly everyMs?: number;
+}
+
+/** As many as an HTTP report may have: they are made durable together. */
+const entriesPerReport = 1_000;
+
+/**
+ * Reads completions from files that a switch puts into a folder. A file is read by one instance at a time, in order of
+ * the names, and goes to `done/` or `failed/` with a report. Each entry takes effect once, by its externalId: a file
+ * may be dropped again, and a reader killed.
+ */
+export class FileDrop {
+  readonly #parts: FileDropParts;
+  readonly #stopping = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(parts: FileDropParts) {
+    this.#parts = parts;
+  }
+
+  /** The folder must have been made ready: `makeFolders`. */
+  start(): void {
+    this.#running = this.#run();
+  }
+
+  /** Reads no further, and resolves once that is so. The next start goes on where it stopped. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+    await this.#parts.locks.close();
+  }
+
+  async #run(): Promise<void> {
+    const { log, everyMs = 1_000 } = this.#parts;
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#look().catch((error: unknown) => {
+        if (!signal.aborted) log.warn({ err: error }, "the intake folder could not be read; it is tried again");
+      });
+      await pause(everyMs, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #look(): Promise<void> {
+    const { folder, metrics, locks } = this.#parts;
+    const names = await namesIn(folder);
+    metrics.intakeFilesWaiting.set(names.length);
+    for (const name of names) {
+      if (this.#stopping.signal.aborted) return;
+      const held = await locks.hold(name);
+      if (held === undefined) continue;
+      try {
+        await this.#take(name, AbortSignal.any([this.#stopping.signal, held.lost]));
+      } finally {
+        await held.release();
+      }
+    }
+  }
+
+  async #take(name: string, signal: AbortSignal): Promise<void> {
+    const { folder, metrics, events, log } = this.#parts;
+    const reading = await FileProgress.of(folder, name);
+    if (reading === undefined) return;
+    const end = reading.progress.end ?? (await this.#read(reading, signal));
+    const file = safeFieldName(name);
+    if (end.folder === "failed") {
+      const detail = { file, reason: end.reason, report: reportBeside(join(end.folder, safeFieldName(end.name))) };
+      await events.record({ kind: "intake_file_failed", partnerId: null, subjectId: null, detail });
+    }
+    await reading.moveTo(end);
+    const { entries, accepted, duplicate, conflict, refused } = reading.progress;
+    metrics.intakeFiles.inc({ result: end.folder });
+    log.info({ file, result: end.folder, entries, accepted, duplicate, conflict, refused }, "a file was read");
+  }
+
+  /** @throws the signal's reason when it is aborted: what was read so far is kept */
+  async #read(reading: FileProgress, signal: AbortSignal): Promise<FileEnd> {
+    try {
+      await this.#reportEntries(reading, signal);
+    } catch (error) {
+      if (!(error instanceof UnreadableFile)) throw error;
+      return reading.complete("failed", error.message);
+    }
+    return (await reading.isUnchanged()) ? reading.complete("done", "") : reading.complete("failed", changed);
+  }
+
+  async #reportEntries(reading: FileProgress, signal: AbortSignal): Promise<void> {
+    const { log } = this.#parts;
+    const onTrouble = (error: unknown) =>
+      log.warn({ err: error, file: safeFieldName(reading.name) }, "a file waits to be read on");
+    let skip = reading.progress.entries;
+    let batch: Entry[] = [];
+    const flush = async () => {
+      if (batch.length === 0) return;
+      const results = await reportUntilDurable(batch, this.#parts, { signal, onTrouble });
+      await reading.keep(batch, results);
+      batch = [];
+      signal.throwIfAborted();
+    };
+    try {
+      for await (const entry of readers[extname(reading.name) as Ending](reading.path)) {
+        if (skip > 0) skip -= 1;
+        else batch.push(entry);
+        if (batch.length === entriesPerReport) await flush();
+      }
+    } catch (error) {
+      // Entries before the place that cannot be read are reported all the same.
+      if (error instanceof UnreadableFile) await flush();
+      throw error;
+    }
+    await flush();
+  }
+}
+
+type Ending = keyof typeof readers;
+
+const changed = "The file was changed while it was read. Write it under a name that ends in .part, then rename it.";
+
+/** The files to be read, in order; those that were moved away by a process that then ended are among them. */
+async function namesIn(folder: string): Promise<readonly string[]> {
+  const found = await readdir(folder, { withFileTypes: true });
+  const complete = found.filter(
+    (one) => one.isFile() && !one.name.startsWith(".") && Object.hasOwn(readers, extname(one.name)),
+  );
+  return [...new Set([...complete.map(({ name }) => name), ...(await begunIn(folder))])].sort();
+}

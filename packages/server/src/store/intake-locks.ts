@@ -1,0 +1,47 @@
+import type { Client } from "pg";
+import type { FileLocks, HeldFile } from "../intake/file-drop/file-drop.ts";
+
+interface Session {
+  readonly client: Client;
+  readonly lost: AbortSignal;
+}
+
+/** Locks on the files that an instance reads: advisory locks of one session, which PostgreSQL releases when it ends. */
+export class PostgresIntakeLocks implements FileLocks {
+  readonly #connect: () => Promise<Client>;
+  #session: Session | undefined;
+
+  /** @param connect opens a connection of its own: a pool's would lend the locks to others */
+  constructor(connect: () => Promise<Client>) {
+    this.#connect = connect;
+  }
+
+  async hold(name: string): Promise<HeldFile | undefined> {
+    this.#session ??= await this.#open();
+    const { client, lost } = this.#session;
+    const text = "SELECT pg_try_advisory_lock(hashtext('paybell intake'), hashtext($1)) AS mine";
+    const { rows } = await client.query<{ mine: boolean }>(text, [name]);
+    if (rows[0]?.mine !== true) return undefined;
+    const release = async () => {
+      if (lost.aborted) return;
+      await client.query("SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", [name]);
+    };
+    return { lost, release };
+  }
+
+  async close(): Promise<void> {
+    const session = this.#session;
+    this.#session = undefined;
+    await session?.client.end();
+  }
+
+  async #open(): Promise<Session> {
+    const client = await this.#connect();
+    const lost = new AbortController();
+    client.once("end", () => {
+      lost.abort(new Error("the connection that held the lock ended"));
+      if (this.#session?.client === client) this.#session = undefined;
+    });
+    return { client, lost: lost.signal };
+  }
+}

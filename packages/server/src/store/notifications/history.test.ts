@@ -1,0 +1,93 @@
+import { createPublicKey, verify } from "node:crypto";
+import { canonicalJson } from "@paybell/contract";
+import { afterAll, expect, test } from "vitest";
+import type { NotificationId } from "../../ids.ts";
+import { type HistoryRow, readDay } from "../../notifications/history-export.ts";
+import { dayMs, dayOf } from "../schema/partition-days.ts";
+import { Partitions } from "../schema/partitions.ts";
+import { PostgresHistory } from "./history.ts";
+import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
+
+const bench = await openBench();
+afterAll(() => bench.close());
+
+const today = dayOf(Date.now());
+const dayText = (startMs: number) => new Date(startMs).toISOString().slice(0, 10);
+
+async function insertMany(partnerId: Parameters<typeof insertNotification>[1], atMs: number, count: number) {
+  const ids: NotificationId[] = [];
+  for (let nth = 0; nth < count; nth += 1) {
+    ids.push(await insertNotification(bench.pool, partnerId, { id: idAt(atMs + nth) }));
+  }
+  return ids;
+}
+
+async function rowsOf(pages: Promise<AsyncIterable<readonly HistoryRow[]>>): Promise<readonly HistoryRow[]> {
+  const all: HistoryRow[] = [];
+  for await (const rows of await pages) all.push(...rows);
+  return all;
+}
+
+test("a day is exported whole, page by page, and nothing of another day or partner with it", async () => {
+  const [one, other] = [await registerPartner(bench.pool), await registerPartner(bench.pool)];
+  const yesterday = today - dayMs;
+  const ids = await insertMany(one.id, yesterday, 450);
+  await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 2 });
+  await insertAttempt(bench.pool, one.id, ids[7] as NotificationId, { attemptNo: 1, reason: "timeout" });
+  const parked = await insertNotification(bench.pool, other.id, { id: idAt(today - 1), state: "parked" });
+  await insertNotification(bench.pool, one.id, { id: idAt(today) });
+  const history = new PostgresHistory(bench.homes);
+  const day = await rowsOf(readDay(history, dayText(yesterday), Date.now()));
+  expect(new Set(day.map(({ id }) => id))).toEqual(new Set([...ids, parked]));
+  expect(day).toHaveLength(451);
+  expect(day.find(({ id }) => id === parked)).toMatchObject({ state: "parked", attempts: [] });
+  expect(day.find(({ id }) => id === ids[7])).toMatchObject({
+    state: "accepted",
+    attempts: [
+      { attemptNo: 1, httpStatus: 503, reason: "timeout" },
+      { attemptNo: 2, httpStatus: 200, reason: null, startedAtMs: Date.UTC(2026, 10, 21, 10) },
+    ],
+  });
+  const own = await rowsOf(readDay(history, dayText(yesterday), Date.now(), other.id));
+  expect(own.map(({ id }) => id)).toEqual([parked]);
+});
+
+test("a day that is not over, and one that was dropped, are refused and not taken for empty", async () => {
+  const history = new PostgresHistory(bench.homes);
+  await expect(readDay(history, dayText(today), Date.now())).rejects.toMatchObject({ code: "invalid_value" });
+  const kept = { ...history, keptFromMs: async () => today, pages: history.pages };
+  await expect(readDay(kept, dayText(today - dayMs), Date.now())).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a delivery can be proved after its history was dropped, until its proof is dropped too", async () => {
+  const partner = await registerPartner(bench.pool);
+  const longAgo = today - 100 * dayMs;
+  await bench.partitions.ensureDays([longAgo]);
+  const accepted = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + 1) });
+  await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 1, reason: "timeout" });
+  await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 2 });
+  const parked = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + 2), state: "parked" });
+  await insertAttempt(bench.pool, partner.id, parked, { attemptNo: 1, reason: "timeout" });
+  const { proof: whole } = await bench.notifications.prove(accepted);
+  expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
+
+  const { proof, signature } = await bench.notifications.prove(accepted);
+  expect(proof).toMatchObject({
+    id: accepted,
+    partnerId: partner.id,
+    state: "accepted",
+    attempts: 2,
+    httpStatus: 200,
+    contentSha256: whole.contentSha256,
+    startedAt: "2026-11-21T10:00:00.000Z",
+  });
+  const key = createPublicKey({ key: Buffer.from(signature.publicKey, "base64"), format: "der", type: "spki" });
+  const signed = Buffer.from(canonicalJson(JSON.parse(JSON.stringify(proof))));
+  expect(verify(null, signed, key, Buffer.from(signature.value, "base64"))).toBe(true);
+  expect(await bench.store.keptProof(parked)).toBeUndefined();
+
+  const { homes } = bench;
+  const clock = { nowMs: () => Date.now() };
+  await new Partitions({ homes, clock, historyDays: 90, proofDays: 99 }).maintain();
+  await expect(bench.notifications.prove(accepted)).rejects.toMatchObject({ code: "not_found" });
+});

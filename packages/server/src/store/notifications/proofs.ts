@@ -1,0 +1,113 @@
+import type { NotifiedCommand } from "@paybell/contract";
+import type { Pool } from "pg";
+import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { KeptProof } from "../../notifications/proof.ts";
+import type { Homes } from "../database/homes.ts";
+
+const pageRows = 500;
+const lowestUuid = "00000000-0000-0000-0000-000000000000";
+
+// Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
+const accepted = `
+  SELECT DISTINCT ON (a.partner_id, a.id) a.partner_id, a.id, n.transaction_id, n.command, n.created_at, a.started_at,
+    a.duration_ms, a.url, a.address, a.http_status, a.key_id, (
+      SELECT count(*) FROM attempts m WHERE m.partner_id = a.partner_id AND m.id = a.id AND m.id >= $1 AND m.id < $2
+    )::integer AS attempts,
+    sha256(convert_to(n.content::text, 'UTF8')) AS content_sha256
+  FROM attempts a JOIN notifications n ON n.partner_id = a.partner_id AND n.id = a.id AND n.id >= $1 AND n.id < $2
+  WHERE a.id >= $1 AND a.id < $2 AND (a.partner_id, a.id) > ($3, $4) AND a.reason IS NULL
+  ORDER BY a.partner_id, a.id, a.round, a.attempt_no LIMIT ${pageRows}`;
+
+const insertProofs = `
+  INSERT INTO proofs (partner_id, id, transaction_id, command, created_at, started_at, duration_ms, url, address,
+    http_status, key_id, attempts, content_sha256)
+  SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::timestamptz[], $6::timestamptz[],
+    $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::integer[], $13::bytea[])
+  ON CONFLICT DO NOTHING`;
+
+interface ProofRow {
+  readonly partner_id: PartnerId;
+  readonly id: NotificationId;
+  readonly transaction_id: TransactionId | null;
+  readonly command: NotifiedCommand;
+  readonly created_at: Date;
+  readonly started_at: Date;
+  readonly duration_ms: number;
+  readonly url: string;
+  readonly address: string | null;
+  readonly http_status: number | null;
+  readonly key_id: string | null;
+  readonly attempts: number;
+  readonly content_sha256: Buffer;
+}
+
+/** Keeps what proves the deliveries of a day, before it is dropped. Safe to repeat. */
+export async function keepProofs(pool: Pool, ids: readonly [string, string]): Promise<void> {
+  let after = [lowestUuid, lowestUuid];
+  for (;;) {
+    const { rows } = await pool.query<ProofRow>(accepted, [...ids, ...after]);
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    const column = <Name extends keyof ProofRow>(name: Name) => rows.map((row) => row[name]);
+    await pool.query(insertProofs, [
+      column("partner_id"),
+      column("id"),
+      column("transaction_id"),
+      column("command"),
+      column("created_at"),
+      column("started_at"),
+      column("duration_ms"),
+      column("url"),
+      column("address"),
+      column("http_status"),
+      column("key_id"),
+      column("attempts"),
+      column("content_sha256"),
+    ]);
+    after = [last.partner_id, last.id];
+  }
+}
+
+/** Drops proofs of notifications that were created before. */
+export async function pruneProofs(pool: Pool, beforeMs: number): Promise<void> {
+  const rowsMax = 5_000;
+  let deleted: number | null = rowsMax;
+  while (deleted === rowsMax) {
+    const { rowCount }: { rowCount: number | null } = await pool.query(
+      `DELETE FROM proofs WHERE (partner_id, id) IN (
+         SELECT f.partner_id, f.id FROM partners p CROSS JOIN LATERAL (
+           SELECT o.partner_id, o.id FROM proofs o WHERE o.partner_id = p.id AND o.id < $1 LIMIT $2) AS f
+         LIMIT $2)`,
+      [lowestId(beforeMs), rowsMax],
+    );
+    deleted = rowCount;
+  }
+}
+
+/** Finds the proof of a notification whose day was dropped. */
+export async function findProof(homes: Homes, id: NotificationId): Promise<KeptProof | undefined> {
+  const [row] = await homes.gather(
+    async ({ pool }) =>
+      (
+        await pool.query<ProofRow>(`SELECT f.* FROM partners p JOIN proofs f ON f.partner_id = p.id AND f.id = $1`, [
+          id,
+        ])
+      ).rows,
+  );
+  if (row === undefined) return undefined;
+  return {
+    id: row.id,
+    partnerId: row.partner_id,
+    transactionId: row.transaction_id,
+    command: row.command,
+    createdAtMs: row.created_at.getTime(),
+    startedAtMs: row.started_at.getTime(),
+    durationMs: row.duration_ms,
+    url: row.url,
+    address: row.address,
+    httpStatus: row.http_status,
+    keyId: row.key_id,
+    attempts: row.attempts,
+    contentSha256: row.content_sha256.toString("hex"),
+  };
+}

@@ -1,0 +1,71 @@
+import type { Pool } from "pg";
+import type { PartnerId, ProposalId } from "../../ids.ts";
+import type { NewProposal, ProposableAction, Proposal, ProposalStore } from "../../operators/proposals.ts";
+
+const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
+
+interface Row {
+  readonly id: ProposalId;
+  readonly action: ProposableAction;
+  readonly partner_id: PartnerId | null;
+  readonly input: string;
+  readonly proposed_by: string;
+  readonly token_id: string;
+  readonly subject: string | null;
+  readonly created_at: Date;
+  readonly expires_at: Date;
+}
+
+/** Proposals in PostgreSQL, whose clock decides when one has expired. */
+export class PostgresProposals implements ProposalStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async add({ id, action, partnerId, input, proposer }: NewProposal, expiresInMinutes: number): Promise<Proposal> {
+    await this.#pool.query("DELETE FROM proposals WHERE expires_at < now()");
+    const { rows } = await this.#pool.query<Row>(
+      `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
+      [
+        ...[id, action, partnerId, JSON.stringify(input)],
+        ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
+      ],
+    );
+    return proposalOf(rows[0] as Row);
+  }
+
+  async list(): Promise<readonly Proposal[]> {
+    const { rows } = await this.#pool.query<Row>(
+      `SELECT ${shown} FROM proposals WHERE expires_at > now() ORDER BY id LIMIT 1000`,
+    );
+    return rows.map(proposalOf);
+  }
+
+  async find(id: ProposalId): Promise<Proposal | undefined> {
+    const { rows } = await this.#pool.query<Row>(
+      `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
+      [id],
+    );
+    return rows[0] && proposalOf(rows[0]);
+  }
+
+  async take(id: ProposalId): Promise<boolean> {
+    const { rowCount } = await this.#pool.query("DELETE FROM proposals WHERE id = $1 AND expires_at > now()", [id]);
+    return rowCount === 1;
+  }
+}
+
+function proposalOf(row: Row): Proposal {
+  return {
+    id: row.id,
+    action: row.action,
+    partnerId: row.partner_id,
+    input: JSON.parse(row.input) as Proposal["input"],
+    proposer: { name: row.proposed_by, tokenId: row.token_id, subject: row.subject },
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+  };
+}

@@ -1,0 +1,158 @@
+import type { Pool } from "pg";
+import type { PartnerId } from "../../ids.ts";
+import type { PartnerArchiveStore } from "../../partners/archive.ts";
+import type { Database } from "../database/database.ts";
+import { inTransaction } from "../database/transaction.ts";
+
+const pageRows = 500;
+const batchRows = 5_000;
+
+interface PartnerTable {
+  readonly name: string;
+  /** The rest of its primary key, after the partner. */
+  readonly key: readonly { readonly column: string; readonly type: "uuid" | "text" | "integer" }[];
+}
+
+const id = { column: "id", type: "uuid" } as const;
+
+/** In the order in which they are written and deleted. */
+const tables: readonly PartnerTable[] = [
+  { name: "terminals", key: [{ column: "tid", type: "text" }] },
+  {
+    name: "attempts",
+    key: [
+      id,
+      { column: "round", type: "integer" },
+      { column: "attempt_no", type: "integer" },
+      { column: "lease_id", type: "uuid" },
+    ],
+  },
+  { name: "notifications", key: [id] },
+  { name: "parked", key: [id] },
+  { name: "proofs", key: [id] },
+  { name: "endpoints", key: [id] },
+  { name: "events", key: [id] },
+  { name: "reversals", key: [{ column: "transaction_id", type: "uuid" }] },
+  { name: "batches", key: [id] },
+  { name: "transactions", key: [id] },
+];
+
+/** Nobody can read them without the master key, or they are sums of what is written. */
+const deletedOnly: readonly PartnerTable[] = [
+  { name: "cards", key: [{ column: "chain_id", type: "uuid" }] },
+  { name: "pulls", key: [] },
+  {
+    name: "delivery_figures",
+    key: [
+      { column: "grain", type: "text" },
+      { column: "at", type: "text" },
+    ],
+  },
+];
+
+/** Every instance knows of a change after 5 s, and then starts nothing for the partner. */
+const settledS = 10;
+
+const findObstacles = `
+  SELECT why FROM (VALUES
+    ((SELECT count(*) FROM pending WHERE partner_id = $1), 'notifications are pending'),
+    ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND state = 'INIT'), 'commands are in flight'),
+    ((SELECT count(*) FROM transactions WHERE partner_id = $1 AND notify_at IS NOT NULL), 'reports wait'),
+    ((SELECT count(*) FROM settlements WHERE partner_id = $1), 'settlements are under way'),
+    ((SELECT count(*) FROM reversals WHERE partner_id = $1 AND state <> 'DONE'), 'Reversals are not done'),
+    ((SELECT count(*) FROM terminals r WHERE r.partner_id = $1 AND EXISTS (
+      SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = r.batch_id AND t.state = 'SUCCESS')),
+      'batches are open')) AS found (count, what)
+  CROSS JOIN LATERAL (SELECT found.count || ' ' || found.what AS why) AS told
+  WHERE found.count > 0`;
+
+const stoppedJustNow = `
+  SELECT FROM partners WHERE id = $1 AND stopped_at > now() - ${settledS} * interval '1 second'`;
+
+const partnerLine = `
+  SELECT json_build_object('table', 'partners', 'row', json_build_object('id', id, 'state', state, 'settings', settings,
+    'created_at', created_at))::text AS line
+  FROM partners WHERE id = $1`;
+
+/** The rows of one partner, for its archive. */
+export class PostgresPartnerArchive implements PartnerArchiveStore {
+  readonly #database: Pick<Database, "pool" | "homes">;
+
+  constructor(database: Pick<Database, "pool" | "homes">) {
+    this.#database = database;
+  }
+
+  async obstacles(partnerId: PartnerId): Promise<readonly string[]> {
+    const { rows } = await this.#home(partnerId).query<{ why: string }>(findObstacles, [partnerId]);
+    const fresh = await this.#database.pool.query(stoppedJustNow, [partnerId]);
+    return [
+      ...rows.map(({ why }) => why),
+      ...(fresh.rowCount === 0 ? [] : [`it was disabled less than ${settledS} seconds ago`]),
+    ];
+  }
+
+  async *lines(partnerId: PartnerId): AsyncGenerator<readonly string[]> {
+    const { rows } = await this.#database.pool.query<{ line: string }>(partnerLine, [partnerId]);
+    yield rows.map(({ line }) => line);
+    for (const table of tables) yield* linesOf(this.#home(partnerId), table, partnerId);
+  }
+
+  async count(partnerId: PartnerId): Promise<number> {
+    const counts = tables.map(({ name }) => `(SELECT count(*) FROM ${name} WHERE partner_id = $1)`);
+    const { rows } = await this.#home(partnerId).query<{ count: number }>(
+      `SELECT (1 + ${counts.join(" + ")})::integer AS count`,
+      [partnerId],
+    );
+    return rows[0]?.count ?? 0;
+  }
+
+  async remove(partnerId: PartnerId): Promise<void> {
+    const home = this.#home(partnerId);
+    for (const table of [...deletedOnly, ...tables]) await removeRows(home, table, partnerId);
+    await inTransaction(this.#database.pool, async (client) => {
+      for (const table of ["terminal_claims", "partner_keys"]) {
+        await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
+      }
+      await client.query("DELETE FROM partners WHERE id = $1", [partnerId]);
+      await client.query("SELECT pg_notify('paybell_partner', $1)", [partnerId]);
+    });
+  }
+
+  #home(partnerId: PartnerId): Pool {
+    return this.#database.homes.of(partnerId).pool;
+  }
+}
+
+async function* linesOf(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId) {
+  const columns = key.map(({ column }) => `t.${column}`).join(", ");
+  const after = key.map(({ type }, nth) => `$${nth + 2}::text::${type}`).join(", ");
+  const text = (isFirst: boolean) => `
+    SELECT json_build_object('table', '${name}', 'row', row_to_json(t))::text AS line,
+      ARRAY[${key.map(({ column }) => `t.${column}::text`).join(", ")}] AS at
+    FROM ${name} t WHERE t.partner_id = $1 ${isFirst ? "" : `AND (${columns}) > (${after})`}
+    ORDER BY ${columns} LIMIT ${pageRows}`;
+  let position: readonly string[] = [];
+  for (;;) {
+    const { rows } = await pool.query<{ line: string; at: string[] }>(text(position.length === 0), [
+      partnerId,
+      ...position,
+    ]);
+    // Within JSON a line break is white space.
+    if (rows.length > 0) yield rows.map(({ line }) => line.replaceAll("\n", " "));
+    if (rows.length < pageRows) return;
+    position = rows.at(-1)?.at ?? [];
+  }
+}
+
+async function removeRows(pool: Pool, { name, key }: PartnerTable, partnerId: PartnerId): Promise<void> {
+  const columns = ["partner_id", ...key.map(({ column }) => column)].join(", ");
+  let removed: number | null = batchRows;
+  while (removed === batchRows) {
+    const { rowCount }: { rowCount: number | null } = await pool.query(
+      `DELETE FROM ${name} WHERE (${columns}) IN (
+         SELECT ${columns} FROM ${name} WHERE partner_id = $1 LIMIT ${batchRows})`,
+      [partnerId],
+    );
+    removed = rowCount;
+  }
+}

@@ -1,0 +1,199 @@
+import type { Pool, PoolClient } from "pg";
+import { type HeldCommand, type HeldShare, type Restore, type RestoreStore, restoredReason } from "../backups/store.ts";
+import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
+import type { Database } from "./database/database.ts";
+import { inTransaction } from "./database/transaction.ts";
+
+/** An instance runs on the database whose deliveries are to be held. */
+class InstancesRunning extends Error {
+  override readonly name = "InstancesRunning";
+  readonly code = "instances_running";
+  readonly remedy = "Stop every instance, then try again: within 8 s their leases are over.";
+
+  constructor(hosts: readonly string[]) {
+    super(`Instances run on this database, on ${hosts.join(", ")}.`);
+  }
+}
+
+// An arbitrary number, the same in every version of the service.
+const restoreLock = 7_420_004;
+
+/**
+ * More commands than a terminal ran between the end of a backup's log and the loss of the database. Their numbers are
+ * not used again: a host treats a number that it has seen as a repeat, and answers as it did then.
+ */
+const numbersSkipped = 1_000;
+
+const markedName = "SELECT coalesce(current_setting('paybell.restored', true), '') AS name";
+
+const livingHosts = `
+  SELECT DISTINCT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY host`;
+
+const parkPending = `
+  WITH gone AS (
+    DELETE FROM pending RETURNING partner_id, id, chain_id, round, attempts_made, bytes)
+  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+  SELECT partner_id, id, chain_id, round, attempts_made, bytes, $1 FROM gone
+  ON CONFLICT (partner_id, id) DO NOTHING`;
+
+const skipNumbers = `
+  UPDATE terminals SET trace_no = (trace_no + $1 - 1) % 999999 + 1,
+    invoice_no = CASE WHEN invoice_no = 0 THEN 0 ELSE (invoice_no + $1 - 1) % 999999 + 1 END
+  WHERE trace_no > 0`;
+
+const addRestore = `
+  INSERT INTO restores (name, ends_at, held, leases_below)
+  VALUES ($1, (SELECT max(beaten_at) FROM leases), $2, $3)`;
+
+const lastRestore = `
+  SELECT name, ends_at, held_at, held, released_at FROM restores ORDER BY held_at DESC LIMIT 1`;
+
+const heldShares = `
+  SELECT partner_id, count(*) AS count, count(*) FILTER (WHERE attempts_made > 0 OR round > 0) AS attempted,
+    min(id::text) AS oldest, max(id::text) AS newest
+  FROM parked WHERE reason = $1 GROUP BY partner_id ORDER BY partner_id`;
+
+const heldCommands = `
+  SELECT partner_id, id, command, req_id, created_at FROM transactions
+  WHERE state = 'INIT' AND command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD') AND lease_id < $1
+  ORDER BY created_at LIMIT $2`;
+
+interface RestoreRow {
+  readonly name: string;
+  readonly ends_at: Date | null;
+  readonly held_at: Date;
+  readonly held: number;
+  readonly released_at: Date | null;
+}
+
+/** Restores of the database from a backup, and what they hold. */
+export class PostgresRestores implements RestoreStore {
+  readonly #database: Pick<Database, "pool" | "homes">;
+
+  constructor(database: Pick<Database, "pool" | "homes">) {
+    this.#database = database;
+  }
+
+  /**
+   * If the server says that its data come from a backup, and no start has noticed it: parks what was pending.
+   *
+   * @param nowMs by this machine's clock, as the ids of leases are made
+   * @returns the restore that was noticed now
+   */
+  async holdMarked(nowMs: number): Promise<Restore | undefined> {
+    const { rows } = await this.#database.pool.query<{ name: string }>(markedName);
+    const { name = "" } = rows[0] ?? {};
+    if (name === "") return undefined;
+    return this.#locked(async (client) => {
+      const known = await client.query("SELECT FROM restores WHERE name = $1", [name]);
+      return known.rowCount === 0 ? this.#hold(client, name, nowMs) : undefined;
+    });
+  }
+
+  /**
+   * The same for a database that another program restored.
+   *
+   * @throws InstancesRunning if an instance holds a lease, or did until a moment ago
+   */
+  async hold(name: string, nowMs: number): Promise<Restore> {
+    return this.#locked(async (client) => {
+      const { rows } = await client.query<{ host: string }>(livingHosts);
+      if (rows.length > 0) throw new InstancesRunning(rows.map(({ host }) => host));
+      return this.#hold(client, name, nowMs);
+    });
+  }
+
+  async last(): Promise<Restore | undefined> {
+    const { rows } = await this.#database.pool.query<RestoreRow>(lastRestore);
+    return rows[0] === undefined ? undefined : toRestore(rows[0]);
+  }
+
+  async shares(): Promise<readonly HeldShare[]> {
+    interface Row {
+      readonly partner_id: PartnerId;
+      readonly count: number;
+      readonly attempted: number;
+      readonly oldest: NotificationId;
+      readonly newest: NotificationId;
+    }
+    const rows = await this.#database.homes.gather(
+      async ({ pool }) => (await pool.query<Row>(heldShares, [restoredReason])).rows,
+    );
+    return rows.map(({ partner_id: partnerId, count, attempted, oldest, newest }) => ({
+      partnerId,
+      count,
+      attempted,
+      oldestAtMs: idTimeMs(oldest),
+      newestAtMs: idTimeMs(newest),
+    }));
+  }
+
+  async commands(name: string, rowsMax: number): Promise<readonly HeldCommand[]> {
+    interface Row {
+      readonly partner_id: PartnerId;
+      readonly id: TransactionId;
+      readonly command: string;
+      readonly req_id: string | null;
+      readonly created_at: Date;
+    }
+    const { pool, homes } = this.#database;
+    const { rows } = await pool.query<{ below: string }>("SELECT leases_below AS below FROM restores WHERE name = $1", [
+      name,
+    ]);
+    const found = await homes.gather(
+      async (home) => (await home.pool.query<Row>(heldCommands, [rows[0]?.below ?? null, rowsMax])).rows,
+    );
+    return found.slice(0, rowsMax).map((row) => ({
+      partnerId: row.partner_id,
+      id: row.id,
+      command: row.command,
+      reqId: row.req_id,
+      createdAtMs: row.created_at.getTime(),
+    }));
+  }
+
+  async release(name: string): Promise<void> {
+    await this.#database.pool.query("UPDATE restores SET released_at = now() WHERE name = $1 AND released_at IS NULL", [
+      name,
+    ]);
+  }
+
+  /** Adds the restore last: until then no instance gets a lease, and a start that was cut off is repeated. */
+  async #hold(client: PoolClient, name: string, nowMs: number): Promise<Restore> {
+    const parked = await this.#database.homes.gather(({ pool }) => parkIn(pool));
+    const held = parked.reduce((sum, count) => sum + count, 0);
+    await client.query(addRestore, [name, held, lowestId(nowMs)]);
+    const { rows } = await client.query<RestoreRow>(lastRestore);
+    return toRestore(rows[0] as RestoreRow);
+  }
+
+  /** One instance at a time: another would park what this one accepts meanwhile. */
+  async #locked<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+    const client = await this.#database.pool.connect();
+    try {
+      await client.query("SELECT pg_advisory_lock($1)", [restoreLock]);
+      return await work(client);
+    } finally {
+      // With the connection its lock ends.
+      client.release(true);
+    }
+  }
+}
+
+function parkIn(pool: Pool): Promise<readonly number[]> {
+  return inTransaction(pool, async (client) => {
+    const { rowCount } = await client.query(parkPending, [restoredReason]);
+    await client.query(skipNumbers, [numbersSkipped]);
+    return [rowCount ?? 0];
+  });
+}
+
+function toRestore(row: RestoreRow): Restore {
+  return {
+    name: row.name,
+    endsAtMs: row.ends_at?.getTime() ?? null,
+    heldAtMs: row.held_at.getTime(),
+    held: Number(row.held),
+    releasedAtMs: row.released_at?.getTime() ?? null,
+  };
+}

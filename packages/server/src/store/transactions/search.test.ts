@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
+import type { PartnerId } from "../../ids.ts";
+import { type Database, openDatabase } from "../database/database.ts";
+import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
+import { insertPartner } from "../rows.fixture.ts";
+import { PostgresMoney } from "./search.ts";
+
+const commands = 3_000;
+const limit = 10;
+/** A page of keys of each of the partners, its rows, their transactions, and the partners. */
+const rowsMax = 4 * limit + 10;
+
+let database: TestDatabase;
+let connections: Database;
+let carriedOut: CarriedOut[];
+let money: PostgresMoney;
+let partnerIds: readonly PartnerId[];
+
+beforeAll(async () => {
+  database = await createDatabase();
+  connections = openDatabase(database.url, { connectionsMax: 2, onIdleError: () => {} });
+  const { pool } = connections;
+  carriedOut = watchPlans(pool);
+  await pool.query("ANALYZE");
+  partnerIds = [await insertPartner(pool), await insertPartner(pool)];
+  for (const partnerId of partnerIds) {
+    await pool.query(
+      `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts)
+       SELECT $1::uuid, i.id, 'command', 'SALE',
+         CASE i.nth WHEN 1 THEN 'INIT' WHEN 2 THEN 'ERROR' ELSE 'SUCCESS' END, i.id::text, i.id, '{"fields":{}}'
+       FROM (SELECT nth, md5($1::uuid::text || nth)::uuid AS id FROM generate_series(1, $2::integer) AS nth) AS i`,
+      [partnerId, commands],
+    );
+    await pool.query(
+      `INSERT INTO reversals (partner_id, transaction_id, tid, state)
+       SELECT $1::uuid, md5($1::uuid::text || nth)::uuid, 'T1',
+         CASE nth WHEN 1 THEN 'PENDING' WHEN 2 THEN 'PARKED' ELSE 'DONE' END
+       FROM generate_series(1, $2::integer) AS nth`,
+      [partnerId, commands],
+    );
+    await pool.query(
+      `INSERT INTO events (partner_id, id, kind, subject_id, detail)
+       SELECT $1::uuid, md5('event' || $1::uuid::text || nth)::uuid, 'late_approval', md5($1::uuid::text || nth)::uuid,
+         '{}'
+       FROM generate_series(1, $2::integer) AS nth`,
+      [partnerId, commands],
+    );
+    await pool.query(
+      `INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity,
+         sale_total_minor, void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+       SELECT $1::uuid, md5('batch' || $1::uuid::text || nth)::uuid, 'T1', 'M1', '000001', 'VND',
+         md5($1::uuid::text || nth)::uuid, 0, 0, 0, 0, 0, 0
+       FROM generate_series(1, $2::integer) AS nth`,
+      [partnerId, commands],
+    );
+  }
+  await pool.query("UPDATE transactions SET command = 'SETTLEMENT' WHERE id = md5(partner_id::text || 7)::uuid");
+  money = new PostgresMoney(connections.homes);
+});
+beforeEach(() => {
+  carriedOut.length = 0;
+});
+afterAll(async () => {
+  await connections.close();
+  await database.drop();
+});
+
+describe("a page of money", () => {
+  test.each([
+    ["transactions", undefined, limit],
+    ["transactions", "INIT", 2],
+    ["transactions", "ERROR", 2],
+    ["transactions", "SUCCESS", limit],
+    ["reversals", undefined, limit],
+    ["reversals", "PENDING", 2],
+    ["reversals", "PARKED", 2],
+  ] as const)("of %s in the state %s reads little more than it shows", async (kind, state, count) => {
+    const items = await money.search(kind, { state, limit });
+    expect(items).toHaveLength(count);
+    expect(items.map(({ id }) => id)).toEqual(
+      items
+        .map(({ id }) => id)
+        .sort()
+        .reverse(),
+    );
+    if (state !== undefined) expect(new Set(items.map((item) => item["state"]))).toEqual(new Set([state]));
+    expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+  });
+
+  test("of events about one subject reads only those", async () => {
+    const [partner] = partnerIds;
+    const [{ id: subject = "" } = {}] = await money.search("transactions", { partner, limit: 1 });
+    const items = await money.search("events", { partner, subject, limit });
+    expect(items).toMatchObject([{ subjectId: subject, kind: "late_approval" }]);
+    expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+  });
+
+  test("goes on after the one before, and is of one partner where it is asked for", async () => {
+    const [partner] = partnerIds;
+    const first = await money.search("transactions", { partner, limit });
+    const next = await money.search("transactions", { partner, limit, after: first.at(-1)?.id });
+    const all = await money.search("transactions", { partner, limit: 2 * limit });
+    expect([...first, ...next]).toEqual(all);
+    expect(new Set(all.map(({ partnerId }) => partnerId))).toEqual(new Set([partner]));
+  });
+});
+
+test("a settlement is found with the batch that it closed, and without reading others", async () => {
+  const { rows } = await connections.pool.query<{ id: string; batchId: string }>(
+    `SELECT t.id, b.id AS "batchId" FROM transactions t JOIN batches b ON b.settlement_id = t.id
+     WHERE t.command = 'SETTLEMENT' LIMIT 1`,
+  );
+  const [{ id, batchId } = { id: "", batchId: "" }] = rows;
+  carriedOut.length = 0;
+  expect(await money.settlement(id)).toMatchObject({ id, command: "SETTLEMENT", batchId, step: null, tries: null });
+  expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+});

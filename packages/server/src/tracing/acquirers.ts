@@ -1,0 +1,23 @@
+import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import { settingsName } from "../acquirer/registered/registration.ts";
+import type { Traces } from "./traces.ts";
+
+/** The same acquirers, each exchange with a span. */
+export function tracedAcquirers(acquirers: Acquirers, traces: Traces): Acquirers {
+  return {
+    of: (name) => traced(name || settingsName, acquirers.of(name), traces),
+    has: (name) => acquirers.has(name),
+    names: () => acquirers.names(),
+  };
+}
+
+function traced(name: string, acquirer: Acquirer, traces: Traces): Acquirer {
+  return {
+    approvals: acquirer.approvals,
+    wantsCards: acquirer.wantsCards === true,
+    ask: (message, options) => traces.ask(name, acquirer, message, options),
+    refusesToken: (token) => acquirer.refusesToken(token),
+    close: () => acquirer.close(),
+  };
+}

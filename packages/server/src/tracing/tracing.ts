@@ -1,0 +1,121 @@
+import { hostname } from "node:os";
+import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
+import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
+import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { detectResources, resourceAttributesEnvDetector, resourceFromAttributes } from "@opentelemetry/resources";
+import {
+  AlwaysOffSampler,
+  AlwaysOnSampler,
+  ParentBasedSampler,
+  type Sampler,
+  SamplingDecision,
+  TraceIdRatioBasedSampler,
+  TracerProvider,
+} from "@opentelemetry/sdk-trace";
+import type { FastifyInstance } from "fastify";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Config } from "../config.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { tracedAcquirers } from "./acquirers.ts";
+import { BoundedExport } from "./bounded-export.ts";
+import { traceRequests } from "./requests.ts";
+import { TraceIds } from "./trace-ids.ts";
+import { Traces } from "./traces.ts";
+
+export interface TracingOptions {
+  readonly config: TraceConfig;
+  readonly version: string;
+  readonly log: Pick<Log, "warn" | "info">;
+  readonly metrics: Pick<Metrics, "traceSpansDropped">;
+}
+
+export type TraceConfig = Pick<
+  Config,
+  "tracesEndpoint" | "tracesHeaders" | "tracesServiceName" | "tracesSampler" | "tracesShare"
+>;
+
+/** Traces by OpenTelemetry. */
+export type Tracing = ReturnType<typeof openTracing>;
+
+/** About 8 MB of spans. */
+const spansMax = 8_192;
+const exportEveryMs = 1_000;
+/** The longest wait of a stop for the last spans. */
+const flushMs = 2_000;
+
+/** Opens the export of traces. It starts no connection before the first span. */
+export function openTracing({ config, version, log, metrics }: TracingOptions) {
+  const ids = new TraceIds();
+  const { sampler, root } = samplersOf(config);
+  const provider = new TracerProvider({
+    sampler,
+    idGenerator: ids,
+    resource: resourceOf(config, version),
+    spanProcessors: [
+      new BoundedExport({
+        exporter: exporterOf(config),
+        spansMax,
+        everyMs: exportEveryMs,
+        onDropped: (spans, reason) => metrics.traceSpansDropped.inc({ reason }, spans),
+        onDown: (reason) => log.warn({ reason }, "traces cannot be exported: spans are dropped and counted"),
+        onUp: () => log.info({}, "traces are exported again"),
+      }),
+    ],
+  });
+  const isSampled = (traceId: string) => {
+    const { decision } = root.shouldSample(ROOT_CONTEXT, traceId, "", SpanKind.INTERNAL, {}, []);
+    return decision === SamplingDecision.RECORD_AND_SAMPLED;
+  };
+  const traces = new Traces({ tracer: provider.getTracer("paybell", version), ids, isSampled });
+  return {
+    traces,
+    acquirers: (acquirers: Acquirers) => tracedAcquirers(acquirers, traces),
+    requests: (app: FastifyInstance) => traceRequests(app, traces),
+    /** Exports what is left, and waits for that no longer than two seconds. */
+    async stop(): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, flushMs);
+      // A failed export was counted and logged.
+      await Promise.race([provider.shutdown().catch(() => undefined), promise]);
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Sends an empty export. @throws Error if the collector does not accept it */
+export async function probeCollector(config: TraceConfig): Promise<void> {
+  const exporter = exporterOf(config);
+  const { code, error } = await new Promise<ExportResult>((resolve) => exporter.export([], resolve));
+  await exporter.shutdown();
+  if (code !== ExportResultCode.SUCCESS) throw error ?? new Error("the export was not accepted");
+}
+
+function exporterOf({ tracesEndpoint, tracesHeaders }: TraceConfig): OTLPTraceExporter {
+  const base = tracesEndpoint ?? "";
+  // An option of its connections would replace the certificates that the exporter reads from its own settings.
+  return new OTLPTraceExporter({
+    url: new URL("v1/traces", base.endsWith("/") ? base : `${base}/`).href,
+    headers: Object.fromEntries(tracesHeaders),
+  });
+}
+
+function resourceOf({ tracesServiceName }: TraceConfig, version: string) {
+  const own = { "service.name": tracesServiceName, "service.version": version, "host.name": hostname() };
+  return detectResources({ detectors: [resourceAttributesEnvDetector] }).merge(resourceFromAttributes(own));
+}
+
+/** `root` decides about traces that no caller has decided about. */
+function samplersOf({ tracesSampler, tracesShare }: TraceConfig): {
+  readonly sampler: Sampler;
+  readonly root: Sampler;
+} {
+  const root = rootOf(tracesSampler.replace("parentbased_", ""), tracesShare);
+  return { sampler: tracesSampler.startsWith("parentbased_") ? new ParentBasedSampler({ root }) : root, root };
+}
+
+function rootOf(name: string, share: number): Sampler {
+  if (name === "always_on") return new AlwaysOnSampler();
+  if (name === "always_off") return new AlwaysOffSampler();
+  return new TraceIdRatioBasedSampler(share);
+}

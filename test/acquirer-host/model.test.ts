@@ -1,0 +1,19 @@
+import { afterAll, beforeAll, describe, test } from "vitest";
+import { LedgerBench } from "../../packages/server/src/ledger/ledger.fixture.ts";
+import { ledgerModel } from "../../packages/server/src/ledger/model-suite.fixture.ts";
+import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+import { HostedBank } from "./hosted-bank.fixture.ts";
+
+const unavailable = prepareHost();
+
+// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
+describe.skipIf(unavailable !== undefined)("the ledger over a host on jPOS", () => {
+  let host: AcquirerHost;
+  beforeAll(async () => {
+    host = await startHost();
+  });
+  afterAll(() => host.stop());
+
+  const open = () => LedgerBench.open({ acquirerTimeoutMs: 30_000, otherBank: new HostedBank(host) });
+  ledgerModel(test, { open, runs: 10, runMs: 30_000 });
+});

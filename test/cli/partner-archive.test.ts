@@ -1,0 +1,104 @@
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { queryHomes } from "../support/database.ts";
+import { operatorToken, startTestService, type TestPartner } from "../support/service.ts";
+import { CommandLine } from "./command-line.ts";
+
+const service = await startTestService();
+const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
+afterAll(async () => {
+  line.remove();
+  await service.stop();
+});
+
+/** As if it had been disabled a minute ago. */
+async function disable({ id }: TestPartner): Promise<void> {
+  expect((await line.run(["partner", "disable", id])).code).toBe(0);
+  await queryHomes(service.database, "UPDATE partners SET stopped_at = now() - interval '1 minute' WHERE id = $1", [
+    id,
+  ]);
+}
+
+async function accepted(partner: TestPartner, change: Record<string, unknown> = {}): Promise<string> {
+  const { body, text, status } = await partner.run(sale(change));
+  expect(status, text).toBe(200);
+  const { id } = body["notification"] as { id: string };
+  await partner.settled(id, "accepted");
+  return id;
+}
+
+const settlement = () => ({ ...sale(), command: "SETTLEMENT" });
+
+async function settle(partner: TestPartner): Promise<void> {
+  const { tid, mid, reqId, merchantTransId } = settlement() as unknown as Record<string, string>;
+  const { body, text, status } = await partner.run({ command: "SETTLEMENT", tid, mid, reqId, merchantTransId });
+  expect(status, text).toBe(200);
+  await partner.settled((body["notification"] as { id: string }).id, "accepted");
+}
+
+test("a partner stays while it is active, was just disabled, has an open batch or something pending", async () => {
+  const partner = await service.register({ retry: [3_600] });
+  await accepted(partner);
+  partner.server.answersAlways({ status: 503 });
+  await partner.run(sale());
+  const archive = () => line.run(["partner", "archive", partner.id, "--out", "stays.jsonl"]);
+  const active = await archive();
+  expect(active.code).not.toBe(0);
+  expect(active.stderr).toContain("it is not disabled");
+  await line.run(["partner", "disable", partner.id]);
+  expect((await archive()).stderr).toContain("disabled less than 10 seconds ago");
+  await disable(partner);
+  const refused = await archive();
+  expect(refused.stderr).toContain("1 notifications are pending");
+  expect(refused.stderr).toContain("1 batches are open");
+  expect(() => statSync(join(line.folder, "stays.jsonl"))).toThrow();
+  expect((await service.operator("GET", `/operator/v1/partners/${partner.id}`)).status).toBe(200);
+});
+
+test("an archive has every row but keys and cards, and the partner is gone once it is written", async () => {
+  const [partner, other] = [await service.register(), await service.register()];
+  const notifications = [await accepted(partner), await accepted(partner)];
+  await accepted(other, { tid: "T0000002" });
+  await settle(partner);
+  await disable(partner);
+  const ran = await line.run(["partner", "archive", partner.id, "--out", "left.jsonl"]);
+  expect(ran.code, ran.stderr).toBe(0);
+  const path = join(line.folder, "left.jsonl");
+  expect((statSync(path).mode & 0o777).toString(8)).toBe("600");
+  const text = readFileSync(path, "utf8");
+  const records = text
+    .trimEnd()
+    .split("\n")
+    .map((row) => JSON.parse(row) as { table: string; row: { id?: string } });
+  const idsOf = (name: string) => records.filter(({ table }) => table === name).map(({ row }) => row.id);
+  expect(idsOf("partners")).toEqual([partner.id]);
+  expect(idsOf("notifications")).toEqual(expect.arrayContaining(notifications));
+  expect(idsOf("transactions")).toHaveLength(3);
+  expect(idsOf("attempts")).toHaveLength(3);
+  expect(idsOf("batches")).toHaveLength(1);
+  for (const secret of Object.values(partner.secrets)) expect(text).not.toContain(secret);
+  expect(text).not.toContain("material");
+
+  expect((await service.operator("GET", `/operator/v1/partners/${partner.id}`)).status).toBe(404);
+  expect((await partner.call("GET", "/v1/self")).status).toBe(401);
+  for (const table of ["transactions", "notifications", "attempts", "terminals", "partner_keys", "terminal_claims"]) {
+    const left = await queryHomes(service.database, `SELECT FROM ${table} WHERE partner_id = $1`, [partner.id]);
+    expect(left, table).toHaveLength(0);
+  }
+  expect((await other.call("GET", "/v1/self")).status).toBe(200);
+  const { body } = await service.operator("GET", `/operator/v1/audit?subject=${partner.id}`);
+  const actions = (body["items"] as { action: string }[]).map(({ action }) => action);
+  expect(actions).toEqual(expect.arrayContaining(["exportPartner", "removePartner"]));
+});
+
+test("a partner is not deleted by the count of another state's archive", async () => {
+  const partner = await service.register();
+  await disable(partner);
+  const path = `/operator/v1/partners/${partner.id}`;
+  const wrong = await service.operator("DELETE", `${path}?records=7`);
+  expect([wrong.status, wrong.body["code"]]).toEqual([409, "partner_in_use"]);
+  expect((await service.operator("DELETE", `${path}?records=1`)).status).toBe(200);
+  expect((await service.operator("DELETE", `${path}?records=1`)).status).toBe(404);
+});

@@ -1,0 +1,60 @@
+import { afterAll, expect, test } from "vitest";
+import { operatorToken, startTestService } from "../support/service.ts";
+import { CommandLine } from "./command-line.ts";
+
+const service = await startTestService({ env: { PAYBELL_KEY_PROPOSAL_MINUTES: "60" } });
+const partner = await service.register();
+const line = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_OPERATOR_TOKEN: operatorToken });
+for (const name of ["ada", "grace"]) await ok("operator", "add", name, "--role", "admin", "--out", `${name}.json`);
+afterAll(async () => {
+  line.remove();
+  await service.stop();
+});
+
+async function ok(...args: string[]) {
+  const ran = await line.run(args);
+  expect(ran.code, ran.stderr).toBe(0);
+  return ran;
+}
+
+const as = (name: string, ...args: string[]) =>
+  line.run([...args, "--credentials", `${name}.json`], { env: { PAYBELL_OPERATOR_TOKEN: "" } });
+
+test("a key is rotated once a second admin confirms; one alone gets instructions", async () => {
+  const rotate = ["partner", "rotate", "signingKey", "--partner", partner.id];
+  const alone = await as("ada", ...rotate);
+  expect(alone.code).toBe(3);
+  expect(alone.stderr).toContain("two admins");
+  expect(alone.stderr).toContain("--propose");
+
+  expect((await as("grace", "proposal", "list")).stdout).toBe("None.\n");
+  const proposed = (await as("ada", ...rotate, "--propose", "--json")).json<{ id: string }>();
+  expect((await as("grace", "proposal", "list")).stdout).toMatch(/ada +until .* rotateKey .*signingKey/);
+  const self = await as("ada", "proposal", "confirm", proposed.id);
+  expect([self.code, self.stderr]).toEqual([3, expect.stringContaining("You proposed this yourself")]);
+  const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--out", "new-key.json");
+  expect(confirmed.code, confirmed.stderr).toBe(0);
+  const shown = (await ok("partner", "show", partner.id, "--json")).json<{ keys: { kind: string }[] }>();
+  expect(shown.keys.filter(({ kind }) => kind === "signingKey")).toHaveLength(2);
+  const again = await as("grace", "proposal", "confirm", proposed.id);
+  expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("no such proposal")]);
+});
+
+test("another admin and an API key take two as well, and a proposal can be withdrawn", async () => {
+  const admin = await as("ada", "operator", "add", "Mallory", "--role", "admin", "--propose", "--json");
+  const key = await as("ada", "api-key", "add", "till", "--scopes", "read", "--partner", partner.id, "--propose");
+  expect(key.stdout).toContain("paybell proposal confirm");
+  const { id } = admin.json<{ id: string }>();
+  expect((await as("grace", "proposal", "withdraw", id)).stdout).toContain("addOperator");
+  const { items } = (await as("grace", "proposal", "list", "--json")).json<{ items: { id: string }[] }>();
+  expect(items).toMatchObject([{ action: "addApiKey", partnerId: partner.id }]);
+  const confirmed = await as("grace", "proposal", "confirm", items[0]?.id ?? "");
+  expect(confirmed.stdout).toMatch(/pb_/);
+});
+
+test("a partner has nothing to propose", async () => {
+  const own = new CommandLine({ PAYBELL_URL: service.baseUrl, PAYBELL_API_KEY: partner.secrets.apiKey });
+  const { code, stderr } = await own.run(["api-key", "add", "till", "--scopes", "read", "--propose"]);
+  own.remove();
+  expect([code, stderr]).toEqual([2, expect.stringContaining("Leave --propose out")]);
+});

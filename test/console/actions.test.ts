@@ -1,0 +1,270 @@
+import { randomUUID } from "node:crypto";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { next } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
+import { sale } from "../support/commands.ts";
+import { startPartnerServer } from "../support/receiver.ts";
+import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+import { type ConsoleBrowser, openBrowser, violationsOf } from "./browser.ts";
+
+let service: WholeService;
+let browser: ConsoleBrowser;
+beforeAll(async () => {
+  service = await startTestService();
+  browser = await openBrowser(service.baseUrl);
+}, 120_000);
+afterAll(async () => {
+  await browser.close();
+  await service.stop();
+});
+
+const limitMs = 120_000;
+
+/** A partner of whose notifications so many are parked. */
+async function withParked(name: string, count: number): Promise<TestPartner> {
+  const partner = await service.register({ name, retry: [1] });
+  partner.server.answersAlways(500);
+  for (let nth = 0; nth < count; nth += 1) {
+    const { body } = await partner.run(sale({ merchantTransId: `${name}-${nth}` }));
+    await partner.settled((body["notification"] as { id: string }).id, "parked");
+  }
+  partner.server.answersAlways(204);
+  return partner;
+}
+
+/** Has each step of a replay send one, and holds those after the first until `go` is called. */
+async function holdSteps(page: Page, path: string): Promise<{ go(): void }> {
+  const held = Promise.withResolvers<void>();
+  let steps = 0;
+  await page.route(`**${path}`, async (route) => {
+    const body = route.request().postDataJSON() as { dryRun?: boolean };
+    if (body.dryRun === true) return await route.continue();
+    steps += 1;
+    if (steps > 1) await held.promise;
+    return await route.continue({ postData: JSON.stringify({ ...body, limit: 1 }) });
+  });
+  return { go: () => held.resolve() };
+}
+
+describe("a replay", () => {
+  test(
+    "counts first, shows its progress, and stops when it is told to",
+    async () => {
+      const partner = await withParked("replayed", 3);
+      const page = await browser.open(`/parked?partner=${partner.id}`);
+      const { go } = await holdSteps(page, "/operator/v1/redeliveries");
+      await page.getByRole("button", { name: "Count them first" }).click();
+      await page.getByText("3 would be sent again").waitFor();
+      await page.getByRole("button", { name: "Send 3 again" }).click();
+      await page.getByText("1 of 3 due again").waitFor();
+      await page.getByRole("button", { name: "Stop" }).click();
+      go();
+      await page.getByText("2 of 3 due again: stopped").waitFor();
+      const parked = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}&state=parked`);
+      expect(parked.body["items"]).toHaveLength(1);
+    },
+    limitMs,
+  );
+
+  test(
+    "of a partner's own parked notifications is part of its catch-up, unless its key may only read",
+    async () => {
+      const partner = await withParked("catching-up", 2);
+      const pulled = await eventually("both to be pulled", async () => {
+        const { body } = await partner.call("GET", "/v1/notifications?limit=1");
+        return (body["items"] as unknown[]).length === 1 ? body : undefined;
+      });
+      await partner.call("GET", `/v1/notifications?after=${pulled["next"]}&limit=1`);
+      const page = await browser.open("/?tab=catch-up", { token: partner.secrets.apiKey });
+      await page.getByText("Your catch-up has not reached the end").waitFor();
+      expect(await violationsOf(page)).toEqual([]);
+      await page.getByRole("button", { name: "Count them first" }).click();
+      await page.getByRole("button", { name: "Send 2 again" }).click();
+      await page.getByText("2 of 2 due again: done").waitFor();
+      await page.getByText("Nothing is parked").waitFor();
+      const { body: made } = await partner.call("POST", "/v1/api-keys", { json: { name: "read", scopes: ["read"] } });
+      const reader = await browser.open("/?tab=catch-up", { token: String(made["apiKey"]) });
+      await reader.getByText("has the scope manage").waitFor();
+      expect(await reader.getByRole("button", { name: "Count them first" }).count()).toBe(0);
+    },
+    limitMs,
+  );
+});
+
+describe("money in doubt", () => {
+  async function parkedReversal(partner: TestPartner, tid: string): Promise<string> {
+    const { body } = await partner.run(sale({ tid }));
+    service.acquirer.behave(next("REVERSAL", { declines: "12" }));
+    await partner.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: body["id"] });
+    return String(body["id"]);
+  }
+  const stateOf = async (id: string) => (await service.operator("GET", `/operator/v1/reversals/${id}`)).body["state"];
+
+  test(
+    "a parked Reversal is retried, or resolved with a reason that the audit keeps",
+    async () => {
+      const partner = await service.register({ name: "In doubt" });
+      const [retried, resolved] = [
+        await parkedReversal(partner, "T9000001"),
+        await parkedReversal(partner, "T9000002"),
+      ];
+      const page = await browser.open(`/transactions/${retried}`);
+      await page.getByText("In doubt: its Reversal was given up").waitFor();
+      await page.getByRole("button", { name: "Retry" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Retry" }).click();
+      await page.getByText("Reversed at the acquirer: no money moved").waitFor();
+      expect(await stateOf(retried)).toBe("DONE");
+
+      await page.goto(`${browser.baseUrl}/console/money`);
+      await page
+        .getByRole("row", { name: /T9000002/ })
+        .getByRole("button", { name: "Resolve" })
+        .click();
+      const dialog = page.getByRole("dialog");
+      const confirm = dialog.getByRole("button", { name: "Resolve" });
+      expect(await confirm.isDisabled()).toBe(true);
+      await dialog.getByRole("textbox", { name: "Reason" }).fill("card 4111 1111 1111 1111");
+      await confirm.click();
+      await dialog.getByText("card_number_in_clear").waitFor();
+      await dialog.getByRole("textbox", { name: "Reason" }).fill("the acquirer said so");
+      await confirm.click();
+      await dialog.waitFor({ state: "hidden" });
+      expect(await stateOf(resolved)).toBe("DONE");
+      await page.goto(`${browser.baseUrl}/console/audit?subject=${resolved}`);
+      await page.getByText("resolve reversal").first().waitFor();
+      await page.getByRole("button", { name: "Details" }).first().click();
+      await page.getByText("the acquirer said so").waitFor();
+    },
+    limitMs,
+  );
+
+  test(
+    "a settlement has a page: its step, the totals of both sides, and the decision to end it",
+    async () => {
+      const partner = await service.register({ name: "Settling" });
+      const { body: sold } = await partner.run(sale({ tid: "T9000003" }));
+      const silent = service.acquirer.behave(({ command }) =>
+        command === "SETTLEMENT" ? { answers: "lost" } : undefined,
+      );
+      const settlement = { command: "SETTLEMENT", reqId: randomUUID(), tid: "T9000003", mid: sold["mid"] };
+      const { body } = await partner.run(settlement, { prefer: "respond-async" });
+      const page = await browser.open(`/settlements/${body["id"]}`);
+      await page.getByText("Sent: the acquirer has not answered").waitFor();
+      await page.getByRole("button", { name: "Abort" }).click();
+      await page.getByRole("dialog").getByLabel("Reason").fill("not at the bank");
+      await page.getByRole("dialog").getByRole("button", { name: "Abort" }).click();
+      await page.getByText(/Not settled: 96/).waitFor();
+      await page.getByText("settlement aborted").waitFor();
+      silent();
+
+      const { body: other } = await partner.run(sale({ tid: "SETTLE_MISMATCH" }));
+      const { body: settled } = await partner.run({
+        command: "SETTLEMENT",
+        reqId: randomUUID(),
+        tid: "SETTLE_MISMATCH",
+        mid: other["mid"],
+      });
+      await page.goto(`${browser.baseUrl}/console/settlements/${settled["id"]}`);
+      await page.getByText("Settled by the uploaded batch").waitFor();
+      const row = page.getByRole("row", { name: /^Sales and Completes/ });
+      expect(await row.getByRole("cell").allInnerTexts()).toEqual(["Sales and Completes", "1", "0", "differs"]);
+      await page
+        .locator(`a[href$="/transactions/${String(other["id"])}"]`)
+        .first()
+        .waitFor();
+      expect(await violationsOf(page)).toEqual([]);
+      await page.goto(`${browser.baseUrl}/console/transactions/${String(other["id"])}`);
+      await page.getByRole("link", { name: /in batch/ }).click();
+      await page.getByText("differs").first().waitFor();
+    },
+    limitMs,
+  );
+});
+
+test(
+  "a partner changes its callback URL once the new one accepted a test IPN, and sees why not before",
+  async () => {
+    const partner = await service.register({ name: "Moving", callBackUrlChange: "partner" });
+    const fresh = await startPartnerServer();
+    fresh.opensWith(partner.keys);
+    fresh.answersAlways(500);
+    const page = await browser.open("/?tab=endpoints", { token: partner.secrets.apiKey });
+    const change = async () => {
+      await page.getByLabel("New URL").fill(fresh.url);
+      await page.getByRole("button", { name: "Test and change" }).click();
+      await page.getByRole("dialog").getByRole("button", { name: "Test and change" }).click();
+    };
+    await change();
+    await page.getByRole("dialog").getByRole("alert").waitFor();
+    expect((await partner.call("GET", "/v1/self")).body).toMatchObject({
+      settings: { callBackUrl: partner.server.url },
+    });
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel" }).click();
+    await page.getByRole("dialog").waitFor({ state: "hidden" });
+    fresh.answersAlways(204);
+    await change();
+    await page.getByText("It accepted the test IPN").waitFor();
+    expect((await partner.call("GET", "/v1/self")).body).toMatchObject({ settings: { callBackUrl: fresh.url } });
+    await fresh.close();
+  },
+  limitMs,
+);
+
+test(
+  "acquirers are listed with their state, and what they have left in doubt",
+  async () => {
+    const page = await browser.open("/acquirers");
+    await page.getByText("Can be asked").waitFor();
+    await page.getByText("No acquirer is registered in addition").waitFor();
+    for (const scheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme: scheme });
+      expect(await violationsOf(page), scheme).toEqual([]);
+    }
+  },
+  limitMs,
+);
+
+test(
+  "what strangers write is text on every page: nothing of it runs, and the policy is not broken",
+  async () => {
+    const attack = `<img src=x onerror="window.ran='yes'"></script><script>window.ran='yes'</script>`;
+    const partner = await service.register({ name: attack.slice(0, 80), retry: [1] });
+    partner.server.answersAlways({ status: 500, headers: { "content-type": "text/html" }, body: attack });
+    await service.operator("PUT", `/operator/v1/partners/${partner.id}/terminals/T9000009`, {
+      mid: "M00000000000001",
+      merchantName: attack.slice(0, 60),
+      merchantAddress: attack.slice(0, 60),
+    });
+    const { body } = await partner.run(sale({ tid: "T9000009", merchantTransId: `<b>${randomUUID().slice(0, 8)}` }));
+    const { id } = body["notification"] as { id: string };
+    await partner.settled(id, "parked");
+    const page = await browser.open("/");
+    const complaints: string[] = [];
+    page.on("console", (message) => void complaints.push(message.text()));
+    page.on("pageerror", (error) => void complaints.push(`Content Security Policy? ${error.message}`));
+    page.on("dialog", (dialog) => void dialog.dismiss().then(() => complaints.push("Content Security Policy: dialog")));
+    const paths = [
+      `/notifications?partner=${partner.id}`,
+      `/notifications/${id}`,
+      `/transactions/${String(body["id"])}`,
+      `/search?q=${encodeURIComponent(attack)}`,
+      `/notifications?contains=${encodeURIComponent(attack.slice(0, 64))}`,
+      "/partners",
+      `/partners/${partner.id}`,
+      "/money?tab=merchants",
+      "/parked",
+      `/audit?subject=${encodeURIComponent(attack)}`,
+    ];
+    for (const path of paths) {
+      await page.goto(`${browser.baseUrl}/console${path}`);
+      await page.locator("h1").first().waitFor();
+      await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
+    }
+    await page.goto(`${browser.baseUrl}/console/notifications/${id}`);
+    await page.getByText("onerror").first().waitFor();
+    expect(await page.evaluate<unknown>("window.ran")).toBeUndefined();
+    expect(await page.locator('img[src="x"]').count()).toBe(0);
+    expect(complaints.filter((text) => /Content Security Policy/i.test(text))).toEqual([]);
+  },
+  limitMs,
+);

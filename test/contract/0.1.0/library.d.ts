@@ -1,0 +1,1 @@
+export declare const receiver: typeof import("@paybell/partner").receiver;

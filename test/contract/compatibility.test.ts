@@ -1,0 +1,194 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ciphers, encodings, type Signing, wireNames } from "@paybell/contract";
+import { type ReceivedIpn, receiver } from "@paybell/partner";
+import { afterAll, describe, expect, test } from "vitest";
+import { makeEnvelope } from "../../packages/server/src/delivery/sending/envelope.ts";
+import { newId } from "../../packages/server/src/ids.ts";
+import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
+import { testSale } from "../../packages/server/src/notifications/sample.ts";
+import { partnerSnapshot } from "../../packages/server/src/partners/partner.fixture.ts";
+import type { Partner } from "../../packages/server/src/partners/partner.ts";
+import { type PartnerSettings, partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { languagesIn } from "../languages/languages.ts";
+import { run } from "../languages/programs.ts";
+import * as library from "./0.1.0/library.js";
+
+const buildTimeoutMs = 240_000;
+const nowMs = Date.UTC(2026, 10, 21, 1, 2, 3);
+
+/** The settings that change what a partner is sent, each with every value that a receiver may have to read. */
+const varied: { readonly [Name in keyof PartnerSettings]?: readonly PartnerSettings[Name][] } = {
+  contract: ["1"],
+  wireNames,
+  swipeTypes: ["code", "contact"],
+  settlementTotal: ["sum", "net"],
+  transactionTime: ["table", "iso8601"],
+  timeZone: ["UTC", "Asia/Ho_Chi_Minh"],
+  refunds: ["off", "silent", "notified"],
+};
+const agreed: Signing = { mode: "fields", card: ["id", "amount", "status", "transaction_type", "tid"] };
+const signings: readonly Signing[] = [{ mode: "fields" }, agreed, { mode: "whole" }];
+/** Settings of sealing and signing, tested in every combination. */
+const combined = ["cipher", "encoding", "signing"];
+/** They say where, when and whether something is sent, or are of the partner's own calls. */
+const without = [
+  ...[
+    "name",
+    "callbackAddresses",
+    "callingAddresses",
+    "callBackUrl",
+    "callBackUrlByCommand",
+    "callBackUrlChange",
+    "callbackCa",
+    "callbackPins",
+    "callbackPorts",
+  ],
+  ...["ordering", "retry", "maxInFlight", "maxPerSecond", "terminals", "reports"],
+  // A partner that changes these values has agreed on them with the operator.
+  "transactionTypes",
+];
+
+const { fields } = testSale({ transactionId: newId(), reqId: crypto.randomUUID(), at: new Date(nowMs) });
+const card = (command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "VOID" | "REFUND", more: object = {}): IpnFacts => ({
+  kind: "card",
+  command,
+  fields: { ...fields, merchantName: "Quán Cà Phê ☕ <&>", ...more },
+});
+const totals = { saleQuantity: "3", saleTotalAmount: "30", voidQuantity: "1", voidTotalAmount: "10", quantity: "2" };
+const settlement = (settlementList: readonly { reqId: string; refNo: string }[]): IpnFacts => ({
+  kind: "settlement",
+  command: "SETTLEMENT",
+  fields: { ...totals, id: newId(), batchNo: "000001", status: "SUCCESS", tid: "T1", mid: "M1" },
+  settlementList,
+  currency: "VND",
+});
+
+/** Every kind of IPN that is sent. */
+const everyIpn: readonly IpnFacts[] = [
+  card("SALE"),
+  card("SALE", { status: "ERROR", isoResponseCode: "51", approveCode: "", refId: "" }),
+  card("SALE", { aid: "", cardNumber: "", cardScheme: "", swipeType: "", paymentType: "qrmo" }),
+  card("PREAUTH", { batchNo: "" }),
+  card("PREAUTH_COMPLETE"),
+  card("VOID"),
+  { ...card("VOID"), voidsPreAuth: true } as IpnFacts,
+  card("REFUND"),
+  settlement([]),
+  settlement([{ reqId: crypto.randomUUID(), refNo: "000000000001" }]),
+];
+
+interface Sent {
+  readonly partner: Partner;
+  readonly vector: Readonly<Record<string, unknown>> & { readonly name: string; readonly ipn: ReceivedIpn["ipn"] };
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const sent = partnersOfAllKinds().flatMap(({ about, partner }) =>
+  everyIpn.map((facts, index) => send(partner, facts, `${about}, IPN ${index + 1}`)),
+);
+
+function partnersOfAllKinds(): { readonly about: string; readonly partner: Partner }[] {
+  const sealed = ciphers.flatMap((cipher) =>
+    (cipher === "jwe" ? (["base64url"] as const) : encodings).flatMap((encoding) =>
+      signings.map((signing) => ({ cipher, encoding, signing })),
+    ),
+  );
+  const others = Object.entries(varied).flatMap(([name, values]) => values.map((value) => ({ [name]: value })));
+  return [...sealed, ...others].map((settings) => ({
+    about: JSON.stringify(settings),
+    partner: partnerSnapshot(settings as Partial<PartnerSettings>),
+  }));
+}
+
+/** One POST as the service makes it now, in the form of docs/partner/vectors.json. */
+function send(partner: Partner, facts: IpnFacts, name: string): Sent {
+  const attempt = {
+    notificationId: newId<"notification">(),
+    command: facts.command,
+    originalId: facts.command === "VOID" ? newId<"transaction">() : null,
+    attemptNo: 2,
+    callbackUrl: "https://partner.example/ipn",
+    outOfOrder: true,
+    nowMs,
+  };
+  const { headers, body, keyId } = makeEnvelope(JSON.stringify(facts), partner, attempt);
+  const options = optionsOf(partner);
+  const { cipher, encoding, signing, encryptionKey, signingKey, webhookSecret } = options;
+  const vector = {
+    name,
+    expect: "accept",
+    nowSeconds: Math.floor(nowMs / 1_000),
+    cipher,
+    encoding,
+    signing,
+    encryptionKeys: [{ id: keyId, key: encryptionKey }],
+    signingKeys: [signingKey],
+    webhookSecrets: [webhookSecret],
+    headers,
+    body,
+    keyId,
+    kind: facts.kind,
+    ipn: receiver(options).open(body, headers).ipn,
+  };
+  return { partner, vector, body, headers };
+}
+
+function optionsOf({ settings, keys }: Partner) {
+  const inBase64 = (key: { export(): Buffer }) => key.export().toString("base64");
+  const [webhook] = keys.webhook;
+  if (webhook === undefined) throw new Error("the partner has no webhook secret");
+  return {
+    cipher: settings.cipher,
+    encoding: settings.encoding,
+    signing: settings.signing,
+    encryptionKey: inBase64(keys.encryption.key),
+    signingKey: inBase64(keys.signing.key),
+    webhookSecret: `whsec_${inBase64(webhook.key)}`,
+    clock: { nowMs: () => nowMs },
+  };
+}
+
+test("every setting of a partner is varied here, or does not change what is sent", () => {
+  expect([...Object.keys(varied), ...combined, ...without].sort()).toEqual(Object.keys(partnerSettings).sort());
+});
+
+describe("an IPN of today is accepted, with the same content", () => {
+  test("by the library of 0.1.0", () => {
+    expect(sent.length).toBeGreaterThan(250);
+    for (const { partner, vector, body, headers } of sent) {
+      const opened = library.receiver(optionsOf(partner)).open(body, headers);
+      expect(opened.ipn, vector.name).toEqual(vector.ipn);
+    }
+  });
+
+  const folders: string[] = [];
+  afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
+
+  test.for(languagesIn(join(import.meta.dirname, "0.1.0/receivers")))(
+    "by the receiver in $name of 0.1.0",
+    { timeout: buildTimeoutMs },
+    async ({ name, find }, { skip }) => {
+      const runtime = await find();
+      if ("missing" in runtime) return skip(`${name} was not run: ${runtime.missing}`);
+      const folder = await mkdtemp(join(tmpdir(), "paybell-contract-"));
+      folders.push(folder);
+      const out = join(folder, "out");
+      await mkdir(out);
+      const command = runtime.build(out);
+      if (command !== undefined)
+        expect(await run(command, { timeoutMs: buildTimeoutMs })).toMatchObject({ exitCode: 0 });
+      const file = join(folder, "vectors.json");
+      await writeFile(file, JSON.stringify({ vectors: sent.map(({ vector }) => vector) }));
+      const { stdout, exitCode } = await run(runtime.vectors(out, file), { timeoutMs: buildTimeoutMs });
+      const lines = stdout
+        .trimEnd()
+        .split("\n")
+        .map((line) => line.replace(/ +/, " "));
+      expect(lines).toEqual(sent.map(({ vector }) => `ok ${vector.name}`));
+      expect(exitCode).toBe(0);
+    },
+  );
+});

@@ -1,0 +1,126 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { loopbackCertificate } from "../../../packages/server/src/sandbox/certificate.ts";
+import { freePort } from "../../support/instance.ts";
+
+/** A Kafka broker of one node, on localhost only. */
+export interface TestBroker {
+  /** Without TLS or sign-in. */
+  readonly address: string;
+  /** With TLS, and sign-in by SCRAM-SHA-512 as {@link brokerUser}. */
+  readonly secureAddress: string;
+  /** PEM of the authority of its certificate. */
+  readonly ca: string;
+  stop(): Promise<void>;
+}
+
+export const brokerUser = { name: "paybell", password: "password-of-a-test" };
+
+const here = import.meta.dirname;
+const target = join(here, "target");
+const classpathFile = join(target, "classpath");
+const plugin = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:build-classpath";
+const fetchTimeoutMs = 600_000;
+/** A short life: to compile little is faster than to run fast. */
+const java = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx384m"];
+
+/**
+ * Fetches Kafka by Maven, where that was not done before.
+ *
+ * @returns why it cannot be had on this machine; undefined when it can
+ */
+export function prepareBroker(): string | undefined {
+  const missing = ["java", "mvn"].find((tool) => spawnSync(tool, ["-version"]).error !== undefined);
+  if (missing !== undefined) return `there is no ${missing} on this machine`;
+  mkdirSync(target, { recursive: true });
+  const known = existsSync(classpathFile) ? classpath() : "";
+  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return undefined;
+  // Several may prepare at once: each makes its own, and puts it in its place in one step.
+  const own = `${classpathFile}-${process.pid}`;
+  const maven = ["-B", "-q", "-f", join(here, "pom.xml"), plugin, `-Dmdep.outputFile=${own}`];
+  const { status } = spawnSync("mvn", maven, { encoding: "utf8", timeout: fetchTimeoutMs });
+  if (status !== 0) return "Maven cannot fetch Kafka here";
+  renameSync(own, classpathFile);
+  return undefined;
+}
+
+/** Starts it; {@link prepareBroker} must have succeeded. */
+export async function startBroker(): Promise<TestBroker> {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-kafka-"));
+  const [plain, secure, controller] = [await freePort(), await freePort(), await freePort()];
+  const { ca } = await loopbackCertificate(folder);
+  const properties = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.voters": `1@127.0.0.1:${controller}`,
+    listeners: `PLAINTEXT://127.0.0.1:${plain},SASL_SSL://127.0.0.1:${secure},CONTROLLER://127.0.0.1:${controller}`,
+    "advertised.listeners": `PLAINTEXT://127.0.0.1:${plain},SASL_SSL://127.0.0.1:${secure}`,
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL_SSL:SASL_SSL,CONTROLLER:PLAINTEXT",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "log.dirs": join(folder, "log"),
+    "auto.create.topics.enable": "false",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    "listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config":
+      "org.apache.kafka.common.security.scram.ScramLoginModule required;",
+    "ssl.keystore.type": "PEM",
+    "ssl.keystore.location": join(folder, "receiver.pem"),
+  };
+  const file = join(folder, "server.properties");
+  await writeFile(
+    file,
+    Object.entries(properties)
+      .map(([name, value]) => `${name}=${value}\n`)
+      .join(""),
+  );
+  const { name, password } = brokerUser;
+  const scram = `SCRAM-SHA-512=[name=${name},password=${password}]`;
+  const format = ["format", "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", file, "--add-scram", scram];
+  const formatted = spawnSync("java", [...java, "-cp", classpath(), "kafka.tools.StorageTool", ...format], {
+    encoding: "utf8",
+  });
+  if (formatted.status !== 0) throw new Error(`Kafka's folder could not be made: ${formatted.stderr}`);
+  const child = spawn("java", [...java, "-cp", classpath(), "kafka.Kafka", file], {
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  await started(child);
+  return {
+    address: `127.0.0.1:${plain}`,
+    secureAddress: `127.0.0.1:${secure}`,
+    ca,
+    async stop() {
+      const ended = new Promise((resolve) => child.once("close", resolve));
+      child.kill("SIGKILL");
+      await ended;
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function classpath(): string {
+  return readFileSync(classpathFile, "utf8").trim();
+}
+
+function started(child: ChildProcess): Promise<void> {
+  const said: string[] = [];
+  return new Promise((resolve, reject) => {
+    for (const stream of [child.stdout, child.stderr]) {
+      if (stream === null) continue;
+      createInterface(stream).on("line", (line) => {
+        if (said.length < 1_000) said.push(line);
+        if (line.includes("Kafka Server started")) resolve();
+      });
+    }
+    child.once("close", (code) => reject(new Error(`Kafka ended with ${code}:\n${said.slice(-40).join("\n")}`)));
+  });
+}
