@@ -19,8 +19,12 @@ const all = [
   "fuzz/**/*.test.ts",
 ];
 // Needs three servers: `npm run citus` starts them.
-const onCitus = process.env["PAYBELL_TEST_CITUS"] === undefined ? ["test/citus/**"] : [];
-const never = ["**/node_modules/**", "scripts/fixtures/**", ...onCitus, ...leftOutGlobs(process.env[leftOutVariable])];
+const isOnCitus = process.env["PAYBELL_TEST_CITUS"] !== undefined;
+const citus = isOnCitus ? [] : ["test/citus/**"];
+// Ends tests that hang: no test depends on these times, and a machine with other work takes ten times as long. Citus
+// copies databases of thousands of files on each node before a service starts.
+const endsMs = isOnCitus ? 600_000 : 120_000;
+const never = ["**/node_modules/**", "scripts/fixtures/**", ...citus, ...leftOutGlobs(process.env[leftOutVariable])];
 
 export default defineConfig({
   // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.
@@ -43,9 +47,10 @@ export default defineConfig({
     // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     execArgv: ["--conditions=paybell-source"],
-    // Ends tests that hang: no test depends on these times, and a machine with other work takes ten times as long.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: endsMs,
+    hookTimeout: endsMs,
+    // On a shared machine a test may meet a pause of seconds. A second run passes then, and the report says "retry x1".
+    retry: process.env["CI"] === undefined ? 0 : 1,
     setupFiles: ["test/support/leaks.ts"],
   },
 });
