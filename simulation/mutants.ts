@@ -78,6 +78,17 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
+    name: "nothing is moved from the queue of a shut endpoint",
+    seed: 1,
+    variation: {
+      deliveries: (store) =>
+        new Proxy(store, {
+          get: (of, name) =>
+            name === "moveMisplaced" ? async () => ({ moved: 0, after: undefined }) : bound(of, name),
+        }),
+    },
+  },
+  {
     name: "a bucket is full after a take",
     seed: 1,
     sabotage: () =>

@@ -1,5 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { Checks } from "./checks/checks.ts";
+import { checkMisplaced } from "./checks/misplaced.ts";
 import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
 import { checkProgress } from "./checks/progress.ts";
 import type { SimulationContext, SimulationPlan } from "./context.ts";
@@ -110,6 +111,7 @@ export class Simulation {
     agenda.after(100, () => this.#faults.heal());
     agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
+    agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkMisplaced()));
     agenda.after(quietAfterMs, () => {
       this.#context.loadFactor = 0;
     });
@@ -119,6 +121,11 @@ export class Simulation {
 
   #ask(check: () => void): void {
     if (!this.#context.isStormy) check();
+  }
+
+  #checkMisplaced(): void {
+    const { tables, database } = this.#context;
+    checkMisplaced(this.#world, tables, database.nowUs());
   }
 
   #checkProgress(): void {

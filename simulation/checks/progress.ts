@@ -1,4 +1,5 @@
 import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
+import { urlOfQueue } from "../../packages/server/src/registered-url.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
@@ -43,9 +44,8 @@ function mayLeave(
 ): boolean {
   if (one.predecessors.some(({ state }) => state === "pending")) return false;
   if (one.starts.some(({ mayRepeat, deadlineMs }) => mayRepeat && nowMs - deadlineMs < unstorableMs)) return false;
-  const url = queue === "" ? merchant.urlOf(0) : queue;
-  const registered = merchant.partner.settings.callBackUrl ?? url;
-  const [origin = queue] = queue === "" ? [originQueue(registered)] : queue.split(" ");
+  const registered = urlOfQueue(merchant.partner.settings, queue);
+  const [origin = queue] = registered == null ? queue.split(" ") : [originQueue(registered)];
   const keys = [circuitKey(merchant.id, origin), circuitKey(merchant.id, queue)];
   return keys.every((key) => (tables.circuits.get(key)?.circuit.state ?? "closed") === "closed");
 }

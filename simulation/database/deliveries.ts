@@ -4,6 +4,7 @@ import type {
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
+  MisplacedLook,
   MisplacedLooked,
   OverdueLook,
   OverdueLooked,
@@ -11,9 +12,11 @@ import type {
   Precedence,
   QueueHead,
   QueuePage,
+  QueuePosition,
   QueueRead,
   Recorded,
 } from "../../packages/server/src/delivery/store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { Thread } from "../service/thread.ts";
 import { writeCircuit } from "./circuits.ts";
@@ -22,7 +25,13 @@ import type { Line } from "./line.ts";
 import { deliveryOf, type SimulatedNotification } from "./notification.ts";
 import type { Tables } from "./tables.ts";
 
-const overdueLookMax = 64;
+const lookRowsMax = 64;
+
+/** Some rows of a queue, and where the next ones begin. */
+interface Look {
+  readonly rows: readonly SimulatedNotification[];
+  readonly after: QueuePosition | undefined;
+}
 
 export interface DeliveriesParts {
   readonly database: SimulatedDatabase;
@@ -85,31 +94,36 @@ export class SimulatedDeliveries implements DeliveryStore {
     return this.#update("set aside", deliveries, ({ queue }) => ({ queue }));
   }
 
-  /** Its partners have one registered URL each. */
-  moveMisplaced(): Promise<MisplacedLooked> {
-    return Promise.resolve({ moved: 0, after: undefined });
+  async moveMisplaced({ partnerId, queue, after, queues }: MisplacedLook): Promise<MisplacedLooked> {
+    const { misplaced, next } = await this.#select("look for misplaced", () => {
+      const looked = this.#look(partnerId, queue, after);
+      const rows = looked.rows.flatMap(({ command, id, round, attemptsMade }) => {
+        const other = queues.get(command);
+        return other === undefined || other === queue ? [] : [{ partnerId, id, round, attemptsMade, queue: other }];
+      });
+      return { misplaced: rows, next: looked.after };
+    });
+    if (misplaced.length > 0) await this.setAside(misplaced);
+    return { moved: misplaced.length, after: next };
   }
 
   parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {
     const { database, tables, thread, line } = this.#parts;
-    let looked: readonly SimulatedNotification[] = [];
+    let looked: Look = { rows: [], after: undefined };
     let overdue: readonly SimulatedNotification[] = [];
     const isOverdue = (one: SimulatedNotification) =>
       one.state === "pending" && one.scheduleStartMs + scheduleMs <= database.nowUs() / 1_000;
     return database.write(thread, line, {
       name: "park overdue",
       candidates: () => {
-        const rows = tables.pending.queue(partnerId, queue);
-        const from = after === undefined ? 0 : tables.pending.firstAfter(rows, after);
-        looked = rows.slice(from, from + overdueLookMax);
-        overdue = looked.filter(isOverdue);
+        looked = this.#look(partnerId, queue, after);
+        overdue = looked.rows.filter(isOverdue);
         return overdue.map(({ id }) => id).sort();
       },
       apply: () => {
         const parked = overdue.filter(isOverdue);
         for (const one of parked) tables.change(one, { state: "parked" });
-        const last = looked.length < overdueLookMax ? undefined : looked.at(-1);
-        return { parked: parked.length, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
+        return { parked: parked.length, after: looked.after };
       },
     });
   }
@@ -140,6 +154,15 @@ export class SimulatedDeliveries implements DeliveryStore {
         }
       },
     });
+  }
+
+  #look(partnerId: PartnerId, queue: string, after: QueuePosition | undefined): Look {
+    const { pending } = this.#parts.tables;
+    const all = pending.queue(partnerId, queue);
+    const from = after === undefined ? 0 : pending.firstAfter(all, after);
+    const rows = all.slice(from, from + lookRowsMax);
+    const last = rows.length < lookRowsMax ? undefined : rows.at(-1);
+    return { rows, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
   }
 
   #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {

@@ -1,3 +1,4 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 
@@ -19,6 +20,7 @@ export interface SimulatedNotification {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
   readonly shard: number;
+  readonly command: NotifiedCommand;
   readonly chainId: ChainId;
   readonly follows: boolean;
   readonly settlesBatch: string | null;
@@ -64,7 +66,7 @@ export function deliveryOf(one: SimulatedNotification): Delivery {
     toRegistered: one.toRegistered,
     transactionId: null,
     originalId: null,
-    command: one.settlesBatch === null ? "SALE" : "SETTLEMENT",
+    command: one.command,
     callBackUrl: one.callBackUrl,
     content: "{}",
     bytes: one.bytes,

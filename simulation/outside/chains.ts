@@ -1,4 +1,6 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { ChainId, NotificationId } from "../../packages/server/src/ids.ts";
+import { queueOf } from "../../packages/server/src/registered-url.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { World } from "../world.ts";
@@ -92,10 +94,12 @@ export class Chains {
     const number = this.#made.toString(16).padStart(12, "0");
     const own = random.chance(0.25) ? 1 + random.below(2) : undefined;
     const callBackUrl = own === undefined ? null : `${merchant.endpoints[own]?.origin}/${random.pick(["ipn", "old"])}`;
+    const command: NotifiedCommand = settlesBatch !== null ? "SETTLEMENT" : follows === undefined ? "SALE" : "VOID";
     return {
       partnerId: merchant.id,
       id: `01900000-0000-7000-8000-${number}` as NotificationId,
       shard: merchant.shard,
+      command,
       chainId: (follows?.[0]?.chainId ?? `chain-${number}`) as ChainId,
       follows: follows !== undefined,
       settlesBatch,
@@ -103,7 +107,7 @@ export class Chains {
       callBackUrl,
       predecessors: [],
       state: "new",
-      queue: own === undefined ? "" : (merchant.endpoints[own]?.origin ?? ""),
+      queue: queueOf({ callBackUrl, command }, merchant.settingsHeld(this.#world.nowMs, random)),
       dueAtUs,
       round: 0,
       attemptsMade: 0,

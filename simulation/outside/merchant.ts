@@ -1,3 +1,4 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
 import { shardCount } from "../../packages/server/src/shard.ts";
@@ -10,6 +11,8 @@ const retries = [
   [5, 30, 120, 600],
 ] as const;
 const rates = [null, null, null, 3, 20] as const;
+/** An instance believes what it read of a partner for so long. */
+const believedMs = 5_000;
 
 /** A partner with its endpoints. The first origin is that of its registered URL. */
 export class Merchant {
@@ -19,6 +22,7 @@ export class Merchant {
   /** Its share of all notifications. */
   readonly weight: number;
   #partner: Partner;
+  #earlier: { readonly partner: Partner; readonly untilMs: number };
 
   constructor(number: number, random: SimulationRandom) {
     this.shard = random.below(shardCount);
@@ -29,13 +33,14 @@ export class Merchant {
     const maxInFlight = random.pick([1, 2, 4, 8, 32]);
     const settings = {
       callBackUrl: this.urlOf(0),
-      callBackUrlByCommand: {},
+      callBackUrlByCommand: random.chance(0.5) ? { SETTLEMENT: this.urlOf(1) } : {},
       retry: random.pick(retries),
       maxInFlight,
       maxPerSecond: random.pick(rates),
       ordering: "chain",
     };
     this.#partner = { id: this.id, state: "active", settings, pauses: [] } as unknown as Partner;
+    this.#earlier = { partner: this.#partner, untilMs: 0 };
   }
 
   /** As it is committed. */
@@ -51,9 +56,22 @@ export class Merchant {
     this.#partner = { ...this.#partner, state };
   }
 
-  register(endpoint: number): void {
+  /** Registers a URL for a command; without an endpoint, none. Without a command: the URL of all others. */
+  register(endpoint: number | undefined, command: NotifiedCommand | undefined, nowMs: number): void {
+    this.#earlier = { partner: this.#partner, untilMs: nowMs + believedMs };
     const { settings } = this.#partner;
-    this.#partner = { ...this.#partner, settings: { ...settings, callBackUrl: this.urlOf(endpoint) } };
+    const url = endpoint === undefined ? undefined : this.urlOf(endpoint);
+    const changed =
+      command === undefined
+        ? { callBackUrl: url ?? settings.callBackUrl }
+        : { callBackUrlByCommand: { ...settings.callBackUrlByCommand, [command]: url } };
+    this.#partner = { ...this.#partner, settings: { ...settings, ...changed } };
+  }
+
+  /** The settings as an instance holds them, which may be older. */
+  settingsHeld(nowMs: number, random: SimulationRandom): Partner["settings"] {
+    const isOlder = nowMs < this.#earlier.untilMs && random.chance(0.5);
+    return (isOlder ? this.#earlier.partner : this.#partner).settings;
   }
 
   endpointAt(url: string): SimulatedEndpoint | undefined {

@@ -1,3 +1,4 @@
+import { queueOf } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
 import { failingModes } from "./endpoint.ts";
@@ -66,10 +67,14 @@ export class SimulatedOperators {
     this.#context.hints.partnerChanged(merchant.id);
   }
 
-  /** The registered URL is another. */
+  /** Another URL is registered: for all commands, or for one, which may have none of its own again. */
   #move(merchant: Merchant): void {
     const { world, hints } = this.#context;
-    merchant.register(world.random.below(merchant.endpoints.length));
+    const { random, nowMs } = world;
+    const command = random.chance(0.3) ? undefined : random.pick(["VOID", "SETTLEMENT"] as const);
+    const endpoint = command !== undefined && random.chance(0.3) ? undefined : random.below(merchant.endpoints.length);
+    world.note("people", "register", merchant.id, command, endpoint);
+    merchant.register(endpoint, command, nowMs);
     hints.partnerChanged(merchant.id);
   }
 
@@ -79,9 +84,11 @@ export class SimulatedOperators {
     const asked = Array.from({ length: 1 + world.random.below(most) }, () => this.#anyNotification());
     for (const one of new Set(asked)) {
       if (one === undefined) continue;
-      const { round, callBackUrl } = one;
+      const { round, command } = one;
       const toRegistered = world.random.chance(0.3);
-      const queue = toRegistered || callBackUrl === null ? "" : new URL(callBackUrl).origin;
+      const callBackUrl = toRegistered ? null : one.callBackUrl;
+      const settings = tables.merchants.find(({ id }) => id === one.partnerId)?.settingsHeld(world.nowMs, world.random);
+      const queue = queueOf({ callBackUrl, command }, settings);
       const scheduleStartMs = Math.floor(nowUs / 1_000);
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, dueAtUs: nowUs } as const;
       tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue });
