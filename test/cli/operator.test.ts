@@ -416,6 +416,17 @@ describe("status", () => {
     }
   }
 
+  test("marks the warning of a check, such as of a delivery worker without a lease", async () => {
+    const detail = "warning: a worker has had no lease for 12 s and sends nothing: run paybell check, and see the log";
+    const answer = { ready: true, checks: { lease: { ok: true, detail: "is held" }, delivery: { ok: true, detail } } };
+    const warned: typeof fetch = (input, init) =>
+      String(input).endsWith("/readyz") ? Promise.resolve(Response.json(answer)) : fetch(input, init);
+    const { code, stdout } = await line.run(["status"], { fetch: warned });
+    expect(code).toBe(0);
+    expect(stdout).toContain("✓  lease     is held");
+    expect(stdout).toContain(`!  delivery  ${detail}`);
+  });
+
   test("that is not ready ends with 1", async () => {
     const answer = { ready: false, checks: { database: { ok: false, detail: "does not answer" } } };
     const unready: typeof fetch = (input, init) =>

@@ -258,6 +258,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         health({
           standing,
           leaseMs: () => (runsCommands ? lease.remainingMs() : delivery.leaseMs()),
+          deliveryLeaseMs: role === "all" ? () => delivery.leaseMs() : undefined,
           acquirers: acquirerDetails(options.acquirerName, acquirers),
         }),
       systemOnly: !runsCommands,

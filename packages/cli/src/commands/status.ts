@@ -45,7 +45,7 @@ function linesOf(
 ): string[] {
   return [
     ready ? style.good("Ready") : style.bad("Not ready"),
-    ...columns(Object.entries(checks).map(([name, { ok, detail }]) => [ok ? "  ✓" : "  ✗", name, printable(detail)])),
+    ...columns(Object.entries(checks).map(([name, check]) => [`  ${signOf(check)}`, name, printable(check.detail)])),
     "",
     `Backlog    ${backlogText(backlog)}`,
     ...(backlog === null ? [] : [`Parked     ${parkedText(backlog)}`]),
@@ -70,6 +70,11 @@ function linesOf(
       ]),
     ),
   ];
+}
+
+function signOf({ ok, detail }: DeliveryStatus["checks"][string]): string {
+  if (!ok) return "✗";
+  return detail.startsWith("warning: ") ? "!" : "✓";
 }
 
 function parkedText({ parked }: NonNullable<DeliveryStatus["backlog"]>): string {

@@ -157,8 +157,8 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     partnerChanged(partnerId: PartnerId) {
       for (const worker of workers) worker.partnerChanged(partnerId);
     },
-    /** The remaining time of the workers' shortest lease; 0 if one is lost. */
-    leaseMs: () => Math.min(...workers.map((worker) => worker.status?.leaseMs ?? 0)),
+    /** For how long all workers still hold their leases; negative: for how long one has had none. */
+    leaseMs: () => Math.min(...workers.map((worker) => worker.leaseMs())),
     /** POSTs in flight. */
     inFlight: () => workers.reduce((sum, worker) => sum + worker.slots, 0),
     async stop() {

@@ -57,7 +57,7 @@ export function observeStatus(metrics: Metrics, observed: Observed): void {
     metrics.unrecorded.set(sumOf(({ unrecorded }) => unrecorded));
     for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
     metrics.bytesInFlight.set(sumOf(({ bytes }) => bytes));
-    const leasesMs = delivery.workers.map(({ status }) => status?.leaseMs ?? 0);
+    const leasesMs = delivery.workers.map((worker) => Math.max(0, worker.leaseMs()));
     if (lease !== undefined) leasesMs.push(lease.remainingMs());
     metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
     const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned, { reversalsParked }] = await Promise.all([

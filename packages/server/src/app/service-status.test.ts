@@ -60,7 +60,8 @@ test("however often the metrics and /readyz are read, the database is asked once
     workerStatus({ rows: 30, unrecorded: 40, bytes: 50, leaseMs: 3_000 }),
     undefined,
   ];
-  const delivery = { workers: statuses.map((status) => ({ status })) as never, inFlight: () => 5 };
+  const workers = statuses.map((status) => ({ status, leaseMs: () => status?.leaseMs ?? -500 }));
+  const delivery = { workers: workers as never, inFlight: () => 5 };
   const lease = { remainingMs: () => 5_000 };
   const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
   const partnerMetrics = new PartnerMetrics(metrics, 1);
@@ -149,5 +150,20 @@ test("an instance whose lease is lost is not ready, and says so", async () => {
   expect(state).toMatchObject({
     ready: false,
     checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },
+  });
+});
+
+test("an instance that runs commands stays ready while a delivery worker has no lease, and says so", async () => {
+  const { standing } = database();
+  const deliveryOf = async (ms: number) => {
+    const { ready, checks } = await health({ standing, leaseMs, deliveryLeaseMs: () => ms, acquirers });
+    return { ready, ...checks["delivery"] };
+  };
+  expect(await deliveryOf(4_000)).toEqual({ ready: true, ok: true, detail: "sends" });
+  expect(await deliveryOf(-2_999)).toEqual({ ready: true, ok: true, detail: "sends" });
+  expect(await deliveryOf(-12_300)).toEqual({
+    ready: true,
+    ok: true,
+    detail: "warning: a worker has had no lease for 12 s and sends nothing: run paybell check, and see the log",
   });
 });

@@ -15,6 +15,7 @@ if (parentPort !== null) {
   const main = parentPort;
   const { leases, starts } = workerData as ThreadData;
   const nth = Atomics.add(new Int32Array(starts), 0, 1);
+  const idle = { bytes: 0, rows: 0, unrecorded: 0, busyMs: 0, sealingWaiting: 0 };
   const say = (more: Partial<FromWorker>) => {
     const taken = { taken: 0, takenBytes: 0, heard: 0 };
     const nothing = { ...taken, asks: [], behind: [], attempted: [], commits: [], parkedOverdue: 0 };
@@ -28,6 +29,7 @@ if (parentPort !== null) {
       if (queue === "behind") say({ behind: [[{ partnerId, queue: "" }, true]] });
       if (queue === "caught up") say({ behind: [[{ partnerId, queue: "" }, false]] });
       if (queue === "take one") say({ taken: 1, takenBytes: 2 });
+      if (queue === "hold a lease") say({ status: { ...idle, leaseMs: 600_000 } });
       if (queue === "hear all") say({ heard: message.hints.length });
       if (queue === "ask") say({ asks: [[partnerId, false]] });
       if (queue === "ask again") say({ asks: [[partnerId, true]] });

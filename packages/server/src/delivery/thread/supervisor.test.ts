@@ -202,3 +202,16 @@ test("messages of the thread are passed on, and news is sent once per turn", asy
   expect(told.flatMap((message) => message.news)).toEqual(["shards", "due"]);
   expect(messages[0]?.shards).toHaveLength(256);
 });
+
+test("a lease runs out by its last report though the thread says nothing more", async () => {
+  const { supervisor, hint, settled } = await supervising();
+  expect(supervisor.leaseMs()).toBeLessThanOrEqual(0);
+  hint("hold a lease");
+  await settled();
+  const heldMs = supervisor.leaseMs();
+  expect(heldMs).toBeGreaterThan(0);
+  expect(heldMs).toBeLessThanOrEqual(600_000);
+  await vi.waitFor(() => expect(supervisor.leaseMs()).toBeLessThan(heldMs), waitFor);
+  await supervisor.end();
+  await vi.waitFor(() => expect(supervisor.leaseMs()).toBeLessThanOrEqual(0), waitFor);
+});

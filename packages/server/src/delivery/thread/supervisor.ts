@@ -52,6 +52,8 @@ export class WorkerSupervisor {
   #leaseId: LeaseId | undefined;
   #shards: ReadonlySet<number> = new Set();
   #status: WorkerStatus | undefined;
+  /** The end of the lease that the thread reported last, by the monotonic clock; initially its first start. */
+  #leaseUntilMs: number | undefined;
   #slots = 0;
   #rowsUnderWay = 0;
   #bytesUnderWay = 0;
@@ -83,6 +85,12 @@ export class WorkerSupervisor {
     return this.#status;
   }
 
+  /** For how long its lease is still held, by its last report; negative: for how long none has been. */
+  leaseMs(): number {
+    const nowMs = systemClock.monotonicMs();
+    return (this.#leaseUntilMs ?? nowMs) - nowMs;
+  }
+
   /** POSTs in flight, by its last report. */
   get slots(): number {
     return this.#slots;
@@ -106,6 +114,7 @@ export class WorkerSupervisor {
 
   start(): void {
     const { entry, data, name, log } = this.#options;
+    this.#leaseUntilMs ??= systemClock.monotonicMs();
     this.#thread = startThread<FromWorker>({
       entry,
       name,
@@ -200,13 +209,18 @@ export class WorkerSupervisor {
     if (message.shards !== undefined) this.#shards = new Set(message.shards);
     if (message.leaseId !== undefined) this.#leaseId = message.leaseId;
     this.#slots = message.slots;
-    if (message.status !== undefined) this.#status = message.status;
+    if (message.status !== undefined) this.#statusChanged(message.status);
     this.#options.onMessage(message);
     if (message.stopped !== undefined) {
       this.#leaseId = undefined;
       this.#stopped?.(message.stopped);
       this.#stopped = undefined;
     }
+  }
+
+  #statusChanged(status: WorkerStatus): void {
+    this.#status = status;
+    if (status.leaseMs > 0) this.#leaseUntilMs = systemClock.monotonicMs() + status.leaseMs;
   }
 
   #heard(hints: number): void {
@@ -273,6 +287,7 @@ export class WorkerSupervisor {
     this.#leaseId = undefined;
     this.#shards = new Set();
     this.#status = undefined;
+    this.#leaseUntilMs = Math.min(this.#leaseUntilMs ?? Infinity, systemClock.monotonicMs());
     this.#usage = undefined;
     this.#slots = 0;
     this.#rowsUnderWay = 0;
