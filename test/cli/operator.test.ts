@@ -322,6 +322,22 @@ describe("notifications", () => {
     await shop.settled(id, "accepted");
   });
 
+  test("show says why a tripped endpoint failed, and what one that is due waits for", async () => {
+    const id = await acceptedNotification("waits-1");
+    const shown = async (waiting: object) => {
+      const waits = { state: "pending", nextAttemptAt: "2026-11-21T02:40:50.113Z", waiting };
+      const changed: typeof fetch = async (input, init) => {
+        const answer = await fetch(input, init);
+        return Response.json({ ...((await answer.json()) as object), ...waits });
+      };
+      return (await line.run(["notifications", "show", id], { fetch: changed })).stdout;
+    };
+    expect(await shown({ because: "circuit", target: "https://shop.example", reason: "timeout" })).toContain(
+      "pending: its endpoint https://shop.example fails (timeout), and is tried again at 2026-11-21T02:40:50.113Z",
+    );
+    expect(await shown({ because: "turn" })).toContain("pending: it is due, and waits for a free slot");
+  });
+
   test("a partner lists its own in their order, page by page, and cannot search", async () => {
     const ids = [await acceptedNotification("mine-1"), await acceptedNotification("mine-2")];
     const as = ["--as", "partner", "--credentials", "partner.json"];

@@ -16,10 +16,12 @@ const waitingFor: Readonly<Record<WaitingBecause, (one: Notification) => string>
   paused: () => "pending: its partner is paused, and it leaves when the partner is resumed",
   disabled: () => "pending: its partner is disabled",
   gone: () => "pending: its URL answered 410, and is tried again when somebody closes the endpoint",
-  circuit: ({ nextAttemptAt }) => `pending: its endpoint fails, and is tried again at ${nextAttemptAt}`,
+  circuit: ({ nextAttemptAt, waiting }) =>
+    `pending: its endpoint ${printable(waiting?.target ?? "")} fails (${waiting?.reason ?? "no reason"}), ` +
+    `and is tried again at ${nextAttemptAt}`,
   order: ({ waiting }) => `pending: it leaves after ${waiting?.after}, an earlier one of its chain`,
   retry: ({ nextAttemptAt }) => `pending, tried again at ${nextAttemptAt}`,
-  turn: ({ attemptsMade }) => (attemptsMade === 0 ? "pending, not tried yet" : "pending, due now"),
+  turn: () => "pending: it is due, and waits for a free slot or its partner's rate",
 };
 
 /** Amount and reference: `150000 VND order-1`. */

@@ -11,8 +11,8 @@ const waiting = component(
     because: described(
       z.enum(["paused", "disabled", "circuit", "gone", "order", "retry", "turn"]),
       "paused, disabled: the partner; circuit: its endpoint failed too often; gone: its URL answered 410; order: an " +
-        "earlier one of its chain is on its way; retry: the schedule; turn: it is due, and waits for a slot or its " +
-        "partner's pace",
+        "earlier one of its chain is on its way; retry: the schedule; turn: it is due, and waits for a free slot, " +
+        "its partner's rate (maxPerSecond, maxInFlight), or a worker that owns its partner",
     ),
     since: described(time.nullable(), "When the partner was paused or disabled"),
     endpointId: z.uuid().nullable(),
