@@ -57,7 +57,10 @@ test("an acquirer is added, shown, used, changed while it is, and removed", asyn
   const terminal = `/operator/v1/partners/${partner.id}/terminals/T0000077`;
   const put = (acquirer: string) => service.operator("PUT", terminal, { mid: "M00000000000001", acquirer });
   expect((await put("nobody")).status).toBe(400);
-  expect(await put("first-bank")).toMatchObject({ status: 200, body: { acquirer: "first-bank" } });
+  const of = ["--partner", partner.id];
+  const set = await ok("terminal", "set", "T0000077", "--mid", "M00000000000001", "--acquirer", "first-bank", ...of);
+  expect(set.stdout).toBe("Terminal T0000077 belongs to M00000000000001. Its commands go to first-bank.\n");
+  expect((await ok("terminal", "list", ...of)).stdout).toMatch(/^T0000077 +M00000000000001 +first-bank$/m);
   const sold = await partner.run(sale({ tid: "T0000077" }));
   expect(sold.body).toMatchObject({ status: "SUCCESS" });
   expect([heard(0), heard(1)]).toEqual([1, 0]);

@@ -16,6 +16,8 @@ interface Terminal {
   readonly merchantAddress: string;
   readonly deviceId: string;
   readonly appName: string;
+  /** Empty: the one of the settings. */
+  readonly acquirer: string;
 }
 
 interface TerminalOptions extends AccessOptions, JsonOption {
@@ -46,7 +48,7 @@ function listCommand(context: CommandContext): Command {
     ends(context, async (options: TerminalOptions) => {
       const settings = await readClientSettings(context, options);
       const items = await readPages<Terminal>(settings.operator(), pathOf(partnerIdOf(settings, options.partner)));
-      const rows = items.map(({ tid, mid, merchantName }) => [tid, mid, printable(merchantName)]);
+      const rows = items.map(({ tid, mid, merchantName, acquirer }) => [tid, mid, printable(merchantName), acquirer]);
       print(context, options, { items }, listed(rows));
       return exitCodes.ok;
     }),
@@ -59,7 +61,10 @@ function setCommand(context: CommandContext): Command {
   const made = command("set", {
     summary: "register a terminal, or change one",
     description: "Values that are left out become empty. A terminal's mid cannot change while its batch is open.",
-    examples: ['paybell terminal set T0000001 --mid M00000000000001 --merchant-name "Corner Shop"'],
+    examples: [
+      'paybell terminal set T0000001 --mid M00000000000001 --merchant-name "Corner Shop"',
+      "paybell terminal set T0000002 --mid M00000000000001 --acquirer first-bank",
+    ],
   })
     .argument("<tid>", "the terminal's number at the acquirer, eight characters")
     .option("--mid <mid>", "the merchant's number at the acquirer")
@@ -67,15 +72,18 @@ function setCommand(context: CommandContext): Command {
     .option("--merchant-name <name>", "as IPNs show it")
     .option("--merchant-address <address>", "as IPNs show it")
     .option("--device-id <id>", "the device's serial number")
-    .option("--app-name <name>", "the application on the device");
+    .option("--app-name <name>", "the application on the device")
+    .option("--acquirer <name>", "the registered acquirer of its commands; default: the one of the settings");
   return withPartner(made).action(
     ends(context, async (tid: string, options: SetOptions) => {
-      const { mid, merchantId, merchantName, merchantAddress, deviceId, appName } = options;
+      const { mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer } = options;
       const settings = await readClientSettings(context, options);
-      const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName });
+      const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer });
       const path = `${pathOf(partnerIdOf(settings, options.partner))}/${encodeURIComponent(tid)}`;
       const terminal = await settings.operator().put<Terminal>(path, input);
-      print(context, options, terminal, [`Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`]);
+      const itsAcquirer = terminal.acquirer === "" ? "" : ` Its commands go to ${printable(terminal.acquirer)}.`;
+      const belongs = `Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`;
+      print(context, options, terminal, [`${belongs}${itsAcquirer}`]);
       return exitCodes.ok;
     }),
   );
