@@ -22,8 +22,8 @@ function diagram(transitions: readonly Transition<string>[]): string {
 
 function transitionTable(transitions: readonly Transition<string>[]): string {
   return table(
-    ["From", "Event", "To", "Where"],
-    transitions.map(({ from, event, to, guard = "" }) => [from === null ? "" : code(from), event, code(to), guard]),
+    ["From", "Event", "To", "Condition or effect"],
+    transitions.map(({ from, event, to, guard = "" }) => [from === null ? "new" : code(from), event, code(to), guard]),
   );
 }
 
@@ -38,12 +38,12 @@ function begun(): Transition<TransactionStatus>[] {
 
 const statusMeanings: Readonly<Record<TransactionStatus, string>> = {
   IN_FLIGHT: "no outcome yet",
-  FAILED: "it ended as ERROR, and nothing of it stands",
-  APPROVED: "it succeeded, and nothing has used or taken it back",
+  FAILED: "it ended as ERROR, and nothing is charged",
+  APPROVED: "it succeeded, and no later command has used or undone it; its batch is OPEN, or it is a PreAuth",
   RESERVED: "a Void, PreAuth-Complete or partner's Reversal of it has no outcome yet",
-  IN_DOUBT: "locked until a Reversal, its own or that of its Void or PreAuth-Complete, is DONE; a PARKED one keeps it",
+  IN_DOUBT: "perhaps charged: locked until a Reversal of it, or of its Void or PreAuth-Complete, is DONE",
   VOIDED: "its Void succeeded",
-  COMPLETED: "a PreAuth whose PreAuth-Complete succeeded: neither a Void nor a Reversal of that opens it again",
+  COMPLETED: "a PreAuth whose PreAuth-Complete succeeded, even if that one is voided or reversed later",
   REVERSED: "a Reversal undid it: it is in no total and no list",
   SETTLING: "it succeeded, and its batch is CLOSING",
   SETTLED: "it succeeded, and its batch is CLOSED",
@@ -56,16 +56,17 @@ export function statesReference(): GeneratedFile {
     path: "docs/internals/states.md",
     text: markdown(
       "States",
-      "These tables are complete. A test checks that a command is refused exactly where they have no step for it, " +
-        "and that only these steps are taken, whatever the order of commands, answers and settlements.",
+      "This page has the states of a transaction, a batch and a Reversal, each as a diagram and as a table. The " +
+        "tables are complete: a test checks that a command is refused exactly if they have no step for it, and that " +
+        "no other step is taken, whatever the order of commands, answers and settlements.",
       "## A transaction's status",
       "This is `status` of the specification, [section 3](../reference/specification.md#3-states). INIT is never " +
-        "sent. The others are final, and each is notified by one IPN, except for the system commands.",
+        "sent. SUCCESS and ERROR are final. Each is notified by one IPN, except for the system commands.",
       diagram(transactionTransitions),
       transitionTable(transactionTransitions),
-      "## What became of a transaction",
+      "## The state of a transaction that others refer to",
       "This state decides which command may still refer to a Sale, PreAuth or PreAuth-Complete. It is not stored: it " +
-        "is derived from the status, the command that holds the transaction, its Reversal and its batch.",
+        "is derived from the status, the command that refers to the transaction, its Reversal and its batch.",
       table(
         ["State", "Meaning"],
         Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),

@@ -15,10 +15,20 @@ export interface Transition<State extends string> {
 export const transactionTransitions: readonly Transition<"INIT" | "SUCCESS" | "ERROR">[] = [
   { from: null, event: "accepted", to: "INIT", guard: "terminal and original allow it, under their row locks" },
   { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the lease that asked" },
-  { from: "INIT", event: "answered otherwise", to: "ERROR", guard: "an approval among them is reversed" },
-  { from: "INIT", event: "not answered in time, 68", to: "ERROR", guard: "a Reversal is queued where money may move" },
+  { from: "INIT", event: "answered otherwise", to: "ERROR", guard: "reversed if the code is an approval" },
+  {
+    from: "INIT",
+    event: "not answered in time, 68",
+    to: "ERROR",
+    guard: "a Reversal is queued if the command may move money",
+  },
   { from: "INIT", event: "never sent, 91", to: "ERROR" },
-  { from: "INIT", event: "its instance is gone, 96", to: "ERROR", guard: "a Reversal is queued where money may move" },
+  {
+    from: "INIT",
+    event: "its instance is gone, 96",
+    to: "ERROR",
+    guard: "a Reversal is queued if the command may move money",
+  },
   { from: null, event: "reported by a switch as a success", to: "SUCCESS" },
   { from: null, event: "reported by a switch as an error", to: "ERROR" },
 ];
@@ -30,15 +40,20 @@ export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED"
     from: "CLOSING",
     event: "accepted, 00",
     to: "CLOSED",
-    guard: "nothing of it was in flight, no Reversal PENDING, when its totals were frozen",
+    guard: "when its totals were counted, nothing of it was in flight and no Reversal PENDING",
   },
-  { from: "CLOSING", event: "totals differ, 95", to: "CLOSING", guard: "the first time, then Batch Upload" },
+  {
+    from: "CLOSING",
+    event: "totals differ, 95",
+    to: "CLOSING",
+    guard: "the first time only: the batch is uploaded, then the totals are sent again",
+  },
   { from: "CLOSING", event: "not answered", to: "CLOSING", guard: "the same request is repeated" },
-  { from: "CLOSING", event: "refused", to: "OPEN", guard: "under the same batchNo" },
+  { from: "CLOSING", event: "refused, or totals differ again", to: "OPEN", guard: "under the same batchNo" },
 ];
 
 export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARKED">[] = [
-  { from: null, event: "an outcome must not stand, or a partner reverses", to: "PENDING" },
+  { from: null, event: "an outcome must be undone, or a partner reverses", to: "PENDING" },
   {
     from: "PENDING",
     event: "not answered, or answered 09, 19, 68, 90, 91, 96",
@@ -55,9 +70,9 @@ export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARK
 
 export const guards = {
   processed_here: "no switch reported it",
-  within_days: "at most preAuthDays old",
+  within_days: "at most PAYBELL_PREAUTH_DAYS old",
   within_amount: "at most the authorised amount",
-  within_refundable: "with its other Refunds, at most its amount",
+  within_refundable: "all its Refunds together are at most its amount",
 } as const;
 export type Guard = keyof typeof guards;
 
@@ -113,10 +128,10 @@ export const statusTransitions: readonly Transition<TransactionStatus>[] = [
     from: "RESERVED",
     event: "declined, or never sent",
     to: "FAILED",
-    guard: "reversed by its partner while in flight",
+    guard: "its partner began a Reversal while it was in flight",
   },
-  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "REVERSED", guard: "it was answered 00" },
-  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "FAILED", guard: "it was not answered 00" },
+  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "REVERSED", guard: "it had succeeded" },
+  { from: "IN_DOUBT", event: "its own Reversal is DONE", to: "FAILED", guard: "it had not succeeded" },
   { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "APPROVED", guard: open },
   { from: "IN_DOUBT", event: "the Reversal of its Void or PreAuth-Complete is DONE", to: "SETTLING", guard: closing },
   { from: "APPROVED", event: "SETTLEMENT begins", to: "SETTLING", guard: "in that batch" },
