@@ -66,13 +66,23 @@ test("an acquirer is added, shown, used, changed while it is, and removed", asyn
   expect([heard(0), heard(1)]).toEqual([1, 0]);
   await ok("acquirer", "update", "first-bank", "--hosts", at(1), "--mac-key", "mac.hex");
   await signedOnAt(1);
-  await partner.run(sale({ tid: "T0000077" }));
+  const again = await partner.run(sale({ tid: "T0000077" }));
   expect([heard(0), heard(1)]).toEqual([1, 1]);
   const metrics = await (await fetch(`${service.baseUrl}/metrics`)).text();
   expect(metrics).toContain('paybell_acquirer_links_in_use{acquirer="first-bank"} 1');
   expect((await ok("acquirer", "list")).stdout).toBe(`first-bank  example-host  ${at(1)}\n`);
   const shown = await ok("acquirer", "show", "first-bank");
   expect(shown.stdout).toContain("is set");
+  const other = await partner.run(sale());
+  const listed = async (acquirer: string) => {
+    const { items } = (await ok("transaction", "list", "--acquirer", acquirer, "--json")).json<{
+      items: { id: string }[];
+    }>();
+    return items.map(({ id }) => id);
+  };
+  expect(await listed("first-bank")).toEqual([again.body["id"], sold.body["id"]]);
+  expect(await listed("default")).toEqual([other.body["id"]]);
+  expect(await listed("never-registered")).toEqual([]);
   const refused = await line.run(["acquirer", "remove", "first-bank", "--yes"]);
   expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("in use")]);
 });

@@ -222,6 +222,11 @@ describe("the records of the operator", () => {
     expect(voided.status, JSON.stringify(voided.body)).toBe(200);
     const of = ["--partner", partner.id];
     expect((await ok("transaction", "list", ...of)).stdout).toMatch(new RegExp(`VOID.*\\n.*SALE.*${id}`));
+    const misnamed = await line.run(["transaction", "list", "--acquirer", "First Bank"]);
+    expect([misnamed.code, misnamed.stderr]).toEqual([
+      3,
+      expect.stringContaining("acquirer must be 1 to 32 characters"),
+    ]);
     const shown = await ok("transaction", "show", id);
     expect(shown.stdout).toMatch(/^command +SALE$/m);
     expect(shown.stdout).toMatch(/^Chain\n.*VOID/m);

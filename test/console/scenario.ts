@@ -38,6 +38,12 @@ export async function startScenario(): Promise<Scenario> {
   await terminal(service, cafe, "T0000031", { mid, merchantName: "Cafe on the corner", acquirer: "first-bank" });
   await terminal(service, bakery, "T0000041", { mid: "M00000000000041", merchantName: "Bakery & Sons" });
 
+  await eventually("the link to be up", async () => {
+    const { body } = await service.operator("GET", "/operator/v1/acquirers/first-bank");
+    return (body["link"] as { ok: boolean }).ok ? true : undefined;
+  });
+  await cafe.run(sale({ tid: "T0000031", mid, merchantTransId: "order-15", amount: "75000" }));
+
   const settledOrder = "order-16";
   await cafe.run(sale({ tid, mid, merchantTransId: settledOrder, amount: "250000" }));
   await cafe.run({ command: "SETTLEMENT", reqId: randomUUID(), tid, mid });
@@ -76,10 +82,6 @@ export async function startScenario(): Promise<Scenario> {
   });
   const pulled = (await bakery.call("GET", "/v1/notifications?limit=1")).body;
   await bakery.call("GET", `/v1/notifications?after=${String(pulled["next"])}&limit=1`);
-  await eventually("the link to be up", async () => {
-    const { body } = await service.operator("GET", "/operator/v1/acquirers/first-bank");
-    return (body["link"] as { ok: boolean }).ok ? true : undefined;
-  });
   const browser = await openBrowser(service.baseUrl);
   return {
     ...{ service, browser, cafe, bakery, settledOrder, settlementId: String(settlement["id"]) },

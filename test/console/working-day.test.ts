@@ -138,6 +138,31 @@ describe("in the middle of a working day", () => {
     limitMs,
   );
 
+  test(
+    "an acquirer's transactions are one click from its page",
+    async () => {
+      const page = await scenario.browser.open("/acquirers");
+      await page
+        .getByRole("region", { name: "first-bank", exact: true })
+        .getByRole("link", { name: "Its transactions" })
+        .click();
+      await page.getByRole("cell", { name: "75,000 VND" }).waitFor();
+      expect(await page.locator("tbody tr").count()).toBe(1);
+      await page.goBack();
+      await page
+        .getByRole("region", { name: "The acquirer of the settings" })
+        .getByRole("link", { name: "Its transactions" })
+        .click();
+      await page.getByRole("cell", { name: "250,000 VND" }).waitFor();
+      expect(await page.getByRole("cell", { name: "75,000 VND" }).count()).toBe(0);
+      await page.getByRole("combobox", { name: "Acquirer" }).click();
+      await page.getByRole("option", { name: "first-bank" }).click();
+      await page.getByRole("cell", { name: "75,000 VND" }).waitFor();
+      expect(await violationsOf(page)).toEqual([]);
+    },
+    limitMs,
+  );
+
   test.each(questions)(
     "“%s” is answered with nothing but the console",
     async (asked, answer) => {

@@ -107,6 +107,7 @@ function pathOf({ plural }: Kind, ...parts: readonly string[]): string {
 interface ListOptions extends AccessOptions, JsonOption {
   readonly partner?: string;
   readonly state?: string;
+  readonly acquirer?: string;
   readonly limit: number;
 }
 
@@ -117,13 +118,16 @@ function listCommand(context: CommandContext, kind: Kind): Command {
     examples: [`paybell ${noun} list`, `paybell ${noun} list --state ${exampleState} --limit 500`],
   })
     .option("--partner <id>", "of one partner")
-    .option("--state <state>", `only those of this ${stateName}`)
-    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
+    .option("--state <state>", `only those of this ${stateName}`);
+  if (kind === transaction) {
+    made.option("--acquirer <name>", "only those that went to it; default: to that of the settings");
+  }
+  made.addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
   return withAccessOptions(made).action(
     ends(context, async (options: ListOptions) => {
-      const { partner, state, limit } = options;
+      const { partner, state, acquirer, limit } = options;
       const api = (await readClientSettings(context, options)).operator();
-      const items = await readPages<LedgerRecord>(api, pathOf(kind), { partner, state }, { itemsMax: limit });
+      const items = await readPages<LedgerRecord>(api, pathOf(kind), { partner, state, acquirer }, { itemsMax: limit });
       const rows = items.map((item) => fields.map((name) => cell(item[name])));
       print(context, options, { items }, listed(rows));
       return exitCodes.ok;

@@ -14,16 +14,11 @@ import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
 import { type InDoubtCounts, useInDoubtCounts } from "./in-doubt-counts.ts";
-
-const lookEveryMs = 5_000;
+import { ofSettings, transactionsOf, useAcquirers } from "./use-acquirers.ts";
 
 /** Each acquirer: whether it can be asked, and what it has left in doubt. */
 export function AcquirersPage() {
-  const found = useQuery({
-    queryKey: ["acquirers"],
-    queryFn: () => api.listAcquirers(),
-    refetchInterval: lookEveryMs,
-  });
+  const found = useAcquirers();
   const inDoubt = useInDoubtCounts();
   return (
     <Page title="Acquirers">
@@ -33,7 +28,7 @@ export function AcquirersPage() {
       )}
       {found.data !== undefined && (
         <>
-          <Panel title="The acquirer of the settings">
+          <Panel title="The acquirer of the settings" actions={<ItsTransactions name={ofSettings} />}>
             <Stack gap="sm">
               <LinkState link={found.data.ofSettings.link} />
               <Fields
@@ -63,7 +58,7 @@ export function AcquirersPage() {
 function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly inDoubt: InDoubtCounts | undefined }) {
   const mac = one.profile["mac"] as { readonly algorithm?: string; readonly keyExchange?: object } | null | undefined;
   return (
-    <Panel title={one.name}>
+    <Panel title={one.name} actions={<ItsTransactions name={one.name} />}>
       <Stack gap="md">
         <LinkState link={one.link} />
         <Group align="start" gap="md" className="two-columns even">
@@ -89,6 +84,10 @@ function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly in
       </Stack>
     </Panel>
   );
+}
+
+function ItsTransactions({ name }: { readonly name: string }) {
+  return <Link href={transactionsOf(name)}>Its transactions</Link>;
 }
 
 function LinkState({ link: { ok, detail } }: { readonly link: AcquirerState["link"] }) {

@@ -1134,6 +1134,7 @@ export interface Api<Options> {
       after?: undefined | string;
       limit?: undefined | number;
       batch?: undefined | string;
+      acquirer?: undefined | string;
     },
     options?: Options,
   ): Promise<TransactionsPage>;

@@ -1,5 +1,6 @@
 import { Group, Select, Tabs } from "@mantine/core";
 import { useSearchParams } from "wouter";
+import { AcquirerSelect } from "../acquirers/acquirer-select.tsx";
 import { Page } from "../display/page.tsx";
 import { PartnerSelect } from "../partners/partner-select.tsx";
 import { Batches } from "./batches.tsx";
@@ -17,6 +18,7 @@ export function MoneyPage() {
   const tab = tabs.find((one) => one === params.get("tab")) ?? "doubt";
   const partner = params.get("partner") ?? undefined;
   const state = params.get("state") ?? undefined;
+  const acquirer = params.get("acquirer") ?? undefined;
   const set = (name: string, value: string | null) =>
     setParams((before) => {
       const next = new URLSearchParams(before);
@@ -42,16 +44,19 @@ export function MoneyPage() {
           <Group gap="xs" mb="sm">
             <PartnerSelect value={partner ?? null} onChange={(value) => set("partner", value)} />
             {tab === "transactions" && (
-              <Select
-                size="xs"
-                w={140}
-                aria-label="State"
-                placeholder="Any state"
-                clearable
-                data={states}
-                value={state ?? null}
-                onChange={(value) => set("state", value)}
-              />
+              <>
+                <Select
+                  size="xs"
+                  w={140}
+                  aria-label="State"
+                  placeholder="Any state"
+                  clearable
+                  data={states}
+                  value={state ?? null}
+                  onChange={(value) => set("state", value)}
+                />
+                <AcquirerSelect value={acquirer ?? null} onChange={(value) => set("acquirer", value)} />
+              </>
             )}
           </Group>
         )}
@@ -59,7 +64,7 @@ export function MoneyPage() {
           <InDoubt />
         </Tabs.Panel>
         <Tabs.Panel value="transactions">
-          <Transactions partner={partner} state={state} />
+          <Transactions partner={partner} state={state} acquirer={acquirer} />
         </Tabs.Panel>
         <Tabs.Panel value="batches">
           <Batches partner={partner} />

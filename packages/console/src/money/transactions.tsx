@@ -36,6 +36,7 @@ const csvColumns = [
   "approveCode",
   "refId",
   "reversal",
+  "acquirer",
 ] as const;
 
 const columns: readonly ListColumn<TransactionRecord>[] = [
@@ -57,12 +58,14 @@ export function Transactions({
   partner,
   state,
   batch,
+  acquirer,
 }: {
   readonly partner: string | undefined;
   readonly state: string | undefined;
   readonly batch?: string;
+  readonly acquirer?: string | undefined;
 }) {
-  const { pages, items } = useMoney("transactions", { partner, state, batch });
+  const { pages, items } = useMoney("transactions", { partner, state, batch, acquirer });
   return (
     <>
       {items.length > 0 && (

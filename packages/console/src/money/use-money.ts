@@ -30,6 +30,7 @@ export function useMoney<Kind extends keyof Records>(
     readonly partner?: string | undefined;
     readonly state?: string | undefined;
     readonly batch?: string | undefined;
+    readonly acquirer?: string | undefined;
   },
 ) {
   const search: Search<Records[Kind]> = searches[kind];

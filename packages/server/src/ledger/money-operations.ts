@@ -1,3 +1,4 @@
+import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/registered/registration.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
@@ -13,6 +14,8 @@ export interface MoneySearch {
   readonly partner?: string | undefined;
   /** Finds the transactions of this batch. */
   readonly batch?: string | undefined;
+  /** Finds the transactions that went to this acquirer. That of the settings: `default`, and empty in the store. */
+  readonly acquirer?: string | undefined;
   /** Finds the events about this notification, transaction or endpoint. */
   readonly subject?: string | undefined;
   /** A state, or an event's kind. */
@@ -87,8 +90,15 @@ export class MoneyOperations {
     this.#parts = parts;
   }
 
+  /** @throws ServiceError `invalid_value` of what cannot be an acquirer's name */
   async search(kind: MoneyKind, search: MoneySearch) {
-    const items = await this.#parts.store.search(kind, { ...search, limit: search.limit + 1 });
+    const { acquirer: name } = search;
+    if (name !== undefined && !isAcquirerName(name)) {
+      const message = `acquirer must be ${acquirerNameRule}.`;
+      throw badFields([{ field: "acquirer", code: "invalid_value", message }]);
+    }
+    const acquirer = name === settingsName ? "" : name;
+    const items = await this.#parts.store.search(kind, { ...search, acquirer, limit: search.limit + 1 });
     const page = items.slice(0, search.limit);
     return { items: page, next: items.length > page.length ? (page.at(-1)?.id ?? null) : null };
   }

@@ -45,11 +45,16 @@ export const noRegistration: Registration = { profile: "", hosts: [], tls: true,
 export const noSecrets: Secrets = { key: "", macKey: "", keyEncryptionKey: "" };
 
 const namePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
+export const acquirerNameRule = "1 to 32 characters, a-z, 0-9 and -";
 const hostsMax = 10;
 const hexadecimal = /^(?:[0-9A-Fa-f]{2})*$/;
 
 /** The label of the acquirer of the settings in metrics and events: no other has that name. */
 export const settingsName = "default";
+
+export function isAcquirerName(text: string): boolean {
+  return namePattern.test(text);
+}
 
 export function merged(standing: Registration, { profile, hosts, tls, ca, certificate }: AcquirerInput): Registration {
   return {
@@ -73,8 +78,8 @@ export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey
 export function registrationProblems(name: string, registration: Registration, secrets: Secrets): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const wrong = (field: string, message: string) => problems.push({ field, code: "invalid_value", message });
-  if (!namePattern.test(name) || name === settingsName) {
-    wrong("name", `name must have 1 to 32 characters, a-z, 0-9 and -, and not be ${settingsName}.`);
+  if (!isAcquirerName(name) || name === settingsName) {
+    wrong("name", `name must have ${acquirerNameRule}, and not be ${settingsName}.`);
   }
   const { hosts, tls, ca, certificate } = registration;
   if (hosts.length === 0 || hosts.length > hostsMax) wrong("hosts", `hosts must be 1 to ${hostsMax}, as name:port.`);

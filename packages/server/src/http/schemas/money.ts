@@ -14,6 +14,10 @@ const moneyQuery = z.strictObject(searched);
 const transactionsQuery = z.strictObject({
   ...searched,
   batch: described(z.uuid().optional(), "Only those of this batch"),
+  acquirer: described(
+    z.string(),
+    "Only those that went to this acquirer; `default`: to that of the settings",
+  ).optional(),
 });
 const eventsQuery = z.strictObject({
   ...searched,

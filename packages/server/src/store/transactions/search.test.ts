@@ -56,6 +56,14 @@ beforeAll(async () => {
     );
   }
   await pool.query("UPDATE transactions SET command = 'SETTLEMENT' WHERE id = md5(partner_id::text || 7)::uuid");
+  // The oldest ones: a walk along the key would read all others first.
+  await pool.query(
+    `UPDATE transactions SET acquirer = CASE WHEN partner_id = $1 THEN 'first-bank' ELSE 'second-bank' END
+     FROM (SELECT partner_id AS of, id AS found, row_number() OVER (PARTITION BY partner_id ORDER BY id) AS nth
+       FROM transactions) AS aged
+     WHERE partner_id = of AND id = found AND nth <= 20`,
+    [partnerIds[0]],
+  );
   money = new PostgresMoney(connections.homes);
 });
 beforeEach(() => {
@@ -85,6 +93,37 @@ describe("a page of money", () => {
         .reverse(),
     );
     if (state !== undefined) expect(new Set(items.map((item) => item["state"]))).toEqual(new Set([state]));
+    expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+  });
+
+  test.each([
+    ["first-bank", 0],
+    ["second-bank", 1],
+  ])("of what went to %s reads little more than it shows", async (acquirer, nth) => {
+    const of = { acquirer, limit };
+    const items = await money.search("transactions", of);
+    expect(items).toHaveLength(limit);
+    const next = await money.search("transactions", { ...of, after: items.at(-1)?.id });
+    expect(next).toHaveLength(limit);
+    const all = [...items, ...next];
+    expect(all.map(({ partnerId, acquirer: its }) => [partnerId, its])).toEqual(
+      Array(2 * limit).fill([partnerIds[nth], acquirer]),
+    );
+    expect(all.map(({ id }) => id)).toEqual(
+      all
+        .map(({ id }) => id)
+        .sort()
+        .reverse(),
+    );
+    expect(await money.search("transactions", { ...of, partner: partnerIds[1 - nth] })).toEqual([]);
+    expect(await money.search("transactions", { ...of, state: "SUCCESS" })).toHaveLength(limit);
+    expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+  });
+
+  test("of what went to the acquirer of the settings leaves out what went to others", async () => {
+    const items = await money.search("transactions", { acquirer: "", limit });
+    expect(items).toHaveLength(limit);
+    expect(new Set(items.map(({ acquirer }) => acquirer))).toEqual(new Set([""]));
     expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
   });
 

@@ -72,11 +72,13 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
   },
 };
 
+type Filter = Pick<MoneySearch, "state" | "batch" | "acquirer" | "subject">;
+
 /**
  * Partner by partner along its key: the keys of a page of each, the newest of all of them, and only then their columns.
  * Measured with 100 partners: reading every partner's page whole took 470 ms, its keys 40 ms.
  */
-function pageOf(kind: MoneyKind, filter: Pick<MoneySearch, "state" | "batch" | "subject">) {
+function pageOf(kind: MoneyKind, filter: Filter) {
   const { from, id, columns } = shown[kind];
   const { text: keys, values } = keysOf(kind, filter);
   const text = `
@@ -93,13 +95,17 @@ function pageOf(kind: MoneyKind, filter: Pick<MoneySearch, "state" | "batch" | "
 }
 
 /** The keys of one partner's page. Further values are $4 and on. */
-function keysOf(kind: MoneyKind, { state, batch, subject }: Pick<MoneySearch, "state" | "batch" | "subject">) {
+function keysOf(kind: MoneyKind, { state, batch, acquirer, subject }: Filter) {
   const { from, id, state: of } = shown[kind];
   const conditions = [`x.partner_id = p.id AND x.${id} < $2::uuid`];
   const values: string[] = [];
   const given = (value: string) => `$${values.push(value) + 3}`;
   if (kind === "transactions") conditions.push("NOT x.is_tombstone");
   if (kind === "transactions" && batch !== undefined) conditions.push(`x.batch_id = ${given(batch)}::uuid`);
+  // The index has those of registered acquirers alone; the acquirer of the settings has most of the others.
+  if (kind === "transactions" && acquirer === "") conditions.push("x.acquirer = ''");
+  else if (kind === "transactions" && acquirer !== undefined)
+    conditions.push(`x.acquirer = ${given(acquirer)} AND x.acquirer <> ''`);
   if (kind === "events" && subject !== undefined) conditions.push(`x.subject_id = ${given(subject)}::uuid`);
   const isIndexed = state !== undefined && indexed[kind]?.includes(state) === true;
   if (isIndexed) conditions.push(`x.state = '${state}'`);
