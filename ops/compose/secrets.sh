@@ -13,7 +13,7 @@ DATABASE_URL=postgres://paybell:$(cat secrets/database.password)@database/paybel
 PAYBELL_MASTER_KEY_FILE=/run/secrets/master-key
 PAYBELL_OPERATOR_TOKEN=$(openssl rand -hex 32)
 PAYBELL_OPERATOR_HOST=0.0.0.0
-PAYBELL_OPERATOR_ADDRESSES=10.74.20.0/24
+PAYBELL_OPERATOR_ADDRESSES=127.0.0.0/8,10.74.20.0/24
 PAYBELL_TRUSTED_PROXIES=10.74.20.10
 PAYBELL_ACQUIRER=simulator
 # Completions of a switch: files in the volume intake, or messages of a topic.

@@ -139,6 +139,8 @@ describe("compose", () => {
     expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
     const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];
     expect(compose.services["paybell-1"].volumes).toEqual([`intake:${drop}`]);
+    const operators = /^PAYBELL_OPERATOR_ADDRESSES=(.*)$/m.exec(read("paybell.env"))?.[1];
+    expect(operators?.split(","), "operators run `paybell` inside the container").toContain("127.0.0.0/8");
     expect(dirname(script)).toBe(copy);
   });
 });
