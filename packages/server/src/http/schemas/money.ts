@@ -25,8 +25,8 @@ const eventsQuery = z.strictObject({
 });
 export const merchantsQuery = z.strictObject({
   partner: searched.partner,
-  from: described(moment, "Created then or later"),
-  to: described(moment, "Created earlier; 31 days after `from` at most"),
+  from: described(moment.clone(), "Created then or later"),
+  to: described(moment.clone(), "Created earlier; 31 days after `from` at most"),
 });
 
 const shared = { id: z.uuid(), partnerId: described(z.uuid().nullable(), "Null: of the service itself") };
