@@ -116,7 +116,7 @@ describe("listen", () => {
     const { ipn } = receiver(partner.keys).open(post?.body ?? "", post?.headers ?? {});
     expect(ipn).toMatchObject({ id: transaction["id"], merchantTransId: "after" });
     expect(listening.stdout()).toMatch(
-      /SALE {2}150000 VND {2}SUCCESS 00 {2}refNo \d{12} {2}verified {2}→ 204 {2}\d+ ms/,
+      /SALE {2}150000 VND {2}SUCCESS 00 {2}refId \d{12} {2}verified {2}→ 204 {2}\d+ ms/,
     );
 
     listening.interrupt();

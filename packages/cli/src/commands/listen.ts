@@ -155,7 +155,7 @@ function banner({ api, self, opener }: Session, target: URL | undefined): string
     `Listening to ${api.baseUrl} as ${printable(name)} (${sealed}, signing ${signing?.mode})`,
     target === undefined ? "Nothing is forwarded: name your server with --forward" : `Forwarding to ${target.href}`,
     ...(opener === undefined ? ["There are no keys here: notifications are not opened"] : []),
-    "Press Ctrl-C to stop. Press r and Enter to forward again what failed.",
+    "Press Ctrl-C to stop. Press r and Enter to forward the failed ones again.",
     "",
   ].join("\n");
 }

@@ -132,7 +132,7 @@ function cellsOf({ command: name, amount, currency, totalAmount, quantity, ...re
   const money =
     totalAmount === undefined ? `${amount ?? ""} ${currency ?? ""}`.trim() : `${quantity} for ${totalAmount}`;
   const batch = batchNo === "" ? "" : `batch ${batchNo}`;
-  return [name, money, `${status} ${isoResponseCode}`.trim(), batch, refId === "" ? "" : `refNo ${refId}`, `id ${id}`];
+  return [name, money, `${status} ${isoResponseCode}`.trim(), batch, refId === "" ? "" : `refId ${refId}`, `id ${id}`];
 }
 
 /** 00 is not a decline. */

@@ -42,7 +42,7 @@ function ipnText({ kind, ipn, command }: ReceivedIpn, style: Style): string[] {
     const batch = `batch ${ipn.batchNo}  ${ipn.quantity} for ${ipn.totalAmount}`;
     return [name, printable(batch), outcome(ipn.status, "", style), printable(`terminal ${ipn.tid}`)];
   }
-  const reference = ipn.refId === "" ? [] : [printable(`refNo ${ipn.refId}`)];
+  const reference = ipn.refId === "" ? [] : [printable(`refId ${ipn.refId}`)];
   return [
     name,
     printable(`${ipn.amount} ${ipn.currency}`),
