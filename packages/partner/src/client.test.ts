@@ -68,6 +68,7 @@ describe("a call", () => {
     ["findTransaction", () => paybell().findTransaction({ reqId: "r&" }), "GET", "/v1/transactions?reqId=r%26", ""],
     ["pullNotifications", () => paybell().pullNotifications(), "GET", "/v1/notifications", ""],
     ["redeliverNotification", () => paybell().redeliverNotification("n"), "POST", "/v1/notifications/n/redeliver", ""],
+    ["revokeOwnApiKey", () => paybell().revokeOwnApiKey("k"), "POST", "/v1/api-keys/k/revoke", ""],
     ["runCommand", () => paybell().runCommand(sale), "POST", "/v1/commands", JSON.stringify(sale)],
   ])("%s goes where its operation is", async (_, call, method, url, body) => {
     answers = [json(200, { there: true })];

@@ -48,7 +48,7 @@ export function client(options: ClientOptions): Client {
     const isRepeatable = method === "GET" || name === "runCommand";
     const call = async (...given: unknown[]) => {
       for (const one of given) refusePromise(`What was given to ${name}()`, one);
-      const url = new URL(baseUrl + path.replace("{id}", () => encodeURIComponent(checkedId(given.shift()))));
+      const url = new URL(baseUrl + path.replace(/{\w+}/, () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
       if (input !== undefined || name === "runCommand") checkOption(`What was given to ${name}()`, input, fields);
       const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
