@@ -23,7 +23,8 @@ export function receiverErrorsReference(): GeneratedFile {
           [
             code("ipn_in_progress"),
             code("IpnInProgress"),
-            "`redisStore`: another process is handling the IPN; Paybell sends it again",
+            "`deduplicate` with `redisStore`, while another process handles the IPN or another one of its chain. A " +
+              "handler answers 500, and the IPN comes again",
           ],
           [
             "what the service answered; `no_answer`, `timeout`, `not_paybell`",
@@ -46,7 +47,8 @@ export function receiverErrorsReference(): GeneratedFile {
         "settings. It tries them only for a sender that holds the webhook secret, and for bodies up to 1 MiB.",
       "## misused",
       "`Misused`: a mistake in your own code or configuration, thrown where it is made, usually at the start. " +
-        "The message names the option. It never contains the value of a key.",
+        'The message names the option, then gives the meaning and the remedy, as in "encryptionKey is missing. Is ' +
+        'the environment variable set in this process?" It never contains the value of a key.',
       table(["reason", "Meaning", "Remedy"], rows(misuses)),
     ),
   };

@@ -60,7 +60,7 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
   wrong_option: ["cannot be used this way", "See ReceiverOptions."],
   headers_given_up: [
     'allowMissingHeaders cannot be used with aes-256-cbc unless signing is { mode: "whole" }',
-    "Use aes-256-gcm or jwe, or sign the whole IPN: nothing would protect the fields that are not signed.",
+    "Use aes-256-gcm or jwe, or sign the whole IPN. Otherwise nothing would protect the fields that are not signed.",
   ],
   no_options: ["has no options", "Give an object: { … }."],
   no_address: ["is not an IP address or CIDR block", "Write it as 203.0.113.7, 203.0.113.0/24 or 2001:db8::/32."],

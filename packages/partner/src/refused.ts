@@ -50,10 +50,7 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   ],
   empty_body: ["The body is empty.", "Read the request's body once, before anything else does, and pass its bytes."],
   compressed_body: ["The body is gzip; Paybell sends it plain.", "Have your proxy leave the body as it is."],
-  html_body: [
-    "The body is a web page or XML.",
-    "Something else answers or sends here: check what is in front of your server.",
-  ],
+  html_body: ["The body is a web page or XML.", "Paybell did not send this: check what is in front of your server."],
   stringified_body: [
     "The body is an object that was converted to a string, or a string within a string.",
     "Pass the raw bytes: not String(body), nor JSON.stringify() of a string.",
