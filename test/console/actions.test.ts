@@ -67,6 +67,33 @@ describe("a replay", () => {
   );
 
   test(
+    "by a reason counts what the list shows, whatever else is parked",
+    async () => {
+      const partner = await withParked("by-reason", 1);
+      const nobody = new URL(partner.server.url);
+      nobody.port = "1";
+      const { body } = await partner.run(sale({ merchantTransId: "by-reason-away", callBackUrl: nobody.href }));
+      await partner.settled((body["notification"] as { id: string }).id, "parked");
+      const page = await browser.open(`/parked?partner=${partner.id}`);
+      // A page of one row: the newest is of the other reason.
+      await page.route("**/operator/v1/notifications?*", async (route) => {
+        const asked = new URL(route.request().url());
+        asked.searchParams.set("limit", "1");
+        await route.continue({ url: asked.href });
+      });
+      await page.getByRole("combobox", { name: "Reason" }).click();
+      await page.getByRole("option", { name: "its answer was not 2xx" }).click();
+      await page.getByRole("link", { name: "by-reason-0" }).waitFor();
+      expect(await page.getByRole("button", { name: "Show more" }).count()).toBe(0);
+      await page.getByRole("button", { name: "Count them first" }).click();
+      await page.getByText("1 would be sent again").waitFor();
+      await page.goto(`${browser.baseUrl}/console/parked?partner=${partner.id}&reason=tls`);
+      await page.getByText("Nothing that is parked matches").waitFor();
+    },
+    limitMs,
+  );
+
+  test(
     "of a partner's own parked notifications is part of its catch-up, unless its key may only read",
     async () => {
       const partner = await withParked("catching-up", 2);

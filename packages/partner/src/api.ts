@@ -434,6 +434,7 @@ export interface PartnerApi<Options> {
   searchOwnNotifications(
     query?: {
       state?: undefined | "pending" | "accepted" | "parked";
+      reason?: undefined | string;
       q?: undefined | string;
       from?: undefined | string;
       to?: undefined | string;

@@ -46,6 +46,7 @@ function sideOf(connection: ClientSettings, as: AsOption): { readonly api: Api; 
 interface ListOptions extends AccessOptions, JsonOption, AsOption {
   readonly partner?: string;
   readonly state?: string;
+  readonly reason?: string;
   readonly q?: string;
   readonly since?: string;
   readonly until?: string;
@@ -69,6 +70,7 @@ function listCommand(context: CommandContext): Command {
   })
     .option("--partner <id>", "operator: of one partner")
     .addOption(new Option("--state <state>", "operator: in one state").choices(states))
+    .option("--reason <word>", "operator: with --state parked: why the last attempt failed")
     .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
     .option("--since <time>", "operator: created at or after this time, ISO 8601", readTime)
     .option("--until <time>", "operator: created before this time, ISO 8601", readTime)
@@ -89,8 +91,8 @@ async function listForOperator(
   connection: ClientSettings,
   options: ListOptions,
 ): Promise<ExitCode> {
-  const { partner, state, q, since, until, limit } = options;
-  const query = { partner, state, q, from: since, to: until };
+  const { partner, state, reason, q, since, until, limit } = options;
+  const query = { partner, state, reason, q, from: since, to: until };
   const api = connection.operator();
   const items = await showing(context, "reading notifications", limit, (onProgress) =>
     readPages<ListedNotification>(api, "/operator/v1/notifications", query, { itemsMax: limit, onProgress }),
@@ -113,8 +115,8 @@ async function listForPartner(
   connection: ClientSettings,
   options: ListOptions,
 ): Promise<ExitCode> {
-  const { partner, state, q, since, until, limit } = options;
-  if ([partner, state, q, since, until].some((filter) => filter !== undefined)) {
+  const { partner, state, reason, q, since, until, limit } = options;
+  if ([partner, state, reason, q, since, until].some((filter) => filter !== undefined)) {
     throw new Failure("a partner's notifications cannot be searched: they are read in commit order.", {
       code: "partner_cannot_search",
       remedy: "Leave the filters out, or give an operator token.",

@@ -962,6 +962,7 @@ export interface Api<Options> {
   searchOwnNotifications(
     query?: {
       state?: undefined | "pending" | "accepted" | "parked";
+      reason?: undefined | string;
       q?: undefined | string;
       from?: undefined | string;
       to?: undefined | string;
@@ -1082,6 +1083,7 @@ export interface Api<Options> {
     query?: {
       partner?: undefined | string;
       state?: undefined | "pending" | "accepted" | "parked";
+      reason?: undefined | string;
       q?: undefined | string;
       from?: undefined | string;
       to?: undefined | string;

@@ -20,6 +20,7 @@ export const reasons: Readonly<Record<string, string>> = {
   key_exhausted: "its encryption key has reached its limit: rotate it",
   internal: "the service itself failed",
   retention: "its day of history was dropped before it could be tried",
+  restored: "it was pending in a backup that was restored",
   endpoint: "its endpoint was tripped for too long",
 };
 

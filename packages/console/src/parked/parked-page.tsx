@@ -85,25 +85,27 @@ function filterOf(params: URLSearchParams): ReplayFilter {
 }
 
 function List({ filter }: { readonly filter: ReplayFilter }) {
-  const { reason, ...search } = filter;
   const pages = useInfiniteQuery({
     queryKey: ["parked", filter],
     queryFn: ({ pageParam, signal }) =>
-      api.searchNotifications({ ...search, state: "parked", limit: rows, after: pageParam }, { signal }),
+      api.searchNotifications({ ...filter, state: "parked", limit: rows, after: pageParam }, { signal }),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
   });
-  const items = (pages.data?.pages ?? [])
-    .flatMap((page) => page.items)
-    .filter((item) => reason === undefined || item.lastReason === reason);
+  const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
+  const isFiltered = Object.keys(filter).length > 1;
   return (
     <NotificationList
       of={pages}
       items={items}
       empty={
-        <Empty title="Nothing is parked">
-          A notification is parked when its schedule has run out; it is kept, and can be sent again.
-        </Empty>
+        isFiltered ? (
+          <Empty title="Nothing that is parked matches">No parked notification has all of this.</Empty>
+        ) : (
+          <Empty title="Nothing is parked">
+            A notification is parked when its schedule has run out; it is kept, and can be sent again.
+          </Empty>
+        )
       }
     />
   );

@@ -44,6 +44,8 @@ export interface NotificationsParts {
 export interface NotificationFilter {
   readonly partnerId?: PartnerId | undefined;
   readonly state?: NotificationState | undefined;
+  /** For parked ones: why they were parked. */
+  readonly reason?: string | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
@@ -59,8 +61,6 @@ export interface NotificationSearch extends NotificationFilter, SubjectMatch {
 export interface RedeliveryFilter extends NotificationFilter {
   /** `parked` when absent. */
   readonly state?: NotificationState | undefined;
-  /** For parked ones: why they were parked. */
-  readonly reason?: string | undefined;
 }
 
 export interface RedeliveryResult {
@@ -169,8 +169,16 @@ export class Notifications {
     return proofs.prove(await this.#detail(standing), content, clock.nowMs());
   }
 
-  /** Returns the newest first. A page may have fewer than `limit` items and still have a `next`. */
+  /**
+   * Returns the newest first. A page may have fewer than `limit` items and still have a `next`.
+   *
+   * @throws ServiceError `invalid_value` of a reason: only parked ones have one; `invalid_cursor`
+   */
   async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
+    if (search.reason !== undefined && search.state !== "parked") {
+      const message = "reason is allowed only with state=parked.";
+      throw badFields([{ field: "reason", code: "invalid_value", message }]);
+    }
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
     const range = this.#range(search, "newest");
     const found: NotificationStatus[] = [];
@@ -180,7 +188,7 @@ export class Notifications {
     const endsMs = matchesContent(search) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
     for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, search)) {
       scanned += rows;
-      found.push(...standings.filter(({ state }) => search.state === undefined || state === search.state));
+      found.push(...standings.filter((standing) => isIn(search, standing)));
       if (found.length > limit) break;
       if (scanned >= scanRowsMax || this.#parts.clock.nowMs() > endsMs)
         return { items: await this.#listed(found), next: lastId };
@@ -239,7 +247,7 @@ export class Notifications {
     let [matched, redelivered] = [0, 0];
     // Partner by partner: a step over all of them would read a batch of each, and use one.
     for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
-      const range = { ...this.#range({ ...filter, state, partnerId }, "oldest"), reason: filter.reason };
+      const range = this.#range({ ...filter, state, partnerId }, "oldest");
       for await (const batch of this.#batches(range)) {
         const matching = batch
           .filter((standing) => standing.state === state)
@@ -288,6 +296,7 @@ export class Notifications {
       among: filter.state === undefined || filter.state === "accepted" ? "history" : filter.state,
       fromId: lowestId(timeMs("from", filter.from) ?? 0),
       belowId: after !== undefined && after < toId ? after : toId,
+      reason: filter.reason,
       order,
     };
   }
@@ -374,6 +383,11 @@ interface Step {
   readonly standings: readonly NotificationStatus[];
   readonly lastId: NotificationId | null;
   readonly rows: number;
+}
+
+/** A state changes between the read of the keys and of the statuses, and a look-up reads keys in every state. */
+function isIn({ state, reason }: NotificationFilter, standing: NotificationStatus): boolean {
+  return (state === undefined || standing.state === state) && (reason === undefined || standing.lastReason === reason);
 }
 
 function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFour, contains }: SubjectMatch): boolean {

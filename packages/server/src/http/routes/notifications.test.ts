@@ -154,6 +154,7 @@ describe("the operator's notifications", () => {
     const query = new URLSearchParams({
       partner: service.partner.id,
       state: "parked",
+      reason: "timeout",
       q: "B1",
       from,
       to: "2026-02-01T07:00:00+07:00",
@@ -164,6 +165,7 @@ describe("the operator's notifications", () => {
     expect(service.asked.at(-1)?.[1]).toEqual({
       partnerId: service.partner.id,
       state: "parked",
+      reason: "timeout",
       q: "B1",
       from,
       to: "2026-02-01T07:00:00+07:00",

@@ -139,6 +139,7 @@ export const pullQuery = z.strictObject({
 
 const searched = {
   state: z.enum(notificationStates).optional(),
+  reason: described(z.string().max(64), "With `state=parked`: why the last attempt failed").optional(),
   q: described(
     z.string().max(128),
     "A notification id, transaction id, reqId, externalId or merchantTransId; where none is it, its beginning",

@@ -151,6 +151,26 @@ describe("a search for many", () => {
     expect(items[1]?.nextAttemptAt).toMatch(/^\d{4}-/);
   });
 
+  test("finds parked ones by their reason, page by page", async () => {
+    const ids: NotificationId[] = [];
+    for (const reason of ["tls", "connect", "tls", "tls", "connect"]) {
+      const id = await insertNotification(bench.pool, partner.id, { state: "parked", reason });
+      if (reason === "connect") ids.push(id);
+      await insertTransaction(id, { origin: "command", reqId: newId(), merchantTransId: "order 2" });
+    }
+    const filter = { state: "parked", reason: "connect" } as const;
+    const first = await bench.notifications.search({ ...filter, limit: 1 });
+    expect(first.items.map(({ id }) => id)).toEqual([ids[1]]);
+    const second = await bench.notifications.search({ ...filter, limit: 1, after: first.next ?? "" });
+    expect([second.items.map(({ id }) => id), second.next]).toEqual([[ids[0]], null]);
+    expect(await idsOf({ ...filter, q: "order 2" })).toEqual(ids.toReversed());
+    expect((await bench.notifications.redeliverMany(filter, "original", true)).ids).toEqual(ids);
+    for (const state of [undefined, "pending", "accepted"] as const) {
+      const refused = bench.notifications.search({ state, reason: "connect", limit: 1 });
+      await expect(refused).rejects.toMatchObject({ fields: [{ field: "reason", code: "invalid_value" }] });
+    }
+  });
+
   test("a delivery that waits for its endpoint is due at the endpoint's next probe, or has no time", async () => {
     const urls = ["https://open.test/ipn", "https://gone.test/ipn"] as const;
     const ids = await Promise.all(urls.map(() => insertNotification(bench.pool, partner.id, { state: "pending" })));
