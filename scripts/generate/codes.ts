@@ -1,5 +1,6 @@
 import {
   aids,
+  type Command,
   commands,
   currencies,
   headerNames,
@@ -8,8 +9,10 @@ import {
   responseCodes,
   statuses,
   swipeTypes,
+  type TransactionType,
   transactionTypes,
 } from "@paybell/contract";
+import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
 import { code, type GeneratedFile, markdown, table } from "./document.ts";
 
 const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
@@ -20,15 +23,26 @@ const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
     "space",
   attempt: "The number of this attempt, from 1",
   contract: "The version of the notification contract",
-  key: "The public id of the encryption key's version; a JWE names it in `kid`",
+  key: "The public id of the encryption key's version; absent with `jwe`, which names it as `kid`",
   command: "The precise command that completed",
-  originalTransaction: "The id of the transaction that this one voids or completes",
-  outOfOrder: "1 if this IPN was sent before an earlier one of its chain",
+  originalTransaction: "The id of the transaction that this one voids, completes or refunds",
+  outOfOrder: "1 if this IPN was sent before an earlier one that it should have followed; absent otherwise",
 };
+
+const notified: ReadonlySet<string> = new Set(notifiedCommands);
+
+function notifiedIn(command: Command): string {
+  if (command === "REFUND") return "if the partner agreed on it";
+  return notified.has(command) ? "yes" : "never";
+}
+
+function commandsOf(type: TransactionType): string {
+  const names = Object.entries(partnerSettings.transactionTypes.initial ?? {}).filter(([, one]) => one === type);
+  return names.map(([name]) => (name === "VOID_PREAUTH" ? "`VOID` of a `PREAUTH`" : code(name))).join(", ");
+}
 
 /** Every code that an IPN, its headers or a command can carry. */
 export function codesReference(): GeneratedFile {
-  const notified = new Set<string>(notifiedCommands);
   const currencyRows = [...new Set(currencies.values())].sort().map((decimals) => {
     const codes = [...currencies].filter(([, digits]) => digits === decimals).map(([name]) => name);
     return [String(decimals), codes.sort().join(" ")];
@@ -38,27 +52,31 @@ export function codesReference(): GeneratedFile {
     text: markdown(
       "Codes",
       "## Commands",
-      "Sections [1](specification.md#1-what-is-notified) and [6](specification.md#6-events) of the specification.",
+      "Sections [1](specification.md#1-what-is-notified) and [6](specification.md#6-events) of the specification, " +
+        "which does not have `REFUND`. The commands that are notified by an IPN:",
       table(
         ["Command", "Notified"],
-        commands.map((command) => [code(command), notified.has(command) ? "yes" : "never"]),
+        commands.map((command) => [code(command), notifiedIn(command)]),
       ),
       "## transaction_type",
-      transactionTypes.map(code).join(", "),
+      table(
+        ["Code", "Commands, by default"],
+        transactionTypes.map((type) => [code(type), commandsOf(type)]),
+      ),
       "## status",
-      statuses.map(code).join(", "),
+      `${statuses.map(code).join(", ")}. \`INIT\` is never sent.`,
       "## paymentType",
-      paymentTypes.map(code).join(", "),
+      `${paymentTypes.map(code).join(", ")}. \`qrmo\` and \`qrmo_api\` are payments without a card.`,
       "## swipeType",
-      "[Section 2.4](specification.md#24-reference-codes) of the specification, and the two codes of section 2.2, " +
-        "number 26.",
+      "[Section 2.4](specification.md#24-reference-codes) of the specification. `CL` and `CLS` are sent in place of " +
+        "`C` and `CTL` if the partner's setting `swipeTypes` is `contact`.",
       table(
         ["Code", "Meaning"],
         swipeTypes.map((swipe) => [code(swipe.code), swipe.meaning]),
       ),
       "## cardScheme by AID",
       "[Section 2.4](specification.md#24-reference-codes) of the specification. An AID outside the table has the " +
-        "scheme of its first 10 hexadecimal digits.",
+        "scheme of its first 10 hexadecimal digits, or none.",
       table(
         ["AID", "cardScheme", "Kind"],
         aids.map(({ aid, scheme, kind }) => [code(aid), code(scheme), kind]),

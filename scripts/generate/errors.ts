@@ -17,10 +17,16 @@ export function errorsReference(): GeneratedFile {
     path: "docs/reference/errors.md",
     text: markdown(
       "Errors",
+      "This page lists the errors of the partner API and the operator API, by HTTP status.",
       "Every error is `application/problem+json` (RFC 9457): `{type, title, status, code, detail, remedy, " +
-        "instance, errors}`. Branch on `code`, which is never renamed. `errors` lists every invalid field: `{field, " +
-        "code, message}`, with a path such as `card.number` or `completions[3].amount`. If fields have different " +
-        "codes, the problem's own is `invalid_request`.",
+        "instance, errors}`.",
+      [
+        "- `code` is never renamed: branch on it.",
+        "- `title` is its meaning below, `detail` says what is wrong with this request, and `remedy` what to do.",
+        "- `instance` identifies the request: quote it to the operator.",
+        "- `errors` lists every invalid field as `{field, code, message}`, with a path such as `card.number` or " +
+          "`completions[3].amount`. If the fields have different codes, the problem's own is `invalid_request`.",
+      ].join("\n"),
       ...sections,
     ),
   };

@@ -46,24 +46,27 @@ export function fieldsReference(): GeneratedFile {
     path: "docs/reference/fields.md",
     text: markdown(
       "Fields",
-      "Every scalar is a JSON string; `settlementList` is the only list. Every field of a table is always present, " +
-        "and is an empty string if its value is unknown.",
-      "A receiver accepts a field under either of its names. An IPN that has a field under both names, or a JSON key " +
-        "twice, is not authentic. The partner's setting `wireNames` selects the names that are sent: `table` the " +
-        "names of the tables, `sample` the second names of the two bodies.",
+      "This page lists the fields of an IPN. Each value is a JSON string, except `settlementList`. Every field of a " +
+        "table is always present, and is an empty string if its value is unknown.",
+      "Some fields have a second name, from the specification's samples. The partner's setting `wireNames` selects " +
+        "the names that are sent: `table` (the column Field) or `sample` (the column Also accepted as). A receiver " +
+        "accepts a field under either name. An IPN that has a field under both names, or a JSON key twice, is not " +
+        "authentic.",
       "## Envelope",
       "The body of the POST: [section 2.1](specification.md#21-the-envelope) of the specification.",
       fieldTable(envelopeFields),
       "## Card transaction IPN",
       "For Sale, Void, PreAuth and PreAuth-Complete: [section 2.2](specification.md#22-the-card-transaction-ipn) of " +
-        "the specification. Number 32, `settlementList`, is in the settlement IPN only.",
+        "the specification. Number 32, `settlementList`, is in the settlement IPN only. `INIT` is never sent. A " +
+        "partner that agreed on Refunds also gets the `transaction_type` `REFUND`.",
       fieldTable(cardIpnFields),
       "## Settlement IPN",
-      "For Settlement: [section 2.3](specification.md#23-the-settlement-ipn) of the specification.",
+      "For Settlement: [section 2.3](specification.md#23-the-settlement-ipn) of the specification. " +
+        "`transaction_type` is `SETTLE`, unless the partner agreed on another one.",
       fieldTable(settlementIpnFields),
-      `With \`wireNames: "sample"\` it also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
+      `With \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
       "## An entry of settlementList",
-      "Rows 19.1 and 19.2 of section 2.3. The second name is that of section 2.2. It is accepted, and never sent.",
+      "Rows 19.1 and 19.2 of section 2.3. `reqID` is the name in section 2.2: it is accepted, and never sent.",
       fieldTable(settlementListFields),
     ),
   };

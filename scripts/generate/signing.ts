@@ -61,30 +61,38 @@ export function signingReference(): GeneratedFile {
     text: markdown(
       "Signing and encryption",
       "Sections [5](specification.md#5-security) and [5.1](specification.md#51-the-signed-string) of the " +
-        "specification. `signature` is the HMAC-SHA256 of the signed string's UTF-8 bytes, in lower-case " +
-        "hexadecimal. It is never part of that string. Verify it in constant time, and accept either case.",
+        "specification.",
+      "## The signature",
+      "The signed string is `key=value` for each signed field, in a fixed order, joined with `&`. Nothing is " +
+        "escaped. The field `signature` is the HMAC-SHA256 of the string's UTF-8 bytes under the partner's " +
+        "`signingKey`, in lower-case hexadecimal. Compare it in constant time, and accept either case.",
       `The examples use the key \`${exampleKey.toString("hex")}\` (hexadecimal) and a terminal without \`tid\`: ` +
-        "an empty value keeps its key.",
-      "## Card transaction IPN",
+        "a field with an empty value keeps its key.",
+      "### Card transaction IPN",
       "`isoResponseCode` appears twice.",
       orderTable(cardSigningOrder),
       example("card", defaultSigning),
-      "## Settlement IPN",
+      "### Settlement IPN",
       orderTable(settlementSigningOrder),
       example("settlement", defaultSigning),
-      "## Other agreements",
-      '`signing: {"mode": "fields", "card": […], "settlement": […]}` replaces either order by a list that you ' +
-        "agreed on, of the tables' names. It must hold `id`, `transaction_type`, `status` and `amount` (settlement: " +
-        "`totalAmount`); it must not hold `extraData`, `settlementList` or `signature`.",
-      '`signing: {"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as sent, without ' +
-        "`signature`. This is the card IPN above, with every other field empty:",
+      "### Other lists of fields",
+      "A partner can agree with the operator on what is signed. The result is the partner's setting `signing`.",
+      '`{"mode": "fields", "card": […], "settlement": […]}` replaces either order by another list of [field ' +
+        "names](fields.md). A list must have `id`, `transaction_type`, `status` and `amount` (settlement: " +
+        "`totalAmount`). It must not have `extraData`, `settlementList` or `signature`.",
+      "### The whole IPN",
+      '`{"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as sent, without `signature`. This ' +
+        "is the card IPN above, with every other field empty:",
       example("card", { mode: "whole" }),
       "## Encryption",
+      "The field `data` of the envelope is the IPN's JSON, encrypted under the partner's `encryptionKey`. `cipher` " +
+        "and `encoding` are settings of the partner. ‖ joins bytes, and the number of bytes is in brackets.",
       table(
         ["cipher", "data"],
         ciphers.map((cipher) => [code(cipher), sealedForms[cipher]]),
       ),
-      `\`encoding\` is ${encodings.map(code).join(", ")}; the first is the default. Each attempt has a fresh IV.`,
+      `\`encoding\` is ${encodings.map(code).join(", ")}; the first is the default. With \`jwe\` it is always ` +
+        "`base64url`. Each attempt has a fresh random IV.",
       "Test vectors for an implementation in any language: " +
         "[packages/contract/vectors](../../packages/contract/vectors/README.md).",
     ),

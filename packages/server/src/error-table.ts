@@ -13,7 +13,7 @@ export const errors = {
   invalid_http: {
     status: 400,
     title: "The message is not HTTP",
-    remedy: "Send an HTTP/1.1 request; with https:// in the address, through the proxy that terminates TLS.",
+    remedy: "Send an HTTP/1.1 request. If the address begins with https://, send it to the proxy that terminates TLS.",
   },
   ambiguous_request: {
     status: 400,
@@ -162,9 +162,10 @@ export const errors = {
   },
   second_admin_required: {
     status: 403,
-    title: "Two admins do this together",
+    title: "This needs a second admin",
     remedy:
-      "Propose it: the same request to its path with /propose, or the command with --propose. Another admin confirms.",
+      "Propose it: send the same request to its path with /propose, or run the command with --propose. Another admin " +
+      "then confirms it.",
   },
   csrf: {
     status: 403,
@@ -214,7 +215,9 @@ export const errors = {
   partner_in_use: {
     status: 409,
     title: "The partner cannot be deleted now",
-    remedy: "Disable it, wait until nothing of it is under way, settle its batches, then archive it again.",
+    remedy:
+      "Disable the partner, wait until no command or notification of it is in flight, settle its batches, then " +
+      "archive it again.",
   },
   terminal_busy: {
     status: 409,
@@ -260,13 +263,16 @@ export const errors = {
   },
   in_flight: {
     status: 409,
-    title: "The outcome of the transaction, or of a command on it, is not known yet",
-    remedy: "Wait for that outcome (its IPN, or GET /v1/transactions/:id), and ask again if the state still allows it.",
+    title: "The transaction, or a command that refers to it, has no outcome yet",
+    remedy:
+      "Wait for that outcome (its IPN, or GET /v1/transactions/:id), then repeat the command if it still applies.",
   },
   in_doubt: {
     status: 409,
     title: "The transaction is locked until a Reversal has ended",
-    remedy: "Wait until the acquirer has answered the Reversal, and ask again. The operator must resolve a parked one.",
+    remedy:
+      "Wait until the acquirer has answered the Reversal, then repeat the command. The operator must resolve a " +
+      "parked one.",
   },
   not_successful: {
     status: 409,
@@ -296,7 +302,7 @@ export const errors = {
   batch_settled: {
     status: 409,
     title: "The transaction's batch is settled",
-    remedy: "Send a REFUND, if the operator has allowed it for you; a settled transaction itself is final.",
+    remedy: "Send a REFUND, if the operator has allowed Refunds for you. A settled transaction itself is final.",
   },
   refunds_off: { status: 409, title: "Refunds are off", remedy: "Ask the operator to allow them in your settings." },
   not_refundable: {
@@ -332,13 +338,14 @@ export const errors = {
   },
   callback_url_fixed: {
     status: 409,
-    title: "The callback URL is changed by the operator",
+    title: "Only the operator changes the callback URL",
     remedy: "Ask the operator for the change, or to allow it by the setting callBackUrlChange.",
   },
   callback_url_not_confirmed: {
     status: 409,
     title: "The new callback URL did not accept a test IPN",
-    remedy: "Have it answer the test IPN with 2xx, then ask again; deliveries still go to the URL before.",
+    remedy:
+      "Make it answer the test IPN with 2xx, then repeat the request. Deliveries go to the previous URL until then.",
   },
   reversal_not_parked: {
     status: 409,
@@ -349,7 +356,7 @@ export const errors = {
   settlement_ended: {
     status: 409,
     title: "The settlement has ended",
-    remedy: "Look at its transaction: there is nothing left to abort.",
+    remedy: "Nothing is left to abort: its transaction has the result.",
   },
   notification_pending: {
     status: 409,
