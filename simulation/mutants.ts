@@ -131,7 +131,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 1,
+    seed: 9,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,

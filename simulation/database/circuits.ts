@@ -16,14 +16,12 @@ export function writeCircuit(tables: Tables, change: CircuitChange, nowUs: numbe
   const row = tables.circuits.get(key);
   if (row !== undefined && (row.epoch > epoch || row.controlNo !== controlNo)) return;
   const probeAtUs = circuit.probeInMs === null ? null : nowUs + circuit.probeInMs * 1_000;
-  const shutSinceUs = circuit.state === "closed" ? null : (row?.shutSinceUs ?? nowUs);
-  tables.circuits.set(key, { partnerId, queue, circuit, probeAtUs, shutSinceUs, epoch, controlNo });
+  tables.circuits.set(key, { partnerId, queue, circuit, probeAtUs, writtenUs: nowUs, epoch, controlNo });
 }
 
 export function closeCircuit(row: CircuitRow): void {
   row.circuit = { state: "closed", failures: 0, probes: 0, probeInMs: null, lastReason: row.circuit.lastReason };
   row.probeAtUs = null;
-  row.shutSinceUs = null;
   row.controlNo += 1;
 }
 

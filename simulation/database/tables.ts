@@ -27,8 +27,8 @@ export interface CircuitRow {
   readonly queue: string;
   circuit: Circuit;
   probeAtUs: number | null;
-  /** Since when it accepts nothing; null while it is closed. */
-  shutSinceUs: number | null;
+  /** When an outcome wrote it last. */
+  writtenUs: number;
   epoch: number;
   controlNo: number;
 }

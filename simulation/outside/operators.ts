@@ -25,13 +25,18 @@ export class SimulatedOperators {
     const { tables, world, database } = this.#context;
     for (const [number, merchant] of tables.merchants.entries()) {
       this.#setPaused(merchant, false);
-      for (const endpoint of merchant.endpoints) {
-        endpoint.setMode(number % 4 === 3 ? "hangs" : "accepts", world.nowMs);
+      // At some partners one endpoint hangs, or all.
+      for (const [at, endpoint] of merchant.endpoints.entries()) {
+        endpoint.setMode(number % 8 === 7 || (number % 4 === 3 && at === 0) ? "hangs" : "accepts", world.nowMs);
         endpoint.goneUrls.clear();
       }
     }
     // An endpoint that failed for long is probed after minutes: people do not wait for that.
-    for (const row of tables.circuits.values()) if (row.circuit.state !== "closed") closeCircuit(row);
+    for (const row of tables.circuits.values()) {
+      const merchant = tables.merchants.find(({ id }) => id === row.partnerId);
+      const hangs = merchant?.endpoints.some(({ origin, mode }) => origin === row.queue && mode === "hangs");
+      if (row.circuit.state !== "closed" && !hangs) closeCircuit(row);
+    }
     world.note("people", "settle everything", database.nowUs());
     this.#context.hints.circuitsChanged();
   }
