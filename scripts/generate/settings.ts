@@ -1,6 +1,25 @@
 import type { ServiceSetting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
-import { code, type GeneratedFile, markdown, table } from "./document.ts";
+import { code, type GeneratedFile, markdown } from "./document.ts";
+import { type Section, sectionTables } from "./sections.ts";
+
+const sections: readonly Section[] = [
+  ["Listeners", /_(HOST|PORT|OPERATOR_ADDRESSES|TRUSTED_PROXIES|DOCS)$/],
+  [
+    "Limits for callers",
+    /_PER_MINUTE$|L_CONNECTIONS_MAX|UNREAD_BYTES|_(HEADERS|REQUEST|KEEP_ALIVE|ANSWER)_TIMEOUT_MS$/,
+  ],
+  ["Database", /DATABASE|_HOME$/],
+  ["Master key", /MASTER_KEY|KMS/],
+  ["Operators", /OPERATOR_TOKEN|KEY_PROPOSAL|OIDC|CONSOLE/],
+  ["Acquirer", /ACQUIRER|PREAUTH/],
+  ["Simulated acquirer", /SIMULATOR/],
+  ["Completions from a switch", /INTAKE|KAFKA/],
+  ["Delivery", /EGRESS|CALLBACK|SLOTS|WORKERS|BYTES_IN_FLIGHT|_(ATTEMPT|CONNECT|DRAIN)_TIMEOUT_MS$|RETRY/],
+  ["Retention", /_DAYS$/],
+  ["Alerts", /ALERT/],
+  ["Logs, metrics and traces", /LOG_LEVEL|METRICS|^OTEL_/],
+];
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
@@ -9,13 +28,14 @@ export function settingsReference(): GeneratedFile {
     path: "docs/reference/settings.md",
     text: markdown(
       "Settings",
-      "The settings are read from the environment, once, at the start. A variable with an empty value counts as not " +
-        "set. One error names everything that is wrong, including unknown `PAYBELL_` names. The value of a secret is " +
-        "never shown.",
-      table(
-        ["Name", "Value", "Default", "Meaning"],
-        list.map((setting) => [code(setting.name), valueText(setting), defaultText(setting), setting.meaning]),
-      ),
+      "The service reads its settings from the environment, once, at the start. A variable with an empty value " +
+        "counts as not set. One error names everything that is wrong, including unknown `PAYBELL_` names. The value " +
+        "of a secret is never shown. `paybell check` tests the settings without a start.",
+      ...sectionTables(list, sections, {
+        nameOf: ({ name }) => name,
+        columns: ["Name", "Value", "Default", "Meaning"],
+        rowOf: (setting) => [code(setting.name), valueText(setting), defaultText(setting), setting.meaning],
+      }),
     ),
   };
 }

@@ -38,7 +38,7 @@ export function createMetrics() {
       return registry.metrics();
     },
 
-    commands: counter("commands_total", "Commands processed, by their outcome", "command", "outcome"),
+    commands: counter("commands_total", "Commands processed; `outcome` is `SUCCESS` or `ERROR`", "command", "outcome"),
     commandSeconds: histogram("command_seconds", "From a command to its answer", fastSeconds, "command"),
     acquirerLinks: gauge(
       "acquirer_links_in_use",
@@ -47,16 +47,22 @@ export function createMetrics() {
     ),
     macKeys: counter(
       "acquirer_mac_keys_total",
-      "Keys of the MACs that came over the link, and whether they were taken up",
+      "MAC keys that came over the link; `result` is `taken` or `refused`",
       "acquirer",
       "result",
     ),
-    reports: counter("reports_total", "Completions that a switch reported", "command", "result"),
-    intakeFiles: counter("intake_files_total", "Files of completions that were read, or could not be", "result"),
-    intakeFilesWaiting: gauge(
-      "intake_files_waiting",
-      "Files of completions that are to be read, as this instance sees",
+    reports: counter(
+      "reports_total",
+      "Completions that a switch reported; `result` is `accepted`, `duplicate`, `conflict`, `refused` or `unavailable`",
+      "command",
+      "result",
     ),
+    intakeFiles: counter(
+      "intake_files_total",
+      "Files of completions; `result` is `done`, or `failed` for those that could not be read to their end",
+      "result",
+    ),
+    intakeFilesWaiting: gauge("intake_files_waiting", "Files of completions that this instance sees waiting"),
     intakeKafkaConnected: gauge(
       "intake_kafka_connected",
       "Whether this instance consumes the topic of completions; absent where none is set",
@@ -69,15 +75,24 @@ export function createMetrics() {
     ),
     settlementsCompared: counter(
       "settlements_compared_total",
-      "Settlements that a switch reported, compared with the ledger",
+      "Settlements of a switch that were compared with the ledger; `result` is `same` or `different`",
       "result",
     ),
 
     notificationsCreated: counter("notifications_created_total", "Notifications created", "command"),
     notificationsAccepted: counter("notifications_accepted_total", "Notifications that a partner accepted", "command"),
-    notificationsParked: counter("notifications_parked_total", "Notifications given up for now", "reason"),
-    attemptsFailed: counter("attempts_failed_total", "Attempts that failed", "reason"),
-    attemptSeconds: histogram("attempt_seconds", "How long one attempt took", fastSeconds, "outcome"),
+    notificationsParked: counter(
+      "notifications_parked_total",
+      "Notifications that were parked, by their last failure",
+      "reason",
+    ),
+    attemptsFailed: counter("attempts_failed_total", "Attempts that failed, by their reason", "reason"),
+    attemptSeconds: histogram(
+      "attempt_seconds",
+      "How long one attempt took; `outcome` is `accepted`, or the reason why it failed",
+      fastSeconds,
+      "outcome",
+    ),
     deliverySeconds: histogram(
       "delivery_seconds",
       "From a notification's creation to its acceptance",
@@ -85,9 +100,9 @@ export function createMetrics() {
       "command",
     ),
 
-    pending: gauge("notifications_pending", "Notifications not yet accepted nor parked, of all instances"),
+    pending: gauge("notifications_pending", "Notifications neither accepted nor parked yet, of all instances"),
     // Not notifications_parked: that is the family of the counter above in OpenMetrics.
-    parked: gauge("parked_notifications", "Notifications given up for now and not redelivered since, of all instances"),
+    parked: gauge("parked_notifications", "Notifications that are parked now, of all instances"),
     partnerAccepted: counter(
       "partner_accepted_total",
       "Notifications that this partner accepted; beyond PAYBELL_METRICS_PARTNERS together as `other`",
@@ -107,7 +122,7 @@ export function createMetrics() {
     ),
     partnerPending: gauge(
       "partner_pending",
-      "This partner's notifications not yet accepted nor parked, of all instances, up to 1000",
+      "This partner's notifications neither accepted nor parked yet, of all instances, up to 1000",
       "partner",
     ),
     partnerParked: gauge(
@@ -117,10 +132,10 @@ export function createMetrics() {
     ),
     partnerOldestPendingSeconds: gauge(
       "partner_oldest_pending_seconds",
-      "Age of this partner's oldest pending notification",
+      "Age of this partner's oldest pending notification, of all instances",
       "partner",
     ),
-    oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification"),
+    oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification, of all instances"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
     sealingWaiting: gauge("sealing_waiting_bytes", "Large contents that wait for the sealing thread"),
     sealingWaitSeconds: histogram(
@@ -128,7 +143,11 @@ export function createMetrics() {
       "How long a large content waited for the sealing thread",
       fastSeconds,
     ),
-    threadBusySeconds: gauge("thread_busy_seconds", "For how long a thread was busy since it began", "thread"),
+    threadBusySeconds: gauge(
+      "thread_busy_seconds",
+      "For how long a thread was busy since it began; `main`, `delivery 1` and so on",
+      "thread",
+    ),
     queuedRows: gauge("queued_rows", "Deliveries in the memory of this instance's workers"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     unrecorded: gauge("outcomes_pending", "Deliveries of this instance whose outcome is not durable yet"),
@@ -136,11 +155,19 @@ export function createMetrics() {
       "lease_remaining_seconds",
       "For how long the shortest of this instance's leases is still held",
     ),
-    ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped past their retention", "table"),
-    shardsUnowned: gauge("shards_unowned", "Shards of partners that no living worker sends for"),
+    ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped after their retention", "table"),
+    shardsUnowned: gauge(
+      "shards_unowned",
+      "Shards, which are groups of partners, for which no worker of any instance sends",
+    ),
     partitionsAhead: gauge("partitions_ahead", "Days for which history partitions are prepared"),
 
-    groupCommitRows: histogram("group_commit_rows", "Rows of one group commit", batchRows, "batch"),
+    groupCommitRows: histogram(
+      "group_commit_rows",
+      "Rows of one group commit; `batch` is `inits`, `completions` or `outcomes`",
+      batchRows,
+      "batch",
+    ),
     groupCommitSeconds: histogram("group_commit_seconds", "How long one group commit took", flushSeconds, "batch"),
 
     groupCommitWaiting: gauge("group_commit_waiting_rows", "Rows that wait for a group commit", "batch"),
@@ -151,25 +178,48 @@ export function createMetrics() {
     ),
     databaseWaiting: gauge(
       "database_statements_pending",
-      "Statements that wait for a connection to the database",
+      "Statements that wait for a connection to the database; `pool` is `engine` for delivery, `pool` for the rest",
       "pool",
     ),
 
-    lateAnswers: counter("late_answers_total", "Answers of the acquirer that came after the time-out", "approved"),
-    reversalsParked: gauge("reversals_parked", "Reversals that the acquirer refused and nobody has resolved yet"),
+    lateAnswers: counter(
+      "late_answers_total",
+      "Answers of the acquirer that came after the time-out; `approved` is `true` or `false`",
+      "approved",
+    ),
+    reversalsParked: gauge(
+      "reversals_parked",
+      "Reversals that the acquirer refused and nobody has resolved yet, of all instances",
+    ),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
     connections: gauge("http_connections_in_use", "Connections of callers"),
     unreadBytes: gauge("http_unread_bytes", "Answers written that callers have not read yet"),
-    connectionsClosed: counter("http_connections_closed_total", "Connections closed to make room", "reason"),
+    connectionsClosed: counter(
+      "http_connections_closed_total",
+      "Connections closed to make room; `reason` is `waiting`, `unread`, `stream` or `busy`",
+      "reason",
+    ),
     pullsWaiting: gauge("pulls_pending", "Requests that wait for a partner's next notification"),
-    callersRefused: counter("callers_refused_total", "Callers who were not let in", "reason"),
-    requestsLimited: counter("requests_limited_total", "Requests over a rate, answered 429", "limit"),
-    traceSpansDropped: counter("trace_spans_dropped_total", "Spans of traces that were not exported", "reason"),
+    callersRefused: counter(
+      "callers_refused_total",
+      "Callers who were not let in; `reason` is `wrong_key`, `too_many_wrong_keys`, or `address` for a valid key",
+      "reason",
+    ),
+    requestsLimited: counter(
+      "requests_limited_total",
+      "Requests answered 429; `limit` is `requests`, `pulls`, `async`, `redeliveries` or `anonymous`",
+      "limit",
+    ),
+    traceSpansDropped: counter(
+      "trace_spans_dropped_total",
+      "Spans of traces that were not exported; `reason` is `not_accepted` or `queue_full`",
+      "reason",
+    ),
     requests: counter("http_requests_total", "HTTP requests answered", "method", "route", "status"),
     requestSeconds: histogram(
       "http_request_seconds",
-      "From an HTTP request to its answer; without pulls that may wait",
+      "From an HTTP request to its answer, except pulls that may wait",
       fastSeconds,
       "route",
     ),

@@ -16,8 +16,8 @@ export const accessSettings = {
     name: "PAYBELL_BACKUP_DATABASE_URL",
     kind: postgresUrl,
     meaning:
-      "The server of DATABASE_URL, as a role with the right REPLICATION, for `paybell backup`. Without it, that is " +
-      "the role of DATABASE_URL.",
+      "The server of DATABASE_URL, as a role with the attribute REPLICATION, for `paybell backup`. Not set: the role " +
+      "of DATABASE_URL is used.",
     secret: true,
   }),
   masterKey: optional({
@@ -65,18 +65,20 @@ export const accessSettings = {
     name: "PAYBELL_KMS_MOUNT",
     kind: text,
     default: "transit",
-    meaning: "Where its transit engine is mounted.",
+    meaning: "Path at which the transit engine of the key service is mounted.",
   }),
   kmsKey: setting({
     name: "PAYBELL_KMS_KEY",
     kind: text,
     default: "paybell",
-    meaning: "The transit key's name.",
+    meaning: "Name of the key in the transit engine.",
   }),
   kmsTokenFile: optional({
     name: "PAYBELL_KMS_TOKEN_FILE",
     kind: text,
-    meaning: "File with the token for it. Its policy needs `update` on `decrypt`, and on `encrypt` to make a key.",
+    meaning:
+      "File with the token for the key service. The token's policy needs `update` on `decrypt`, and on `encrypt` to " +
+      "make a key.",
   }),
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",

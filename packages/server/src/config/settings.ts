@@ -14,7 +14,7 @@ export const settings = {
     name: "PAYBELL_HOME",
     kind: text,
     default: ".paybell",
-    meaning: "Folder of the embedded PostgreSQL and of the sandbox's credentials.",
+    meaning: "Folder of the sandbox's PostgreSQL and credentials, and of an operator token that `serve` creates.",
   }),
   host: setting({
     name: "PAYBELL_HOST",
@@ -28,7 +28,7 @@ export const settings = {
     name: "PAYBELL_PORT",
     kind: wholeNumber(1, 65_535),
     default: 7420,
-    meaning: "Port on which the service listens.",
+    meaning: "Port on which the service listens for partners.",
   }),
   operatorHost: setting({
     name: "PAYBELL_OPERATOR_HOST",
@@ -57,7 +57,7 @@ export const settings = {
     unit: "connections",
     meaning:
       "Maximum connections of callers. A further one closes the one that has waited longest for a request or for the " +
-      "rest of one. On a quarter of them, partners may wait for their next notification.",
+      "rest of one. At most a quarter of them may be requests that wait for a partner's next notification.",
   }),
   headersTimeoutMs: setting({
     name: "PAYBELL_HEADERS_TIMEOUT_MS",
@@ -110,21 +110,21 @@ export const settings = {
     kind: wholeNumber(100, 100_000_000),
     default: 6_000,
     unit: "pages of 50 notifications",
-    meaning: "Pages of notifications among these; a page of 500 counts as ten.",
+    meaning: "Of these requests, pages of notifications. A page of 500 counts as ten.",
   }),
   partnerAsyncPerMinute: setting({
     name: "PAYBELL_PARTNER_ASYNC_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 60_000,
     unit: "commands",
-    meaning: "Commands with `Prefer: respond-async` among these.",
+    meaning: "Of these requests, commands with `Prefer: respond-async`.",
   }),
   partnerRedeliveriesPerMinute: setting({
     name: "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),
     default: 600,
     unit: "requests",
-    meaning: "Redeliveries, test notifications and manual closings of endpoints among these.",
+    meaning: "Of these requests, redeliveries, test notifications and manual closings of endpoints.",
   }),
   anonymousPerMinute: setting({
     name: "PAYBELL_ANONYMOUS_PER_MINUTE",
@@ -191,8 +191,8 @@ export const settings = {
     default: 512,
     unit: "POSTs",
     meaning:
-      "Maximum callbacks in flight, of all partners together. A partner gets one more while it has fewer than are " +
-      "free, so that one partner alone has at most half of them.",
+      "Maximum callbacks in flight of one delivery worker, of all its partners together. A partner gets one more " +
+      "while it has fewer than are free, so that one partner alone has at most half of them.",
   }),
   deliveryWorkers: setting({
     name: "PAYBELL_DELIVERY_WORKERS",
@@ -200,15 +200,15 @@ export const settings = {
     default: 1,
     unit: "threads",
     meaning:
-      "Threads that send notifications, each for its own share of the partners. Each needs its own processor. " +
-      "PAYBELL_SLOTS_MAX and PAYBELL_BYTES_IN_FLIGHT_MAX apply to each.",
+      "Delivery workers: threads that send notifications, each for its own share of the partners. Each needs its own " +
+      "processor.",
   }),
   bytesInFlightMax: setting({
     name: "PAYBELL_BYTES_IN_FLIGHT_MAX",
     kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),
     default: 64 * 1024 * 1024,
     unit: "bytes",
-    meaning: "Maximum content of all callbacks in flight.",
+    meaning: "Maximum content of all callbacks in flight of one delivery worker.",
   }),
   acquirer: optional({
     name: "PAYBELL_ACQUIRER",
@@ -258,7 +258,7 @@ export const settings = {
   acquirerKeyEncryptionKey: optional({
     name: "PAYBELL_ACQUIRER_KEY_ENCRYPTION_KEY",
     kind: keyInHex([16, 24, 32]),
-    meaning: "Key that encrypts new MAC keys on the link, if the profile has them come over it.",
+    meaning: "Key under which the host encrypts new MAC keys, if the profile says that it sends them over the link.",
     secret: true,
   }),
   acquirerTimeoutMs: setting({
@@ -343,7 +343,8 @@ export const settings = {
     default: 90,
     unit: "days",
     meaning:
-      "How long notifications and their attempts are kept. Pending and parked ones are kept " + "whatever their age.",
+      "How long notifications and their attempts are kept. A notification that is still pending then is parked, and " +
+      "parked ones are kept whatever their age.",
   }),
   proofDays: setting({
     name: "PAYBELL_PROOF_DAYS",
@@ -351,8 +352,8 @@ export const settings = {
     default: 1_095,
     unit: "days",
     meaning:
-      "How long it can be proved that a notification was accepted. Once its history was dropped, a short record is " +
-      "left.",
+      "How long it can be proved that a notification was accepted: a short record of it is kept after its history " +
+      "was dropped.",
   }),
   ledgerDays: setting({
     name: "PAYBELL_LEDGER_DAYS",
@@ -361,8 +362,8 @@ export const settings = {
     unit: "days",
     meaning:
       "How long transactions, their batches, and the reqIds that make a command idempotent are kept. A transaction " +
-      "that is in flight, in doubt, pending, parked or in an open batch is kept whatever its age, and so is its " +
-      "chain.",
+      "that is in flight, in doubt or in an open batch, or whose notification is pending or parked, is kept whatever " +
+      "its age, and so is its chain.",
   }),
   retrySeconds: setting({
     name: "PAYBELL_RETRY_SECONDS",
