@@ -1,9 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
+import { databaseUrl } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
@@ -58,6 +59,26 @@ describe("operator", () => {
     const verified = JSON.parse(verify.output()) as { entries: number; hash: string };
     const { body } = await service.operator("GET", "/operator/v1/audit?limit=1");
     expect(body["items"]).toMatchObject([{ seq: verified.entries, hash: verified.hash }]);
+  });
+
+  test.each(["verify", "export"])("audit %s without a database says what it needs, and makes none", async (what) => {
+    const home = join(line.folder, "no-home");
+    const read = spawnPaybell(["audit", what], { PAYBELL_HOME: home });
+    expect(await read.exited).toBe(1);
+    expect(read.output()).toBe(
+      `paybell: DATABASE_URL is not set, and ${home} has no data of the sandbox. ` +
+        "Set DATABASE_URL to the service's database, or PAYBELL_HOME to the sandbox's folder.",
+    );
+    expect(existsSync(home)).toBe(false);
+  });
+
+  test("audit verify says of a database without an audit that it is not the service's", async () => {
+    const DATABASE_URL = databaseUrl(service.database.url, "postgres");
+    const verify = spawnPaybell(["audit", "verify"], { DATABASE_URL });
+    expect(await verify.exited).toBe(1);
+    expect(verify.output()).toBe(
+      "paybell: this database has no audit: no service has started on it. Does DATABASE_URL name the right one?",
+    );
   });
 });
 

@@ -5,9 +5,11 @@ import { type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
-import { withDatabase } from "./database-url.ts";
+import { withExistingDatabase } from "./database-url.ts";
 
 const lookEveryMs = 1_000;
+/** The SQLSTATE. */
+const undefinedTable = "42P01";
 
 /** `paybell audit verify`: reads the whole chain in the database, and changes nothing. */
 export function verifyAuditOf(config: Config): Promise<Verified> {
@@ -42,10 +44,14 @@ export function exportAuditOf(
 }
 
 function withAudit<Result>(config: Config, use: (audit: PostgresAudit) => Promise<Result>): Promise<Result> {
-  return withDatabase(config, async ({ databaseUrl }) => {
+  return withExistingDatabase(config, async ({ databaseUrl }) => {
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       return await use(new PostgresAudit(database.pool));
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== undefinedTable) throw error;
+      const why = "this database has no audit: no service has started on it. Does DATABASE_URL name the right one?";
+      throw new Error(why, { cause: error });
     } finally {
       await database.close();
     }

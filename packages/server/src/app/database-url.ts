@@ -1,5 +1,6 @@
 import { resolve } from "node:path";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
+import { hasData } from "../postgres/data-location.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 
@@ -7,9 +8,11 @@ export function embeddedUrls(postgres: EmbeddedPostgres): SchemaUrls {
   return { databaseUrl: postgres.connectionString, ownerUrl: postgres.ownerConnectionString };
 }
 
+type DatabaseConfig = Pick<Config, "databaseUrl" | "migrationDatabaseUrl" | "home">;
+
 /** Runs a command with the configured database, or with the embedded one, which then runs for that time. */
 export async function withDatabase<Result>(
-  config: Pick<Config, "databaseUrl" | "migrationDatabaseUrl" | "home">,
+  config: DatabaseConfig,
   use: (urls: SchemaUrls) => Promise<Result>,
 ): Promise<Result> {
   const { databaseUrl, migrationDatabaseUrl } = config;
@@ -20,4 +23,19 @@ export async function withDatabase<Result>(
   } finally {
     await embedded.stop();
   }
+}
+
+/** The same for a command that needs what a service has stored: it creates no database. */
+export async function withExistingDatabase<Result>(
+  config: DatabaseConfig,
+  use: (urls: SchemaUrls) => Promise<Result>,
+): Promise<Result> {
+  const home = resolve(config.home);
+  if (config.databaseUrl === null && !(await hasData(home))) {
+    throw new ConfigError([
+      `DATABASE_URL is not set, and ${home} has no data of the sandbox. ` +
+        "Set DATABASE_URL to the service's database, or PAYBELL_HOME to the sandbox's folder.",
+    ]);
+  }
+  return withDatabase(config, use);
 }

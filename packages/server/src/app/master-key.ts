@@ -8,7 +8,7 @@ import { type ReSealed, resealAll } from "../partners/master-key-rotation.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { PostgresReSeal } from "../store/partners/reseal.ts";
-import { withDatabase } from "./database-url.ts";
+import { withExistingDatabase } from "./database-url.ts";
 
 type MasterKeyConfig = Pick<
   Config,
@@ -42,7 +42,7 @@ export async function newMasterKeyText(config: MasterKeyConfig): Promise<string>
 /** `paybell master-key rotate`: seals again everything that another key sealed. It may be interrupted, and repeated. */
 export async function rotateMasterKeyOf(config: Config, onBatch: (sealed: number) => void): Promise<ReSealed> {
   const masterKey = await openMasterKey(config);
-  return withDatabase(config, async ({ databaseUrl }) => {
+  return withExistingDatabase(config, async ({ databaseUrl }) => {
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);

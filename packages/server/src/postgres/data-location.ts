@@ -40,6 +40,11 @@ export async function chooseDataLocation(
   return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
 }
 
+/** Whether a PostgreSQL has run on this home. */
+export async function hasData(home: string): Promise<boolean> {
+  return (await recordedBase(home)) !== undefined || (await isDirectory(join(home, "postgres")));
+}
+
 /** Written once the data exist, so that a home never refers to missing data. */
 export async function recordDataLocation(location: DataLocation): Promise<void> {
   if (location.base === location.home || (await recordedBase(location.home)) === location.base) return;
