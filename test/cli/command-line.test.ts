@@ -92,17 +92,32 @@ test("several commands under one word show an example of each", async () => {
 describe("the service", () => {
   const on = (node: string) => loadServer({ process: { versions: { node }, env: {} } as unknown as NodeJS.Process });
 
-  test.each(["20.19.0", "22.17.1"])("is not begun on Node %s, and the version is named", async (node) => {
+  test.each(["20.19.0", "22.21.1"])("is not begun on Node %s, and the version is named", async (node) => {
     await expect(on(node)).rejects.toMatchObject({ code: "node_too_old", message: expect.stringContaining(node) });
   });
 
-  test("runs on the versions that its package names", async () => {
-    const { engines } = JSON.parse(
-      readFileSync(join(import.meta.dirname, "../../packages/server/package.json"), "utf8"),
-    );
+  test("runs on the versions that its package names, and so do its dependencies", async () => {
+    const manifestOf = (folder: string) =>
+      JSON.parse(readFileSync(join(import.meta.dirname, "../..", folder, "package.json"), "utf8"));
+    const { engines, dependencies } = manifestOf("packages/server");
+    for (const name of Object.keys(dependencies)) {
+      const range = manifestOf(`node_modules/${name}`).engines?.node ?? "*";
+      expect(accepts(range, engines.node.replace(">=", "")), `${name} needs Node ${range}`).toBe(true);
+    }
     expect(await on(`${engines.node.replace(">=", "")}.0`)).toHaveProperty("runServe");
   });
 });
+
+/** Whether a range such as `^20.1 || >= 22.22.0` accepts this version; a bare number is of that major. */
+function accepts(range: string, version: string): boolean {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  return range.split("||").some((one) => {
+    const [, sign, wantedMajor, wantedMinor = "0"] = /^\s*(>=|\^|)\s*(\d+)(?:\.(\d+))?/.exec(one) ?? [];
+    if (wantedMajor === undefined) return one.trim() === "*";
+    if (major === Number(wantedMajor)) return minor >= Number(wantedMinor);
+    return sign === ">=" && major > Number(wantedMajor);
+  });
+}
 
 describe("the documents", () => {
   test("show only commands that the parser accepts", async () => {

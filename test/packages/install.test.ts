@@ -41,10 +41,10 @@ describe.each(nodes)("on Node $version", (node) => {
 
   test("a sandbox starts in this folder, and a Sale's IPN is accepted by its receiver", async ({ skip }) => {
     if (whyNot !== undefined) skip(whyNot);
-    if (!runsOn(">=22.18", node)) {
+    if (!runsOn(">=22.22", node)) {
       await expect(npx("sandbox")).rejects.toMatchObject({
         code: 2,
-        stderr: expect.stringMatching(/^paybell: the service needs Node 22\.18 or newer/),
+        stderr: expect.stringMatching(/^paybell: the service needs Node 22\.22 or newer/),
       });
       return;
     }

@@ -58,7 +58,7 @@ function isPromised(version: string): boolean {
   return major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19);
 }
 
-/** Whether a package that asks for `range` (as in ">=22.18") says that it runs on this Node. */
+/** Whether a package that asks for `range` (as in ">=22.22") says that it runs on this Node. */
 export function runsOn(range: string, { version }: NodeFound): boolean {
   const [, wantedMajor = "", wantedMinor = "0"] = /^>=(\d+)(?:\.(\d+))?$/.exec(range) ?? [];
   if (wantedMajor === "") throw new Error(`"${range}" is not a range this test can read`);

@@ -5,7 +5,7 @@ import { Failure } from "./failure.ts";
 /** The service lives in a package of its own: a partner's machine needs none of it. */
 export async function loadServer({ process }: Pick<CommandContext, "process">) {
   if (!runsService(process.versions.node))
-    throw new Failure(`the service needs Node 22.18 or newer, and this is ${process.versions.node}.`, {
+    throw new Failure(`the service needs Node 22.22 or newer, and this is ${process.versions.node}.`, {
       code: "node_too_old",
       remedy: "Install a newer Node. The commands for partners and operators run on this one.",
     });
@@ -24,5 +24,5 @@ export async function loadServer({ process }: Pick<CommandContext, "process">) {
 
 function runsService(nodeVersion: string): boolean {
   const [major = 0, minor = 0] = nodeVersion.split(".").map(Number);
-  return major > 22 || (major === 22 && minor >= 18);
+  return major > 22 || (major === 22 && minor >= 22);
 }
