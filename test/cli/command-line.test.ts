@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Client } from "pg";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { describedOf } from "../../packages/cli/src/command.ts";
 import type { CommandContext } from "../../packages/cli/src/context.ts";
 import { loadServer } from "../../packages/cli/src/load-server.ts";
@@ -349,7 +349,7 @@ describe("the process", () => {
       "holds a certificate that cannot be read: number 1",
     ],
   ])(
-    "names a file of callback authorities that %s: check as a finding, serve before it starts",
+    "names a file of callback authorities that %s: check as a finding, serve and sandbox before they start",
     async (_, pem, words) => {
       if (pem !== undefined) line.write("ca.pem", pem);
       const env = {
@@ -373,8 +373,13 @@ describe("the process", () => {
         PAYBELL_OPERATOR_PORT: String(await freePort()),
       });
       expect(await serve.exited).toBe(1);
-      expect(serve.output()).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
-      expect(serve.output()).toContain(words);
+      const sandbox = spawnPaybell(["sandbox"], { ...env, PAYBELL_PORT: port });
+      onTestFinished(() => sandbox.signal("SIGKILL"));
+      expect(await sandbox.exited).toBe(1);
+      for (const { output } of [serve, sandbox]) {
+        expect(output()).toMatch(/^paybell: PAYBELL_CALLBACK_CA_FILE \(.*ca\.pem\) /);
+        expect(output()).toContain(words);
+      }
     },
   );
 

@@ -7,6 +7,7 @@ import { isAlerting } from "./alert-targets.ts";
 import { readCallbackCas } from "./callback-cas.ts";
 import { acquirerFindings } from "./check-acquirers.ts";
 import { type CheckFinding, error, ok, warning } from "./check-finding.ts";
+import { databaseRemedy } from "./database-remedy.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
 import { requireIntakeFolder } from "./intake.ts";
@@ -38,13 +39,7 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
     error instanceof Error ? error : new Error(String(error)),
   );
   if (found instanceof Error) {
-    return [
-      error(
-        "database",
-        `cannot be reached: ${found.message}`,
-        "Check DATABASE_URL, the server, and the network to it.",
-      ),
-    ];
+    return [error("database", `cannot be reached: ${found.message}`, databaseRemedy(found))];
   }
   return [
     ok("database", `reachable, PostgreSQL ${found.version}`),
@@ -117,7 +112,8 @@ function settingFindings(config: Config): CheckFinding[] {
           warning(
             "database TLS",
             "the database is on another machine, and its TLS is not verified",
-            "Add sslmode=verify-full to DATABASE_URL, and sslrootcert if its authority is private.",
+            "Add ?sslmode=verify-full to DATABASE_URL. If a private authority issued the server's certificate, add " +
+              "&sslrootcert=<its PEM file> too.",
           ),
         ]
       : []),

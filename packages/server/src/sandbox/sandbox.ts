@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { readCallbackCas } from "../app/callback-cas.ts";
 import { embeddedUrls } from "../app/database-url.ts";
 import { requireFreePort } from "../app/port.ts";
 import { simulator } from "../app/simulator.ts";
@@ -51,6 +52,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const startedMs = performance.now();
   const home = resolve(options.workingDirectory, config.home);
   await requireFreePort(hosts, config.port, { home });
+  const furtherCas = await readCallbackCas(config);
   const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
   const closing: (() => Promise<unknown>)[] = [() => postgres.stop()];
   try {
@@ -72,7 +74,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
       log,
       sandbox: true,
       hosts,
-      callbackCas: [ca],
+      callbackCas: [ca, ...furtherCas],
       onAttempt: (claimed, { attempt, next }) => {
         if (attempt.reason === null) return;
         const nextAfterMs = next.kind === "retry" ? next.delayMs : null;

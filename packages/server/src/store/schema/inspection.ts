@@ -19,8 +19,8 @@ const listenTimeoutMs = 2_000;
 
 export async function inspectDatabase(connectionString: string): Promise<Inspection> {
   const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
-  await client.connect();
   try {
+    await client.connect();
     const askedMs = Date.now();
     const { rows } = await client.query<{
       replica: boolean;
