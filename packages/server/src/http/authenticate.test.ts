@@ -27,7 +27,12 @@ describe("the partner API", () => {
   test("an operator's token of the settings is answered as any other text of its form", async () => {
     await start();
     const detailOf = async (key: string) => (await service.call("GET", "/v1/self", { key })).body["detail"];
-    expect(await detailOf(operatorToken)).toBe(await detailOf([...operatorToken].reverse().join("")));
+    const detail = await detailOf(operatorToken);
+    expect(detail).toBe(
+      "This is not a partner's API key, which begins with pb_. An operator's token is for the operator API.",
+    );
+    expect(await detailOf([...operatorToken].reverse().join(""))).toBe(detail);
+    expect(await detailOf(`pb_${"a".repeat(43)}`)).not.toContain("operator");
   });
 
   test.each([`bearer ${apiKey}`, `BEARER  ${apiKey}`])("the scheme may be written as %s", async (authorization) => {

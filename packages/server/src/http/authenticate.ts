@@ -5,6 +5,7 @@ import { isOperatorToken } from "../operators/operator.ts";
 import { AddressBlocks } from "../partners/address-blocks.ts";
 import { type ApiKeyHolder, type ApiKeys, scopeNotAllowed } from "../partners/api-keys.ts";
 import type { ApiKeyScope, Partner, PartnerDirectory } from "../partners/partner.ts";
+import { isApiKey } from "../partners/secrets.ts";
 import type { CallerAddress } from "./caller.ts";
 import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
@@ -81,9 +82,11 @@ export class Callers {
 
   /** By the form alone: a comparison with the operators' tokens would confirm a stolen one. */
   #explain(apiKey: string | undefined): string | undefined {
-    return apiKey !== undefined && isOperatorToken(apiKey)
+    if (apiKey === undefined || isApiKey(apiKey)) return undefined;
+    // The token of the settings has no form of its own.
+    return isOperatorToken(apiKey)
       ? "This is an operator's token: the partner API requires a partner's API key."
-      : undefined;
+      : "This is not a partner's API key, which begins with pb_. An operator's token is for the operator API.";
   }
 
   /** Parsed once for each state of the settings: the list is replaced, never changed. */
