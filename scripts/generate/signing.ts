@@ -60,8 +60,8 @@ export function signingReference(): GeneratedFile {
     path: "docs/reference/signing.md",
     text: markdown(
       "Signing and encryption",
-      "Sections [5](specification.md#5-security) and [5.1](specification.md#51-the-signed-string) of the " +
-        "specification.",
+      "This page has the details of sections [5](specification.md#5-security) and " +
+        "[5.1](specification.md#51-the-signed-string) of the specification.",
       "## The signature",
       "The signed string is `key=value` for each signed field, in a fixed order, joined with `&`. Nothing is " +
         "escaped. The field `signature` is the HMAC-SHA256 of the string's UTF-8 bytes under the partner's " +
