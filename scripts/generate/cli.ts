@@ -1,5 +1,6 @@
 import { clientVariables } from "../../packages/cli/src/client-variables.ts";
-import { describedOf } from "../../packages/cli/src/command.ts";
+import { command, describedOf } from "../../packages/cli/src/command.ts";
+import { withAccessOptions, withSealing } from "../../packages/cli/src/connection.ts";
 import type { CommandContext } from "../../packages/cli/src/context.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/exit-codes.ts";
 import { program } from "../../packages/cli/src/program.ts";
@@ -13,7 +14,6 @@ type Option = Command["options"][number];
 export function cliReference(): GeneratedFile {
   // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
-  const commands = leaves(root);
   return {
     path: "docs/reference/cli.md",
     text: markdown(
@@ -21,19 +21,17 @@ export function cliReference(): GeneratedFile {
       "Every command has `--help`; `paybell --version` prints the version. With `--json` it prints one JSON " +
         'document to stdout, and an error as `{"error": {code, message, remedy}}` to stderr. Colours and progress ' +
         "are shown only in a terminal; `NO_COLOR` turns colours off.",
-      table(
-        ["Command", "What it does"],
-        commands.map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]),
-      ),
+      ...commandLists(root),
       "## Exit codes",
       table(
         ["Code", "Meaning"],
         Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
       ),
       "## Credentials",
-      "A value without an option comes from the environment, then from a file: that of `--credentials`, otherwise " +
-        "`.paybell/sandbox.json` in this folder (`PAYBELL_HOME` moves it). The keys of the sandbox are never sent to " +
-        "another service. No key is an option, because a process list shows options.",
+      "The URL of Paybell, your keys and how they are used are taken from an option, or else from an environment " +
+        "variable, or else from a file of credentials. No key is an option, because a process list shows options.",
+      "The file is that of `--credentials`, otherwise `.paybell/sandbox.json` in this folder (`PAYBELL_HOME` moves " +
+        "it). The keys of the sandbox are never sent to another service.",
       'The file is JSON: `{"baseUrl", "apiKey", "operatorToken", "partnerId", "encryptionKey", "signingKey", ' +
         '"webhookSecret", "cipher", "encoding", "signing", "wireNames"}`, as far as they are needed. ' +
         "`paybell partner add --out` writes such a file. A key that is being rotated is a list of its versions: " +
@@ -42,23 +40,57 @@ export function cliReference(): GeneratedFile {
         ["Variable", "Meaning"],
         variables.map(([name, meaning]) => [code(name), meaning]),
       ),
-      ...commands.flatMap(commandBlocks),
+      "## Common options",
+      "Many commands take some of these options. They are named below the command's own options.",
+      optionTable([...commonOptions.values()].map(optionRow)),
+      ...leaves(root).flatMap(commandBlocks),
     ),
   };
 }
 
 const variables = [...Object.entries(clientVariables), ["PAYBELL_OPERATOR_TOKEN", "The operator's token"]] as const;
 
+/** Without the column of defaults where there are none. */
+function optionTable(rows: readonly string[][]): string {
+  const columns = rows.every(([, , value]) => value === "") ? 2 : 3;
+  const narrow = rows.map((row) => row.slice(0, columns));
+  return table(["Option", "Meaning", "Default"].slice(0, columns), narrow);
+}
+
+/** The options that say which service is called, as whom, and in which form the output is. */
+const commonOptions: ReadonlyMap<string, Option> = new Map(
+  withSealing(withAccessOptions(command("", { summary: "", examples: [] }))).options.map((one) => [one.flags, one]),
+);
+
+/** A heading and a list for each group of the help. */
+function commandLists(root: Command): string[] {
+  const groups = Map.groupBy(root.commands, (one) => one.helpGroup());
+  return [...groups].flatMap(([heading, commands]) => [
+    `## ${heading.replace(/:$/, "")}`,
+    table(
+      ["Command", "What it does"],
+      commands.flatMap(leaves).map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]),
+    ),
+  ]);
+}
+
+function isCommon({ flags, description }: Option): boolean {
+  return commonOptions.get(flags)?.description === description;
+}
+
 function commandBlocks(one: Command): string[] {
   const { description = "", examples = [], exitCodes = {} } = describedOf(one) ?? {};
   const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
-  const rows = [...one.registeredArguments.map(argumentRow), ...one.options.map(optionRow)];
+  const own = one.options.filter((option) => !isCommon(option));
+  const rows = [...one.registeredArguments.map(argumentRow), ...own.map(optionRow)];
+  const common = one.options.filter(isCommon).map(({ long }) => code(long ?? ""));
   return [
     `## ${pathOf(one)}`,
     `${sentence(one.summary())}.`,
     ...paragraphs(description),
     codeBlock("sh", examples.join("\n")),
-    ...(rows.length === 0 ? [] : [table(["Option", "Meaning", "Default"], rows)]),
+    ...(rows.length === 0 ? [] : [optionTable(rows)]),
+    ...(common.length === 0 ? [] : [`[Common options](#common-options): ${common.join(", ")}.`]),
     ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
   ];
 }
@@ -75,7 +107,7 @@ function argumentRow(argument: Argument): string[] {
 }
 
 function optionRow({ flags, description, argChoices, defaultValue, negate }: Option): string[] {
-  const choices = argChoices === undefined ? "" : `: ${argChoices.join(", ")}`;
+  const choices = argChoices === undefined ? "" : `; one of ${argChoices.map(code).join(", ")}`;
   const value = defaultValue === undefined || negate ? "" : code(String(defaultValue));
   return [code(flags), `${description}${choices}`, value];
 }

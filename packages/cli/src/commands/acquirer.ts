@@ -50,7 +50,7 @@ function testCommand(context: CommandContext): Command {
       2: "nothing was sent: a setting or an option is wrong",
     },
   })
-    .argument("[name]", "a registered acquirer; default the one of the settings")
+    .argument("[name]", "a registered acquirer; default: the one of the settings")
     .option("--mid <mid>", "the merchant; required")
     .option("--tid <tid>", "a terminal that nothing else uses; required")
     .option("--token <token>", "a test card's token, as the host knows it; required")
@@ -95,8 +95,10 @@ function withRegistration(made: Command): Command {
   return withAccessOptions(made.argument("<name>", "a-z, 0-9 and -"))
     .option("--profile <file>", "JSON of the host's profile")
     .option("--hosts <hosts>", "name:port, several separated by commas: the preferred one first")
-    .addOption(new Option("--tls <tls>", "off: the line is encrypted by other means").choices(["on", "off"]))
-    .option("--ca <file>", "PEM of the hosts' authorities; default the well-known ones")
+    .addOption(
+      new Option("--tls <tls>", "off if the line is encrypted by other means; default on").choices(["on", "off"]),
+    )
+    .option("--ca <file>", "PEM of the hosts' authorities; default: the well-known ones")
     .option("--certificate <file>", "PEM of the client certificate")
     .option("--key <file>", "PEM of the client certificate's key")
     .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal")
@@ -107,8 +109,8 @@ function addCommand(context: CommandContext): Command {
   const made = command("add", {
     summary: "register an acquirer, for terminals that name it",
     description:
-      "The keys are read from files and stored encrypted under the master key; nothing shows them again. Give a " +
-      "terminal its acquirer with `acquirer` in its registration.",
+      "The keys are read from files and stored encrypted under the master key; nothing shows them " +
+      "again. `paybell terminal set --acquirer` gives a terminal this acquirer.",
     examples: ["paybell acquirer add first-bank --profile host.json --hosts first.bank.example:5000 --mac-key mac.hex"],
   });
   return withRegistration(made).action(

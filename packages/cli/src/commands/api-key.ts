@@ -22,7 +22,7 @@ interface OfPartner extends AccessOptions, JsonOption {
   readonly partner?: string;
 }
 
-const asWhom = "With an API key and no operator token it is that partner's own.";
+const asWhom = "With an API key and no operator token, it is about that key's partner.";
 
 export function apiKeyCommand(context: CommandContext): Command {
   return group("api-key", "give each of a partner's programs an API key of its own, and revoke it", [
@@ -52,10 +52,11 @@ interface AddOptions extends OfPartner {
 
 function addCommand(context: CommandContext): Command {
   const made = command("add", {
-    summary: "make another API key, which may do what its scopes say",
+    summary: "make another API key, with scopes",
     description:
-      "read: what is looked up. pull: notifications in commit order. commands: running them. manage: redeliveries, " +
-      `test notifications, endpoints and API keys. A key makes none that may do more than itself. ${asWhom}`,
+      "Scopes: read looks up transactions, notifications and endpoints. pull fetches notifications in the order of " +
+      "their commits. commands runs commands. manage redelivers, sends test notifications, closes endpoints and " +
+      `manages API keys. An API key cannot make one with a scope that it does not have itself. ${asWhom}`,
     examples: [
       "paybell api-key add till --scopes commands read --out till.json",
       "paybell api-key add reports --scopes read --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
@@ -64,8 +65,8 @@ function addCommand(context: CommandContext): Command {
     .argument("<name>", "the program that it is for")
     .addOption(new Option("--scopes <scope...>", "what it may do").choices([...apiKeyScopes]).makeOptionMandatory())
     .option("--expires-in-days <days>", "1 to 3660; default: until it is revoked", wholeNumber(1, 3_660))
-    .option("--partner <id>", "default: the one that the credentials are of")
-    .option("--out <file>", "write the key to a new file, for its owner alone (0600)")
+    .option("--partner <id>", "default: the partner of the credentials")
+    .option("--out <file>", "write the key to a new file that only you can read (0600)")
     .option(...proposeOption);
   return withAccessOptions(made).action(
     ends(context, (name: string, options: AddOptions) => add(context, name, options)),
@@ -103,7 +104,7 @@ function listCommand(context: CommandContext): Command {
     summary: "list the API keys that are valid, with scopes and last use; never a key itself",
     description: asWhom,
     examples: ["paybell api-key list", "paybell api-key list --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).option("--partner <id>", "default: the one that the credentials are of");
+  }).option("--partner <id>", "default: the partner of the credentials");
   return withAccessOptions(made).action(
     ends(context, async (options: OfPartner) => {
       const { api, record } = await keysOf(context, options);
@@ -137,7 +138,7 @@ function revokeCommand(context: CommandContext): Command {
     examples: ["paybell api-key revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
   })
     .argument("<id>", "as `paybell api-key list` shows it")
-    .option("--partner <id>", "default: the one that the credentials are of");
+    .option("--partner <id>", "default: the partner of the credentials");
   return withAccessOptions(made).action(
     ends(context, async (id: string, options: OfPartner) => {
       const { api, keys } = await keysOf(context, options);

@@ -10,7 +10,7 @@ export function backupCommand(context: CommandContext): Command {
     summary: "take a backup of the database, and verify it",
     description:
       "It calls pg_basebackup and pg_verifybackup, of the server's version, and makes a folder within the named " +
-      "one. PAYBELL_BACKUP_DATABASE_URL is the server of DATABASE_URL as a role with the right REPLICATION. The " +
+      "one. PAYBELL_BACKUP_DATABASE_URL is the server of DATABASE_URL as a role with the attribute REPLICATION. The " +
       "master key is in no backup.",
     examples: ["paybell backup /var/backups/paybell"],
     exitCodes: { 0: "it was taken, and is whole", 1: "it could not be taken: nothing is left of it" },
@@ -28,7 +28,7 @@ interface VerifyOptions extends JsonOption {
 
 export function verifyCommand(context: CommandContext): Command {
   return command("verify", {
-    summary: "verify a backup, and that the archive of the server's log goes on from it",
+    summary: "verify a backup, and that the archived log of the server continues it",
     description: "It calls pg_verifybackup, which reads every file, and needs neither the database nor a setting.",
     examples: [
       "paybell verify /var/backups/paybell/paybell-20261122T030000Z",

@@ -17,7 +17,8 @@ const descriptions: Readonly<Record<string, CommandDescription>> = {
   completion: {
     summary: "print a script with which the shell completes commands and options",
     description:
-      "bash and zsh: add `source <(paybell completion bash)` to .bashrc, or zsh to .zshrc. fish: `| source`.",
+      "bash: add `source <(paybell completion bash)` to .bashrc. zsh: add `source <(paybell completion zsh)` to " +
+      ".zshrc. fish: add `paybell completion fish | source` to config.fish.",
     examples: ["paybell completion bash", "paybell completion zsh", "paybell completion fish"],
     json: false,
   },

@@ -37,7 +37,7 @@ function listCommand(context: CommandContext): Command {
     examples: ["paybell endpoint list --state open"],
   })
     .option("--partner <id>", "of one partner")
-    .addOption(new Option("--state <state>", "of the circuit").choices(["closed", "open", "gone"]));
+    .addOption(new Option("--state <state>", "only endpoints in this state").choices(["closed", "open", "gone"]));
   return withAccessOptions(made).action(
     ends(context, async (options: EndpointOptions) => {
       const { partner, state } = options;
@@ -89,7 +89,7 @@ function changeCommand(context: CommandContext): Command {
     ],
   })
     .argument("[url]", "the new URL, within your callback addresses")
-    .addOption(new Option("--command <command>", "whose IPNs go there").choices(notifiedCommands))
+    .addOption(new Option("--command <command>", "the command whose IPNs go there").choices(notifiedCommands))
     .option("--remove", "the command's IPNs go to your callback URL again");
   return withAccessOptions(made).action(
     ends(context, async (url: string | undefined, options: ChangeOptions) => {

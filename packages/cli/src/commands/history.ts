@@ -23,9 +23,9 @@ function exportCommand(context: CommandContext): Command {
   const made = command("export", {
     summary: "write a day of history to a file: notifications with their attempts",
     description:
-      "Do so before PAYBELL_HISTORY_DAYS are over and the day is dropped. Days are in UTC, and are exported once " +
+      "Do this before the day is dropped, after PAYBELL_HISTORY_DAYS. Days are in UTC, and are exported once " +
       "they are over. Card data are masked. JSON lines have the whole content and every attempt; CSV has the fields " +
-      "by which people search, and the last attempt. The file has its name only once it is whole.",
+      "by which people search, and the last attempt. The file gets its name when it is complete.",
     examples: [
       "paybell history export --day 2026-11-21 --out 2026-11-21.jsonl",
       "paybell history export --day 2026-11-21 --format csv --out 2026-11-21.csv",
@@ -35,7 +35,7 @@ function exportCommand(context: CommandContext): Command {
     .requiredOption("--day <day>", "such as 2026-11-21", readDay)
     .addOption(new Option("--format <format>", "how a line is written").choices(formats).default("json-lines"))
     .option("--partner <id>", "only this partner's")
-    .requiredOption("--out <file>", "a new file, for its owner alone (0600)");
+    .requiredOption("--out <file>", "a new file that only you can read (0600)");
   return withAccessOptions(made).action(
     ends(context, async ({ day, format, partner, out, ...options }: ExportOptions) => {
       const api = (await readClientSettings(context, options)).operator();

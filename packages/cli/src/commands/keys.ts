@@ -18,11 +18,11 @@ function generateCommand(context: CommandContext): Command {
   return command("generate", {
     summary: "make an encryption key, a signing key and a webhook secret",
     description:
-      "In the same form as a registration, for tests of your own receiver: the keys of a real partner are made " +
-      "by its registration. Without --out they are printed, as `NAME=value` for a shell's environment.",
+      "They have the form of a partner's keys, and are for tests of your own receiver: a real partner gets its " +
+      "keys by its registration. Without --out they are printed, as `NAME=value` for a shell's environment.",
     examples: ["paybell keys generate --out test-keys.json", "export $(paybell keys generate)"],
   })
-    .option("--out <file>", "write them as JSON to a new file that only its owner can read (0600)")
+    .option("--out <file>", "write them as JSON to a new file that only you can read (0600)")
     .action(ends(context, (options: GenerateOptions) => generate(context, options)));
 }
 

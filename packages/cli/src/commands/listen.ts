@@ -35,17 +35,20 @@ export function listenCommand(context: CommandContext): Command {
   const made = command("listen", {
     summary: "forward your notifications to a server on this machine, as they happen",
     description:
-      "Pulls them from Paybell, so that no tunnel and no public address is needed, and POSTs each one still " +
-      "encrypted, with the headers of a callback, in commit order: none has paybell-out-of-order. Each is shown in " +
-      "one line with its verification and the answer of your server. Nothing is repeated automatically: r and Enter " +
-      "forwards the failed ones again. With --json each is one line, and the last is `{after}`, the cursor to " +
+      "It pulls them from Paybell, so that you need no tunnel and no public address. It POSTs each one still " +
+      "encrypted, with the headers of a callback, in the order of their commits. A line for each shows its " +
+      "verification and the answer of your server. Nothing is repeated automatically: r and Enter forwards the " +
+      "failed ones again. With --json each line is a JSON object, and the last is `{after}`, the cursor to " +
       "continue from.",
     examples: [
       "paybell listen --forward localhost:3000/ipn",
       "paybell listen --forward localhost:3000/ipn --print-ipn",
       "paybell listen --since-start --count 10 --json",
     ],
-    exitCodes: { 0: "stopped by Ctrl-C, or --count were accepted", 1: "with --count: not all were accepted" },
+    exitCodes: {
+      0: "stopped by Ctrl-C, or your server accepted all of --count",
+      1: "with --count: it did not accept all",
+    },
   })
     .option("--forward <place>", "where your server receives IPNs; without it they are only shown")
     .option("--after <cursor>", "start after this cursor, as an earlier run printed it")

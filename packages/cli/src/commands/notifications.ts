@@ -69,7 +69,7 @@ function listCommand(context: CommandContext): Command {
     ],
   })
     .option("--partner <id>", "operator: of one partner")
-    .addOption(new Option("--state <state>", "operator: in one state").choices(states))
+    .addOption(new Option("--state <state>", "operator: only those in this state").choices(states))
     .option("--reason <word>", "operator: with --state parked: why the last attempt failed")
     .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
     .option("--since <time>", "operator: created at or after this time, ISO 8601", readTime)
@@ -224,9 +224,7 @@ function redeliverCommand(context: CommandContext): Command {
     exitCodes: { 0: "they are due", 1: "some of the ids could not be redelivered" },
   })
     .argument("[ids...]", "notification ids; without any, the filters say which")
-    .addOption(
-      new Option("--state <state>", "parked or accepted; accepted asks for --since").choices(["parked", "accepted"]),
-    )
+    .addOption(new Option("--state <state>", "accepted requires --since").choices(["parked", "accepted"]))
     .option("--reason <word>", "of parked ones: why the last attempt failed")
     .option("--partner <id>", "of one partner")
     .option("--since <time>", "created at or after this time, ISO 8601", readTime)

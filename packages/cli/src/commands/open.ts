@@ -31,9 +31,9 @@ export function openCommand(context: CommandContext): Command {
   const made = command("open", {
     summary: "decrypt and explain a captured body: its key, its signed string, and why it does not match",
     description:
-      "Takes the raw body; JSON of body (or data) and headers, as `paybell notifications show --json` prints it; or " +
-      "an HTTP message with its headers, as `curl -i` shows it. Asks no service unless --compare says so. Shows the " +
-      "whole IPN, which holds payment data.",
+      "The capture is the raw body, or an HTTP message with its headers, as `curl -i` shows it, or JSON of `body` " +
+      "(or `data`) and `headers`, as `paybell notifications show --json` prints it. No service is asked, except " +
+      "with --compare. The output is the whole IPN, which holds payment data.",
     examples: [
       "paybell open captured.json",
       "paybell notifications show 01a1fc40-577c-728c-bd54-142edc79a51f --json | paybell open -",

@@ -39,14 +39,14 @@ function addCommand(context: CommandContext): Command {
   const made = command("add", {
     summary: "add an operator, and create their token",
     description:
-      "A viewer reads; an operator also acts; an admin registers partners, rotates keys and adds operators. The " +
-      "token is shown only once: --out writes it to a file that only you can read, as --credentials reads it.",
+      "A viewer reads; an operator also acts; an admin also registers partners, rotates keys and adds operators. The " +
+      "token is shown only once: --out writes it to a file that only you can read, in the form of --credentials.",
     examples: ["paybell operator add Ada --role admin --out ada.json"],
   })
     .argument("<name>", "who it is")
-    .option("--role <role>", "viewer, operator or admin; default viewer", "viewer")
+    .option("--role <role>", "viewer, operator or admin", "viewer")
     .option("--expires-in-days <days>", "default 90, at most 366", wholeNumber(1, 366))
-    .option("--out <file>", "write the token to a new file, for its owner alone (0600)")
+    .option("--out <file>", "write the token to a new file that only you can read (0600)")
     .option(...proposeOption);
   return withAccessOptions(made).action(
     ends(context, (name: string, options: AddOptions) => add(context, name, options)),

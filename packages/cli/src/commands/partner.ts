@@ -61,7 +61,7 @@ function addCommand(context: CommandContext): Command {
     .option("--wire-names <names>", "table or sample")
     .option("--time-zone <zone>", "IANA name, as Asia/Ho_Chi_Minh")
     .option("--settings <file>", "any other setting, as JSON")
-    .option("--out <file>", "write its keys to a new file, for its owner alone (0600)")
+    .option("--out <file>", "write its keys to a new file that only you can read (0600)")
     .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
   return withSealing(withAccessOptions(made)).action(ends(context, (options: AddOptions) => add(context, options)));
 }
@@ -210,7 +210,7 @@ function statisticsCommand(context: CommandContext): Command {
     examples: ["paybell partner statistics --span day"],
   })
     .argument("[id]", "default: the partner of the credentials")
-    .addOption(new Option("--span <span>", "up to now").choices(["hour", "day", "week"]).default("hour"));
+    .addOption(new Option("--span <span>", "the time up to now").choices(["hour", "day", "week"]).default("hour"));
   return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: StatisticsOptions) => {
       const connection = await readClientSettings(context, options);
@@ -253,7 +253,7 @@ function rotateCommand(context: CommandContext): Command {
     .argument("<key>", `one of ${keyKinds.join(", ")}`)
     .option("--partner <id>", "default: the partner of the credentials")
     .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
-    .option("--out <file>", "write the new version to a new file, for its owner alone (0600)")
+    .option("--out <file>", "write the new version to a new file that only you can read (0600)")
     .option(...proposeOption);
   return withAccessOptions(made).action(
     ends(context, (key: string, options: RotateOptions) => rotate(context, key, options)),
@@ -296,14 +296,14 @@ function archiveCommand(context: CommandContext): Command {
   const made = command("archive", {
     summary: "write all that is stored of a partner to a file, then delete the partner",
     description:
-      "The partner must be disabled, with nothing pending, no command in flight and no open batch; otherwise it is " +
-      "said what is in the way. One JSON object a line, {table, row}; keys and cards are left out. Nothing is " +
-      "deleted before the file is whole and on disk. After an interruption run it again, with another file for the " +
-      "rest.",
+      "The partner must be disabled, with nothing pending, no command in flight and no open batch; otherwise the " +
+      "error says what prevents it. Each line of the file is a JSON object {table, row}; keys and cards are left " +
+      "out. Nothing is deleted before the file is complete and on disk. After an interruption run it again, with " +
+      "another file for the rest.",
     examples: ["paybell partner archive 01a1fc39-e58e-73fb-a49a-dce132454876 --out corner-shop.jsonl"],
   })
     .argument("<id>", "the partner's")
-    .requiredOption("--out <file>", "a new file, for its owner alone (0600)");
+    .requiredOption("--out <file>", "a new file that only you can read (0600)");
   return withAccessOptions(made).action(
     ends(context, async (id: string, options: ArchiveOptions) => {
       const { out } = options;

@@ -18,7 +18,10 @@ export function proposalCommand(context: CommandContext): Command {
 }
 
 function listCommand(context: CommandContext): Command {
-  const made = command("list", { summary: "list what can be confirmed", examples: ["paybell proposal list"] });
+  const made = command("list", {
+    summary: "list the proposals that can be confirmed",
+    examples: ["paybell proposal list"],
+  });
   return withAccessOptions(made).action(
     ends(context, async (options: AccessOptions & JsonOption) => {
       const items = await readProposals((await readClientSettings(context, options)).operator());
@@ -40,12 +43,12 @@ interface ConfirmOptions extends AccessOptions, JsonOption {
 
 function confirmCommand(context: CommandContext): Command {
   const made = command("confirm", {
-    summary: "do what another admin proposed",
-    description: "What is made is shown this once: with --out it goes to a file for you alone.",
+    summary: "confirm what another admin proposed, and do it",
+    description: "A new key or token is shown only once: --out writes it to a file that only you can read.",
     examples: ["paybell proposal confirm 01a1fc39-e58e-73fb-a49a-dce132454876 --out new-key.json"],
   })
     .argument("<id>", "as `paybell proposal list` shows it")
-    .option("--out <file>", "write what is made to a new file, for its owner alone (0600)");
+    .option("--out <file>", "write the new key or token to a new file that only you can read (0600)");
   return withAccessOptions(made).action(
     ends(context, (id: string, options: ConfirmOptions) => confirm(context, id, options)),
   );

@@ -70,7 +70,7 @@ export function settlementCommand(context: CommandContext): Command {
   const abort = actionCommand(context, settlement, {
     name: "abort",
     summary: "end a settlement that the acquirer does not answer: its batch is open again",
-    asksReason: true,
+    exampleReason: "the bank confirmed that it has not settled the batch",
     done: "is ended; its batch is open again",
   });
   return recordGroup(context, settlement, "search settlements under way, show one, and abort one", [abort]);
@@ -80,13 +80,12 @@ export function reversalCommand(context: CommandContext): Command {
   const retry = actionCommand(context, reversal, {
     name: "retry",
     summary: "send a parked Reversal again",
-    asksReason: false,
     done: "is due again",
   });
   const resolve = actionCommand(context, reversal, {
     name: "resolve",
     summary: "end a parked Reversal manually: the acquirer confirmed that nothing is charged",
-    asksReason: true,
+    exampleReason: "the bank confirmed that nothing is charged",
     done: "is resolved",
   });
   return recordGroup(context, reversal, "search Reversals, show one, retry or resolve one", [retry, resolve]);
@@ -161,8 +160,8 @@ function showCommand(context: CommandContext, kind: Kind): Command {
 interface Action {
   readonly name: string;
   readonly summary: string;
-  /** The audit names it. */
-  readonly asksReason: boolean;
+  /** Present if the command requires a reason, which the audit names. */
+  readonly exampleReason?: string;
   readonly done: string;
 }
 
@@ -170,14 +169,15 @@ interface ActionOptions extends AccessOptions, JsonOption {
   readonly reason?: string;
 }
 
-function actionCommand(context: CommandContext, kind: Kind, { name, summary, asksReason, done }: Action): Command {
+function actionCommand(context: CommandContext, kind: Kind, { name, summary, exampleReason, done }: Action): Command {
+  const asksReason = exampleReason !== undefined;
   const { noun } = kind;
   const example = `paybell ${noun} ${name} 01a1fc40-577c-728c-bd54-142edc79a51f`;
   const made = command(name, {
     summary,
-    examples: [asksReason ? `${example} --reason "the bank confirmed that nothing is charged"` : example],
+    examples: [asksReason ? `${example} --reason "${exampleReason}"` : example],
   }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
-  if (asksReason) made.option("--reason <text>", "why, for the audit");
+  if (asksReason) made.option("--reason <text>", "why, for the audit; required");
   return withAccessOptions(made).action(
     ends(context, async (id: string, options: ActionOptions) => {
       const { reason } = options;

@@ -28,16 +28,16 @@ interface DataOptions extends JsonOption {
 
 function dataCommand(context: CommandContext): Command {
   return command("data", {
-    summary: "make PostgreSQL's data of a backup, up to a point in time",
+    summary: "make a data directory of PostgreSQL from a backup, up to a point in time",
     description:
       "`paybell restore <backup>` is the same. The backup is verified and copied, not changed. Start PostgreSQL on " +
       "the folder: it replays its log up to the time, then takes connections. The first instance that starts on it " +
-      "holds what was pending: nothing that was delivered since is sent again before `paybell restore release`.",
+      "holds what was pending, because it may have been delivered since, until `paybell restore release`.",
     examples: [
       "paybell restore data /var/backups/paybell/paybell-20261122T030000Z --into /var/lib/postgresql/restored \\\n" +
         "      --wal /var/backups/wal --to 2026-11-22T14:05:00Z",
     ],
-    exitCodes: { 0: "the data are there", 1: "the backup cannot be restored: nothing is left in the folder" },
+    exitCodes: { 0: "the directory is complete", 1: "the backup cannot be restored: nothing is left in the folder" },
   })
     .argument("<backup>", "a folder that `paybell backup` made")
     .requiredOption("--into <folder>", "PostgreSQL's data directory to make: missing or empty")
@@ -53,8 +53,8 @@ function holdCommand(context: CommandContext): Command {
   return command("hold", {
     summary: "hold what is pending in a database that another program restored",
     description:
-      "`paybell restore <backup>` needs none of it. Run it on DATABASE_URL before the first instance starts: a " +
-      "database does not know that it is an old one.",
+      "After `paybell restore <backup>` it is not needed. Otherwise run it on DATABASE_URL before the first instance " +
+      "starts: a database does not show that it was restored.",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell restore hold"],
     exitCodes: { 0: "it is held", 1: "an instance runs on this database, or it cannot be reached" },
   }).action(async ({ json = false }: JsonOption) => {

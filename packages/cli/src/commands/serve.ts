@@ -17,7 +17,7 @@ export function serveCommand(context: CommandContext): Command {
     json: false,
   })
     .addOption(
-      new Option("--role <role>", "api: commands and reports only; delivery: notifications only")
+      new Option("--role <role>", "api: only commands and reports; delivery: only notifications")
         .choices(roles)
         .default("all"),
     )

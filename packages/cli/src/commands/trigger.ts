@@ -28,13 +28,13 @@ const list = columns(scenarios.map(({ name, summary }) => [`  ${name}`, summary]
 export function triggerCommand(context: CommandContext): Command {
   const made = command("trigger", {
     summary: "run a Sale, a Void, a Settlement … in the sandbox, and show where its IPN was sent",
-    description: `Runs the commands with test cards, and those first that it needs:\n\n${list.join("\n")}`,
+    description: `It runs the commands with test cards, after those that they need:\n\n${list.join("\n")}`,
     examples: [
       "paybell trigger sale",
       "paybell trigger decline --code 51",
       "paybell trigger void --call-back-url http://127.0.0.1:3000/ipn",
     ],
-    exitCodes: { 0: "it ended as expected; its IPN may still be pending", 1: "the service ended it differently" },
+    exitCodes: { 0: "the command ended as expected; its IPN may still be pending", 1: "it ended differently" },
   })
     .argument("<what>", "one of the list")
     .option("--amount <amount>", "in the major unit", "150000")
@@ -43,8 +43,12 @@ export function triggerCommand(context: CommandContext): Command {
     .option("--mid <mid>", "merchant", "M00000001")
     .option("--merchant-trans-id <id>", "the merchant's transaction code", "triggered")
     .option("--call-back-url <url>", "for these commands, in place of the registered one")
-    .addOption(new Option("--code <code>", "of a decline: ISO 8583 field 39").default("05").argParser(responseCode))
-    .option("--anywhere", "also on another machine; test cards work with a simulated acquirer only");
+    .addOption(
+      new Option("--code <code>", "with decline: the response code, ISO 8583 field 39")
+        .default("05")
+        .argParser(responseCode),
+    )
+    .option("--anywhere", "also on another machine, if its acquirer is simulated");
   return withAccessOptions(made).action(
     ends(context, (what: string, options: TriggerOptions) => trigger(context, what, options)),
   );
