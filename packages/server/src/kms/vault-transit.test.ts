@@ -74,6 +74,11 @@ async function leadElsewhere(): Promise<void> {
   answers((response) => response.writeHead(307, { location }).end());
 }
 
+/** Its last byte never comes: only a bound on what is read ends it before the time-out. */
+function endless(): void {
+  answers((response) => response.writeHead(200).write(`"${" ".repeat(70_000)}`));
+}
+
 const answers = (how: (response: ServerResponse) => void) => {
   answerWith = how;
 };
@@ -109,6 +114,7 @@ test.each([
   ["quotes it outside of JSON", () => answers((response) => response.end(token)), /not JSON/],
   ["answers something else", () => answers((response) => response.end("<html>")), /not JSON/],
   ["answers nothing of use", () => answers((response) => response.end("{}")), /without a plaintext/],
+  ["answers without an end", endless, /over 64 KiB/],
   ["leads elsewhere", leadElsewhere, /could not be asked/],
   ["never answers", () => answers(() => undefined), /could not be asked/],
 ])("one that %s ends the start, with no secret in its words", async (_, prepare, words) => {

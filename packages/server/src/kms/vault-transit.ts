@@ -13,7 +13,7 @@ export interface VaultTransitOptions {
   readonly timeoutMs?: number;
 }
 
-const answerCharactersMax = 65_536;
+const answerBytesMax = 65_536;
 
 /** Vault's transit secrets engine, and compatible services (OpenBao): the key never leaves it. */
 export class VaultTransit implements KeyService {
@@ -49,10 +49,14 @@ export class VaultTransit implements KeyService {
         redirect: "error",
         signal: AbortSignal.timeout(timeoutMs),
       });
-      const text = await answer.text();
+      const text = await readBounded(answer);
       // Its error message may quote what was sent.
       if (!answer.ok) throw new KeyServiceError(`The key service answered ${action} with status ${answer.status}.`);
-      const { data } = JSON.parse(text.slice(0, answerCharactersMax)) as { data?: Readonly<Record<string, unknown>> };
+      if (text === undefined) {
+        const remedy = "does PAYBELL_KMS_URL lead to Vault?";
+        throw new KeyServiceError(`The key service answered ${action} with over 64 KiB: ${remedy}`);
+      }
+      const { data } = JSON.parse(text) as { data?: Readonly<Record<string, unknown>> };
       return data ?? {};
     } catch (error) {
       if (error instanceof KeyServiceError) throw error;
@@ -60,6 +64,18 @@ export class VaultTransit implements KeyService {
       throw new KeyServiceError(`The key service at ${address.origin} could not be asked: ${reason}.`);
     }
   }
+}
+
+/** Undefined if it is longer than any answer of Vault. The rest is not read. */
+async function readBounded({ body }: Response): Promise<string | undefined> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of body ?? []) {
+    bytes += chunk.byteLength;
+    if (bytes > answerBytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
 }
 
 function reasonOf(error: unknown): string {
