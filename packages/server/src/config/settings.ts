@@ -296,7 +296,9 @@ export const settings = {
     kind: wholeNumber(1, 365),
     default: 30,
     unit: "days",
-    meaning: "How long a PreAuth can be completed. It can be voided at any time.",
+    meaning:
+      "How long a PreAuth can be completed. It can be voided at any time, but after these days its card is deleted: " +
+      "a host that wants the card again may refuse the Void.",
   }),
   metricsPartners: setting({
     name: "PAYBELL_METRICS_PARTNERS",
