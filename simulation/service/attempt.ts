@@ -106,7 +106,9 @@ export class SimulatedAttempts {
       retryAfterMs,
     };
     const next = nextAttempt(partner.settings.retry, failed, world.random.next());
-    return next.kind === "parked" ? { kind: "parked", eventId: newId<"event">() as EventId } : next;
+    if (next.kind !== "parked") return next;
+    const attemptsInAll = delivery.attemptsBefore + failed.attemptsMade;
+    return { kind: "parked", eventId: newId<"event">() as EventId, attemptsInAll };
   }
 }
 

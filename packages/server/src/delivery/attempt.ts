@@ -144,5 +144,7 @@ function nextAfterFailure(
     retryAfterMs,
   };
   const next = nextAttempt(partner.settings.retry, failed, parts.random());
-  return next.kind === "parked" ? { kind: "parked", eventId: newId<"event">() } : next;
+  if (next.kind !== "parked") return next;
+  const attemptsInAll = delivery.attemptsBefore + failed.attemptsMade;
+  return { kind: "parked", eventId: newId<"event">(), attemptsInAll };
 }

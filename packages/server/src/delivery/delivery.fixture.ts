@@ -42,13 +42,13 @@ export const failedAttempt: Attempt = { ...acceptedAttempt, httpStatus: 503, rea
 
 /** The outcome of an attempt under `leaseId`. Without a failure reason, everything but an acceptance is a 503. */
 export function outcomeOf(
-  { partnerId, id, round, attemptsMade }: Delivery,
+  { partnerId, id, round, attemptsMade, attemptsBefore }: Delivery,
   next: "accepted" | "parked" | { readonly delayMs: number },
   more: Partial<DeliveryOutcome> = {},
 ): DeliveryOutcome {
   const follows = {
     accepted: { kind: "accepted" },
-    parked: { kind: "parked", eventId: newId<"event">() },
+    parked: { kind: "parked", eventId: newId<"event">(), attemptsInAll: attemptsBefore + attemptsMade + 1 },
   } as const;
   return {
     partnerId,

@@ -136,8 +136,11 @@ export interface DeliveryOutcome extends DeliveryKey {
   readonly next:
     | { readonly kind: "accepted" }
     | { readonly kind: "retry"; readonly delayMs: number }
-    /** `eventId` is made once, so that the event is written once however often the record is repeated. */
-    | { readonly kind: "parked"; readonly eventId: EventId };
+    /**
+     * `eventId` is made once, so that the event is written once however often the record is repeated. `attemptsInAll`
+     * are those of all its rounds, which the event tells.
+     */
+    | { readonly kind: "parked"; readonly eventId: EventId; readonly attemptsInAll: number };
   /** Its changes of the endpoint's circuit. */
   readonly circuits: readonly CircuitChange[];
 }

@@ -119,11 +119,11 @@ describe("a failed attempt", () => {
   test("that parks is kept with its reason, and told once", async () => {
     const delivery = await reportOne();
     await record(delivery, { delayMs: 0 });
-    const outcome = outcomeOf({ ...delivery, attemptsMade: 1 }, "parked");
+    const outcome = outcomeOf({ ...delivery, attemptsMade: 1, attemptsBefore: 3 }, "parked");
     expect(await context.deliveries.record(outcome)).toBe("applied");
     expect(await pending()).toEqual([]);
     expect(await parked()).toEqual([{ id: delivery.id, round: 0, attempts_made: 2, reason: "status" }]);
-    const detail = { reason: "status", detail: "HTTP 503", httpStatus: 503, attemptsMade: 2 };
+    const detail = { reason: "status", detail: "HTTP 503", httpStatus: 503, attemptsMade: 5 };
     const { partnerId, id } = delivery;
     const eventId = outcome.next.kind === "parked" ? outcome.next.eventId : "";
     expect(await events()).toEqual([{ id: eventId, kind: "parked", partner_id: partnerId, subject_id: id, detail }]);

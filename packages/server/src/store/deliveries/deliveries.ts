@@ -133,8 +133,8 @@ export class PostgresDeliveries implements DeliveryStore {
       const { rows } = await client.query<ChangedRow>({ ...statements.parkUncounted, values });
       const parked = new Set(rows.map(({ id }) => id));
       const detail = "Its schedule was over while its endpoint accepted nothing.";
-      const events = keys.flatMap(({ id, attemptsMade }): NewEvent[] => {
-        const about = { reason, detail, httpStatus: null, attemptsMade };
+      const events = keys.flatMap(({ id, attemptsBefore, attemptsMade }): NewEvent[] => {
+        const about = { reason, detail, httpStatus: null, attemptsMade: attemptsBefore + attemptsMade };
         return parked.has(id) ? [{ kind: "parked", partnerId, subjectId: id, detail: about }] : [];
       });
       if (events.length > 0) await insertEvents(client, events, this.#alerting);
@@ -249,7 +249,7 @@ export class PostgresDeliveries implements DeliveryStore {
 }
 
 interface OverdueRow {
-  readonly overdue: readonly Pick<DeliveryKey, "id" | "round" | "attemptsMade">[];
+  readonly overdue: readonly Pick<Delivery, "id" | "round" | "attemptsMade" | "attemptsBefore">[];
   readonly looked: number;
   readonly last_us: number | null;
   readonly last_id: NotificationId | null;
@@ -262,10 +262,10 @@ interface MisplacedRow extends Pick<DeliveryKey, "id" | "round" | "attemptsMade"
 
 const nilId = "00000000-0000-0000-0000-000000000000";
 
-function parkedEvent({ partnerId, id, attempt, attemptsMade, next }: DeliveryOutcome): NewEvent[] {
+function parkedEvent({ partnerId, id, attempt, next }: DeliveryOutcome): NewEvent[] {
   if (next.kind !== "parked") return [];
   const { reason, detail, httpStatus } = attempt;
-  const told = { reason, detail, httpStatus, attemptsMade: attemptsMade + 1 };
+  const told = { reason, detail, httpStatus, attemptsMade: next.attemptsInAll };
   return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: told }];
 }
 

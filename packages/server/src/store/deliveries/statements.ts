@@ -109,7 +109,9 @@ export const lookForOverdue = {
       ORDER BY p.due_at, p.id LIMIT $6)
     SELECT count(*) AS looked, max((extract(epoch FROM l.due_at) * 1000000)::bigint) AS last_us,
       (SELECT z.id FROM looked z ORDER BY z.due_at DESC, z.id DESC LIMIT 1) AS last_id,
-      coalesce(json_agg(json_build_object('id', l.id, 'round', l.round, 'attemptsMade', l.attempts_made))
+      coalesce(json_agg(json_build_object('id', l.id, 'round', l.round, 'attemptsMade', l.attempts_made,
+        'attemptsBefore', CASE WHEN l.round = 0 THEN 0 ELSE (
+          SELECT count(*) FROM attempts a WHERE a.partner_id = $1 AND a.id = l.id AND a.round < l.round) END))
         FILTER (WHERE l.is_overdue), '[]') AS overdue
     FROM looked l`,
 };

@@ -8,6 +8,7 @@ import type {
   OverdueLooked,
   QueuePosition,
 } from "../../delivery/store.ts";
+import { newId } from "../../ids.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 
 const origin = "https://partner.example";
@@ -150,17 +151,24 @@ describe("a delivery for an endpoint that accepts nothing", () => {
       [over, tried],
     );
     await query("UPDATE pending SET schedule_start = now() - interval '59 minutes' WHERE id = $1", [young]);
+    // A redelivery: it was parked before, after one attempt.
+    await query("UPDATE pending SET round = 1 WHERE id = $1", [tried]);
+    await query(
+      `INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url)
+       VALUES ($1, $2, 0, 1, $3, now(), 1, 'https://partner.example/ipn')`,
+      [context.partnerId, tried, newId()],
+    );
     expect(await look()).toEqual({ parked: 2, after: undefined });
     expect(await pending()).toMatchObject([{ id: young }]);
     expect(await parked()).toEqual([
       { id: over, round: 0, attempts_made: 0, reason: "timeout" },
-      { id: tried, round: 0, attempts_made: 4, reason: "timeout" },
+      { id: tried, round: 1, attempts_made: 4, reason: "timeout" },
     ]);
     const detail = { reason: "timeout", detail: expect.stringContaining("schedule was over"), httpStatus: null };
     const { partnerId } = context;
     expect(await query("SELECT kind, partner_id, subject_id, detail FROM events ORDER BY subject_id")).toEqual([
       { kind: "parked", partner_id: partnerId, subject_id: over, detail: { ...detail, attemptsMade: 0 } },
-      { kind: "parked", partner_id: partnerId, subject_id: tried, detail: { ...detail, attemptsMade: 4 } },
+      { kind: "parked", partner_id: partnerId, subject_id: tried, detail: { ...detail, attemptsMade: 5 } },
     ]);
     expect(await look()).toEqual({ parked: 0, after: undefined });
     expect(await query("SELECT FROM events")).toHaveLength(2);
