@@ -82,6 +82,7 @@ export async function startScenario(): Promise<Scenario> {
   });
   const pulled = (await bakery.call("GET", "/v1/notifications?limit=1")).body;
   await bakery.call("GET", `/v1/notifications?after=${String(pulled["next"])}&limit=1`);
+  await service.operator("POST", "/operator/v1/operators", { name: "anna", role: "operator" });
   const browser = await openBrowser(service.baseUrl);
   return {
     ...{ service, browser, cafe, bakery, settledOrder, settlementId: String(settlement["id"]) },

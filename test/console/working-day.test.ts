@@ -120,7 +120,52 @@ const views: Readonly<Record<string, View>> = {
   "phone-parked": { path: () => "/parked", width: 390 },
 };
 
+const lists: Readonly<Record<string, () => string>> = {
+  "the notifications": () => "/notifications",
+  "what a search found": () => "/search?q=order-",
+  "the parked ones": () => "/parked",
+  "the partners": () => "/partners",
+  "the endpoints that failed": () => "/partners?tab=endpoints",
+  "a partner's figures": () => `/partners/${scenario.cafe.id}`,
+  "a partner's keys": () => `/partners/${scenario.cafe.id}?tab=keys`,
+  "the money in doubt": () => "/money",
+  "the transactions": () => "/money?tab=transactions",
+  "the batches": () => "/money?tab=batches",
+  "the merchants": () => "/money?tab=merchants",
+  "a settlement's transactions": () => `/settlements/${scenario.settlementId}`,
+  "the acquirers' terminals": () => "/acquirers",
+  "the audit": () => "/audit",
+  "the operators": () => "/operators",
+  "the settings": () => "/settings",
+};
+
+/** The tables of the page that have to be scrolled sideways, by their columns. */
+const cutTables = `[...document.querySelectorAll(".table-scroll")]
+  .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+  .map((table) => table.querySelector("thead").innerText.replaceAll(/\\s+/g, " "))`;
+const isPageCut = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
+
 describe("in the middle of a working day", () => {
+  test.each(Object.entries(lists))(
+    "all columns of %s are seen on a desktop, a tablet and a phone",
+    async (_, path) => {
+      const page = await scenario.browser.open(path());
+      await page.locator(".dense-table tbody tr").first().waitFor();
+      for (const [width, height] of [
+        [1_280, 800],
+        [1_024, 768],
+        [390, 844],
+      ] as const) {
+        await page.setViewportSize({ width, height });
+        await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
+        expect(await page.evaluate(cutTables), String(width)).toEqual([]);
+        expect(await page.evaluate(isPageCut), String(width)).toBe(false);
+      }
+      await page.context().close();
+    },
+    limitMs,
+  );
+
   test.each(Object.entries(views))(
     "the view %s fits its window, and passes axe",
     async (name, { path, token, ...how }) => {

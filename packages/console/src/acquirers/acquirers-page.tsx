@@ -7,12 +7,13 @@ import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
 import { Fields } from "../display/fields.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
+import { Merchant } from "../display/merchant.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
+import { partnerColumnEverywhere } from "../partners/partner-name.tsx";
 import { type InDoubtCounts, useInDoubtCounts } from "./in-doubt-counts.ts";
 import { ofSettings, transactionsOf, useAcquirers } from "./use-acquirers.ts";
 
@@ -150,8 +151,8 @@ const columns: readonly ListColumn<AcquirerTerminals["items"][number]>[] = [
     ),
     look: "mono",
   },
-  { name: "Merchant", show: ({ mid, merchantName }) => `${merchantName} ${mid}`, look: "long" },
-  { ...partnerColumn, isWide: false },
+  { name: "Merchant", show: (terminal) => <Merchant of={terminal} />, look: "wraps" },
+  partnerColumnEverywhere,
 ];
 
 function Terminals({ name }: { readonly name: string }) {

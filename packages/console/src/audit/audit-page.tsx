@@ -58,10 +58,10 @@ export function AuditPage() {
                 <th scope="col">When</th>
                 <th scope="col">Who</th>
                 <th scope="col">Did</th>
-                <th scope="col" className="wide">
+                <th scope="col" className="from-tablet">
                   On
                 </th>
-                <th scope="col" className="wide">
+                <th scope="col" className="from-tablet">
                   From
                 </th>
                 <th scope="col">
@@ -83,8 +83,8 @@ export function AuditPage() {
                       </span>
                     </td>
                     <td className="wraps">{inWords(item.action)}</td>
-                    <td className="mono wraps wide">{item.subject}</td>
-                    <td className="mono wide">{item.address}</td>
+                    <td className="mono wraps from-tablet">{item.subject}</td>
+                    <td className="mono from-tablet">{item.address}</td>
                     <td className="number">
                       <Button
                         size="compact-xs"

@@ -16,7 +16,7 @@ export function Identifier({
 }) {
   const text = whole || id.length <= keptCharacters ? id : `${id.slice(0, 8)}…${id.slice(-4)}`;
   return (
-    <span className="identifier">
+    <span className={whole ? "identifier wraps" : "identifier"}>
       {to === undefined ? (
         <span title={id}>{text}</span>
       ) : (

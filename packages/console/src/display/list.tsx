@@ -8,10 +8,10 @@ import { Loading, OpeningRow } from "./rows.tsx";
 export interface ListColumn<Item> {
   readonly name: string;
   readonly show: (item: Item) => ReactNode;
-  /** `actions`: its name is not seen. `clipped`, `long`: a longer value ends in dots. */
-  readonly look?: "number" | "nowrap" | "mono" | "wraps" | "clipped" | "long" | "actions";
-  /** Left out on a phone. */
-  readonly isWide?: boolean;
+  /** `actions`: its name is not seen. `clipped`, `long`: a longer value ends in dots. `prose`: wraps between words. */
+  readonly look?: "number" | "nowrap" | "mono" | "wraps" | "prose" | "clipped" | "long" | "actions";
+  /** Left out of smaller windows. */
+  readonly from?: "tablet" | "desktop";
 }
 
 interface TableOf<Item> {
@@ -24,8 +24,8 @@ interface TableOf<Item> {
 /** A dense table: it scrolls sideways rather than widen the page. */
 export function Table<Item>({ columns, items, keyOf, to }: TableOf<Item> & { readonly items: readonly Item[] }) {
   const cells = (item: Item) =>
-    columns.map(({ name, show, look, isWide }) => (
-      <td key={name} className={classOf(look, isWide)}>
+    columns.map(({ name, show, look, from }) => (
+      <td key={name} className={classOf(look, from)}>
         {isCut(look) ? <div className={look === "long" ? "clipped long" : "clipped"}>{show(item)}</div> : show(item)}
       </td>
     ));
@@ -34,8 +34,8 @@ export function Table<Item>({ columns, items, keyOf, to }: TableOf<Item> & { rea
       <table className="dense-table">
         <thead>
           <tr>
-            {columns.map(({ name, look, isWide }) => (
-              <th key={name} scope="col" className={classOf(isAtRight(look) ? look : undefined, isWide)}>
+            {columns.map(({ name, look, from }) => (
+              <th key={name} scope="col" className={classOf(isAtRight(look) ? look : undefined, from)}>
                 {look === "actions" ? <span className="unseen">{name}</span> : name}
               </th>
             ))}
@@ -99,7 +99,7 @@ function isCut(look: ListColumn<never>["look"]): boolean {
   return look === "clipped" || look === "long";
 }
 
-function classOf(look: ListColumn<never>["look"], isWide = false): string | undefined {
-  const names = [isAtRight(look) ? "number" : isCut(look) ? undefined : look, isWide ? "wide" : undefined];
+function classOf(look: ListColumn<never>["look"], from: ListColumn<never>["from"]): string | undefined {
+  const names = [isAtRight(look) ? "number" : isCut(look) ? undefined : look, from && `from-${from}`];
   return names.filter((name) => name !== undefined).join(" ") || undefined;
 }

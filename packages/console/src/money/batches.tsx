@@ -12,14 +12,14 @@ const columns: readonly ListColumn<BatchRecord>[] = [
   { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap" },
   partnerColumn,
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
-  { name: "Sales", show: ({ saleQuantity }) => saleQuantity, look: "number" },
+  { name: "Sales", show: ({ saleQuantity }) => saleQuantity, look: "number", from: "tablet" },
   { name: "Their total", show: ({ saleTotalMinor, currency }) => shownMinor(saleTotalMinor, currency), look: "number" },
-  { name: "Voids", show: ({ voidQuantity }) => voidQuantity, look: "number", isWide: true },
+  { name: "Voids", show: ({ voidQuantity }) => voidQuantity, look: "number", from: "tablet" },
   {
     name: "Total of Voids",
     show: ({ voidTotalMinor, currency }) => shownMinor(voidTotalMinor, currency),
     look: "number",
-    isWide: true,
+    from: "tablet",
   },
 ];
 

@@ -33,6 +33,7 @@ const columns: readonly ListColumn<ReversalRecord>[] = [
     name: "State",
     show: ({ state }) =>
       state === "PARKED" ? <State tone="bad" word="Parked" /> : <State tone="wait" word="In progress" />,
+    from: "tablet",
   },
   { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
   {
@@ -44,7 +45,7 @@ const columns: readonly ListColumn<ReversalRecord>[] = [
     ),
   },
   partnerColumn,
-  { name: "Tries", show: ({ tries }) => tries, look: "number" },
+  { name: "Tries", show: ({ tries }) => tries, look: "number", from: "tablet" },
   { name: "Actions", show: ({ id, state }) => state === "PARKED" && <ReversalActions id={id} />, look: "actions" },
 ];
 

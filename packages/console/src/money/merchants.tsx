@@ -7,6 +7,7 @@ import type { MerchantTotals } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
 import { Empty } from "../display/empty.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
+import { Merchant } from "../display/merchant.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
 import { usePartners } from "../partners/use-partners.ts";
 import { csvOf, download } from "./csv.ts";
@@ -29,22 +30,14 @@ const csvColumns = [
 ] as const;
 
 const columns: readonly ListColumn<MerchantTotals>[] = [
-  {
-    name: "Merchant",
-    show: ({ merchantName, mid }) => (
-      <>
-        {merchantName} <span className="mono">{mid}</span>
-      </>
-    ),
-    look: "wraps",
-  },
+  { name: "Merchant", show: (merchant) => <Merchant of={merchant} />, look: "wraps" },
   partnerColumn,
   { name: "Sales", show: ({ saleQuantity }) => saleQuantity, look: "number" },
   { name: "Their total", show: ({ saleTotalMinor, currency }) => shownMinor(saleTotalMinor, currency), look: "number" },
   { name: "Voids", show: ({ voidQuantity }) => voidQuantity, look: "number" },
-  { name: "Refunds", show: ({ refundQuantity }) => refundQuantity, look: "number", isWide: true },
-  { name: "Reversed", show: ({ reversedQuantity }) => reversedQuantity, look: "number", isWide: true },
-  { name: "Declined", show: ({ declinedQuantity }) => declinedQuantity, look: "number", isWide: true },
+  { name: "Refunds", show: ({ refundQuantity }) => refundQuantity, look: "number", from: "tablet" },
+  { name: "Reversed", show: ({ reversedQuantity }) => reversedQuantity, look: "number", from: "tablet" },
+  { name: "Declined", show: ({ declinedQuantity }) => declinedQuantity, look: "number", from: "tablet" },
 ];
 
 /** Totals of each merchant in a day of the viewer's time zone, also as CSV. */

@@ -29,8 +29,8 @@ const columns: readonly ListColumn<SettlementRecord>[] = [
   },
   partnerColumn,
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
-  { name: "Tries", show: ({ tries }) => tries, look: "number" },
-  { name: "Next try", show: ({ dueAt }) => <Time at={dueAt} />, look: "nowrap", isWide: true },
+  { name: "Tries", show: ({ tries }) => tries, look: "number", from: "tablet" },
+  { name: "Next try", show: ({ dueAt }) => <Time at={dueAt} />, look: "nowrap", from: "tablet" },
   { name: "Actions", show: ({ id }) => <AbortSettlement id={id} />, look: "actions" },
 ];
 

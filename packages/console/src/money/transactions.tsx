@@ -18,6 +18,13 @@ export const transactionStates = {
   INIT: { tone: "wait", word: "Under way" },
 } as const;
 
+/** A Reversal says more than the state of the transaction that it takes back. */
+const reversalStates: Readonly<Record<string, Parameters<typeof State>[0]>> = {
+  pending: { tone: "wait", word: "Being reversed" },
+  done: { tone: "quiet", word: "Reversed" },
+  parked: { tone: "bad", word: "In doubt" },
+};
+
 const csvColumns = [
   "id",
   "partnerId",
@@ -40,7 +47,10 @@ const csvColumns = [
 ] as const;
 
 const columns: readonly ListColumn<TransactionRecord>[] = [
-  { name: "State", show: ({ state }) => <State {...transactionStates[state]} /> },
+  {
+    name: "State",
+    show: ({ state, reversal }) => <State {...(reversalStates[reversal ?? ""] ?? transactionStates[state])} />,
+  },
   { name: "Created", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
   {
     name: "Command",
@@ -49,9 +59,8 @@ const columns: readonly ListColumn<TransactionRecord>[] = [
   },
   { name: "Amount", show: ({ amount, currency }) => shownAmount(amount, currency), look: "number" },
   partnerColumn,
-  { name: "Terminal", show: ({ tid }) => tid, look: "mono", isWide: true },
-  { name: "refId", show: ({ refId }) => refId, look: "mono", isWide: true },
-  { name: "Reversal", show: ({ reversal }) => reversal },
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono", from: "tablet" },
+  { name: "refId", show: ({ refId }) => refId, look: "mono", from: "tablet" },
 ];
 
 export function Transactions({

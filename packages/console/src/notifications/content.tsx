@@ -68,7 +68,7 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
               <tr>
                 <th scope="col">Field</th>
                 <th scope="col">Value</th>
-                <th scope="col" className="wide">
+                <th scope="col" className="from-tablet">
                   Meaning
                 </th>
               </tr>
@@ -78,7 +78,7 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
                 <tr key={name}>
                   <td className="mono">{name}</td>
                   <td className="wraps">{typeof value === "string" ? value : JSON.stringify(value)}</td>
-                  <td className="wide">
+                  <td className="from-tablet">
                     <Text size="xs" c="dimmed">
                       {fields.get(name)?.meaning}
                     </Text>

@@ -20,16 +20,16 @@ const columns: readonly ListColumn<ListedNotification>[] = [
     ),
     look: "clipped",
   },
-  { name: "Command", show: ({ command }) => command.replace("_", "-"), look: "nowrap", isWide: true },
+  { name: "Command", show: ({ command }) => command.replace("_", "-"), look: "nowrap", from: "tablet" },
   { name: "Amount", show: ({ subject }) => shownAmount(subject.amount, subject.currency), look: "number" },
   partnerColumn,
   {
     name: "Merchant, terminal",
     show: ({ subject }) => [subject.merchantName, subject.tid].filter(Boolean).join(" · "),
     look: "clipped",
-    isWide: true,
+    from: "desktop",
   },
-  { name: "Delivery", show: (item) => <Delivery item={item} />, look: "long", isWide: true },
+  { name: "Delivery", show: (item) => <Delivery item={item} />, look: "prose", from: "tablet" },
 ];
 const ownColumns = columns.filter((column) => column !== partnerColumn);
 

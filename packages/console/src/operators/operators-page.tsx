@@ -27,9 +27,9 @@ const columns: readonly ListColumn<Operator>[] = [
     name: "Last used",
     show: ({ lastUsedAt }) => (lastUsedAt === null ? "never" : <Time at={lastUsedAt} />),
     look: "nowrap",
-    isWide: true,
+    from: "tablet",
   },
-  { name: "Added", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", isWide: true },
+  { name: "Added", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
   { name: "Action", show: (one) => one.revokedAt === null && <Revoke one={one} />, look: "actions" },
 ];
 

@@ -1,6 +1,6 @@
 import { Checkbox, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { Fragment, useState } from "react";
 import { api } from "../api/call.ts";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
@@ -8,14 +8,14 @@ import { Page } from "../display/page.tsx";
 type Setting = Awaited<ReturnType<typeof api.listSettings>>["items"][number];
 
 const columns: readonly ListColumn<Setting>[] = [
-  { name: "Setting", show: ({ name }) => name, look: "mono" },
+  { name: "Setting", show: ({ name }) => <BreakingName name={name} />, look: "mono" },
   {
     name: "Value",
     show: ({ value, unit }) => (value === null ? "–" : [value, unit].filter(Boolean).join(" ")),
     look: "wraps",
   },
   { name: "Source", show: ({ source }) => (source === "environment" ? <strong>set</strong> : "default") },
-  { name: "Default", show: (one) => one.default ?? "–", look: "wraps", isWide: true },
+  { name: "Default", show: (one) => one.default ?? "–", look: "wraps", from: "tablet" },
   {
     name: "Meaning",
     show: ({ meaning }) => (
@@ -23,9 +23,20 @@ const columns: readonly ListColumn<Setting>[] = [
         {meaning}
       </Text>
     ),
-    isWide: true,
+    from: "tablet",
   },
 ];
+
+/** A long name breaks after an underscore. */
+function BreakingName({ name }: { readonly name: string }) {
+  return name.split(/(?<=_)/).map((part, nth) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a name never change places
+    <Fragment key={nth}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
+}
 
 /** The settings of the instance that answered: they are changed where it is started. */
 export function SettingsPage() {

@@ -13,7 +13,7 @@ import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
+import { partnerColumnEverywhere } from "../partners/partner-name.tsx";
 import { Chart } from "./load-chart.ts";
 import { type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
 import { useLive } from "./use-live.ts";
@@ -127,7 +127,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
 }
 
 const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
-  { ...partnerColumn, isWide: false },
+  partnerColumnEverywhere,
   { name: "Failed attempts", show: ({ failed }) => failed.toLocaleString("en"), look: "number" },
   { name: "Delivered", show: ({ accepted }) => accepted.toLocaleString("en"), look: "number" },
   { name: "Parked", show: ({ parked }) => parked.toLocaleString("en"), look: "number" },

@@ -85,10 +85,10 @@ function Versions({ partnerId, versions }: { readonly partnerId: string; readonl
   const columns: readonly ListColumn<KeyVersion>[] = [
     { name: "State", show: (version) => <State {...stateOf(version, now)} /> },
     { name: "Version", show: ({ id }) => <Identifier id={id} /> },
-    { name: "Used from", show: ({ activeFrom }) => <Time at={activeFrom} />, look: "nowrap" },
+    { name: "Used from", show: ({ activeFrom }) => <Time at={activeFrom} />, look: "nowrap", from: "tablet" },
     { name: "Ends", show: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />), look: "nowrap" },
     {
-      name: "In use",
+      name: "Last use",
       show: ({ id, lastUsedAt }) => (
         <>
           {lastUsedAt != null && (
@@ -99,12 +99,14 @@ function Versions({ partnerId, versions }: { readonly partnerId: string; readonl
           <KeyUseState use={uses.get(id)} />
         </>
       ),
-      look: "wraps",
+      look: "prose",
+      from: "tablet",
     },
     {
       name: "Sealed with it",
       show: ({ seals }) => seals !== undefined && `≤ ${seals.toLocaleString("en")}`,
       look: "number",
+      from: "tablet",
     },
   ];
   return <Table items={versions} columns={columns} keyOf={({ id }) => id} />;

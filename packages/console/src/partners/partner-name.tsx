@@ -12,10 +12,12 @@ export function PartnerName({ id }: { readonly id: string }) {
   );
 }
 
-/** The column of a list of all partners. */
-export const partnerColumn: ListColumn<{ readonly partnerId: string | null }> = {
+/** The column of a list of all partners, also on a phone. */
+export const partnerColumnEverywhere: ListColumn<{ readonly partnerId: string | null }> = {
   name: "Partner",
   show: ({ partnerId }) => partnerId !== null && <PartnerName id={partnerId} />,
   look: "clipped",
-  isWide: true,
 };
+
+/** The same where a phone has no room for it. */
+export const partnerColumn = { ...partnerColumnEverywhere, from: "tablet" } as const;

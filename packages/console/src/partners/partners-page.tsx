@@ -67,8 +67,8 @@ const columns: readonly ListColumn<Partner>[] = [
     show: ({ settings: { callBackUrl } }) => <span title={callBackUrl ?? ""}>{callBackUrl ?? "–"}</span>,
     look: "long",
   },
-  { name: "Encryption", show: ({ settings }) => settings.cipher, isWide: true },
-  { name: "Registered", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", isWide: true },
+  { name: "Encryption", show: ({ settings }) => settings.cipher, from: "tablet" },
+  { name: "Registered", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
 ];
 
 function Partners() {

@@ -77,13 +77,13 @@ export function Statistics({ id }: { readonly id: string }) {
               <th scope="col" className="number">
                 Endpoint, median
               </th>
-              <th scope="col" className="number">
+              <th scope="col" className="number from-tablet">
                 Endpoint, 99th percentile
               </th>
-              <th scope="col" className="number wide">
+              <th scope="col" className="number from-tablet">
                 Delivery, median
               </th>
-              <th scope="col" className="number wide">
+              <th scope="col" className="number from-tablet">
                 Delivery, 99th percentile
               </th>
             </tr>
@@ -108,9 +108,9 @@ function Row({ name, figures }: { readonly name: string; readonly figures: Figur
         <Share of={figures} />
       </td>
       <td className="number">{shownMs(figures.attemptP50Ms)}</td>
-      <td className="number">{shownMs(figures.attemptP99Ms)}</td>
-      <td className="number wide">{shownMs(figures.deliveryP50Ms)}</td>
-      <td className="number wide">{shownMs(figures.deliveryP99Ms)}</td>
+      <td className="number from-tablet">{shownMs(figures.attemptP99Ms)}</td>
+      <td className="number from-tablet">{shownMs(figures.deliveryP50Ms)}</td>
+      <td className="number from-tablet">{shownMs(figures.deliveryP99Ms)}</td>
     </tr>
   );
 }
