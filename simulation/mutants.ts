@@ -33,15 +33,15 @@ class TakesByNotExists extends SimulatedShards {
 
 /** Deletes what was found dead, whatever its beat is by now, and by the database's clock. */
 class ReapsByTime extends SimulatedLeases {
-  override async beats(): Promise<readonly LeaseBeat[]> {
-    const beats = await super.beats();
+  override async beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
+    const beats = (await super.beat(id)) ?? [];
     const nowUs = this.database.nowUs();
     const stale = beats.filter(({ id }) => nowUs - (this.tables.leases.get(id)?.beatenUs ?? nowUs) > 6_000_000);
     await this.delete(
       stale.map(({ id }) => id),
       () => true,
     );
-    return beats;
+    return beats.length === 0 ? undefined : beats;
   }
 }
 

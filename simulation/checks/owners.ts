@@ -11,8 +11,8 @@ export function checkBelievers(world: World, tables: Tables, workers: Iterable<W
   }
 }
 
-/** After one worker releases a shard, another claims it within this time. */
-const handedOverMs = 1_500;
+/** After one worker releases a shard, another claims it within this time, also if it was not told. */
+const handedOverMs = 2_500;
 
 /** Invariant 12, its first part: every shard is a living worker's. */
 export function checkAllOwned(world: World, tables: Tables): void {

@@ -1,5 +1,5 @@
 import type { LeaseId } from "../../packages/server/src/ids.ts";
-import type { LeaseBeat, LeaseBeats, LeaseKind, LeaseStore } from "../../packages/server/src/leases/store.ts";
+import type { LeaseBeat, LeaseKind, LeaseStore } from "../../packages/server/src/leases/store.ts";
 import type { Thread } from "../service/thread.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
@@ -11,7 +11,7 @@ function leaseLocks(id: LeaseId): readonly string[] {
 }
 
 /** `leases` in the simulated database. */
-export class SimulatedLeases implements LeaseStore, LeaseBeats {
+export class SimulatedLeases implements LeaseStore {
   protected readonly database: SimulatedDatabase;
   protected readonly tables: Tables;
   readonly #thread: Thread;
@@ -36,30 +36,27 @@ export class SimulatedLeases implements LeaseStore, LeaseBeats {
     });
   }
 
-  beat(id: LeaseId): Promise<boolean> {
+  beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
     const { leases } = this.tables;
+    let beats: readonly LeaseBeat[] = [];
     return this.database.write(this.#thread, this.#line, {
       name: "beat",
-      candidates: () => (leases.has(id) ? [`beat ${id}`] : []),
+      candidates: () => {
+        beats = [...leases.values()].map((lease) => ({ id: lease.id, beat: lease.beat }));
+        return leases.has(id) ? [`beat ${id}`] : [];
+      },
       apply: () => {
         const lease = leases.get(id);
-        if (lease === undefined) return false;
+        if (lease === undefined) return undefined;
         lease.beat += 1;
         lease.beatenUs = this.database.nowUs();
-        return true;
+        return beats;
       },
     });
   }
 
   async remove(id: LeaseId): Promise<void> {
     await this.delete([id], () => true);
-  }
-
-  beats(): Promise<readonly LeaseBeat[]> {
-    return this.database.read(this.#thread, this.#line, {
-      name: "beats",
-      apply: () => [...this.tables.leases.values()].map(({ id, beat }) => ({ id, beat })),
-    });
   }
 
   removeDead(dead: readonly LeaseBeat[]): Promise<readonly LeaseId[]> {

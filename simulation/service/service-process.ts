@@ -1,4 +1,4 @@
-import { LeaseReaper } from "../../packages/server/src/leases/reaper.ts";
+import { Lease } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import type { SimulatedLeases } from "../database/leases.ts";
@@ -23,6 +23,7 @@ export class SimulatedProcess {
   #machine: SimulatedMachine | undefined;
   #main: Thread | undefined;
   #leases: SimulatedLeases | undefined;
+  #lease: Lease | undefined;
   #worker: WorkerThread | undefined;
   #isStopping = false;
 
@@ -58,18 +59,22 @@ export class SimulatedProcess {
     const main = new Thread(world, this.#machine, `${this.#name}.${this.#lives}`);
     this.#main = main;
     this.#leases = new variation.Leases(database, tables, main, this.line);
-    new LeaseReaper({
+    const onTrouble = (error: unknown) => {
+      if (!(error instanceof SimulatedFailure)) world.broke(error);
+    };
+    this.#lease = new Lease({
+      kind: "api",
       store: this.#leases,
       clock: main.clock,
       timers: main.timers,
       onReaped: (ids) => {
         world.note(main.name, "reaped", ids.join(" "));
         this.#worker?.worker.tick();
+        this.#context.hints.shardsGiven();
       },
-      onTrouble: (error) => {
-        if (!(error instanceof SimulatedFailure)) world.broke(error);
-      },
-    }).start();
+      onTrouble,
+    });
+    this.#holdLease(main, this.#lease, onTrouble);
     new Producer(this.#context, this.#chains, main, () => this.#worker).start();
     this.#startWorker(main);
   }
@@ -89,6 +94,7 @@ export class SimulatedProcess {
     this.#isStopping = true;
     this.#context.world.note(this.#name, "process stops");
     await worker.stop();
+    await this.#lease?.stop();
     if (this.#worker !== worker) return;
     this.#main?.end();
     this.#forget();
@@ -106,6 +112,13 @@ export class SimulatedProcess {
       if (!worker.thread.isAlive) return;
       worker.end();
       main.enter(() => this.#exited(main, worker, restartAfterMs));
+    });
+  }
+
+  #holdLease(main: Thread, lease: Lease, onTrouble: (error: unknown) => void): void {
+    lease.start().catch((error: unknown) => {
+      onTrouble(error);
+      main.timers.after(refusedRestartAfterMs, () => this.#holdLease(main, lease, onTrouble));
     });
   }
 

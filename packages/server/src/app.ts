@@ -163,6 +163,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       clock: systemClock,
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
+      onReaped: (leases) => {
+        log.warn({ leases }, "leases are dead: their work is taken over");
+        delivery.tell("shards");
+      },
     });
     const {
       acquirers,
@@ -189,7 +193,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards } = wireLedger(
+    const { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards } = wireLedger(
       infrastructure,
       partners,
       delivery,
@@ -280,20 +284,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     closing.push(() => http.close());
 
     directory.start();
+    if (runsCommands) await acquirers.start();
+    await lease.start();
     if (runsCommands) {
-      await acquirers.start();
-      await lease.start();
       reverser.start();
       settler.start();
       comparer.start();
       waitingReports.start();
+      dueWatch.start();
       await intake.start();
-    } else await listener.connection();
+    }
     delivery.start();
     alerts.start();
-    const heldLease = runsCommands ? lease : undefined;
     const kept = {
-      ...{ ledger: runsCommands ? ledger : undefined, directory, standing, partitions, acquirers, sweepCards },
+      ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
       callbackCas: options.callbackCas,
     };
     const endUpkeep = startMaintenance(infrastructure, kept);
@@ -301,7 +305,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       delivery,
       arrivals,
       database,
-      lease: heldLease,
+      lease,
       standing,
       partnerMetrics: infrastructure.partnerMetrics,
       acquirers,
@@ -312,6 +316,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       // released.
       const closed = http.close();
       const upkeepEnded = endUpkeep();
+      dueWatch.stop();
       let pending: number | undefined;
       await inOrder(warn("a part could not be stopped"), [
         () => Promise.all([ledger.stop(ledgerStopMs), intake.stop()]),

@@ -39,7 +39,7 @@ describe("createMetrics", () => {
 
   test("an idle event loop has no delay, and the wait between two samples is none", () => {
     expect(loopDelaySeconds(Number.NaN)).toBe(0);
-    expect(loopDelaySeconds(99_900_000)).toBe(0);
-    expect(loopDelaySeconds(150_000_000)).toBeCloseTo(0.05);
+    expect(loopDelaySeconds(249_900_000)).toBe(0);
+    expect(loopDelaySeconds(300_000_000)).toBeCloseTo(0.05);
   });
 });

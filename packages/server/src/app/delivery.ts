@@ -7,7 +7,6 @@ import { Hints } from "../delivery/thread/hints.ts";
 import type { FromWorker } from "../delivery/thread/messages.ts";
 import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
-import { LeaseReaper } from "../leases/reaper.ts";
 import { FigureCounter } from "../notifications/figures.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
 import { PostgresEndpoints } from "../store/deliveries/endpoints.ts";
@@ -44,7 +43,7 @@ const rowsAheadPerSlot = 2;
 /** The figures of this time are lost in a crash. */
 const flushEveryMs = 2_000;
 
-/** Wires delivery: the workers, the hints to them, and the reaper of dead leases. */
+/** Wires delivery: the workers, and the hints to them. */
 export function wireDelivery(infrastructure: Infrastructure, { directory }: PartnerParts, options: DeliveryOptions) {
   const { database, config, log, metrics, partnerMetrics, tracing } = infrastructure;
   const { sandbox, alerting, alerts, closing, warn, watch } = infrastructure;
@@ -110,14 +109,6 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     onOffered: () => backpressure.handedOver(),
     onTrouble: warn("the other instances could not be notified of due deliveries"),
   });
-  const reaper = new LeaseReaper({
-    store: options.leases,
-    clock: systemClock,
-    timers: systemTimers,
-    onReaped: (leases) => log.warn({ leases }, "leases are dead: their work is taken over"),
-    onTrouble: warn("the leases could not be read"),
-  });
-  closing.push(() => reaper.stop());
   // Pages for pulling partners are sealed in a separate thread of this process.
   const sealingWorker = new SealingWorker({
     log,
@@ -141,14 +132,12 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     hints,
     backpressure,
     status,
-    reaper,
     sealingWorker,
     endpoints,
     figures,
     start() {
       flushing = setInterval(() => void counter.flush().catch(warn("figures could not be added")), flushEveryMs);
       for (const worker of workers) worker.start();
-      reaper.start();
     },
     /** Notifies this process's workers of news. */
     tell(news: "shards" | "circuits" | "due") {
@@ -163,7 +152,6 @@ export function wireDelivery(infrastructure: Infrastructure, { directory }: Part
     inFlight: () => workers.reduce((sum, worker) => sum + worker.slots, 0),
     async stop() {
       await Promise.all(workers.map((worker) => worker.stop(config.drainTimeoutMs)));
-      await reaper.stop();
       clearInterval(flushing);
       await counter.flush();
     },

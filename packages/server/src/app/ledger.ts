@@ -4,6 +4,7 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
+import { DueWatch } from "../ledger/due-watch.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { MoneyOperations } from "../ledger/money-operations.ts";
 import { Reports } from "../ledger/reports.ts";
@@ -19,6 +20,7 @@ import { PostgresComparisons } from "../store/settlements/comparisons.ts";
 import { PostgresSettlements } from "../store/settlements/settlements.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
+import { PostgresDueKinds } from "../store/transactions/due-kinds.ts";
 import { PostgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { PostgresWaitingReports } from "../store/transactions/waiting-reports.ts";
@@ -38,7 +40,7 @@ const commandsMax = 4_000;
 
 /** Wires the ledger: commands and reports, and passing their notifications to delivery. */
 export function wireLedger(
-  { database, config, log, metrics, alerts, tracing, sandbox, watch }: Infrastructure,
+  { database, config, log, metrics, alerts, tracing, sandbox, closing, warn, watch }: Infrastructure,
   { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
   { acquirers: opened, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
@@ -102,6 +104,21 @@ export function wireLedger(
     settlements,
     events: alerts,
   });
+  const takeOver = () => {
+    ledger.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
+  };
+  const dueWatch = new DueWatch({
+    store: new PostgresDueKinds(database.homes),
+    log,
+    wake: {
+      commands: takeOver,
+      reversals: () => reverser.wake(),
+      settlements: () => settler.wake(),
+      comparisons: () => comparer.wake(),
+      reports: () => waitingReports.wake(),
+    },
+  });
+  closing.push(() => dueWatch.stop());
   const sweepCards = () => cardStore.sweep(preAuthDays);
-  return { ledger, reports, reverser, settler, comparer, waitingReports, money, sweepCards };
+  return { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards };
 }

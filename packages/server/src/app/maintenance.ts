@@ -12,14 +12,12 @@ import { watchBacklog } from "./backlog-watch.ts";
 import { watchCertificates } from "./certificate-watch.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { maintainPartitions } from "./maintain-partitions.ts";
-import type { PartnerParts } from "./partners.ts";
 import type { ServiceStatus } from "./service-status.ts";
 import { ShardWatch } from "./shard-watch.ts";
 
 export interface MaintenanceParts {
   /** Undefined if no commands are run. */
   readonly ledger: Ledger | undefined;
-  readonly directory: PartnerParts["directory"];
   readonly standing: Pick<ServiceStatus, "pending" | "unownedShards">;
   readonly partitions: Partitions;
   readonly acquirers: Acquirers;
@@ -30,7 +28,6 @@ export interface MaintenanceParts {
 }
 
 const sweepCardsEveryMs = 30_000;
-const takeOverEveryMs = 2_000;
 const maintainEveryMs = 3_600_000;
 const watchAcquirerEveryMs = 5_000;
 const watchBacklogEveryMs = 10_000;
@@ -41,7 +38,7 @@ const watchShardsEveryMs = 5_000;
  * running work
  */
 export function startMaintenance(infrastructure: Infrastructure, kept: MaintenanceParts): () => Promise<void> {
-  const { ledger, directory, standing, partitions } = kept;
+  const { ledger, standing, partitions } = kept;
   const { database, config, metrics, alerts, events, log, closing, warn } = infrastructure;
   const retention = new LedgerRetention({
     homes: database.homes,
@@ -73,9 +70,6 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     setInterval(() => {
       if (ledger !== undefined) kept.sweepCards().catch(warn("cards that are not needed could not be deleted"));
     }, sweepCardsEveryMs),
-    setInterval(() => {
-      ledger?.takeOver((id) => directory.find(id)).catch(warn("commands in doubt could not be taken over"));
-    }, takeOverEveryMs),
     setInterval(() => {
       maintainPartitions(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();

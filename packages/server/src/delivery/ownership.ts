@@ -77,6 +77,7 @@ export class Ownership {
   readonly #parts: OwnershipParts;
   readonly #owned = new Map<number, Owned>();
   #leaseId: LeaseId | undefined;
+  #isSettled = false;
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts;
@@ -89,6 +90,11 @@ export class Ownership {
 
   get count(): number {
     return this.#owned.size;
+  }
+
+  /** The last tick changed nothing, every shard had an owner, and the lease is still the same. */
+  get isSettled(): boolean {
+    return this.#isSettled && this.#parts.lease.current() === this.#leaseId;
   }
 
   /** The epoch of the partner's shard while attempts for it may start; otherwise undefined. */
@@ -104,15 +110,18 @@ export class Ownership {
   }
 
   async tick(): Promise<void> {
+    this.#isSettled = false;
     const leaseId = this.#parts.lease.current();
     if (leaseId === undefined) return;
     if (leaseId !== this.#leaseId) this.lose();
     this.#leaseId = leaseId;
     const map = await this.#parts.store.map(leaseId);
     if (this.#leaseId !== leaseId || !map.workers.some((worker) => worker.leaseId === leaseId)) return;
+    const ready = this.ready.length;
     this.#settle(map.mine);
     await this.#share(leaseId, map);
     await this.#prepare();
+    this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
   }
 
   /** The lease is lost: other workers own everything. */

@@ -62,6 +62,8 @@ interface Sending {
 /** Outcomes are remembered for longer than that: see `endedKeptMs`. */
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
+/** The map of shards is read less often while nothing changes, because others announce their changes. */
+const settledMapMs = 2_000;
 const recheckMs = 5_000;
 const shutEveryMs = 10_000;
 const sweepRestMaxMs = 10_000;
@@ -100,6 +102,7 @@ export class DeliveryWorker {
   #tickAgain = false;
   #sweepNotBeforeMs = 0;
   #recheckedMs = 0;
+  #mapNotBeforeMs = 0;
   #maintainedShutMs = 0;
   #onQuiet: () => void = () => undefined;
 
@@ -217,8 +220,13 @@ export class DeliveryWorker {
     this.ownership.lose();
   }
 
-  /** Settles shards and circuits, and finds rows that hints missed: each second, and on request. */
+  /** Settles shards and circuits now, and finds rows that hints missed. */
   tick(): void {
+    this.#mapNotBeforeMs = 0;
+    this.#tick();
+  }
+
+  #tick(): void {
     if (this.#isStopping) return;
     if (this.#ticking !== undefined) {
       this.#tickAgain = true;
@@ -230,7 +238,7 @@ export class DeliveryWorker {
       .finally(() => {
         this.#ticking = undefined;
         if (this.#isStopping) return;
-        this.#cancelTick = this.#parts.timers.after(this.#tickAgain ? 0 : tickMs, () => this.tick());
+        this.#cancelTick = this.#parts.timers.after(this.#tickAgain ? 0 : tickMs, () => this.#tick());
         this.#tickAgain = false;
       });
   }
@@ -260,7 +268,10 @@ export class DeliveryWorker {
 
   async #tickOnce(): Promise<void> {
     const { clock } = this.#parts;
-    await this.ownership.tick();
+    if (!this.ownership.isSettled || clock.monotonicMs() >= this.#mapNotBeforeMs) {
+      this.#mapNotBeforeMs = clock.monotonicMs() + settledMapMs;
+      await this.ownership.tick();
+    }
     if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
     if (clock.monotonicMs() < this.#sweepNotBeforeMs) return;
     const heads = await this.#sweep(this.ownership.ready, true);

@@ -1,19 +1,22 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { LeaseId } from "../ids.ts";
 import { believedMs, Lease } from "./lease.ts";
+import type { LeaseBeat, LeaseStore } from "./store.ts";
 
 /** A lease whose clocks, timers and rows are ruled by the test. */
-function leaseOver(rows: { beat: () => Promise<boolean> }) {
+function leaseOver(rows: { beat: LeaseStore["beat"] }) {
   const clock = { monotonic: 0, wall: 1_000_000 };
   const timers: (() => void)[] = [];
   const inserted: LeaseId[] = [];
   const lost: number[] = [];
+  const reaped: LeaseId[] = [];
   const lease = new Lease({
     kind: "delivery",
     store: {
       insert: async (id) => void inserted.push(id),
-      beat: () => rows.beat(),
+      beat: rows.beat,
       remove: async () => undefined,
+      removeDead: async (dead) => dead.map(({ id }) => id),
     },
     clock: { nowMs: () => clock.wall, monotonicMs: () => clock.monotonic },
     timers: {
@@ -24,6 +27,7 @@ function leaseOver(rows: { beat: () => Promise<boolean> }) {
     },
     onTrouble: () => undefined,
     onLost: () => void lost.push(clock.monotonic),
+    onReaped: (ids) => void reaped.push(...ids),
   });
   const beat = async () => {
     for (const work of timers.splice(0)) work();
@@ -33,14 +37,14 @@ function leaseOver(rows: { beat: () => Promise<boolean> }) {
     clock.monotonic += ms;
     clock.wall += ms;
   };
-  return { lease, clock, inserted, lost, beat, pass };
+  return { lease, clock, inserted, lost, reaped, beat, pass };
 }
 
 describe("a lease", () => {
   const leases: Lease[] = [];
   afterEach(() => Promise.all(leases.splice(0).map((lease) => lease.stop())));
 
-  async function held(beat: () => Promise<boolean> = async () => true) {
+  async function held(beat: LeaseStore["beat"] = async () => []) {
     const over = leaseOver({ beat });
     leases.push(over.lease);
     await over.lease.start();
@@ -58,11 +62,11 @@ describe("a lease", () => {
   });
 
   test("is counted from before a beat was sent, and not from its answer", async () => {
-    const answer = Promise.withResolvers<boolean>();
+    const answer = Promise.withResolvers<readonly LeaseBeat[]>();
     const { lease, pass, beat } = await held(() => answer.promise);
     await beat();
     pass(4_000);
-    answer.resolve(true);
+    answer.resolve([]);
     await beat();
     expect(lease.remainingMs()).toBe(1_000);
   });
@@ -82,11 +86,23 @@ describe("a lease", () => {
   });
 
   test("begins anew under another id when its row is gone", async () => {
-    const { lease, inserted, lost, beat } = await held(async () => false);
+    const { lease, inserted, lost, beat } = await held(async () => undefined);
     await beat();
     expect(lost).toHaveLength(1);
     expect(inserted).toHaveLength(2);
     expect(inserted[1]).not.toBe(inserted[0]);
     expect(lease.current()).toBe(inserted[1]);
+  });
+
+  test("deletes another one that it saw stand still for 6 s of its own beats", async () => {
+    const dead = "dead" as LeaseId;
+    const { lease, reaped, beat, pass } = await held(async () => [{ id: dead, beat: 7 }]);
+    for (let beats = 0; beats < 7; beats += 1) {
+      expect(reaped).toEqual([]);
+      pass(1_000);
+      await beat();
+    }
+    expect(reaped).toEqual([dead]);
+    expect(lease.current()).toBeDefined();
   });
 });

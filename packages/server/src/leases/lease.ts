@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import { type LeaseId, newId } from "../ids.ts";
-import type { LeaseKind, LeaseStore } from "./store.ts";
+import { LeaseReaper } from "./reaper.ts";
+import type { LeaseBeat, LeaseKind, LeaseStore } from "./store.ts";
 
 /** The lease of a process or thread: it keeps others off its rows and shards. */
 export interface LeaseHolder {
@@ -20,6 +21,8 @@ export interface LeaseParts {
   readonly onLost?: () => void;
   /** A new lease is held. */
   readonly onHeld?: (id: LeaseId) => void;
+  /** Leases of dead holders were deleted. Without it, this holder does not look for them. */
+  readonly onReaped?: (ids: readonly LeaseId[]) => void;
 }
 
 const beatEveryMs = 1_000;
@@ -38,6 +41,7 @@ export const believedMs = 5_000;
  */
 export class Lease implements LeaseHolder {
   readonly #parts: LeaseParts;
+  readonly #reaper: LeaseReaper;
   #id: LeaseId | undefined;
   #untilMonotonicMs = 0;
   #untilWallMs = 0;
@@ -47,6 +51,7 @@ export class Lease implements LeaseHolder {
 
   constructor(parts: LeaseParts) {
     this.#parts = parts;
+    this.#reaper = new LeaseReaper(parts.store, parts.clock);
   }
 
   /** Resolves when the lease is held; rejects if the first one cannot be acquired. */
@@ -93,13 +98,25 @@ export class Lease implements LeaseHolder {
     try {
       if (this.#id === undefined) return await this.#begin();
       const sent = this.#readClocks();
-      if (await this.#parts.store.beat(this.#id)) return this.#believe(sent);
+      const beats = await this.#parts.store.beat(this.#id);
+      if (beats !== undefined) {
+        this.#believe(sent);
+        return await this.#reap(beats, sent.monotonicMs);
+      }
       this.#id = undefined;
       this.#parts.onLost?.();
       if (!this.#isStopped) await this.#begin();
     } catch (error) {
+      this.#reaper.unanswered();
       this.#parts.onTrouble(error);
     }
+  }
+
+  async #reap(beats: readonly LeaseBeat[], sentMs: number): Promise<void> {
+    const { onReaped } = this.#parts;
+    if (onReaped === undefined) return;
+    const reaped = await this.#reaper.answered(beats, sentMs);
+    if (reaped.length > 0) onReaped(reaped);
   }
 
   async #begin(): Promise<void> {

@@ -1,20 +1,10 @@
-import type { Clock, Timers } from "../clock.ts";
+import type { Clock } from "../clock.ts";
 import type { LeaseId } from "../ids.ts";
-import type { LeaseBeats } from "./store.ts";
-
-export interface ReaperParts {
-  readonly store: LeaseBeats;
-  readonly clock: Pick<Clock, "monotonicMs">;
-  readonly timers: Timers;
-  /** Called with the leases that this reaper deleted. */
-  readonly onReaped: (ids: readonly LeaseId[]) => void;
-  readonly onTrouble: (error: unknown) => void;
-}
+import type { LeaseBeat, LeaseStore } from "./store.ts";
 
 /** Longer than a holder believes in its lease without an answer: see `believedMs`. */
 const deadAfterMs = 6_000;
-const lookEveryMs = 1_000;
-/** The maximum time counted between two reads: changes in a longer gap were not seen. */
+/** The maximum time counted between two beats: changes in a longer gap were not seen. */
 const gapMaxMs = 1_500;
 
 interface Seen {
@@ -24,49 +14,25 @@ interface Seen {
 }
 
 /**
- * Deletes leases of dead holders: those whose beat was unchanged for 6 s, counted only while our own reads were
- * answered. So neither a step of the database's clock nor an outage of the database kills a living holder's lease. The
- * deletion is a compare-and-set on the beat.
+ * Deletes leases of dead holders: those whose beat was unchanged for 6 s, counted only while the beats of our own lease
+ * were answered. So neither a step of the database's clock nor an outage of the database kills a living holder's lease.
+ * The deletion is a compare-and-set on the beat.
  */
 export class LeaseReaper {
-  readonly #parts: ReaperParts;
+  readonly #store: Pick<LeaseStore, "removeDead">;
+  readonly #clock: Pick<Clock, "monotonicMs">;
   #seen = new Map<LeaseId, Seen>();
-  #readAtMs: number | undefined;
-  #cancel: () => void = () => undefined;
-  #reading: Promise<void> | undefined;
-  #isStopped = false;
+  #answeredMs: number | undefined;
 
-  constructor(parts: ReaperParts) {
-    this.#parts = parts;
+  constructor(store: Pick<LeaseStore, "removeDead">, clock: Pick<Clock, "monotonicMs">) {
+    this.#store = store;
+    this.#clock = clock;
   }
 
-  start(): void {
-    this.#cancel = this.#parts.timers.after(lookEveryMs, () => {
-      this.#reading = this.#read()
-        .catch((error: unknown) => {
-          // The time before a failed read is not counted.
-          this.#readAtMs = undefined;
-          this.#parts.onTrouble(error);
-        })
-        .finally(() => {
-          this.#reading = undefined;
-          if (!this.#isStopped) this.start();
-        });
-    });
-  }
-
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    this.#cancel();
-    await this.#reading;
-  }
-
-  async #read(): Promise<void> {
-    const { store, clock, onReaped } = this.#parts;
-    const sentMs = clock.monotonicMs();
-    const beats = await store.beats();
-    const gapMs = this.#readAtMs === undefined ? 0 : Math.min(sentMs - this.#readAtMs, gapMaxMs);
-    this.#readAtMs = clock.monotonicMs();
+  /** The answer to a beat. @returns the leases that this reaper deleted */
+  async answered(beats: readonly LeaseBeat[], sentMs: number): Promise<readonly LeaseId[]> {
+    const gapMs = this.#answeredMs === undefined ? 0 : Math.min(sentMs - this.#answeredMs, gapMaxMs);
+    this.#answeredMs = this.#clock.monotonicMs();
     const seen = new Map<LeaseId, Seen>();
     for (const { id, beat } of beats) {
       const before = this.#seen.get(id);
@@ -74,8 +40,11 @@ export class LeaseReaper {
     }
     this.#seen = seen;
     const dead = [...seen].flatMap(([id, { beat, unchangedMs }]) => (unchangedMs >= deadAfterMs ? [{ id, beat }] : []));
-    if (dead.length === 0) return;
-    const reaped = await store.removeDead(dead);
-    if (reaped.length > 0) onReaped(reaped);
+    return dead.length === 0 ? [] : this.#store.removeDead(dead);
+  }
+
+  /** A beat was not answered: the time before it is not counted. */
+  unanswered(): void {
+    this.#answeredMs = undefined;
   }
 }

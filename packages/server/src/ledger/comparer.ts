@@ -57,7 +57,6 @@ export interface ComparerParts {
 const rowsMax = 100_000;
 /** Longer than reading so many rows takes. */
 const heldForMs = 120_000;
-const lookEveryMs = 2_000;
 
 /**
  * Compares settlements reported by a switch with the ledger, ten minutes after they arrived, so that late reports of
@@ -73,7 +72,6 @@ export class Comparer {
     this.#work = new DueWork({
       name: "comparisons",
       log: parts.log,
-      everyMs: lookEveryMs,
       // One at a time: nobody waits for them, and each reads a whole batch.
       claim: async () => (this.#isComparing ? [] : parts.comparisons.claimDue(1, heldForMs)),
       run: (due) => this.#compareAlone(due),

@@ -4,20 +4,15 @@ export interface DueWorkOptions<Item> {
   /** The name in the log. */
   readonly name: string;
   readonly log: Logger;
-  readonly everyMs: number;
   /** Claims due items, so that no other instance has them meanwhile. */
   claim(): Promise<readonly Item[]>;
   run(item: Item): Promise<void>;
 }
 
-/**
- * Runs work that is stored in the database until it is done, by any instance: at once when woken, otherwise
- * periodically.
- */
+/** Runs work that is stored in the database until it is done, by any instance, whenever it is woken. */
 export class DueWork<Item> {
   readonly #options: DueWorkOptions<Item>;
   readonly #running = new Set<Promise<void>>();
-  #timer: NodeJS.Timeout | undefined;
   #claiming: Promise<void> | undefined;
   #again = false;
   #stopped = true;
@@ -28,7 +23,6 @@ export class DueWork<Item> {
 
   start(): void {
     this.#stopped = false;
-    this.#timer = setInterval(() => this.wake(), this.#options.everyMs);
   }
 
   /** Looks for due work now. */
@@ -43,7 +37,6 @@ export class DueWork<Item> {
   /** Claims nothing more, and resolves when running work has ended. */
   async stop(): Promise<void> {
     this.#stopped = true;
-    clearInterval(this.#timer);
     await this.#claiming;
     await Promise.all(this.#running);
   }

@@ -23,9 +23,11 @@ import { PostgresSettlements } from "../store/settlements/settlements.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
+import { PostgresDueKinds } from "../store/transactions/due-kinds.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
+import { DueWatch } from "./due-watch.ts";
 import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
@@ -193,6 +195,7 @@ export class LedgerInstance {
   readonly leaseId: LeaseId;
   readonly #bench: LedgerBench;
   readonly #metrics = createMetrics();
+  readonly #dueWatch: DueWatch;
   readonly #waiting = new Set<() => void>();
 
   constructor(bench: LedgerBench, leaseId: LeaseId, link?: ScriptedLink) {
@@ -259,6 +262,19 @@ export class LedgerInstance {
     });
     this.reverser.start();
     this.settler.start();
+    const nothing = () => undefined;
+    this.#dueWatch = new DueWatch({
+      store: life.of(new PostgresDueKinds(connections.homes)),
+      log,
+      wake: {
+        commands: nothing,
+        reversals: () => reverser.wake(),
+        settlements: () => settler.wake(),
+        comparisons: nothing,
+        reports: nothing,
+      },
+    });
+    this.#dueWatch.start();
   }
 
   run(partner: Partner, request: CommandRequest, respondAsync = false): Promise<CommandAnswer> {
@@ -323,6 +339,7 @@ export class LedgerInstance {
   async close(): Promise<void> {
     const { lives } = this.life;
     if (lives) await this.ledger.stop(5_000);
+    this.#dueWatch.stop();
     const stopped = [this.reverser.stop(), this.settler.stop()];
     if (lives) await Promise.all(stopped);
     await this.link.close();

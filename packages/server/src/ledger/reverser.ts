@@ -82,7 +82,6 @@ export class Reverser {
     this.#work = new DueWork({
       name: "reversals",
       log: parts.log,
-      everyMs: 1_000,
       claim: () => parts.reversals.claimDue(rowsMax, parts.acquirerTimeoutMs + graceMs),
       run: (due) => this.#reverse(due),
     });

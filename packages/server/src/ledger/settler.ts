@@ -113,7 +113,6 @@ export class Settler {
     this.#work = new DueWork({
       name: "settlements",
       log: parts.log,
-      everyMs: 1_000,
       claim: () => parts.settlements.claimDue(rowsMax, this.#heldForMs),
       run: (due) => this.#run(due),
     });

@@ -3,7 +3,6 @@ import type { AcquirerMessage } from "../acquirer/acquirer.ts";
 import { systemTimers } from "../clock.ts";
 import type { LeaseId } from "../ids.ts";
 import { believedMs, Lease } from "../leases/lease.ts";
-import { LeaseReaper } from "../leases/reaper.ts";
 import type { Partner } from "../partners/partner.ts";
 import { PostgresLeases } from "../store/leases.ts";
 import { bookUnmatched, field, LedgerBench, type LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
@@ -250,8 +249,9 @@ describe("an instance that lives", () => {
     // Only this test beats the lease of the bench's other instance.
     const beating = setInterval(() => void leases.beat(instance.leaseId).catch(() => undefined), 1_000);
     const reaped: LeaseId[] = [];
-    const reaper = new LeaseReaper({ store: leases, ...shared, onReaped: (ids) => void reaped.push(...ids) });
-    reaper.start();
+    const onReaped = (ids: readonly LeaseId[]) => void reaped.push(...ids);
+    const reaping = new Lease({ kind: "api", store: leases, ...shared, onReaped });
+    await reaping.start();
     const gone = await bench.start(lease.current());
     const request = till.sale();
     const crashed = gone.life.endsAt({ at: "ask", phase: "after" });
@@ -269,7 +269,7 @@ describe("an instance that lives", () => {
     expect(performance.now() - endedMs).toBeGreaterThan(believedMs);
     expect(reaped).toEqual([gone.leaseId]);
     clearInterval(beating);
-    await reaper.stop();
+    await reaping.stop();
     await lease.stop();
     await connection.end();
   });

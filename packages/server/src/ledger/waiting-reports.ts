@@ -58,7 +58,6 @@ export class WaitingReports {
     this.#work = new DueWork({
       name: "waiting reports",
       log: parts.log,
-      everyMs: 1_000,
       claim: () => parts.waiting.claimDue(rowsMax, heldForMs),
       run: (report) => this.#releaseDue(report),
     });
@@ -66,6 +65,11 @@ export class WaitingReports {
 
   start(): void {
     this.#work.start();
+  }
+
+  /** Looks for due work now. */
+  wake(): void {
+    this.#work.wake();
   }
 
   stop(): Promise<void> {

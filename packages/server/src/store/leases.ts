@@ -2,22 +2,26 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Client, QueryConfig, QueryResult } from "pg";
 import type { LeaseId } from "../ids.ts";
-import type { LeaseBeat, LeaseBeats, LeaseKind, LeaseStore } from "../leases/store.ts";
+import type { LeaseBeat, LeaseKind, LeaseStore } from "../leases/store.ts";
 
 const insert = {
   name: "insert_lease",
   text: "INSERT INTO leases (id, kind, host, version) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
 };
 
-const raise = { name: "raise_beat", text: "UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1" };
+// One round trip for both: an idle instance would spend as much on the second as on the first.
+const raise = {
+  name: "raise_beat",
+  text: `
+    WITH raised AS (UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1 RETURNING id)
+    SELECT l.id, l.beat FROM leases l WHERE EXISTS (SELECT FROM raised) ORDER BY l.id`,
+};
 
 // Its shards are free: the same commit notifies the others.
 const remove = {
   name: "remove_lease",
   text: "WITH gone AS (DELETE FROM leases WHERE id = $1 RETURNING id) SELECT pg_notify('paybell_shards', '') FROM gone",
 };
-
-const readBeats = { name: "read_beats", text: "SELECT id, beat FROM leases ORDER BY id" };
 
 const removeDead = {
   name: "remove_dead_leases",
@@ -34,7 +38,7 @@ const { version } = JSON.parse(readFileSync(new URL("../../package.json", import
 };
 
 /** Leases in PostgreSQL, over a dedicated connection: a beat never queues behind other work. */
-export class PostgresLeases implements LeaseStore, LeaseBeats {
+export class PostgresLeases implements LeaseStore {
   readonly #connection: () => Promise<Client>;
 
   constructor(connection: () => Promise<Client>) {
@@ -45,18 +49,13 @@ export class PostgresLeases implements LeaseStore, LeaseBeats {
     await this.#ask({ ...insert, values: [id, kind, hostname(), version] });
   }
 
-  async beat(id: LeaseId): Promise<boolean> {
-    const { rowCount } = await this.#ask({ ...raise, values: [id] });
-    return rowCount === 1;
+  async beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
+    const { rows } = await this.#ask<LeaseBeat>({ ...raise, values: [id] });
+    return rows.length === 0 ? undefined : rows;
   }
 
   async remove(id: LeaseId): Promise<void> {
     await this.#ask({ ...remove, values: [id] });
-  }
-
-  async beats(): Promise<readonly LeaseBeat[]> {
-    const { rows } = await this.#ask<LeaseBeat>(readBeats);
-    return rows;
   }
 
   async removeDead(dead: readonly LeaseBeat[]): Promise<readonly LeaseId[]> {

@@ -20,6 +20,7 @@ import {
 import { Partitions } from "./schema/partitions.ts";
 import { PostgresComparisons } from "./settlements/comparisons.ts";
 import { PostgresCompletions } from "./transactions/completions.ts";
+import { PostgresDueKinds } from "./transactions/due-kinds.ts";
 import { PostgresTransactions } from "./transactions/transactions.ts";
 
 /** Numbers of pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */
@@ -48,6 +49,7 @@ const comparisons = new PostgresComparisons(connections.homes);
 const circuits = new PostgresCircuits(connections.homes);
 const shards = new PostgresShards(connections.engine);
 const transactions = new PostgresTransactions(connections);
+const dueKinds = new PostgresDueKinds(connections.homes);
 
 beforeEach(() => {
   engine.length = 0;
@@ -228,6 +230,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["what is set aside", ["SET queue = i.queue"], setAside],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
+  ["the kinds of due work", ["t.notify_at <= now()"], () => dueKinds.due()],
   ["the map of the shards", ["FROM shards s WHERE s.lease_id = l.id"], () => shards.map(leaseId)],
   [
     "a command that begins, and its reqId",

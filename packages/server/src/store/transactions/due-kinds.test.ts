@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { newId } from "../../ids.ts";
+import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
+import { PostgresDueKinds } from "./due-kinds.ts";
+import { PostgresTransactions } from "./transactions.ts";
+
+const connections = await openTestDatabase();
+const { pool } = connections;
+await createHistory(pool);
+const kinds = new PostgresDueKinds(connections.homes);
+
+test("names a kind from the moment when one of its rows is due until none is", async () => {
+  const partnerId = await insertPartner(pool);
+  expect(await kinds.due()).toEqual([]);
+  const { id } = sampleInit(partnerId, await insertLease(pool));
+  await new PostgresTransactions(connections).begin({ ...sampleInit(partnerId, await insertLease(pool)), id });
+  expect(await kinds.due()).toEqual(["commands"]);
+  await pool.query("UPDATE transactions SET state = 'SUCCESS'");
+  expect(await kinds.due()).toEqual([]);
+
+  const due = async (moment: string) => {
+    await pool.query(`UPDATE transactions SET compare_at = ${moment}, notify_at = ${moment}`);
+    await pool.query(`UPDATE reversals SET due_at = ${moment}`);
+    await pool.query(`UPDATE settlements SET due_at = ${moment}`);
+    return kinds.due();
+  };
+  await pool.query("INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, $2, 'T1')", [partnerId, id]);
+  await pool.query(
+    "INSERT INTO settlements (partner_id, id, kind, tid, batch_id) VALUES ($1, $2, 'SETTLEMENT', 'T1', $3)",
+    [partnerId, id, newId()],
+  );
+  expect(await due("now() + interval '1 minute'")).toEqual([]);
+  const all = ["comparisons", "reports", "reversals", "settlements"];
+  expect([...(await due("now()"))].sort()).toEqual(all);
+  await pool.query("UPDATE reversals SET state = 'PARKED'");
+  expect([...(await kinds.due())].sort()).toEqual(all.filter((kind) => kind !== "reversals"));
+});
