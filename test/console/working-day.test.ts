@@ -120,17 +120,36 @@ const views: Readonly<Record<string, View>> = {
   "phone-parked": { path: () => "/parked", width: 390 },
 };
 
-const lists: Readonly<Record<string, () => string>> = {
+/** As high as the page's content: a picture has no empty end. A phone's is as high as a phone. */
+async function takePicture(page: Page, name: string): Promise<void> {
+  const { width, height } = page.viewportSize() ?? { width: 1_280, height: 800 };
+  const ends = await page.evaluate<number>(
+    `Math.max(...[...document.querySelectorAll("main > *, nav > *")].map((part) => part.getBoundingClientRect().bottom))`,
+  );
+  const endsAt = Math.ceil(ends) + 16;
+  await page.setViewportSize({ width, height: width < 500 ? Math.min(height, endsAt) : endsAt });
+  await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
+}
+
+async function newest(kind: "batches" | "transactions"): Promise<string> {
+  const { body } = await scenario.service.operator("GET", `/operator/v1/${kind}?limit=1`);
+  return `/${kind}/${(body["items"] as { id: string }[])[0]?.id}`;
+}
+
+const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   "the notifications": () => "/notifications",
   "what a search found": () => "/search?q=order-",
   "the parked ones": () => "/parked",
   "the partners": () => "/partners",
   "the endpoints that failed": () => "/partners?tab=endpoints",
   "a partner's figures": () => `/partners/${scenario.cafe.id}`,
+  "a partner's settings": () => `/partners/${scenario.cafe.id}?tab=settings`,
   "a partner's keys": () => `/partners/${scenario.cafe.id}?tab=keys`,
   "the money in doubt": () => "/money",
   "the transactions": () => "/money?tab=transactions",
   "the batches": () => "/money?tab=batches",
+  "a batch": () => newest("batches"),
+  "a transaction": () => newest("transactions"),
   "the merchants": () => "/money?tab=merchants",
   "a settlement's transactions": () => `/settlements/${scenario.settlementId}`,
   "the acquirers' terminals": () => "/acquirers",
@@ -139,6 +158,14 @@ const lists: Readonly<Record<string, () => string>> = {
   "the settings": () => "/settings",
 };
 
+/** Opened anew: colours change gradually on a page that is open. */
+async function inScheme(page: Page, colorScheme: "light" | "dark"): Promise<void> {
+  await page.emulateMedia({ colorScheme });
+  await page.reload();
+  await page.locator("h1").first().waitFor();
+  await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
+}
+
 /** The tables of the page that have to be scrolled sideways, by their columns. */
 const cutTables = `[...document.querySelectorAll(".table-scroll")]
   .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
@@ -146,22 +173,63 @@ const cutTables = `[...document.querySelectorAll(".table-scroll")]
 const isPageCut = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
 
 describe("in the middle of a working day", () => {
-  test.each(Object.entries(lists))(
-    "all columns of %s are seen on a desktop, a tablet and a phone",
+  test.each(Object.entries(pages))(
+    "the page of %s shows all columns on a desktop, a tablet and a phone, and passes axe in light and in dark",
     async (_, path) => {
-      const page = await scenario.browser.open(path());
-      await page.locator(".dense-table tbody tr").first().waitFor();
+      const page = await scenario.browser.open(await path());
+      await page.locator("h1").first().waitFor();
       for (const [width, height] of [
-        [1_280, 800],
-        [1_024, 768],
         [390, 844],
+        [1_024, 768],
+        [1_280, 800],
       ] as const) {
         await page.setViewportSize({ width, height });
         await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
         expect(await page.evaluate(cutTables), String(width)).toEqual([]);
         expect(await page.evaluate(isPageCut), String(width)).toBe(false);
       }
+      for (const colorScheme of ["light", "dark"] as const) {
+        await inScheme(page, colorScheme);
+        expect(await violationsOf(page), colorScheme).toEqual([]);
+      }
       await page.context().close();
+    },
+    limitMs,
+  );
+
+  test(
+    "a partner's catch-up passes axe in light and in dark",
+    async () => {
+      const page = await scenario.browser.open("/?tab=catch-up", { token: scenario.bakery.secrets.apiKey });
+      await page.getByRole("heading", { name: "Parked", exact: true }).waitFor();
+      for (const colorScheme of ["light", "dark"] as const) {
+        await inScheme(page, colorScheme);
+        expect(await violationsOf(page), colorScheme).toEqual([]);
+      }
+    },
+    limitMs,
+  );
+
+  test(
+    "the keyboard alone leads from the batches to a transaction, and from an acquirer to what went to it",
+    async () => {
+      const page = await scenario.browser.open("/money?tab=batches");
+      const rows = page.locator("tr[data-opens]");
+      await rows.first().waitFor();
+      await page.keyboard.press("j");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: /^Batch 0/ }).waitFor();
+      await rows.first().waitFor();
+      await page.keyboard.press("j");
+      await page.keyboard.press("Enter");
+      await page.getByRole("heading", { name: "Chain" }).waitFor();
+      await page.goto(`${scenario.browser.baseUrl}/console/acquirers`);
+      const link = page.getByRole("link", { name: "Its transactions" }).last();
+      await link.waitFor();
+      for (let nth = 0; nth < 40 && !(await link.evaluate("(one) => one === document.activeElement")); nth += 1)
+        await page.keyboard.press("Tab");
+      await page.keyboard.press("Enter");
+      await page.getByRole("cell", { name: "75,000 VND" }).waitFor();
     },
     limitMs,
   );
@@ -176,7 +244,7 @@ describe("in the middle of a working day", () => {
         "({ scrollWidth: document.documentElement.scrollWidth, clientWidth: document.documentElement.clientWidth })",
       );
       expect(scrollWidth).toBeLessThanOrEqual(clientWidth);
-      if (takesPictures) await page.screenshot({ path: join(pictures, `${name}.png`), animations: "disabled" });
+      if (takesPictures) await takePicture(page, name);
       expect(await violationsOf(page)).toEqual([]);
       await page.context().close();
     },

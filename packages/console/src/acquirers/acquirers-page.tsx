@@ -59,10 +59,10 @@ export function AcquirersPage() {
 function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly inDoubt: InDoubtCounts | undefined }) {
   const mac = one.profile["mac"] as { readonly algorithm?: string; readonly keyExchange?: object } | null | undefined;
   return (
-    <Panel title={one.name} actions={<ItsTransactions name={one.name} />}>
-      <Stack gap="md">
+    <Panel title={one.name} actions={<ItsTransactions name={one.name} />} flush>
+      <Stack gap="sm" className="inside">
         <LinkState link={one.link} />
-        <Group align="start" gap="md" className="two-columns even">
+        <Group align="start" gap="4px 16px" className="two-columns even">
           <Fields
             of={{
               Profile: String(one.profile["name"] ?? ""),
@@ -81,8 +81,8 @@ function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly in
             }}
           />
         </Group>
-        <Terminals name={one.name} />
       </Stack>
+      <Terminals name={one.name} />
     </Panel>
   );
 }
@@ -152,13 +152,13 @@ const columns: readonly ListColumn<AcquirerTerminals["items"][number]>[] = [
     look: "mono",
   },
   { name: "Merchant", show: (terminal) => <Merchant of={terminal} />, look: "wraps" },
-  partnerColumnEverywhere,
+  { ...partnerColumnEverywhere, look: "wraps" },
 ];
 
 function Terminals({ name }: { readonly name: string }) {
   const found = useQuery({ queryKey: ["acquirer-terminals", name], queryFn: () => api.listAcquirerTerminals(name) });
   return (
-    <section aria-label={`Terminals of ${name}`}>
+    <section className="next-part" aria-label={`Terminals of ${name}`}>
       <List
         of={found}
         items={found.data?.items ?? []}
@@ -166,7 +166,11 @@ function Terminals({ name }: { readonly name: string }) {
         keyOf={({ partnerId, tid }) => `${partnerId} ${tid}`}
         empty={<Empty title="No terminal names it">Its commands begin once a terminal names it.</Empty>}
       />
-      {found.data?.isCut && <Text c="dimmed">These are the first {found.data.items.length}; there are more.</Text>}
+      {found.data?.isCut && (
+        <Text c="dimmed" className="inside-note">
+          These are the first {found.data.items.length}; there are more.
+        </Text>
+      )}
     </section>
   );
 }

@@ -1,14 +1,16 @@
 import { Stack, Text } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** Says what would be here, and how to make it appear. */
+/** Says what would be here, and how to make it appear. In a panel it takes no more room than a row. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ReactNode }) {
   return (
-    <Stack align="center" gap={4} py={28} px="md">
+    <Stack className="empty">
       <Text fw={600}>{title}</Text>
-      <Text c="dimmed" ta="center" maw={460} component="div">
-        {children}
-      </Text>
+      {children !== undefined && (
+        <Text c="dimmed" maw={460} component="div">
+          {children}
+        </Text>
+      )}
     </Stack>
   );
 }

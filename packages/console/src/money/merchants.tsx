@@ -1,6 +1,7 @@
 import { Button, Group, TextInput } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
+import type { ReactNode } from "react";
 import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { MerchantTotals } from "../api/operations.ts";
@@ -41,7 +42,7 @@ const columns: readonly ListColumn<MerchantTotals>[] = [
 ];
 
 /** Totals of each merchant in a day of the viewer's time zone, also as CSV. */
-export function Merchants({ partner }: { readonly partner: string | undefined }) {
+export function Merchants({ partner, filters }: { readonly partner: string | undefined; readonly filters: ReactNode }) {
   const [params, setParams] = useSearchParams();
   const day = params.get("day") ?? dayOf(new Date());
   const partners = usePartners().data ?? [];
@@ -59,6 +60,7 @@ export function Merchants({ partner }: { readonly partner: string | undefined })
   return (
     <>
       <Group gap="xs" mb="sm">
+        {filters}
         <TextInput
           size="xs"
           type="date"

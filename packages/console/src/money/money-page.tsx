@@ -7,10 +7,13 @@ import { Batches } from "./batches.tsx";
 import { InDoubt } from "./in-doubt.tsx";
 import { Merchants } from "./merchants.tsx";
 import { Settlements } from "./settlements.tsx";
-import { Transactions } from "./transactions.tsx";
+import { Transactions, transactionStates } from "./transactions.tsx";
 
 const tabs = ["doubt", "transactions", "batches", "settlements", "merchants"] as const;
-const states = ["INIT", "SUCCESS", "ERROR"];
+const states = (["SUCCESS", "ERROR", "INIT"] as const).map((value) => ({
+  value,
+  label: transactionStates[value].word,
+}));
 
 /** Transactions in doubt first; then the ledger. */
 export function MoneyPage() {
@@ -26,6 +29,7 @@ export function MoneyPage() {
       else next.delete(name);
       return next;
     });
+  const byPartner = <PartnerSelect value={partner ?? null} onChange={(value) => set("partner", value)} />;
   return (
     <Page title="Money">
       <Tabs
@@ -40,11 +44,17 @@ export function MoneyPage() {
           <Tabs.Tab value="settlements">Settlements</Tabs.Tab>
           <Tabs.Tab value="merchants">Merchants</Tabs.Tab>
         </Tabs.List>
-        {tab !== "doubt" && (
-          <Group gap="xs" mb="sm">
-            <PartnerSelect value={partner ?? null} onChange={(value) => set("partner", value)} />
-            {tab === "transactions" && (
+        <Tabs.Panel value="doubt">
+          <InDoubt />
+        </Tabs.Panel>
+        <Tabs.Panel value="transactions">
+          <Transactions
+            partner={partner}
+            state={state}
+            acquirer={acquirer}
+            filters={
               <>
+                {byPartner}
                 <Select
                   size="xs"
                   w={140}
@@ -57,23 +67,19 @@ export function MoneyPage() {
                 />
                 <AcquirerSelect value={acquirer ?? null} onChange={(value) => set("acquirer", value)} />
               </>
-            )}
-          </Group>
-        )}
-        <Tabs.Panel value="doubt">
-          <InDoubt />
-        </Tabs.Panel>
-        <Tabs.Panel value="transactions">
-          <Transactions partner={partner} state={state} acquirer={acquirer} />
+            }
+          />
         </Tabs.Panel>
         <Tabs.Panel value="batches">
+          <Group mb="sm">{byPartner}</Group>
           <Batches partner={partner} />
         </Tabs.Panel>
         <Tabs.Panel value="settlements">
+          <Group mb="sm">{byPartner}</Group>
           <Settlements partner={partner} />
         </Tabs.Panel>
         <Tabs.Panel value="merchants">
-          <Merchants partner={partner} />
+          <Merchants partner={partner} filters={byPartner} />
         </Tabs.Panel>
       </Tabs>
     </Page>

@@ -111,8 +111,16 @@ function About({ one }: { readonly one: SettlementDetail }) {
 
 const columns: readonly ListColumn<EventRecord>[] = [
   { name: "When", show: ({ at }) => <Time at={at} exact />, look: "nowrap" },
-  { name: "What", show: ({ kind }) => kind.replaceAll("_", " ") },
-  { name: "Detail", show: ({ detail }) => <span className="mono">{inWords(detail)}</span>, look: "wraps" },
+  {
+    name: "What",
+    show: ({ kind, detail }) => (
+      <>
+        {kind.replaceAll("_", " ")}
+        <div className="mono">{inWords(detail)}</div>
+      </>
+    ),
+    look: "wraps",
+  },
 ];
 
 function Events({ id }: { readonly id: string }) {

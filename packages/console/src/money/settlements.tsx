@@ -46,7 +46,7 @@ export function Settlements({ partner }: { readonly partner: string | undefined 
       to={({ id }) => `/settlements/${id}`}
       empty={
         <Empty title="No settlement is under way">
-          One appears here until the acquirer has answered it; settled batches are listed beside.
+          One appears here until the acquirer has answered it; settled ones are listed under Batches.
         </Empty>
       }
     />

@@ -1,5 +1,6 @@
-import { Button } from "@mantine/core";
+import { Button, Group } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
+import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { TransactionRecord } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
@@ -68,25 +69,32 @@ export function Transactions({
   state,
   batch,
   acquirer,
+  filters,
 }: {
   readonly partner: string | undefined;
   readonly state: string | undefined;
   readonly batch?: string;
   readonly acquirer?: string | undefined;
+  /** In one row with what saves them. */
+  readonly filters?: ReactNode;
 }) {
   const { pages, items } = useMoney("transactions", { partner, state, batch, acquirer });
   return (
     <>
-      {items.length > 0 && (
-        <Button
-          size="compact-xs"
-          variant="default"
-          mb="xs"
-          leftSection={<IconDownload size={14} aria-hidden />}
-          onClick={() => download("transactions.csv", csvOf(csvColumns, items))}
-        >
-          Save these {items.length} as CSV
-        </Button>
+      {(filters !== undefined || items.length > 0) && (
+        <Group gap="xs" mb="sm">
+          {filters}
+          {items.length > 0 && (
+            <Button
+              size="xs"
+              variant="default"
+              leftSection={<IconDownload size={14} aria-hidden />}
+              onClick={() => download("transactions.csv", csvOf(csvColumns, items))}
+            >
+              Save {items.length === 1 ? "it" : `these ${items.length}`} as CSV
+            </Button>
+          )}
+        </Group>
       )}
       <List
         of={pages}

@@ -27,12 +27,12 @@ export function ParkedPage() {
   const filter = filterOf(params);
   return (
     <Page title="Parked">
-      <Group gap="xs" align="end">
-        <PartnerSelect value={params.get("partner")} onChange={(value) => set("partner", value)} />
+      <Group gap="xs" align="end" className="filters">
+        <PartnerSelect label="Partner" value={params.get("partner")} onChange={(value) => set("partner", value)} />
         <Select
           size="xs"
           w={260}
-          aria-label="Reason"
+          label="Reason"
           placeholder="Any reason"
           clearable
           searchable

@@ -15,7 +15,7 @@ import { Keys } from "./keys.tsx";
 import { Statistics } from "./statistics.tsx";
 import { UrlsByCommandList } from "./urls-by-command.tsx";
 
-const tabs = ["statistics", "catch-up", "agreed", "keys", "endpoints", "certify"] as const;
+const tabs = ["statistics", "catch-up", "settings", "keys", "endpoints", "certify"] as const;
 
 /** A partner's own page. */
 export function MyPartnerPage() {
@@ -48,7 +48,7 @@ export function MyPartnerPage() {
         <Tabs.List mb="md">
           <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
           <Tabs.Tab value="catch-up">Catch-up</Tabs.Tab>
-          <Tabs.Tab value="agreed">Agreed</Tabs.Tab>
+          <Tabs.Tab value="settings">Settings</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
           <Tabs.Tab value="certify">Certify</Tabs.Tab>
@@ -59,9 +59,9 @@ export function MyPartnerPage() {
         <Tabs.Panel value="catch-up">
           <CatchUp />
         </Tabs.Panel>
-        <Tabs.Panel value="agreed">
+        <Tabs.Panel value="settings">
           <Stack>
-            <Panel title="What is agreed">
+            <Panel title="Settings">
               <dl className="fields">
                 <dt>Callback URL</dt>
                 <dd>{settings.callBackUrl ?? "none: each command brings its own"}</dd>

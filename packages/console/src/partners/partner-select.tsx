@@ -4,16 +4,19 @@ import { usePartners } from "./use-partners.ts";
 export function PartnerSelect({
   value,
   onChange,
+  label,
 }: {
   readonly value: string | null;
   readonly onChange: (id: string | null) => void;
+  /** Left out: it is read out, and not seen. */
+  readonly label?: string;
 }) {
   const partners = usePartners().data ?? [];
   return (
     <Select
       size="xs"
       w={190}
-      aria-label="Partner"
+      {...(label === undefined ? { "aria-label": "Partner" } : { label })}
       placeholder="Every partner"
       searchable
       clearable

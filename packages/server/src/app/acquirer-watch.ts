@@ -37,7 +37,7 @@ export function settingsHealth(
   const ok = acquirers.has("");
   const health = acquirers.of("").health?.() ?? {
     ok,
-    detail: ok ? "has no link" : "none is set: commands need a registered one",
+    detail: ok ? "needs no link to a host" : "none is set: commands need a registered one",
   };
   return { kind, health };
 }
