@@ -238,6 +238,44 @@ test(
 );
 
 test(
+  "an operator gives a command a URL of its own, sees at the field why one is refused, and removes it",
+  async () => {
+    const partner = await service.register({ name: "Books" });
+    const urlsOf = async () => {
+      const { body } = await service.operator("GET", `/operator/v1/partners/${partner.id}`);
+      return (body["settings"] as { callBackUrlByCommand: object }).callBackUrlByCommand;
+    };
+    const page = await browser.open(`/partners/${partner.id}?tab=settings`);
+    const field = page.getByRole("textbox", { name: "URLs by command" });
+    const save = async (text: string) => {
+      await field.fill(text);
+      await page.getByRole("button", { name: "Save" }).click();
+    };
+    const books = `${partner.server.url}/books`;
+    await save(`SETTLEMENT ${books}`);
+    await page.getByText("It holds for what is queued, too").waitFor();
+    expect(await urlsOf()).toEqual({ SETTLEMENT: books });
+
+    await save("SETTLEMENT ftp://books.example/ipn\nLUNCH https://books.example/ipn");
+    await page.getByText("Nothing was changed").waitFor();
+    expect(await field.getAttribute("aria-invalid")).toBe("true");
+    const ids = (await field.getAttribute("aria-describedby"))?.trim().split(/\s+/) ?? [];
+    const described = (await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).innerText()))).join(" ");
+    expect(described).toContain("callBackUrlByCommand.SETTLEMENT is not an absolute https:// URL.");
+    expect(described).toContain("callBackUrlByCommand.LUNCH");
+    expect(await page.locator('[aria-invalid="true"]').count()).toBe(1);
+    expect(await urlsOf()).toEqual({ SETTLEMENT: books });
+    expect(await violationsOf(page)).toEqual([]);
+
+    await save("");
+    await page.getByText("It holds for what is queued, too").waitFor();
+    expect(await field.getAttribute("aria-invalid")).not.toBe("true");
+    expect(await urlsOf()).toEqual({});
+  },
+  limitMs,
+);
+
+test(
   "acquirers are listed with their state, and what they have left in doubt",
   async () => {
     const page = await browser.open("/acquirers");

@@ -124,7 +124,7 @@ const views: Readonly<Record<string, View>> = {
 async function takePicture(page: Page, name: string): Promise<void> {
   const { width, height } = page.viewportSize() ?? { width: 1_280, height: 800 };
   const ends = await page.evaluate<number>(
-    `Math.max(...[...document.querySelectorAll("main > *, nav > *")].map((part) => part.getBoundingClientRect().bottom))`,
+    `Math.max(...[...document.querySelectorAll("main > *, nav > *")].map((one) => one.getBoundingClientRect().bottom))`,
   );
   const endsAt = Math.ceil(ends) + 16;
   await page.setViewportSize({ width, height: width < 500 ? Math.min(height, endsAt) : endsAt });
