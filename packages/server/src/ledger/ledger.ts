@@ -73,8 +73,12 @@ const reroutesMax = 3;
 export class Ledger {
   readonly #parts: LedgerParts;
   readonly #running = new Map<TransactionId, Promise<Transaction>>();
-  /** Commands taken over from dead instances that have not ended yet. */
-  readonly #taken = new Map<TransactionId, Transaction>();
+  /** Commands whose INIT is being written. */
+  readonly #beginning = new Set<TransactionId>();
+  /** Commands of dead instances, and own ones whose result could not be stored: they have not ended yet. */
+  readonly #inDoubt = new Map<TransactionId, Transaction>();
+  /** A write failed, and may have been committed: an INIT may be this instance's without its knowledge. */
+  #mayOwnMore = false;
   readonly #slots: CommandSlots;
   #stopping = false;
 
@@ -110,6 +114,7 @@ export class Ledger {
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       leavePlace();
+      if (!(error instanceof ServiceError)) this.#mayOwnMore = true;
       throw error;
     });
     if (begun.outcome !== "begun") leavePlace();
@@ -128,6 +133,8 @@ export class Ledger {
     // the caller pay again under a new reqId.
     const outcome = running.catch((error: unknown) => {
       this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
+      // No other instance takes it over while the lease of this one lives.
+      if (!carriesItself(transaction)) this.#inDoubt.set(id, transaction);
       return undefined;
     });
     if (options.respondAsync) return { transaction, done: false };
@@ -149,7 +156,8 @@ export class Ledger {
       // A transaction that does not exist needs no Reversal.
       if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
       const init = toInit(this.#parts, partner, request, { id: start.id, leaseId, acquirer, procedure, original });
-      const begun = await transactions.begin(init);
+      this.#beginning.add(start.id);
+      const begun = await transactions.begin(init).finally(() => this.#beginning.delete(start.id));
       if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
       acquirer = await terminals.readAnew(partner.id, procedure.tid);
       const problem = await this.#tokenProblem(partner.id, request);
@@ -172,29 +180,46 @@ export class Ledger {
   }
 
   /**
-   * Ends commands of dead instances: as ERROR 96 in doubt, or as the partner's Reversal that was requested. Those that
-   * cannot be ended now belong to this instance, and the next call retries them. @returns how many are still running
+   * Ends commands of dead instances, and own ones that nobody runs: as ERROR 96 in doubt, or as the partner's Reversal
+   * that was requested. Those that cannot be ended now belong to this instance, and the next call retries them.
+   * @returns how many there were
    */
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
     const leaseId = this.#parts.lease.current();
     if (leaseId === undefined) return 0;
-    for (const taken of await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax)) {
-      this.#taken.set(taken.id, taken);
-    }
-    const taken = [...this.#taken.values()];
-    await Promise.all(taken.map((transaction) => this.#endTaken(transaction, partnerOf)));
-    return taken.length;
+    if (this.#mayOwnMore) await this.#findOwn(leaseId);
+    const taken = await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax).catch((error: unknown) => {
+      this.#mayOwnMore = true;
+      throw error;
+    });
+    for (const transaction of taken) this.#inDoubt.set(transaction.id, transaction);
+    const inDoubt = [...this.#inDoubt.values()];
+    await Promise.all(inDoubt.map((transaction) => this.#endTaken(transaction, partnerOf)));
+    return inDoubt.length;
+  }
+
+  /** Finds INITs of this instance that it does not run, because the answer to a write was lost. */
+  async #findOwn(leaseId: LeaseId): Promise<void> {
+    const known = () => [...this.#beginning, ...this.#running.keys(), ...this.#inDoubt.keys()];
+    const before = known();
+    this.#mayOwnMore = false;
+    const own = await this.#parts.transactions.initsOf(leaseId).catch((error: unknown) => {
+      this.#mayOwnMore = true;
+      throw error;
+    });
+    const carriedOut = new Set([...before, ...known()]);
+    for (const init of own) if (!carriedOut.has(init.id)) this.#inDoubt.set(init.id, init);
   }
 
   async #endTaken(taken: Transaction, partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<void> {
-    this.#taken.delete(taken.id);
+    this.#inDoubt.delete(taken.id);
     try {
       const partner = await partnerOf(taken.partnerId);
       if (partner === undefined) throw new Error(`There is no partner ${taken.partnerId}.`);
       if (taken.command === "REVERSAL") await this.#reverse(partner, taken);
       else await this.#endInDoubt(partner, taken, taken.runBy as LeaseId);
     } catch (error) {
-      this.#taken.set(taken.id, taken);
+      this.#inDoubt.set(taken.id, taken);
       this.#parts.log.warn({ err: error, transaction: taken.id }, "a command in doubt could not be ended yet");
     }
   }
@@ -435,6 +460,11 @@ export class Ledger {
 function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transaction {
   const emv = outcome.kind === "answered" ? outcome.answer.emv : undefined;
   return emv === undefined ? ended : { ...ended, emv };
+}
+
+/** The settler runs it, on any instance. */
+function carriesItself({ command }: Pick<Transaction, "command">): boolean {
+  return command === "SETTLEMENT" || command === "BATCH_UPLOAD";
 }
 
 function isNotified(command: string, { settings }: Partner): boolean {

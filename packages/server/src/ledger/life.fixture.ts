@@ -13,7 +13,9 @@ export interface CrashPoint {
 export class InstanceLife {
   #lives = true;
   #death: (CrashPoint & { readonly died: () => void }) | undefined;
-  #break: { readonly at: string; readonly when: (...args: never[]) => boolean; readonly error: Error } | undefined;
+  #break:
+    | { readonly at: string; readonly when: (...args: never[]) => boolean; readonly error: Error; times: number }
+    | undefined;
 
   get lives(): boolean {
     return this.#lives;
@@ -30,9 +32,9 @@ export class InstanceLife {
     });
   }
 
-  /** Makes the next matching call fail with the error, and none after it. */
-  breaksAt(at: string, when: (...args: never[]) => boolean, error: Error): void {
-    this.#break = { at, when, error };
+  /** Makes the next matching calls fail with the error, and none after them. */
+  breaksAt(at: string, when: (...args: never[]) => boolean, error: Error, times = 1): void {
+    this.#break = { at, when, error, times };
   }
 
   /** Wraps a part, so that its calls depend on this life. */
@@ -50,7 +52,8 @@ export class InstanceLife {
     if (this.#endsNow(name, "before", args)) return forever();
     if (this.#break?.at === name && this.#break.when(...(args as never[]))) {
       const { error } = this.#break;
-      this.#break = undefined;
+      this.#break.times -= 1;
+      if (this.#break.times === 0) this.#break = undefined;
       return Promise.reject(error);
     }
     const result = carryOut();

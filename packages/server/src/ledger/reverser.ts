@@ -66,7 +66,7 @@ export interface ReverserParts {
   readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 
-/** About four minutes after the first try: from then on the operator should know. */
+/** Three to six minutes after the first try: from then on the operator should know. */
 const lateAfterTries = 8;
 const rowsMax = 50;
 const graceMs = 10_000;

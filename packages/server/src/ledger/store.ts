@@ -24,6 +24,8 @@ export interface TransactionStore {
   findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
   /** Takes over, under `leaseId`, commands still INIT whose own lease is gone: they are in doubt. */
   takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]>;
+  /** The INITs of a lease, without those that the settler runs. */
+  initsOf(leaseId: LeaseId): Promise<readonly Transaction[]>;
   /**
    * Records that a reqId was reversed before it arrived: a command with it is then refused. Resolves to the transaction
    * if it had arrived, otherwise to undefined.

@@ -237,6 +237,34 @@ describe("an instance that lives", () => {
     expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
   });
 
+  test("ends a command whose result could not be stored, while its own lease lives on", async () => {
+    const instance = await bench.start();
+    const away = new Error("the database of its partner is away");
+    instance.life.breaksAt("complete", () => true, away, 2);
+    const request = till.sale();
+    expect(await instance.run(partner, request, false)).toMatchObject({ done: false });
+    expect(await instance.takeOver(partner)).toBe(1);
+    const sale = await instance.ended(partner, request);
+    expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "96" } } });
+    expect(await bench.ipnsOf(sale.id)).toHaveLength(1);
+    await bench.reversed(sale.id);
+    expect(await instance.takeOver(partner)).toBe(0);
+  });
+
+  test("ends what it took over without hearing that it did, and leaves alone what it runs", async () => {
+    const request = till.sale();
+    await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
+    const instance = await bench.start();
+    instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut after the COMMIT"));
+    await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
+    await bench.query(`UPDATE transactions SET lease_id = '${instance.leaseId}'`);
+    instance.nextFares("SALE", { answers: "never" });
+    const running = await instance.begun(partner, till.sale());
+    expect(await instance.takeOver(partner)).toBe(1);
+    expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
+    expect(await instance.find(partner, running.id)).toMatchObject({ state: "INIT" });
+  });
+
   test("takes over from an instance whose lease no longer beats, and not before it is declared dead", async () => {
     const instance = await bench.start();
     const connection = await bench.connections.connectDirectly();

@@ -54,6 +54,13 @@ const takeOver = {
     RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
 };
 
+const findInitsOfLease = {
+  name: "find_inits_of_lease",
+  text: `
+    SELECT ${columns}, NULL AS notification_state, NULL AS batch_state FROM transactions t
+    WHERE t.state = 'INIT' AND t.command NOT IN ${carriesItself} AND t.lease_id = $1`,
+};
+
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
 const selectTransaction = `
   SELECT ${columns}, CASE
@@ -227,6 +234,13 @@ export class PostgresTransactions implements TransactionStore {
     const values = [leaseId, gone.rows.map((row) => row.lease_id), this.#homes.share(rowsMax)];
     const rows = await this.#homes.gather(
       async ({ engine }) => (await engine.query<TransactionRow>({ ...takeOver, values })).rows,
+    );
+    return rows.map(toTransaction);
+  }
+
+  async initsOf(leaseId: LeaseId): Promise<readonly Transaction[]> {
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<TransactionRow>({ ...findInitsOfLease, values: [leaseId] })).rows,
     );
     return rows.map(toTransaction);
   }
