@@ -26,8 +26,14 @@ describe("a delivery that follows others", () => {
     [
       "leaves out of order after ten minutes",
       { after: id("a"), ageMs: orderWaitMaxMs },
-      true,
+      false,
       { kind: "leaves", outOfOrder: true },
+    ],
+    [
+      "waits for one in hand after ten minutes, too",
+      { after: id("a"), ageMs: orderWaitMaxMs },
+      true,
+      { kind: "waits", after: "a" },
     ],
   ])("%s", (_, precedence, isInHand, verdict) => {
     expect(judgeOrder(precedence, () => isInHand)).toEqual(verdict);

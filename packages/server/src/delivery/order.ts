@@ -10,7 +10,7 @@ export type OrderDecision =
   /** An earlier one is only in the database: put this one off there. */
   | { readonly kind: "postpone"; readonly delayMs: number };
 
-/** After this time it is sent before its predecessors, and says so in a header. */
+/** After this time it is sent before predecessors that are only in the database, and says so in a header. */
 export const orderWaitMaxMs = 600_000;
 const delayMinMs = 500;
 const delayMaxMs = 30_000;
@@ -29,8 +29,9 @@ export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "mono
  */
 export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): OrderDecision {
   if (after === undefined) return { kind: "leaves", outOfOrder: false };
-  if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
+  // One in memory is being sent, or is next.
   if (isInHand(after)) return { kind: "waits", after };
+  if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
   const delayMs = Math.min(Math.max(ageMs / 10, delayMinMs), delayMaxMs, orderWaitMaxMs - ageMs);
   return { kind: "postpone", delayMs };
 }
