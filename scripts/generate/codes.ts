@@ -53,7 +53,7 @@ export function codesReference(): GeneratedFile {
       "Codes",
       "## Commands",
       "Sections [1](specification.md#1-what-is-notified) and [6](specification.md#6-events) of the specification, " +
-        "which does not have `REFUND`. The commands that are notified by an IPN:",
+        "which does not have `REFUND`. Whether a command is notified by an IPN:",
       table(
         ["Command", "Notified"],
         commands.map((command) => [code(command), notifiedIn(command)]),

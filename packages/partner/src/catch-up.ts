@@ -16,7 +16,7 @@ type CursorProblem = "invalid_cursor" | "cursor_from_another_history" | "cursor_
 const remedies: Readonly<Record<CursorProblem, string>> = {
   invalid_cursor: "Give the cursor exactly as catchUp() gave it; if it is lost, begin again without one.",
   cursor_from_another_history:
-    "The service was restored from a backup. Begin again without a cursor, and reconcile: what happened after the " +
+    "The service was restored or failed over. Begin again without a cursor, and reconcile: what happened after the " +
     "backup is known to you alone.",
   cursor_expired:
     "The history after this cursor is no longer complete. Start again without a cursor, and reconcile the gap.",

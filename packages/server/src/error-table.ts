@@ -216,7 +216,7 @@ export const errors = {
     status: 409,
     title: "The partner cannot be deleted now",
     remedy:
-      "Disable the partner, wait until no command or notification of it is in flight, settle its batches, then " +
+      "Settle its batches, disable the partner, wait until no command or notification of it is in flight, then " +
       "archive it again.",
   },
   terminal_busy: {
@@ -373,7 +373,8 @@ export const errors = {
   cursor_from_another_history: {
     status: 409,
     title: "The cursor belongs to another database",
-    remedy: "The service was restored from a backup: start again without `after`, and deduplicate by id.",
+    remedy:
+      "The service was restored, or failed over to a standby: start again without `after`, and deduplicate by id.",
   },
   // 410
   cursor_expired: {
