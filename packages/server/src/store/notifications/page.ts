@@ -48,7 +48,7 @@ const contents = `
       WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
         AND o.origin = 'switch')) AS original_id,
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
-    coalesce(p.attempts_made, d.attempts_made, a.attempt_no, 0) AS attempts_made,
+    greatest(made.attempts, p.attempts_made, d.attempts_made) AS attempts_made,
     coalesce(p.to_registered, false) AS to_registered
   FROM notifications n
   LEFT JOIN LATERAL (
@@ -56,10 +56,9 @@ const contents = `
     WHERE p.partner_id = $1 AND p.id = n.id LIMIT 1) AS p ON true
   LEFT JOIN LATERAL (
     SELECT d.id, d.attempts_made FROM parked d WHERE d.partner_id = $1 AND d.id = n.id LIMIT 1) AS d ON true
-  LEFT JOIN LATERAL (
-    SELECT a.attempt_no FROM attempts a
-    WHERE a.partner_id = $1 AND a.id = n.id AND a.id BETWEEN $3 AND $4
-    ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS a ON true
+  CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS attempts FROM attempts a
+    WHERE a.partner_id = $1 AND a.id = n.id AND a.id BETWEEN $3 AND $4) AS made
   WHERE n.partner_id = $1 AND n.id = ANY ($2::uuid[]) AND n.id BETWEEN $3 AND $4`;
 
 interface HistoryRow {
