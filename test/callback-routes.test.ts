@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { reportedSale, sale } from "./support/commands.ts";
 import { queryHomes } from "./support/database.ts";
 import { type PartnerServer, startPartnerServer } from "./support/receiver.ts";
-import { operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+import { eventually, operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 let service: WholeService;
 beforeAll(async () => {
@@ -143,7 +143,10 @@ describe("a changed registration", () => {
     const next = await partner.run(sale());
     const { id: nextId } = next.body["notification"] as { id: string };
     for (const waits of [id, nextId]) {
-      const { body } = await service.operator("GET", `/operator/v1/notifications/${waits}`);
+      const body = await eventually("it to wait for the endpoint", async () => {
+        const { body: shown } = await service.operator("GET", `/operator/v1/notifications/${waits}`);
+        return (shown["waiting"] as { because: string } | null)?.because === "gone" ? shown : undefined;
+      });
       expect(body).toMatchObject({ state: "pending", waiting: { because: "gone", target: tills.url } });
     }
   });

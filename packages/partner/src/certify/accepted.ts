@@ -206,7 +206,7 @@ export const acceptedCases: readonly Case[] = [
   },
   {
     code: "cut-body",
-    title: "a connection that is cut in the middle of the body",
+    title: "half of a Sale, then the connection is cut; then another Sale, whole",
     expects: "accepted",
     steps: (bench) => {
       const post = (deviation: Deviation) => bench.post(approvedSale(bench, "cut-body"), deviation);
