@@ -23,6 +23,7 @@ export function cliReference(): GeneratedFile {
         "are shown only in a terminal; `NO_COLOR` turns colours off.",
       ...commandLists(root),
       "## Exit codes",
+      "A command's own exit codes, where listed, come first.",
       table(
         ["Code", "Meaning"],
         Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),

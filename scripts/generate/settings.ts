@@ -30,7 +30,10 @@ export function settingsReference(): GeneratedFile {
       "Settings",
       "The service reads its settings from the environment, once, at the start. A variable with an empty value " +
         "counts as not set. One error names everything that is wrong, including unknown `PAYBELL_` names. The value " +
-        "of a secret is never shown. `paybell check` tests the settings without a start.",
+        "of a secret is never shown. `paybell check` tests the settings without starting the service.",
+      "`OTEL_RESOURCE_ATTRIBUTES` and the exporter's `OTEL_EXPORTER_OTLP_TIMEOUT`, `_COMPRESSION`, `_CERTIFICATE`, " +
+        "`_CLIENT_CERTIFICATE` and `_CLIENT_KEY` work as OpenTelemetry says " +
+        "([traces](../operator/monitoring.md#traces)).",
       ...sectionTables(list, sections, {
         nameOf: ({ name }) => name,
         columns: ["Name", "Value", "Default", "Meaning"],

@@ -9,6 +9,7 @@ import { describedOf } from "../../packages/cli/src/command.ts";
 import type { CommandContext } from "../../packages/cli/src/context.ts";
 import { loadServer } from "../../packages/cli/src/load-server.ts";
 import { program } from "../../packages/cli/src/program.ts";
+import { moneyRecords } from "../../packages/server/src/http/schemas/money.ts";
 import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";
@@ -73,6 +74,39 @@ describe("every command", () => {
     expect(JSON.parse(stderr)).toEqual({
       error: { code: "bad_usage", message: expect.stringContaining(words), remedy: expect.any(String) },
     });
+  });
+});
+
+describe("--state of the ledger's lists", () => {
+  const env = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token" };
+
+  test.each([
+    ["transaction", "success", "SUCCESS"],
+    ["batch", "Closed", "CLOSED"],
+    ["settlement", "WAITING", "waiting"],
+    ["reversal", "parked", "PARKED"],
+    ["event", "PARKED", "parked"],
+  ])("%s list takes %s", async (noun, state, sent) => {
+    const asked: string[] = [];
+    const empty: typeof fetch = (input) => {
+      asked.push(new URL(String(input)).searchParams.get("state") ?? "");
+      return Promise.resolve(Response.json({ items: [], next: null }));
+    };
+    const { code, stderr } = await line.run([noun, "list", "--state", state], { env, fetch: empty });
+    expect([code, asked], stderr).toEqual([0, [sent]]);
+  });
+
+  test.each([
+    ["transaction", moneyRecords.transactions],
+    ["settlement", moneyRecords.settlements],
+    ["reversal", moneyRecords.reversals],
+  ] as const)("%s list refuses another with the list of states", async (noun, { one }) => {
+    const states = one.shape.state.options.join(", ");
+    const unasked: typeof fetch = () => Promise.reject(new Error("asked"));
+    const { code, stderr } = await line.run([noun, "list", "--state", "lost"], { env, fetch: unasked });
+    expect([code, stderr]).toEqual([2, expect.stringContaining(`It must be one of ${states}.`)]);
+    const { stdout: help } = await line.run([noun, "list", "--help"]);
+    expect(help.replaceAll('"', "").replaceAll(/\s+/g, " ")).toContain(states);
   });
 });
 

@@ -38,19 +38,10 @@ import { exitCodeMeanings } from "./exit-codes.ts";
 
 const groups = [
   ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
-  ["For both sides:", [notificationsCommand, apiKeyCommand]],
+  ["For both sides:", [notificationsCommand, endpointCommand, apiKeyCommand]],
   [
     "For the operator:",
-    [
-      partnerCommand,
-      terminalCommand,
-      endpointCommand,
-      operatorCommand,
-      proposalCommand,
-      statusCommand,
-      topCommand,
-      historyCommand,
-    ],
+    [partnerCommand, terminalCommand, operatorCommand, proposalCommand, statusCommand, topCommand, historyCommand],
   ],
   ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand]],
   [

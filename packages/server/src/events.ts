@@ -1,44 +1,46 @@
 import type { EventId, PartnerId } from "./ids.ts";
 
 /** Events for the operator. The names are stable: alerts, metrics and the console show them. */
-export type EventKind =
-  | "parked"
-  | "in_doubt"
-  | "reversal_refused"
-  | "reversal_late"
-  | "reversal_retried"
-  | "reversal_resolved"
-  | "settlement_mismatched"
-  | "settlement_unanswered"
-  | "settlement_late"
-  | "settlement_aborted"
-  | "upload_refused"
-  | "late_answer"
-  | "late_approval"
-  | "delimiter_sent"
-  | "settlement_refused"
-  | "report_conflict"
-  | "report_refused"
-  | "intake_file_failed"
-  | "settlement_differs"
-  | "key_limit"
-  | "partitions_short"
-  | "history_waiting"
-  | "oldest_pending"
-  | "shards_unowned"
-  | "partner_unreadable"
-  | "breaker_open"
-  | "breaker_closed"
-  | "endpoint_gone"
-  | "wrong_keys"
-  | "key_from_elsewhere"
-  | "certificate_ending"
-  | "acquirer_down"
-  | "acquirer_up"
-  | "mac_key_taken"
-  | "mac_key_refused"
-  | "restored"
-  | "alert_test";
+export const eventKinds = [
+  "parked",
+  "in_doubt",
+  "reversal_refused",
+  "reversal_late",
+  "reversal_retried",
+  "reversal_resolved",
+  "settlement_mismatched",
+  "settlement_unanswered",
+  "settlement_late",
+  "settlement_aborted",
+  "upload_refused",
+  "late_answer",
+  "late_approval",
+  "delimiter_sent",
+  "settlement_refused",
+  "report_conflict",
+  "report_refused",
+  "intake_file_failed",
+  "settlement_differs",
+  "key_limit",
+  "partitions_short",
+  "history_waiting",
+  "oldest_pending",
+  "shards_unowned",
+  "partner_unreadable",
+  "breaker_open",
+  "breaker_closed",
+  "endpoint_gone",
+  "wrong_keys",
+  "key_from_elsewhere",
+  "certificate_ending",
+  "acquirer_down",
+  "acquirer_up",
+  "mac_key_taken",
+  "mac_key_refused",
+  "restored",
+  "alert_test",
+] as const;
+export type EventKind = (typeof eventKinds)[number];
 
 export interface NewEvent {
   /** Set if writing the event may be repeated. Absent: the store creates one. */

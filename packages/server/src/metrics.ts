@@ -137,10 +137,10 @@ export function createMetrics() {
     ),
     oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification, of all instances"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
-    sealingWaiting: gauge("sealing_waiting_bytes", "Large contents that wait for the sealing thread"),
+    sealingWaiting: gauge("sealing_waiting_bytes", "Bytes of large IPNs that wait for the thread that encrypts them"),
     sealingWaitSeconds: histogram(
       "sealing_wait_seconds",
-      "How long a large content waited for the sealing thread",
+      "How long a large IPN waited for the thread that encrypts it",
       fastSeconds,
     ),
     threadBusySeconds: gauge(

@@ -1,4 +1,4 @@
-import { type Command, Option } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, ends, group } from "../command.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
@@ -15,8 +15,8 @@ type LedgerRecord = Readonly<Record<string, unknown>> & { readonly id: string };
 interface Kind {
   readonly noun: string;
   readonly plural: string;
-  /** The name of the value of `--state`, as in `--state <${stateName}>`. */
-  readonly stateName: string;
+  /** The values of `--state`. Absent: an event's kinds, which the service names if it refuses one. */
+  readonly states?: readonly string[];
   readonly exampleState: string;
   /** The columns of a list, the id last. */
   readonly fields: readonly string[];
@@ -25,35 +25,34 @@ interface Kind {
 const transaction: Kind = {
   noun: "transaction",
   plural: "transactions",
-  stateName: "state",
+  states: ["INIT", "SUCCESS", "ERROR"],
   exampleState: "SUCCESS",
   fields: ["createdAt", "command", "state", "amount", "currency", "tid", "reqId", "id"],
 };
 const batch: Kind = {
   noun: "batch",
   plural: "batches",
-  stateName: "state",
+  states: ["CLOSED"],
   exampleState: "CLOSED",
   fields: ["closedAt", "tid", "mid", "batchNo", "currency", "saleQuantity", "saleTotalMinor", "id"],
 };
 const settlement: Kind = {
   noun: "settlement",
   plural: "settlements",
-  stateName: "state",
+  states: ["waiting", "sending", "uploading"],
   exampleState: "waiting",
   fields: ["createdAt", "kind", "tid", "state", "tries", "dueAt", "id"],
 };
 const reversal: Kind = {
   noun: "reversal",
   plural: "reversals",
-  stateName: "state",
+  states: ["PENDING", "DONE", "PARKED"],
   exampleState: "PARKED",
   fields: ["createdAt", "tid", "state", "responseCode", "tries", "dueAt", "id"],
 };
 const event: Kind = {
   noun: "event",
   plural: "events",
-  stateName: "kind",
   exampleState: "parked",
   fields: ["at", "kind", "partnerId", "subjectId", "id"],
 };
@@ -111,13 +110,13 @@ interface ListOptions extends AccessOptions, JsonOption {
 }
 
 function listCommand(context: CommandContext, kind: Kind): Command {
-  const { noun, plural, stateName, exampleState, fields } = kind;
+  const { noun, plural, exampleState, fields } = kind;
   const made = command("list", {
     summary: `list ${plural}, newest first`,
     examples: [`paybell ${noun} list`, `paybell ${noun} list --state ${exampleState} --limit 500`],
   })
     .option("--partner <id>", "of one partner")
-    .option("--state <state>", `only those of this ${stateName}`);
+    .addOption(stateOption(kind));
   if (kind === transaction) {
     made.option("--acquirer <name>", "only those that went to it; default: to that of the settings");
   }
@@ -132,6 +131,21 @@ function listCommand(context: CommandContext, kind: Kind): Command {
       return exitCodes.ok;
     }),
   );
+}
+
+/** Takes a state in either case, because some are in capitals. */
+function stateOption({ states }: Kind): Option {
+  if (states === undefined) {
+    return new Option(
+      "--state <kind>",
+      "only those of this kind; another word is refused with a list of all",
+    ).argParser((text) => text.toLowerCase());
+  }
+  return new Option("--state <state>", "only those in this state").choices(states).argParser((text) => {
+    const state = states.find((one) => one.toLowerCase() === text.toLowerCase());
+    if (state === undefined) throw new InvalidArgumentError(`It must be one of ${states.join(", ")}.`);
+    return state;
+  });
 }
 
 function showCommand(context: CommandContext, kind: Kind): Command {

@@ -1132,9 +1132,9 @@ export interface Api<Options> {
   searchTransactions(
     query?: {
       partner?: undefined | string;
-      state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      state?: undefined | Status;
       batch?: undefined | string;
       acquirer?: undefined | string;
     },
@@ -1146,9 +1146,9 @@ export interface Api<Options> {
   searchBatches(
     query?: {
       partner?: undefined | string;
-      state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      state?: undefined | "CLOSED";
     },
     options?: Options,
   ): Promise<BatchesPage>;
@@ -1158,9 +1158,9 @@ export interface Api<Options> {
   searchSettlements(
     query?: {
       partner?: undefined | string;
-      state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      state?: undefined | "waiting" | "sending" | "uploading";
     },
     options?: Options,
   ): Promise<SettlementsPage>;
@@ -1168,9 +1168,9 @@ export interface Api<Options> {
   searchReversals(
     query?: {
       partner?: undefined | string;
-      state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      state?: undefined | "PENDING" | "DONE" | "PARKED";
     },
     options?: Options,
   ): Promise<ReversalsPage>;
@@ -1180,9 +1180,47 @@ export interface Api<Options> {
   searchEvents(
     query?: {
       partner?: undefined | string;
-      state?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
+      state?:
+        | undefined
+        | "parked"
+        | "in_doubt"
+        | "reversal_refused"
+        | "reversal_late"
+        | "reversal_retried"
+        | "reversal_resolved"
+        | "settlement_mismatched"
+        | "settlement_unanswered"
+        | "settlement_late"
+        | "settlement_aborted"
+        | "upload_refused"
+        | "late_answer"
+        | "late_approval"
+        | "delimiter_sent"
+        | "settlement_refused"
+        | "report_conflict"
+        | "report_refused"
+        | "intake_file_failed"
+        | "settlement_differs"
+        | "key_limit"
+        | "partitions_short"
+        | "history_waiting"
+        | "oldest_pending"
+        | "shards_unowned"
+        | "partner_unreadable"
+        | "breaker_open"
+        | "breaker_closed"
+        | "endpoint_gone"
+        | "wrong_keys"
+        | "key_from_elsewhere"
+        | "certificate_ending"
+        | "acquirer_down"
+        | "acquirer_up"
+        | "mac_key_taken"
+        | "mac_key_refused"
+        | "restored"
+        | "alert_test";
       subject?: undefined | string;
     },
     options?: Options,

@@ -20,7 +20,7 @@ export function MoneyPage() {
   const [params, setParams] = useSearchParams();
   const tab = tabs.find((one) => one === params.get("tab")) ?? "doubt";
   const partner = params.get("partner") ?? undefined;
-  const state = params.get("state") ?? undefined;
+  const state = states.find(({ value }) => value === params.get("state"))?.value;
   const acquirer = params.get("acquirer") ?? undefined;
   const set = (name: string, value: string | null) =>
     setParams((before) => {

@@ -72,7 +72,7 @@ export function Transactions({
   filters,
 }: {
   readonly partner: string | undefined;
-  readonly state: string | undefined;
+  readonly state: TransactionRecord["state"] | undefined;
   readonly batch?: string;
   readonly acquirer?: string | undefined;
   /** In one row with what saves them. */

@@ -9,8 +9,15 @@ interface Records {
   readonly reversals: ReversalRecord;
 }
 
+interface Filter<Item> {
+  readonly partner?: string | undefined;
+  readonly state?: (Item extends { readonly state: infer State } ? State : never) | undefined;
+  readonly batch?: string | undefined;
+  readonly acquirer?: string | undefined;
+}
+
 type Search<Item> = (
-  query: Parameters<typeof api.searchTransactions>[0],
+  query: Filter<Item> & { readonly limit: number; readonly after: string | undefined },
   options: Parameters<typeof api.searchTransactions>[1],
 ) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>;
 
@@ -24,15 +31,7 @@ const searches: { readonly [Kind in keyof Records]: Search<Records[Kind]> } = {
 const rows = 50;
 
 /** Pages of one kind, the newest first. */
-export function useMoney<Kind extends keyof Records>(
-  kind: Kind,
-  filter: {
-    readonly partner?: string | undefined;
-    readonly state?: string | undefined;
-    readonly batch?: string | undefined;
-    readonly acquirer?: string | undefined;
-  },
-) {
+export function useMoney<Kind extends keyof Records>(kind: Kind, filter: Filter<Records[Kind]>) {
   const search: Search<Records[Kind]> = searches[kind];
   const pages = useInfiniteQuery({
     queryKey: ["money", kind, filter],

@@ -1,26 +1,38 @@
 import { z } from "zod";
+import { eventKinds } from "../../events.ts";
 import { component, described } from "../../input/descriptions.ts";
 import { moment } from "./notification.ts";
 import { partnerIdText } from "./partner-id.ts";
 
 const searched = {
   partner: described(partnerIdText, "A partner's id").optional(),
-  state: described(z.string().max(64), "Only those in this state; of events, of this kind").optional(),
   after: described(z.uuid().optional(), "`next` of the previous page"),
   limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
 };
 
-const moneyQuery = z.strictObject(searched);
+const transactionStates = ["INIT", "SUCCESS", "ERROR"] as const;
+const settlementSteps = ["waiting", "sending", "uploading"] as const;
+const reversalStates = ["PENDING", "DONE", "PARKED"] as const;
+
+function stateOf<const Values extends readonly string[]>(values: Values, meaning = "Only those in this state") {
+  return described(z.enum(values), meaning).optional();
+}
+
 const transactionsQuery = z.strictObject({
   ...searched,
+  state: stateOf(transactionStates),
   batch: described(z.uuid().optional(), "Only those of this batch"),
   acquirer: described(
     z.string(),
     "Only those that went to this acquirer; `default`: to that of the settings",
   ).optional(),
 });
+const batchesQuery = z.strictObject({ ...searched, state: stateOf(["CLOSED"]) });
+const settlementsQuery = z.strictObject({ ...searched, state: stateOf(settlementSteps) });
+const reversalsQuery = z.strictObject({ ...searched, state: stateOf(reversalStates) });
 const eventsQuery = z.strictObject({
   ...searched,
+  state: stateOf(eventKinds, "Only those of this kind"),
   subject: described(z.uuid().optional(), "Only those about this notification, transaction or endpoint"),
 });
 export const merchantsQuery = z.strictObject({
@@ -39,7 +51,7 @@ const transactionFields = {
   ...shared,
   origin: described(z.enum(["command", "switch"]), "A command of the partner, or reported by a switch"),
   command: z.string(),
-  state: z.enum(["INIT", "SUCCESS", "ERROR"]),
+  state: z.enum(transactionStates),
   tid: z.string().nullable(),
   batchNo: z.string().nullable(),
   reqId: z.string().nullable(),
@@ -109,7 +121,7 @@ const settlementRecord = component(
   z.object({
     ...settlementFields,
     batchId: z.uuid(),
-    state: z.enum(["waiting", "sending", "uploading"]),
+    state: z.enum(settlementSteps),
     isUploaded,
     tries: z.int(),
     dueAt: time,
@@ -141,7 +153,7 @@ export const settlementDetail = component(
       z.uuid().nullable(),
       "The batch that it closes, or has closed; null if it was refused, or reported by a switch",
     ),
-    state: z.enum(["waiting", "sending", "uploading", "settled", "refused"]),
+    state: z.enum([...settlementSteps, "settled", "refused"]),
     isUploaded: isUploaded.nullable(),
     tries: described(z.int().nullable(), "Of the present step; null once it has ended"),
     dueAt: time.nullable(),
@@ -164,7 +176,7 @@ const reversalRecord = component(
   z.object({
     ...shared,
     tid: z.string(),
-    state: z.enum(["PENDING", "DONE", "PARKED"]),
+    state: z.enum(reversalStates),
     requestedBy: described(z.uuid().nullable(), "The partner's REVERSAL that waits for it"),
     responseCode: z.string().nullable(),
     acquirer,
@@ -191,9 +203,9 @@ const eventRecord = component(
 /** The query and the answer for each kind of money item in the operator API. */
 export const moneyRecords = {
   transactions: { noun: "transaction", one: transactionRecord, query: transactionsQuery },
-  batches: { noun: "batch", one: batchRecord, query: moneyQuery },
-  settlements: { noun: "settlement", one: settlementRecord, query: moneyQuery },
-  reversals: { noun: "reversal", one: reversalRecord, query: moneyQuery },
+  batches: { noun: "batch", one: batchRecord, query: batchesQuery },
+  settlements: { noun: "settlement", one: settlementRecord, query: settlementsQuery },
+  reversals: { noun: "reversal", one: reversalRecord, query: reversalsQuery },
   events: { noun: "event", one: eventRecord, query: eventsQuery },
 } as const;
 
