@@ -37,8 +37,8 @@ export function listenCommand(context: CommandContext): Command {
     description:
       "It pulls them from Paybell, so that you need no tunnel and no public address. It POSTs each one still " +
       "encrypted, with the headers of a callback, in the order of their commits. A line for each shows its " +
-      "verification and the answer of your server. Nothing is repeated automatically: press r and Enter to forward the " +
-      "failed ones again. With --json each line is a JSON object, and the last is `{after}`, the cursor to " +
+      "verification and the answer of your server. Nothing is repeated automatically: press r and Enter to forward " +
+      "the failed ones again. With --json each line is a JSON object, and the last is `{after}`, the cursor to " +
       "continue from.",
     examples: [
       "paybell listen --forward localhost:3000/ipn",
