@@ -21,10 +21,11 @@ const keepSecrets = `
 
 const dropMacKeys = "DELETE FROM sealed_values WHERE starts_with(name, 'acquirer-key ' || $1::text || ' ')";
 
+// `excluded.updated_at` is the column's default, now(): Citus allows no now() in DO UPDATE.
 const upsert = `
   INSERT INTO acquirers AS a (name, profile, hosts, tls, ca, certificate, version) VALUES ($1, $2, $3, $4, $5, $6, $7)
   ON CONFLICT (name) DO UPDATE SET profile = excluded.profile, hosts = excluded.hosts, tls = excluded.tls,
-    ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = now()`;
+    ca = excluded.ca, certificate = excluded.certificate, version = excluded.version, updated_at = excluded.updated_at`;
 
 // Terminals with open batches refer to it: a terminal changes its acquirer only without them. A Reversal may run
 // longer, because a late approval repeats it.
