@@ -29,21 +29,30 @@ const queueReversals = {
       tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
-const endBatch = {
-  name: "end_batch",
+// Each state that a batch can get has its own statement. Citus fails to run `WITH (UPDATE … AND $4) INSERT …` if $4 is
+// false: "cannot execute a distributed query from a query on a shard".
+const closeBatch = {
+  name: "close_batch",
   text: `
     WITH terminal AS (
-      UPDATE terminals SET batch_closing = false,
-        batch_id = CASE WHEN $4 THEN $15 ELSE batch_id END,
-        batch_no = CASE WHEN $4 THEN batch_no % 999999 + 1 ELSE batch_no END,
-        batch_currency = CASE WHEN $4 THEN NULL ELSE batch_currency END
-      WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND $12
-      RETURNING partner_id, tid, mid, batch_no),
-    done AS (DELETE FROM settlements WHERE partner_id = $1 AND id = $5)
+      UPDATE terminals SET batch_closing = false, batch_id = $13, batch_no = batch_no % 999999 + 1,
+        batch_currency = NULL
+      WHERE partner_id = $1 AND tid = $2 AND batch_id = $3
+      RETURNING partner_id, tid, mid)
     INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
       void_quantity, void_total_minor, refund_quantity, refund_total_minor)
-    SELECT partner_id, $3, tid, mid, $6, $7, $5, $8, $9, $10, $11, $13, $14 FROM terminal WHERE $4
+    SELECT partner_id, $3, tid, mid, $5, $6, $4, $7, $8, $9, $10, $11, $12 FROM terminal
     ON CONFLICT DO NOTHING`,
+};
+
+const reopenBatch = {
+  name: "reopen_batch",
+  text: "UPDATE terminals SET batch_closing = false WHERE partner_id = $1 AND tid = $2 AND batch_id = $3",
+};
+
+const endSettlement = {
+  name: "end_settlement",
+  text: "DELETE FROM settlements WHERE partner_id = $1 AND id = $2",
 };
 
 /** Writes the effects of completed commands beyond their own row and their notification. */
@@ -82,20 +91,20 @@ export function writeEffects(client: PoolClient, completions: readonly Completio
     );
   }
   for (const completion of completions) {
-    if (completion.batch !== null) effects.push(endBatchOf(client, completion, completion.batch));
+    if (completion.batch !== null) effects.push(...endBatch(client, completion, completion.batch));
   }
   return effects;
 }
 
-function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, batch: BatchEnd): Promise<unknown> {
+function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batch: BatchEnd): Promise<unknown>[] {
   const { tid, batchId, becomes, totals } = batch;
-  return client.query({
-    ...endBatch,
-    values: [
+  const ended: Promise<unknown>[] = [];
+  if (becomes === "open") ended.push(client.query({ ...reopenBatch, values: [partnerId, tid, batchId] }));
+  if (becomes === "closed") {
+    const values = [
       partnerId,
       tid,
       batchId,
-      becomes === "closed",
       id,
       facts.fields["batchNo"] ?? "",
       totals.currency,
@@ -103,11 +112,12 @@ function endBatchOf(client: PoolClient, { partnerId, id, facts }: Completion, ba
       totals.saleTotalMinor,
       totals.voidQuantity,
       totals.voidTotalMinor,
-      becomes !== "unchanged",
       totals.refundQuantity,
       totals.refundTotalMinor,
       // The id of the batch that is open from now on.
       newId(),
-    ],
-  });
+    ];
+    ended.push(client.query({ ...closeBatch, values }));
+  }
+  return [...ended, client.query({ ...endSettlement, values: [partnerId, id] })];
 }
