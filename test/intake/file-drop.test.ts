@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
+import { countTransactions } from "./transactions.ts";
 
 const lines = 12_000;
 
@@ -77,8 +78,7 @@ describe("completions in files", () => {
     await eventually("the first lines to be durable", () => readFile(progress, "utf8").catch(() => undefined));
     first?.signal("SIGKILL");
     await first?.exited;
-    const begun = await queryHomes<{ count: string }>(database, "SELECT count(*) AS count FROM transactions");
-    expect(Number(begun[0]?.count)).toBeLessThan(lines);
+    expect((await countTransactions(database)).rows).toBeLessThan(lines);
 
     instances = [await start(), await start()];
     await put("b.jsonl", items);
@@ -86,11 +86,7 @@ describe("completions in files", () => {
     expect(a).toMatchObject({ entries: lines, refused: 0, conflict: 0 });
     // Up to a batch of it was durable when it was killed, and not yet kept as read.
     expect(Number(a["accepted"]) + Number(b["accepted"])).toBeGreaterThan(lines - 3_000);
-    const rows = await queryHomes<{ rows: string; keys: string; told: string }>(
-      database,
-      "SELECT count(*) AS rows, count(DISTINCT external_id) AS keys, count(notification_id) AS told FROM transactions",
-    );
-    expect(rows.map(({ rows: all, keys, told }) => [all, keys, told].map(Number))).toEqual([[lines, lines, lines]]);
+    expect(await countTransactions(database)).toEqual({ rows: lines, keys: lines, told: lines });
     const logged = instances.map((instance) => instance.output()).join("\n");
     expect(logged.match(/"file":"[ab]\.jsonl".*a file was read"/g)).toHaveLength(2);
     for (const instance of instances) instance.signal("SIGTERM");

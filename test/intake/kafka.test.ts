@@ -8,6 +8,7 @@ import { createDatabase, queryHomes, type TestDatabase } from "../support/databa
 import { partnerHost, spawnInstance, spawnPaybell } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
 import { brokerUser, prepareBroker, startBroker, type TestBroker } from "./broker/broker.ts";
+import { countTransactions } from "./transactions.ts";
 
 const messages = 6_000;
 const unavailable = prepareBroker();
@@ -71,14 +72,6 @@ describe.skipIf(unavailable !== undefined)("completions from a Kafka topic", () 
     return found;
   }
 
-  async function transactions(): Promise<{ readonly rows: number; readonly keys: number; readonly told: number }> {
-    const [found] = await queryHomes<Record<"rows" | "keys" | "told", string>>(
-      database,
-      "SELECT count(*) AS rows, count(DISTINCT external_id) AS keys, count(notification_id) AS told FROM transactions",
-    );
-    return { rows: Number(found?.rows), keys: Number(found?.keys), told: Number(found?.told) };
-  }
-
   test("are notified; what is refused is an event, and goes to the topic of dead letters", async () => {
     const service = await startTestService({ database, env: settings() });
     const partner = await service.register();
@@ -98,7 +91,7 @@ describe.skipIf(unavailable !== undefined)("completions from a Kafka topic", () 
     expect(text).toContain(`paybell_intake_kafka_connected{topic="${topic}"} 1`);
     expect(text).toContain('paybell_reports_total{command="unknown",result="refused"} 1');
     await service.stop();
-    expect(await transactions()).toEqual({ rows: 1, keys: 1, told: 1 });
+    expect(await countTransactions(database)).toEqual({ rows: 1, keys: 1, told: 1 });
   }, 120_000);
 
   test("take effect once each, when an instance is killed in the middle and another goes on", async () => {
@@ -110,14 +103,14 @@ describe.skipIf(unavailable !== undefined)("completions from a Kafka topic", () 
     const items = Array.from({ length: messages }, (_, at) => saleOf(partner.id, `s-${at}`));
     for (let at = 0; at < messages; at += 500) await send(items.slice(at, at + 500));
     await eventually("the first messages to be durable", async () =>
-      (await transactions()).rows > 0 ? true : undefined,
+      (await countTransactions(database)).rows > 0 ? true : undefined,
     );
     first.signal("SIGKILL");
     await first.exited;
     const second = await start();
     await eventually(
       "every message to be durable",
-      async () => ((await transactions()).rows === messages ? true : undefined),
+      async () => ((await countTransactions(database)).rows === messages ? true : undefined),
       120_000,
     );
     second.signal("SIGTERM");
@@ -127,7 +120,7 @@ describe.skipIf(unavailable !== undefined)("completions from a Kafka topic", () 
     const offsets = await group.listCommittedOffsets({ topics: [{ topic, partitions: [0, 1, 2] }] });
     await group.close();
     expect(Number((offsets.get(topic) ?? []).reduce((sum, offset) => sum + offset, 0n))).toBe(messages);
-    expect(await transactions()).toEqual({ rows: messages, keys: messages, told: messages });
+    expect(await countTransactions(database)).toEqual({ rows: messages, keys: messages, told: messages });
     await partner.server.close();
   }, 300_000);
 
