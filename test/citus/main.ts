@@ -21,6 +21,8 @@ const leftOut: Readonly<Record<string, string>> = {
   "test/acquirer-host/command.test.ts": "starts no service",
   "test/acquirer-host/conformance.test.ts": "starts no service",
   "test/acquirer-host/faults.test.ts": "starts no service",
+  "test/acquirer-host/model.test.ts": "starts no service: its ledger is over the tables of one schema",
+  "test/database-password.test.ts": "is about the password of the embedded PostgreSQL; the nodes have none",
   "test/examples.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox-ending.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
