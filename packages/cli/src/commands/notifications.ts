@@ -229,7 +229,7 @@ function redeliverCommand(context: CommandContext): Command {
     .option("--partner <id>", "of one partner")
     .option("--since <time>", "created at or after this time, ISO 8601", readTime)
     .option("--until <time>", "created before this time, ISO 8601", readTime)
-    .option("--registered", "to the URL that is registered now instead of the original one")
+    .option("--registered", "to the registered URL, even if its command named one")
     .option("--dry-run", "only count");
   return withRole(made).action(
     ends(context, (ids: string[], options: RedeliverOptions) => redeliver(context, ids, options)),

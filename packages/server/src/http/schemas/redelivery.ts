@@ -6,7 +6,10 @@ import { partnerIdText } from "./partner-id.ts";
 
 export const redeliverBody = z
   .strictObject({
-    to: described(z.enum(["original", "registered"]), "Which callback URL; default: original").optional(),
+    to: described(
+      z.enum(["original", "registered"]),
+      "original, the default: the URL of its command, if it had one; registered: the registered one in any case",
+    ).optional(),
   })
   .optional();
 
