@@ -398,10 +398,12 @@ export class Ledger {
 
   async #endInDoubt(partner: Partner, begun: Transaction, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { completer, log, reverser } = this.#parts;
-    log.warn({ transaction: begun.id }, "a command in doubt ends as ERROR 96");
-    completer.record(begun, "in_doubt", { command: begun.command });
     const result = resultOf(begun, { kind: "in_doubt" }, partner);
     const ended = await completer.complete(begun, result, leaseId);
+    // It has ended in another way, or is another instance's.
+    if (ended === undefined) return undefined;
+    log.warn({ transaction: begun.id }, "a command in doubt ended as ERROR 96");
+    completer.record(begun, "in_doubt", { command: begun.command });
     if (result.reversal) reverser.wake();
     return ended;
   }

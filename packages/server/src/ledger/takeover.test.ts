@@ -251,6 +251,17 @@ describe("an instance that lives", () => {
     expect(await instance.takeOver(partner)).toBe(0);
   });
 
+  test("records no doubt of a command whose result was stored after all", async () => {
+    const instance = await bench.start();
+    const request = till.sale();
+    const away = new Error("the connection was cut");
+    instance.life.breaksAt("complete", () => true, away, 2);
+    expect(await instance.run(partner, request, false)).toMatchObject({ done: false });
+    await bench.query("UPDATE transactions SET state = 'SUCCESS', completed_at = now(), lease_id = NULL");
+    expect(await instance.takeOver(partner)).toBe(1);
+    expect(instance.events).toEqual([]);
+  });
+
   test("ends what it took over without hearing that it did, and leaves alone what it runs", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
