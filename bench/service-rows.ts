@@ -33,6 +33,7 @@ export async function openService(
     "--max-old-space-size=1024",
     "--max-semi-space-size=8",
     "--heap-growing-percent=100",
+    "--v8-pool-size=2",
     ...execArgv,
   ]);
   cleanup.add(() => process.stop());
