@@ -3,8 +3,9 @@ import { systemClock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import { approvalOf } from "../mapping.ts";
 import type { IsoMessage } from "../message/codec.ts";
+import { IsoFormatError } from "../message/error.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
-import { Link, type LinkEvent, type LinkOptions } from "./link.ts";
+import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -46,7 +47,11 @@ interface Watched {
   next(kind: LinkEvent["kind"]): Promise<LinkEvent>;
 }
 
-function open(hosts: readonly { readonly port: number }[], options: Partial<LinkOptions["timings"]> = {}): Watched {
+function open(
+  hosts: readonly { readonly port: number }[],
+  options: Partial<LinkOptions["timings"]> = {},
+  change: Partial<LinkOptions["network"]> = {},
+): Watched {
   const events: LinkEvent[] = [];
   const waiting: { kind: LinkEvent["kind"]; resolve: (event: LinkEvent) => void }[] = [];
   const link = new Link({
@@ -59,6 +64,7 @@ function open(hosts: readonly { readonly port: number }[], options: Partial<Link
       echo: () => network("301"),
       signOff: () => network("002"),
       answerTo: (asked) => (asked.mti === "0800" ? approvalOf(asked) : undefined),
+      ...change,
     },
     keyOf: ({ mti, fields }) =>
       [mti.slice(0, 2), Math.floor(Number(mti[2]) / 2), fields.get(7), fields.get(11), fields.get(41)].join("|"),
@@ -81,6 +87,21 @@ function open(hosts: readonly { readonly port: number }[], options: Partial<Link
   const next = (kind: LinkEvent["kind"]) => new Promise<LinkEvent>((resolve) => waiting.push({ kind, resolve }));
   return { link, events, next };
 }
+
+const unwritable = () => {
+  throw new IsoFormatError("traceNo has more than the 4 digits of its place");
+};
+
+/** Keys that come over the link; every one is taken. */
+const keysThat = (change: Partial<LinkKeys>): LinkKeys => ({
+  request: () => undefined,
+  requestEveryMs: null,
+  begin: async () => undefined,
+  brings: ({ fields }) => fields.get(70) === "101",
+  take: async () => () => undefined,
+  refusal: approvalOf,
+  ...change,
+});
 
 /** Longer than a test may take: nothing here ends by this time-out. */
 const patient = { timeoutMs: 60_000, onLateAnswer: () => expect.fail("no late answer is due") };
@@ -280,6 +301,73 @@ describe("the link to a host", () => {
     await silent.hears("0800");
     await link.close();
     expect(events.filter(({ kind }) => kind === "up" || kind === "unusable")).toEqual([]);
+  });
+
+  test("leaves a host whose echo or sign-off cannot be written, and goes on", async () => {
+    const one = await host();
+    stopTime();
+    const { link, next } = open([one], { echoEveryMs: 1_000 }, { echo: unwritable, signOff: unwritable });
+    await link.isUpWithin(5_000);
+    const down = next("down");
+    const up = next("up");
+    vi.advanceTimersByTime(1_500);
+    expect(await down).toMatchObject({ detail: expect.stringMatching(/^no echo could be sent: traceNo has more/) });
+    await vi.advanceTimersByTimeAsync(10);
+    await up;
+    const written = next("unwritable");
+    await link.close();
+    expect(await written).toMatchObject({ detail: expect.stringMatching(/^traceNo has more/) });
+    expect(link.isUp).toBe(false);
+    await expect.poll(() => one.sockets.size).toBe(0);
+  });
+
+  test("goes on if the answer to a host's key cannot be written", async () => {
+    const one = await host();
+    const { link, next } = open([one], {}, { keys: keysThat({}) });
+    await link.isUpWithin(5_000);
+    const written = next("unwritable");
+    // The fields of a message's answer are its own, and text is accepted unchanged when it is read.
+    const key = { mti: "0800", fields: new Map([...network("101").fields, [48, "A"]]) };
+    const frame = wire.write(key);
+    frame[frame.lastIndexOf("A")] = 0;
+    for (const socket of one.sockets) socket.write(frame);
+    expect(await written).toMatchObject({ detail: "field 48 must hold printable ASCII characters only" });
+    expect((await link.request(request("000001"), patient)).fields.get(39)).toBe("00");
+  });
+
+  test("leaves no connection open on which it could not begin", async () => {
+    const one = await host();
+    let begins = 0;
+    const begin = async () => {
+      begins += 1;
+      if (begins === 1) throw new Error("the database is away");
+    };
+    const { link, next } = open([one], {}, { keys: keysThat({ begin }) });
+    expect(await next("unusable")).toMatchObject({ detail: "the database is away" });
+    expect(await link.isUpWithin(5_000)).toBe(true);
+    await expect.poll(() => one.sockets.size).toBe(1);
+  });
+
+  test("leaves nothing open when it is closed while a key is read or taken up", async () => {
+    for (const step of ["begin", "take"] as const) {
+      const one = await host();
+      const reached = Promise.withResolvers<void>();
+      const going = Promise.withResolvers<void>();
+      const wait = async () => {
+        reached.resolve();
+        await going.promise;
+        return () => undefined;
+      };
+      const keys = keysThat({ request: () => network("161"), [step]: wait });
+      const { link, events } = open([one], {}, { keys });
+      await reached.promise;
+      const ended = link.close();
+      going.resolve();
+      await ended;
+      await expect.poll(() => one.sockets.size).toBe(0);
+      expect(events.filter(({ kind }) => kind === "up" || kind === "unusable")).toEqual([]);
+      expect(one.heard.map(({ fields }) => fields.get(70))).toEqual(step === "begin" ? [] : ["001", "161"]);
+    }
   });
 
   test("rejects with NotSent what cannot be written, and what is asked after it was closed", async () => {

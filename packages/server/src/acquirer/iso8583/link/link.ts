@@ -149,8 +149,7 @@ export class Link {
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     const session = this.#session;
-    const signOff = this.#options.network.signOff();
-    if (session !== undefined && signOff !== undefined) this.#sendOn(session, signOff);
+    if (session !== undefined) this.#signOff(session);
     this.#down(closed);
     this.#closing.abort();
     for (const resolve of this.#ups) resolve();
@@ -180,19 +179,19 @@ export class Link {
   async #keep(host: Host): Promise<number> {
     const { clock, onEvent, timings, network } = this.#options;
     const name = `${host.host}:${host.port}`;
+    let connection: HostConnection | undefined;
     try {
       const onMessage = (bytes: Buffer) => this.#received(session, bytes);
       const options = { ...this.#options, connectTimeoutMs: timings.connectTimeoutMs, onMessage };
-      const connection = await connectTo(host, options, this.#closing.signal);
-      if (this.#closing.signal.aborted) {
-        connection.close(closed);
-        return 0;
-      }
+      connection = await connectTo(host, options, this.#closing.signal);
+      this.#throwIfClosed();
       const nowMs = clock.monotonicMs();
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
       await network.keys?.begin();
+      this.#throwIfClosed();
       await this.#signOn(session, network.signOn());
       await this.#requestKey(session);
+      this.#throwIfClosed();
       this.#up(session);
       const why = await this.#untilEnded(session);
       onEvent({ kind: "down", host: name, detail: why });
@@ -200,10 +199,15 @@ export class Link {
       return clock.monotonicMs() - session.sinceMs;
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error);
+      connection?.close(detail);
       if (!this.#closing.signal.aborted) onEvent({ kind: "unusable", host: name, detail });
       this.#down(`${name}: ${detail}`);
       return 0;
     }
+  }
+
+  #throwIfClosed(): void {
+    if (this.#closing.signal.aborted) throw new Error(closed);
   }
 
   async #signOn(session: Session, signOn: IsoMessage | undefined): Promise<void> {
@@ -215,6 +219,15 @@ export class Link {
     } catch (error) {
       session.connection.close("the sign-on failed");
       throw error;
+    }
+  }
+
+  #signOff(session: Session): void {
+    try {
+      const signOff = this.#options.network.signOff();
+      if (signOff !== undefined) this.#sendOn(session, signOff);
+    } catch (error) {
+      this.#unwritable(session, error);
     }
   }
 
@@ -275,11 +288,10 @@ export class Link {
     let isAsking = false;
     const timer = setInterval(() => {
       const isSilent = this.#options.clock.monotonicMs() - session.heardAtMs >= echoEveryMs;
-      const echo = isSilent && !isAsking ? this.#options.network.echo() : undefined;
-      if (echo === undefined) return;
+      if (!isSilent || isAsking) return;
       isAsking = true;
-      this.#askNetwork(session, echo)
-        .catch(() => session.connection.close("the host did not answer an echo"))
+      this.#echo(session)
+        .catch((error: unknown) => session.connection.close(echoFailure(error)))
         .finally(() => {
           isAsking = false;
         });
@@ -295,6 +307,11 @@ export class Link {
       clearInterval(timer);
       clearInterval(renewing);
     }
+  }
+
+  async #echo(session: Session): Promise<void> {
+    const echo = this.#options.network.echo();
+    if (echo !== undefined) await this.#askNetwork(session, echo);
   }
 
   async #askNetwork(session: Session, message: IsoMessage): Promise<IsoMessage> {
@@ -316,10 +333,13 @@ export class Link {
       return Promise.reject(new NotSent("The host accepts no more messages now"));
     } catch (error) {
       exchange.cancel();
-      const detail = error instanceof Error ? error.message : String(error);
-      this.#options.onEvent({ kind: "unwritable", host: session.name, detail });
+      this.#unwritable(session, error);
       return Promise.reject(new NotSent("The message could not be written", { cause: error }));
     }
+  }
+
+  #unwritable({ name: host }: Session, error: unknown): void {
+    this.#options.onEvent({ kind: "unwritable", host, detail: error instanceof Error ? error.message : String(error) });
   }
 
   #sendOn(session: Session, message: IsoMessage): boolean {
@@ -341,7 +361,10 @@ export class Link {
         }
         return;
       }
-      if (network.keys?.brings(message)) return void this.#takeKey(session, network.keys, message);
+      if (network.keys?.brings(message)) {
+        this.#takeKey(session, network.keys, message).catch((error: unknown) => this.#unwritable(session, error));
+        return;
+      }
       const answer = network.answerTo(message);
       if (answer !== undefined) this.#sendOn(session, answer);
       else onEvent({ kind: "ignored", host, detail: "the host sent a request that is not supported", message });
@@ -349,6 +372,11 @@ export class Link {
       onEvent({ kind: "ignored", host, detail: error instanceof Error ? error.message : String(error) });
     }
   }
+}
+
+function echoFailure(error: unknown): string {
+  if (error instanceof NoAnswer) return "the host did not answer an echo";
+  return `no echo could be sent: ${error instanceof Error ? error.message : String(error)}`;
 }
 
 /** The third digit of the MTI: 0, 2 and 4 are requests, 1, 3 and 5 answers. */
