@@ -134,6 +134,28 @@ test("two items of one key never share a batch", async () => {
   for (const batch of batches) expect(new Set(batch.map((item) => item % 10)).size).toBe(batch.length);
 });
 
+test("an item whose key is in flight costs nothing while it waits", async () => {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let turns = 0;
+  const turn = () => {
+    turns += 1;
+    return undefined;
+  };
+  const group = groupCommit(
+    async (items) => {
+      await promise;
+      return doubled(items);
+    },
+    { turn },
+  );
+  const added = [group.add(1), group.add(1)];
+  for (let nth = 0; nth < 50; nth += 1) await new Promise((resolve) => setImmediate(resolve));
+  expect(turns).toBeLessThan(4);
+  resolve();
+  expect(await Promise.all(added)).toEqual([2, 2]);
+  await group.drained();
+});
+
 test("every bad row fails alone, every good one is answered, wherever the bad ones stand", async () => {
   await fc.assert(
     fc.asyncProperty(
@@ -163,6 +185,19 @@ test("a deadlock is tried again with the same batch", async () => {
   });
   expect(await group.add(4)).toBe(8);
   expect(tries).toBe(3);
+});
+
+test("a deadlock after an outage is tried again, too", async () => {
+  const failures = [...Array.from({ length: 9 }, () => "57P01"), "40P01"];
+  const group = groupCommit(
+    async (items) => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw databaseError(failure);
+      return doubled(items);
+    },
+    { giveUpAfterMs: Number.POSITIVE_INFINITY },
+  );
+  expect(await group.add(4)).toBe(8);
 });
 
 test("an unknown COMMIT is repeated, and answered by the repeat", async () => {

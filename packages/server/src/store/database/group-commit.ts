@@ -49,6 +49,8 @@ export interface GroupCommitOptions<Item, Result> extends GroupCommitHooks<Item>
   readonly lingerMs?: number;
 }
 
+/** Beyond these a conflict is taken for a bug. */
+const conflictsMax = 10;
 /** The batch in flight may wait for a lock. */
 const companyWaitMs = 20;
 
@@ -143,7 +145,7 @@ export class GroupCommit<Item, Result> {
     const turn = this.#options.turn?.();
     if (turn !== undefined) await turn;
     const batch = this.#takeBatch();
-    if (batch.length === 0) return this.#ended();
+    if (batch.length === 0) return this.#ended("nothing written");
     if (this.#queue.length > 0) this.#schedule();
     const startedMs = performance.now();
     await this.#settle(batch);
@@ -152,10 +154,12 @@ export class GroupCommit<Item, Result> {
     this.#ended();
   }
 
-  #ended(): void {
+  #ended(outcome?: "nothing written"): void {
     this.#running -= 1;
-    if (this.#queue.length > 0) this.#schedule();
-    else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    if (this.#queue.length > 0) {
+      // Items left by an empty batch wait for a batch in flight that has their keys: its end schedules them.
+      if (outcome === undefined) this.#schedule();
+    } else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   #takeBatch(): Waiting<Item, Result>[] {
@@ -185,6 +189,7 @@ export class GroupCommit<Item, Result> {
   /** Settles every item of the batch; never rejects. */
   async #settle(waiting: readonly Waiting<Item, Result>[]): Promise<void> {
     let batch = waiting;
+    let conflicts = 0;
     for (let tries = 1; batch.length > 0; tries += 1) {
       try {
         const results = await this.#options.commit(batch.map((waiting) => waiting.item));
@@ -192,15 +197,16 @@ export class GroupCommit<Item, Result> {
         return;
       } catch (error) {
         const trouble = failureKindOf(error);
+        if (trouble === "conflict") conflicts += 1;
         if (trouble === "data" && batch.length > 1) return this.#halve(batch);
-        if (trouble === "data" || trouble === "bug" || (trouble === "conflict" && tries >= 10)) {
+        if (trouble === "data" || trouble === "bug" || conflicts >= conflictsMax) {
           return reject(batch, error);
         }
         if (trouble === "connection") {
           batch = this.#giveUpOverdue(batch, error);
           this.#refuseOverdue(error);
         }
-        await sleep(trouble === "conflict" ? tries * 5 : Math.min(tries * 50, 500));
+        await sleep(trouble === "conflict" ? conflicts * 5 : Math.min(tries * 50, 500));
       }
     }
   }
