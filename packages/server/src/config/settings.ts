@@ -124,7 +124,9 @@ export const settings = {
     kind: wholeNumber(1, 100_000_000),
     default: 600,
     unit: "requests",
-    meaning: "Of these requests, redeliveries, test notifications and manual closings of endpoints.",
+    meaning:
+      "Of these requests, redeliveries, test notifications, manual closings of endpoints, and changes of API keys " +
+      "and of callback URLs.",
   }),
   anonymousPerMinute: setting({
     name: "PAYBELL_ANONYMOUS_PER_MINUTE",

@@ -6,6 +6,7 @@ import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/address-blocks.ts";
 import type { Callers } from "./authenticate.ts";
 import type { CallerAddress } from "./caller.ts";
+import { prefersAsync } from "./prefers-async.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
 
 export type LimitSettings = Pick<
@@ -22,9 +23,16 @@ type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
 /** Routes that cost more than their share of `requests`. */
 const limitOfRoute: Readonly<Record<string, Limit>> = {
   "GET /v1/notifications": "pulls",
+  // Its page is made too, and then not sent.
+  "HEAD /v1/notifications": "pulls",
   "POST /v1/notifications/:id/redeliver": "redeliveries",
+  "POST /v1/redeliveries": "redeliveries",
   "POST /v1/endpoints/:id/close": "redeliveries",
   "POST /v1/test-notification": "redeliveries",
+  // Each is a row of the audit, which all instances write one after the other.
+  "POST /v1/api-keys": "redeliveries",
+  "POST /v1/api-keys/:keyId/revoke": "redeliveries",
+  "PUT /v1/callback-url": "redeliveries",
 };
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
@@ -108,5 +116,5 @@ function pullsOf({ query }: FastifyRequest): number {
 }
 
 function isAsync({ method, headers }: FastifyRequest): boolean {
-  return method === "POST" && String(headers["prefer"] ?? "").includes("respond-async");
+  return method === "POST" && prefersAsync(headers["prefer"]);
 }

@@ -244,7 +244,7 @@ export class HttpTestService {
       ...(options.body !== undefined && { body: options.body, duplex: "half" }),
     });
     const text = await response.text();
-    const isJson = /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
+    const isJson = text !== "" && /^application\/(problem\+)?json\b/.test(response.headers.get("content-type") ?? "");
     return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
   }
 

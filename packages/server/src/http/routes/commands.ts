@@ -6,6 +6,7 @@ import { described } from "../../input/descriptions.ts";
 import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import { prefersAsync } from "../prefers-async.ts";
 import { responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
@@ -106,11 +107,4 @@ async function everyBadField(request: FastifyRequest, partner: Partner, parts: H
   if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
   const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
   return first === undefined ? shape : badFields([first, ...others]);
-}
-
-/** RFC 7240: preferences are separated by commas, and each may have parameters. */
-function prefersAsync(header: string | string[] | undefined): boolean {
-  if (header === undefined) return false;
-  const preferences = [header].flat().join(",").split(",");
-  return preferences.some((preference) => /^respond-async$/i.test((preference.split(";")[0] ?? "").trim()));
 }
