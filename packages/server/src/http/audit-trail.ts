@@ -9,7 +9,7 @@ export type RequestActor = (
 ) => Pick<AuditEntry, "actor" | "role" | "tokenId"> & { readonly partnerId?: PartnerId };
 
 /** Recorded elsewhere: in the ledger. */
-const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "reportCompletions"]);
+const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "runSandboxCommand", "reportCompletions"]);
 /** Reads that are recorded like actions, because they show the content of IPNs. */
 const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery", "exportHistory", "exportPartner"]);
 const charactersMax = 16_384;
@@ -26,7 +26,7 @@ export function auditTrail(
 ) {
   const before = new WeakMap<FastifyRequest, string>();
   scope.addHook("preHandler", async (request) => {
-    if (isAudited(request)) before.set(request, await stateOf(parts, request, who(request).partnerId));
+    if (isAudited(request)) before.set(request, (await stateOf(parts, request, who(request).partnerId)) ?? "");
   });
   scope.addHook("onSend", async (request, reply, payload) => {
     if (!isAudited(request) || reply.statusCode >= 400) return payload;
@@ -38,7 +38,7 @@ export function auditTrail(
       action: actionOf(request),
       subject: subjectOf(request, payload),
       before: before.get(request) ?? "",
-      after: (await stateOf(parts, request, partnerId)) || askedFor(request),
+      after: await afterwards(parts, request, partnerId),
     };
     try {
       await parts.audit.append(entry);
@@ -99,15 +99,33 @@ function ofPartner(
   };
 }
 
-/** @param caller the partner that calls, where one does: its own API keys are part of its state */
+/** The state of the object, or else the request's input. Empty where it cannot be read: the action is done. */
+async function afterwards(
+  parts: HttpDependencies,
+  request: FastifyRequest,
+  caller: PartnerId | undefined,
+): Promise<string> {
+  try {
+    return (await stateOf(parts, request, caller)) ?? askedFor(request);
+  } catch (error) {
+    parts.log.error({ err: error, requestId: request.id }, "the state after an action could not be read for the audit");
+    return "";
+  }
+}
+
+/**
+ * @param caller the partner that calls, where one does: its own API keys are part of its state
+ * @returns empty if the object is gone; undefined if the route changes none, and only then its input holds no secret
+ */
 async function stateOf(
   parts: HttpDependencies,
   { params, routeOptions: { url = "" } }: FastifyRequest,
   caller: PartnerId | undefined,
-): Promise<string> {
+): Promise<string | undefined> {
   if (url.startsWith("/v1/api-keys") && caller !== undefined) return cut(await parts.registry.find(caller));
   const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
-  const state = await read?.(parts, params as Params);
+  if (read === undefined) return undefined;
+  const state = await read(parts, params as Params);
   return state === undefined ? "" : cut(state);
 }
 

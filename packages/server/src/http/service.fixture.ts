@@ -31,6 +31,7 @@ import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts"
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
+import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { Health, HttpDependencies, HttpListener } from "./dependencies.ts";
 import { createHttp } from "./server.ts";
 
@@ -82,7 +83,7 @@ export class HttpTestService {
   readonly audit = new AuditInMemory();
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
-  readonly #failures = new Map<string, unknown>();
+  readonly #failures = new Map<string, { readonly error: unknown; calls: number }>();
   readonly #waits = Promise.withResolvers<void>();
   #hold: () => Promise<void> = () => Promise.resolve();
   readonly #metrics = createMetrics();
@@ -200,6 +201,9 @@ export class HttpTestService {
       proofPublicKey: "MCowBQYDK2VwAyEA",
       sessionKey: createSecretKey(randomBytes(32)),
       ...(options.sandbox !== undefined && { sandbox: options.sandbox }),
+      receiverControl: options.sandbox
+        ? { partnerId: () => this.partner.id, receiver: new SandboxReceiverControl() }
+        : undefined,
     };
     this.#app = createHttp(parts, options.listener);
   }
@@ -225,8 +229,9 @@ export class HttpTestService {
     return { begun: begun.promise, go: held.resolve };
   }
 
-  fails(part: string, error: unknown): void {
-    this.#failures.set(part, error);
+  /** @param calls so many calls succeed before */
+  fails(part: string, error: unknown, calls = 0): void {
+    this.#failures.set(part, { error, calls });
   }
 
   /** Calls as the partner, or with `key`; null: without a key. */
@@ -254,10 +259,12 @@ export class HttpTestService {
   }
 
   #failIfTold(part: string): void {
-    if (!this.#failures.has(part)) return;
-    const error = this.#failures.get(part);
+    const failure = this.#failures.get(part);
+    if (failure === undefined) return;
+    failure.calls -= 1;
+    if (failure.calls >= 0) return;
     this.#failures.delete(part);
-    throw error;
+    throw failure.error;
   }
 
   #operators(): OperatorStore {
@@ -319,7 +326,10 @@ export class HttpTestService {
         refuse(settingsProblems(settings, { sandbox: false }));
         return { ...record, settings: completeSettings(settings) };
       },
-      find: async (id) => records.get(id),
+      find: async (id) => {
+        this.#failIfTold("findPartner");
+        return records.get(id);
+      },
       list: async (page) => {
         this.asked.push(["list", page]);
         return { items: [...records.values()], next: null };

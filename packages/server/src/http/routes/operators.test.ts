@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { auditPageSchema, newOperatorSchema, operatorListSchema, operatorSchema } from "../schemas/operator.ts";
-import { apiKey, HttpTestService, operatorToken } from "../service.fixture.ts";
+import { apiKey, databaseAway, HttpTestService, operatorToken } from "../service.fixture.ts";
 
 let service: HttpTestService;
 beforeEach(async () => {
@@ -158,6 +158,30 @@ describe("the audit", () => {
     const line = service.logged.split("\n").find((one) => one.includes("could not be audited"));
     expect(line).toContain("Grace");
     expect(service.logged).not.toContain(token);
+  });
+
+  test("whose state after the action cannot be read has its entry all the same, and the answer is sent", async () => {
+    service.fails("findPartner", new Error(databaseAway), 1);
+    const json = { name: "A till", scopes: ["read"] };
+    const path = `/operator/v1/partners/${service.partner.id}/api-keys`;
+    const made = await service.call("POST", path, { json });
+    expect(made).toMatchObject({ status: 201, body: { apiKey: "pb_new-key" } });
+    expect(await entries()).toMatchObject([{ action: "addApiKey", before: { id: service.partner.id }, after: null }]);
+  });
+
+  test("never has the body of a request whose object somebody else has removed: it may hold a key", async () => {
+    const json = { macKey: "00112233445566778899aabbccddeeff" };
+    expect((await service.call("PUT", "/operator/v1/acquirers/gone", { json })).status).toBe(200);
+    expect(await entries()).toMatchObject([{ action: "putAcquirer", subject: "gone", before: null, after: null }]);
+    expect(JSON.stringify(service.audit.records)).not.toContain(json.macKey);
+  });
+
+  test("has nothing of a command of the sandbox: it is in the ledger, without its card", async () => {
+    const sandbox = await new HttpTestService({ sandbox: true }).listen();
+    const json = { command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T1", mid: "M1" };
+    expect((await sandbox.call("POST", "/operator/v1/sandbox/commands", { json })).status).toBe(200);
+    expect(sandbox.audit.records).toEqual([]);
+    await sandbox.close();
   });
 });
 
