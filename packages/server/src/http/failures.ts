@@ -30,12 +30,19 @@ function unavailable(cause: unknown): ServiceError {
   return new ServiceError("unavailable", "The database cannot be reached.", { retryAfterS: comeAgainS, cause });
 }
 
+function cutOff(cause: unknown): ServiceError {
+  return new ServiceError("invalid_http", "The request's body ended early.", { cause });
+}
+
 /**
  * Every failure is sent as a problem: an unexplained one as `internal`, with an id to quote that the log has
  * too.
  */
 export function handleFailures(app: FastifyInstance, { isUnavailable, ...parts }: FailureParts): void {
   app.setErrorHandler((error, request, reply) => {
+    // The caller disconnected amid its body. The error is that of any lost connection, such as one to the database.
+    const isCutOff = error !== null && error === request.raw.errored;
+    if (isCutOff) return sendProblem(reply, request, cutOff(error), error, parts);
     const shown = !(error instanceof ServiceError) && isUnavailable(error) ? unavailable(error) : explain(error);
     sendProblem(reply, request, shown, error, parts);
   });

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { databaseAway, HttpTestService } from "./service.fixture.ts";
 
 let service: HttpTestService;
@@ -123,6 +123,17 @@ describe("every answer", () => {
         msg,
       ).toMatchObject({ address: "198.51.100.7" });
     }
+  });
+
+  test("of a caller that disconnects amid its body is no failure of ours", async () => {
+    const head = "POST /console/session HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+    const socket = connect(service.port, "127.0.0.1");
+    socket.write(`${head}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n`);
+    // The server awaits the body.
+    await once(socket, "data");
+    socket.destroy();
+    await vi.waitFor(() => expect(service.logged).toContain("request "));
+    expect(service.logged).not.toMatch(/"level":"(?:warn|error)"/);
   });
 
   test("of a bug is `internal`: the caller sees an id, the log has the rest under it", async () => {
