@@ -161,7 +161,8 @@ export class Notifications {
   async prove(id: string): Promise<ProofOfDelivery | ShortProofOfDelivery> {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
-    const known = standing === undefined ? readId<"notification">(id) : undefined;
+    // Once its day was dropped, only what was kept proves the delivery of one that a redelivery made pending or parked.
+    const known = standing?.state === "accepted" ? undefined : readId<"notification">(id);
     const kept = known && (await store.keptProof(known));
     if (kept !== undefined) return proofs.proveKept(kept, clock.nowMs());
     const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);

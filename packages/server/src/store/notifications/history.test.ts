@@ -68,6 +68,8 @@ test("a delivery can be proved after its history was dropped, until its proof is
   await insertAttempt(bench.pool, partner.id, accepted, { attemptNo: 2 });
   const parked = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + 2), state: "parked" });
   await insertAttempt(bench.pool, partner.id, parked, { attemptNo: 1, reason: "timeout" });
+  const parkedAgain = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + 3), state: "parked" });
+  await insertAttempt(bench.pool, partner.id, parkedAgain, { attemptNo: 1 });
   const { proof: whole } = await bench.notifications.prove(accepted);
   expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
 
@@ -85,6 +87,9 @@ test("a delivery can be proved after its history was dropped, until its proof is
   const signed = Buffer.from(canonicalJson(JSON.parse(JSON.stringify(proof))));
   expect(verify(null, signed, key, Buffer.from(signature.value, "base64"))).toBe(true);
   expect(await bench.store.keptProof(parked)).toBeUndefined();
+  // Its redelivery failed, after it had been accepted.
+  expect((await bench.notifications.prove(parkedAgain)).proof).toMatchObject({ id: parkedAgain, state: "accepted" });
+  await expect(bench.notifications.prove(parked)).rejects.toMatchObject({ code: "not_found" });
 
   const { homes } = bench;
   const clock = { nowMs: () => Date.now() };
