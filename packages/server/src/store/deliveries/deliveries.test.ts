@@ -129,6 +129,22 @@ describe("a failed attempt", () => {
     expect(await events()).toEqual([{ id: eventId, kind: "parked", partner_id: partnerId, subject_id: id, detail }]);
   });
 
+  test("that parks is reported once when two owners sent it, and their outcomes share a commit", async () => {
+    const delivery = await reportOne();
+    await Promise.all([record(delivery, "parked"), record(delivery, "parked")]);
+    expect(await parked()).toHaveLength(1);
+    expect(await attempts()).toHaveLength(2);
+    expect(await events()).toHaveLength(1);
+  });
+
+  test("is not reported as parked when another owner's outcome in the same commit made it due again", async () => {
+    const delivery = await reportOne();
+    const answers = await Promise.all([record(delivery, { delayMs: 60_000 }), record(delivery, "parked")]);
+    expect(answers).toEqual(["applied", "missed"]);
+    expect(await pending()).toMatchObject([{ id: delivery.id, attempts_made: 1, later: true }]);
+    expect([...(await parked()), ...(await events())]).toEqual([]);
+  });
+
   test.each(["retry", "parked"] as const)("to %s that belongs to an earlier attempt changes nothing", async (kind) => {
     const late = await reportOne();
     await record(late, { delayMs: 60_000 });

@@ -182,7 +182,7 @@ export class PostgresDeliveries implements DeliveryStore {
     return new Map(
       outcomes.map((outcome) => [
         attemptKeyOf(outcome),
-        outcome.next.kind === "accepted" || changed.has(rowKeyOf(outcome)) ? "applied" : "missed",
+        outcome.next.kind === "accepted" || changed.get(rowKeyOf(outcome)) === outcome.next.kind ? "applied" : "missed",
       ]),
     );
   }
@@ -202,9 +202,15 @@ export class PostgresDeliveries implements DeliveryStore {
     return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
 
-  /** @returns the changed rows; the event of a parked one is written only with it */
-  async #writeFailed(client: PoolClient, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlySet<string>> {
-    const changed = new Set<string>();
+  /**
+   * @returns the changed rows, and how; the event of a parked one is written only with it, and once: two owners may
+   * have sent the same attempt
+   */
+  async #writeFailed(
+    client: PoolClient,
+    outcomes: readonly DeliveryOutcome[],
+  ): Promise<ReadonlyMap<string, "retry" | "parked">> {
+    const changed = new Map<string, "retry" | "parked">();
     // Again, for rows that changed while the statement looked for them.
     for (let tries = 0; tries < 2; tries += 1) {
       const left = outcomes.filter((outcome) => !changed.has(rowKeyOf(outcome)));
@@ -215,7 +221,7 @@ export class PostgresDeliveries implements DeliveryStore {
       if (retried.length + parked.length === 0) break;
       const delays = doubleArray(retried.map(({ delayMs }) => delayMs));
       const reasons = textArray(parked.map(({ attempt }) => attempt.reason ?? "internal"));
-      const written = await Promise.all([
+      const [again, gone] = await Promise.all([
         retried.length > 0
           ? client.query<ChangedRow>({ ...statements.retryLater, values: [...keyColumns(retried), delays] })
           : undefined,
@@ -223,9 +229,17 @@ export class PostgresDeliveries implements DeliveryStore {
           ? client.query<ChangedRow>({ ...statements.park, values: [...keyColumns(parked), reasons] })
           : undefined,
       ]);
-      for (const row of written.flatMap((result) => result?.rows ?? [])) changed.add(`${row.partner_id} ${row.id}`);
+      for (const row of again?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "retry");
+      for (const row of gone?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "parked");
     }
-    const events = outcomes.flatMap((outcome) => (changed.has(rowKeyOf(outcome)) ? parkedEvent(outcome) : []));
+    const parked = new Map(
+      outcomes.flatMap((outcome) =>
+        outcome.next.kind === "parked" && changed.get(rowKeyOf(outcome)) === "parked"
+          ? [[rowKeyOf(outcome), outcome] as const]
+          : [],
+      ),
+    );
+    const events = [...parked.values()].flatMap(parkedEvent);
     if (events.length > 0) await insertEvents(client, events, this.#alerting);
     return changed;
   }
