@@ -316,6 +316,28 @@ describe("an outcome", () => {
     expect(await parked()).toHaveLength(next === "parked" ? 1 : 0);
   });
 
+  test("accepted finds such a row beside a failed one in the same commit, too", async () => {
+    await report(2);
+    const [moved, failed] = (await context.read()).due.map(({ delivery }) => delivery as Delivery) as [
+      Delivery,
+      Delivery,
+    ];
+    const mover = await context.connections.pool.connect();
+    try {
+      await mover.query("BEGIN");
+      await mover.query("UPDATE pending SET due_at = due_at + interval '1 second' WHERE id = $1", [moved.id]);
+      const recorded = Promise.all([record(moved, "accepted"), record(failed, { delayMs: 60_000 })]);
+      await vi.waitFor(async () =>
+        expect(await query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")).not.toEqual([]),
+      );
+      await mover.query("COMMIT");
+      expect(await recorded).toEqual(["applied", "applied"]);
+    } finally {
+      mover.release();
+    }
+    expect(await pending()).toMatchObject([{ id: failed.id, attempts_made: 1 }]);
+  });
+
   test("that is accepted while another transaction parks it ends there, too", async () => {
     const delivery = await reportOne();
     const parker = await context.connections.pool.connect();

@@ -163,18 +163,22 @@ export class PostgresDeliveries implements DeliveryStore {
       return this.#writeAccepted(home, outcomes);
     }
     const changed = await inTransaction(home.engine, async (client) => {
+      const values = roundColumns(accepted);
+      const end = () => [
+        client.query({ ...statements.deleteAccepted, values }),
+        client.query({ ...statements.unpark, values }),
+      ];
       const written = [
         withAttempts ? client.query({ ...statements.insertAttempts, values: attemptColumns(outcomes) }) : undefined,
-        accepted.length > 0
-          ? client.query({ ...statements.deleteAccepted, values: roundColumns(accepted) })
-          : undefined,
-        accepted.length > 0 ? client.query({ ...statements.unpark, values: roundColumns(accepted) }) : undefined,
+        ...(accepted.length > 0 ? end() : []),
       ];
       const failing = this.#writeFailed(client, outcomes);
       // The refused statement has the reason; those after it only report that the transaction is over.
       failing.catch(() => undefined);
-      await Promise.all(written);
+      const [, deleted] = await Promise.all(written);
       const failed = await failing;
+      // Parked shortly before, or changed while the statement looked for them.
+      if ((deleted?.rowCount ?? 0) < accepted.length) await Promise.all(end());
       // Last, so that endpoints are not locked while waiting for anything else.
       if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
       return failed;
