@@ -22,8 +22,11 @@ class Shared implements SessionStore {
   readonly published: string[] = [];
   readonly rpcs: InstanceRpc[] = [];
   isDeaf = false;
+  /** The database answers a claim after this. */
+  answers: Promise<unknown> | undefined;
 
   async claim(_: string, leaseId: string): Promise<SessionHolder> {
+    if (this.answers !== undefined) await this.answers;
     if (this.holder.leaseId === null) this.holder = { leaseId, isUp: false, detail: "" };
     return this.holder;
   }
@@ -138,6 +141,19 @@ test("an instance that stops gives the session to another, and loses no answer t
   await expect.poll(() => second.session.health().detail, { timeout: 5_000 }).toMatch(/^signed on at/);
   expect(host.sockets.size).toBe(1);
   await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+});
+
+test("an instance whose lease ends leaves the host, even while the database does not answer it", async () => {
+  const { host, shared, first } = await hosted();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  shared.answers = promise;
+  first.session.look();
+  first.loseLease();
+  try {
+    await expect.poll(() => host.sockets.size).toBe(0);
+  } finally {
+    resolve();
+  }
 });
 
 test("without a session nothing is sent; a message that may have reached the other instance is in doubt", async () => {

@@ -65,6 +65,8 @@ export class OneSession implements Acquirer {
   #holder: SessionHolder | undefined;
   #described = "";
   #looking: Promise<void> | undefined;
+  /** The end of the link of the session that was given up last. */
+  #released: Promise<void> = Promise.resolve();
   #mayConnect: boolean;
   #isClosed = false;
   #onUnmatched: (answer: UnmatchedAnswer) => void = () => undefined;
@@ -123,6 +125,8 @@ export class OneSession implements Acquirer {
 
   /** Takes the session if it is free, and gives it up if the lease is lost: called regularly, never rejects. */
   look(): void {
+    // The look before this one may still wait for the database.
+    if (this.#heldBy !== this.#parts.lease()) this.#release().catch(this.#parts.onTrouble);
     this.#looking ??= this.#look()
       .catch((error: unknown) => {
         this.#parts.onTrouble(error);
@@ -147,11 +151,12 @@ export class OneSession implements Acquirer {
 
   async #look(): Promise<void> {
     const lease = this.#parts.lease();
-    if (this.#heldBy !== undefined && this.#heldBy !== lease) await this.#release();
+    if (this.#heldBy !== lease) await this.#release();
     if (lease === undefined || !this.#mayConnect || this.#isClosed) return;
     const { name, store, rpc } = this.#parts;
     const before = this.#other();
     this.#holder = await store.claim(name, lease);
+    await this.#released;
     if (before !== undefined && before !== this.#holder.leaseId) rpc.instanceLost(before, name);
     const isOurs = this.#holder.leaseId === lease && this.#parts.lease() === lease;
     if (isOurs && this.#heldBy === undefined && !this.#isClosed) this.#take(lease);
@@ -181,15 +186,16 @@ export class OneSession implements Acquirer {
   }
 
   /** Requests in flight get no answer any more. The next link connects once the session is ours again. */
-  async #release(): Promise<void> {
-    if (this.#heldBy === undefined) return;
+  #release(): Promise<void> {
+    if (this.#heldBy === undefined) return this.#released;
     this.#heldBy = undefined;
     this.#stopServing();
     const link = this.#link;
-    if (this.#isClosed) return;
+    if (this.#isClosed) return this.#released;
     this.#link = this.#parts.open();
     this.#link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(answer));
-    await link.close();
+    this.#released = link.close();
+    return this.#released;
   }
 
   #other(): string | undefined {
