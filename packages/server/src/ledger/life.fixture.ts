@@ -13,9 +13,7 @@ export interface CrashPoint {
 export class InstanceLife {
   #lives = true;
   #death: (CrashPoint & { readonly died: () => void }) | undefined;
-  #break:
-    | { readonly at: string; readonly when: (...args: never[]) => boolean; readonly error: Error; times: number }
-    | undefined;
+  #break: (CrashPoint & { readonly error: Error; times: number }) | undefined;
 
   get lives(): boolean {
     return this.#lives;
@@ -34,7 +32,12 @@ export class InstanceLife {
 
   /** Makes the next matching calls fail with the error, and none after them. */
   breaksAt(at: string, when: (...args: never[]) => boolean, error: Error, times = 1): void {
-    this.#break = { at, when, error, times };
+    this.#break = { at, phase: "before", when, error, times };
+  }
+
+  /** Makes the next call run, and its answer get lost. */
+  losesAnswerOf(at: string, error: Error): void {
+    this.#break = { at, phase: "after", error, times: 1 };
   }
 
   /** Wraps a part, so that its calls depend on this life. */
@@ -50,13 +53,15 @@ export class InstanceLife {
 
   #call(name: string | symbol, carryOut: () => unknown, args: unknown[]): unknown {
     if (this.#endsNow(name, "before", args)) return forever();
-    if (this.#break?.at === name && this.#break.when(...(args as never[]))) {
-      const { error } = this.#break;
-      this.#break.times -= 1;
-      if (this.#break.times === 0) this.#break = undefined;
-      return Promise.reject(error);
+    const broken = this.#break;
+    const breaks = broken?.at === name && (broken.when?.(...(args as never[])) ?? true);
+    if (breaks) {
+      broken.times -= 1;
+      if (broken.times === 0) this.#break = undefined;
+      if (broken.phase === "before") return Promise.reject(broken.error);
     }
     const result = carryOut();
+    if (breaks) return Promise.resolve(result).then(() => Promise.reject(broken.error));
     return result instanceof Promise ? this.#outlived(result, name, args) : result;
   }
 

@@ -230,6 +230,20 @@ describe("a partner's REVERSAL", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
+  test.each([
+    ["answered 00", undefined, "SUCCESS"],
+    ["refused", "12", "ERROR"],
+  ] as const)("that is %s ends although the answer to its COMMIT is lost", async (_, declines, state) => {
+    const till = new LedgerTill();
+    const sale = await instance.ended(partner, till.sale());
+    if (declines !== undefined) instance.nextFares("REVERSAL", { declines });
+    instance.life.losesAnswerOf("end", Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
+    const { transaction } = await instance.run(partner, till.reversal(sale));
+    expect(await instance.endOf(transaction)).toMatchObject({ command: "REVERSAL", state });
+    expect(await bench.reversalOf(sale.id)).toMatchObject({ tries: 1 });
+    if (declines !== undefined) await instance.eventOf("reversal_refused", sale.id);
+  });
+
   test("undoes a PreAuth, and a PreAuth-Complete, which leaves its PreAuth completed", async () => {
     const till = new LedgerTill();
     const preAuth = await instance.ended(partner, till.preAuth());

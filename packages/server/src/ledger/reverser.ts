@@ -22,7 +22,8 @@ export interface ReversalStore {
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
    * Ends a Reversal. Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves
-   * to undefined, and changes nothing, if it was requested again since it was claimed: then it is sent again.
+   * to undefined, and changes nothing, if it was requested again since it was claimed: then it is sent again. Called
+   * again with the same end it resolves to the same.
    */
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Queues the Reversal of a successful transaction, for the partner's REVERSAL that holds it. */
@@ -70,6 +71,8 @@ export interface ReverserParts {
 const lateAfterTries = 8;
 const rowsMax = 50;
 const graceMs = 10_000;
+/** An hour: what fails for longer is no lost connection. */
+const endTriesMax = 64;
 
 /** Sends Reversals, and repeats them across restarts until the acquirer answers. */
 export class Reverser {
@@ -116,11 +119,27 @@ export class Reverser {
       return reversals.postpone(due, backoffMs(due.tries), responseCode);
     }
     const state = after === "done" ? "DONE" : "PARKED";
-    const ended = await reversals.end(due, { state, responseCode });
+    const ended = await this.#end(due, { state, responseCode });
     if (ended === undefined) return;
     this.#parts.onEnded?.(transaction, { state, responseCode });
     if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
+  }
+
+  /**
+   * A failed write may have ended it all the same. Then it is not due again, and nobody else would answer the partner's
+   * REVERSAL or alert the operator.
+   */
+  async #end(due: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined> {
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#parts.reversals.end(due, end);
+      } catch (error) {
+        if (this.#stopping.signal.aborted || tries === endTriesMax) throw error;
+        this.#parts.log.warn({ err: error, transaction: due.transactionId }, "a Reversal could not be ended yet");
+        await sleep(backoffMs(tries), undefined, { signal: this.#stopping.signal }).catch(() => undefined);
+      }
+    }
   }
 
   async #ask(name: string, message: ReversalMessage): Promise<AcquirerOutcome> {

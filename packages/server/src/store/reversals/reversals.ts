@@ -44,6 +44,13 @@ const endWhere = (standing: string) => `
     SELECT requested_by FROM ended`;
 
 const end = { name: "end_reversal", text: endWhere("state = 'PENDING' AND tries = $5") };
+// This very end, made durable by an unknown COMMIT: a later one has another number of tries.
+const endedBefore = {
+  name: "reversal_ended_before",
+  text: `
+    SELECT requested_by FROM reversals
+    WHERE partner_id = $1 AND transaction_id = $2 AND state = $3 AND response_code = $4 AND tries = $5`,
+};
 const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
 
 // Requested by a partner: the transaction had succeeded, and the REVERSAL holds it already.
@@ -127,11 +134,12 @@ export class PostgresReversals implements ReversalStore {
     { partnerId, transactionId, tries }: DueReversal,
     { state, responseCode }: ReversalEnd,
   ): Promise<EndedReversal | undefined> {
+    type Row = { readonly requested_by: TransactionId | null };
     const values = [partnerId, transactionId, state, responseCode, tries];
-    const { rows } = await despiteConflicts(() =>
-      this.#homes.of(partnerId).engine.query<{ requested_by: TransactionId | null }>({ ...end, values }),
-    );
-    return rows[0] && { requestedBy: rows[0].requested_by };
+    const { engine } = this.#homes.of(partnerId);
+    const { rows } = await despiteConflicts(() => engine.query<Row>({ ...end, values }));
+    const [row] = rows.length > 0 ? rows : (await engine.query<Row>({ ...endedBefore, values })).rows;
+    return row && { requestedBy: row.requested_by };
   }
 
   async queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void> {
