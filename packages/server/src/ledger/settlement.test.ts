@@ -276,6 +276,33 @@ describe("a bank with other totals (95)", () => {
     expect(bench.bank.settledBatch(till.mid, till.tid, "VND")).toMatchObject({ saleQuantity: 3, voidQuantity: 1 });
   });
 
+  test("gets each page from one instance, however long that takes, and from one only", async () => {
+    const till = new LedgerTill();
+    await differing(till);
+    const heldS: number[] = [];
+    onTestFinished(() => {
+      bench.onLink = undefined;
+    });
+    bench.onLink = async (what) => {
+      if (what !== "a BATCH_UPLOAD leaves") return;
+      const [row] = await bench.query<{ s: number }>(
+        "SELECT extract(epoch FROM due_at - now())::float8 AS s FROM settlements WHERE tid = $1",
+        [till.tid],
+      );
+      heldS.push(row?.s ?? 0);
+      // The claim is about to end, and after the second message another instance has it.
+      const other = heldS.length === 2 ? ", tries = tries + 1" : "";
+      await bench.query(`UPDATE settlements SET due_at = now() + interval '5 s'${other} WHERE tid = $1`, [till.tid]);
+    };
+    const { asked, ends } = watch(till);
+    const settling = await instance.begun(partner, till.settlement());
+    expect(await instance.endOf(settling)).toMatchObject({ state: "SUCCESS" });
+    ends();
+    expect(heldS[1]).toBeGreaterThan(8);
+    const uploads = Array(2 + 3).fill("BATCH_UPLOAD");
+    expect(asked.map(({ command }) => command)).toEqual(["SETTLEMENT", ...uploads, "SETTLEMENT"]);
+  });
+
   test("and still has others after the upload refuses it, once: the batch is open again", async () => {
     const till = new LedgerTill();
     await differing(till);

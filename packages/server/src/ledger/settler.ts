@@ -26,9 +26,10 @@ export interface SettlementStore {
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]>;
   /** Undefined once it has ended. */
   find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
-  postpone(settlement: DueSettlement, delayMs: number): Promise<void>;
-  /** Records its current step, and keeps the claim for `heldForMs`. */
-  advance(to: DueSettlement, heldForMs: number): Promise<void>;
+  /** Sets when it is due. False, and nothing is changed, if the claim has ended: another instance continues it. */
+  postpone(settlement: DueSettlement, delayMs: number): Promise<boolean>;
+  /** Records its next step, and keeps the claim for `heldForMs`. False as above. */
+  advance(from: DueSettlement, to: DueSettlement, heldForMs: number): Promise<boolean>;
   /**
    * Reserves up to `count` trace numbers of the terminal for the messages of this step, and stores them with it. Called
    * again at the same step it returns the same ones.
@@ -181,9 +182,8 @@ export class Settler {
   }
 
   async #wait(due: DueSettlement): Promise<DueSettlement | undefined> {
-    if (due.kind === "BATCH_UPLOAD") return this.#advance({ ...due, step: "uploading" });
-    if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid))
-      return this.#advance({ ...due, step: "sending" });
+    if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
+    if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid)) return this.#advance(due, { step: "sending" });
     await this.#parts.settlements.postpone(due, quietPollMs);
     setTimeout(() => this.#work.wake(), quietPollMs).unref();
     return undefined;
@@ -207,7 +207,7 @@ export class Settler {
         batchNo: transaction.facts.fields["batchNo"],
         ...countedByEach(totals, answer),
       });
-      return this.#advance({ ...due, step: "uploading" });
+      return this.#advance(due, { step: "uploading" });
     }
     await this.#finish(due, transaction, totals, answer);
     return undefined;
@@ -227,6 +227,8 @@ export class Settler {
     );
     for (const [nth, entry] of page.entries()) {
       const traceNo = traceNos[nth] ?? "";
+      // A page may take longer than its claim was for.
+      if (!(await settlements.postpone(due, this.#heldForMs))) return undefined;
       const { responseCode } = await this.#ask(transaction.acquirer, {
         ...uploadOf(entry, transaction),
         ...cards.get(entry.chainId),
@@ -241,8 +243,8 @@ export class Settler {
       return undefined;
     }
     const last = page.at(-1);
-    if (last !== undefined) return this.#advance({ ...due, uploadedUpTo: last.id });
-    if (due.kind === "SETTLEMENT") return this.#advance({ ...due, step: "sending", isUploaded: true });
+    if (last !== undefined) return this.#advance(due, { uploadedUpTo: last.id });
+    if (due.kind === "SETTLEMENT") return this.#advance(due, { step: "sending", isUploaded: true });
     const totals = await this.#parts.settlements.totals(partnerId, batchId);
     await this.#finish(due, transaction, totals, { responseCode: accepted });
     return undefined;
@@ -254,9 +256,12 @@ export class Settler {
     return { traceNo: traceNos[0] ?? "", atMs, repeat };
   }
 
-  async #advance(to: DueSettlement): Promise<DueSettlement> {
-    await this.#parts.settlements.advance(to, this.#heldForMs);
-    return { ...to, tries: 1 };
+  async #advance(
+    due: DueSettlement,
+    next: Partial<Pick<DueSettlement, "step" | "isUploaded" | "uploadedUpTo">>,
+  ): Promise<DueSettlement | undefined> {
+    const to = { ...due, ...next, tries: 1 };
+    return (await this.#parts.settlements.advance(due, to, this.#heldForMs)) ? to : undefined;
   }
 
   async #finish(

@@ -61,7 +61,7 @@ test("numbers of its messages stay with the step, and the next one has its own",
   const first = await settlements.reserveTraceNumbers(due, 3);
   expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
   expect(await settlements.reserveTraceNumbers(due, 5)).toEqual({ ...first, repeat: true });
-  await settlements.advance({ ...due, step: "sending", isUploaded: true }, heldForMs);
+  await settlements.advance(due, { ...due, step: "sending", isUploaded: true }, heldForMs);
   expect(await settlements.reserveTraceNumbers(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
 });
 
@@ -69,10 +69,20 @@ test("a step that was noted is where the next one goes on, with its tries from t
   const id = await settling();
   const [due] = await settlements.claimDue(20, heldForMs);
   if (due === undefined) throw new Error("It was due.");
-  const uploadedUpTo = newId<"transaction">();
-  await settlements.advance({ ...due, step: "uploading", isUploaded: true, uploadedUpTo }, heldForMs);
+  const noted = {
+    ...due,
+    step: "uploading",
+    isUploaded: true,
+    uploadedUpTo: newId<"transaction">(),
+    tries: 1,
+  } as const;
+  const { uploadedUpTo } = noted;
+  expect(await settlements.advance(due, noted, heldForMs)).toBe(true);
   expect(await settlements.claimDue(20, heldForMs)).toEqual([]);
-  await settlements.postpone(due, 0);
+  // The claim of the step before has ended.
+  expect(await settlements.postpone(due, 0)).toBe(false);
+  expect(await settlements.advance(due, noted, heldForMs)).toBe(false);
+  expect(await settlements.postpone(noted, 0)).toBe(true);
   expect(await settlements.claimDue(20, heldForMs)).toMatchObject([
     { id, step: "uploading", isUploaded: true, uploadedUpTo, tries: 2 },
   ]);

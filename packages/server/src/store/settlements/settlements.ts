@@ -23,17 +23,21 @@ const findDue = {
     FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
 };
 
+// Each claim has another number of tries at its step, and no step comes again.
+const claimed = `partner_id = $1 AND id = $2 AND step = $3 AND is_uploaded = $4
+      AND uploaded_up_to IS NOT DISTINCT FROM $5::uuid AND tries = $6`;
+
 const postpone = {
   name: "postpone_settlement",
-  text: "UPDATE settlements SET due_at = now() + $3 * interval '1 millisecond' WHERE partner_id = $1 AND id = $2",
+  text: `UPDATE settlements SET due_at = now() + $7 * interval '1 millisecond' WHERE ${claimed}`,
 };
 
 const advance = {
   name: "advance_settlement",
   text: `
-    UPDATE settlements SET step = $3, is_uploaded = $4, uploaded_up_to = $5, tries = 1, trace_no = NULL,
-      trace_count = NULL, numbered_at = NULL, due_at = now() + $6 * interval '1 millisecond'
-    WHERE partner_id = $1 AND id = $2`,
+    UPDATE settlements SET step = $8, is_uploaded = $9, uploaded_up_to = $10, tries = 1, trace_no = NULL,
+      trace_count = NULL, numbered_at = NULL, due_at = now() + $7 * interval '1 millisecond'
+    WHERE ${claimed}`,
 };
 
 // Reserves this many numbers of its terminal, and returns the last; none if some were reserved before. Only the
@@ -132,15 +136,15 @@ export class PostgresSettlements implements SettlementStore {
     return rows.map(readSettlement)[0];
   }
 
-  async postpone({ partnerId, id }: DueSettlement, delayMs: number): Promise<void> {
-    await this.#homes.of(partnerId).engine.query({ ...postpone, values: [partnerId, id, delayMs] });
+  async postpone(settlement: DueSettlement, delayMs: number): Promise<boolean> {
+    const { engine } = this.#homes.of(settlement.partnerId);
+    return (await engine.query({ ...postpone, values: [...claimOf(settlement), delayMs] })).rowCount === 1;
   }
 
-  async advance(to: DueSettlement, heldForMs: number): Promise<void> {
-    const { partnerId, id, step, isUploaded, uploadedUpTo } = to;
-    await this.#homes
-      .of(partnerId)
-      .engine.query({ ...advance, values: [partnerId, id, step, isUploaded, uploadedUpTo, heldForMs] });
+  async advance(from: DueSettlement, to: DueSettlement, heldForMs: number): Promise<boolean> {
+    const { step, isUploaded, uploadedUpTo } = to;
+    const values = [...claimOf(from), heldForMs, step, isUploaded, uploadedUpTo];
+    return (await this.#homes.of(from.partnerId).engine.query({ ...advance, values })).rowCount === 1;
   }
 
   async reserveTraceNumbers({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {
@@ -220,6 +224,10 @@ export class PostgresSettlements implements SettlementStore {
     });
     return rows;
   }
+}
+
+function claimOf({ partnerId, id, step, isUploaded, uploadedUpTo, tries }: DueSettlement): unknown[] {
+  return [partnerId, id, step, isUploaded, uploadedUpTo, tries];
 }
 
 interface SettlementRow {
