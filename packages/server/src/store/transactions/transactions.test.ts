@@ -5,10 +5,12 @@ import type { Refusal } from "../../commands/original.ts";
 import type { TerminalState } from "../../commands/terminal.ts";
 import { type LeaseId, newId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
-import { insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
+import { createHistory, insertLease, insertPartner, sampleInit, sampleReport } from "../rows.fixture.ts";
+import { PostgresCompletions } from "./completions.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const connections = await openTestDatabase();
+await createHistory(connections.pool);
 const transactions = new PostgresTransactions(connections);
 const partnerId = await insertPartner(connections.pool);
 const leaseId = await insertLease(connections.pool);
@@ -138,4 +140,14 @@ test("a transaction is found by its reqId in any case of letters, and by nobody 
   expect((await transactions.findByReqId(partnerId, one.reqId.toUpperCase()))?.id).toBe(one.id);
   expect(await transactions.findByReqId(newId(), one.reqId)).toBeUndefined();
   expect(await transactions.find(newId(), one.id)).toBeUndefined();
+});
+
+test("a chain is read to its end, also of two that a switch reported as each other's originals", async () => {
+  const completions = new PostgresCompletions(connections.homes);
+  const [first, second] = [newId<"transaction">(), newId<"transaction">()];
+  await completions.report(sampleReport(partnerId, { id: first, originalId: second, command: "VOID" }));
+  await completions.report(sampleReport(partnerId, { id: second, originalId: first, command: "VOID" }));
+  const found = await transactions.find(partnerId, first);
+  if (found === undefined) throw new Error("It was reported.");
+  expect((await transactions.chain(found)).map(({ id }) => id)).toEqual([first, second]);
 });

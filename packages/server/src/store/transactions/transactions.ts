@@ -96,17 +96,18 @@ const findByReqId = {
     LIMIT 1`,
 };
 
-// From any transaction of a chain up to its first, and down to all that refer to it.
+// From any transaction of a chain up to its first, and down to all that refer to one of them. A switch may report two
+// that refer to each other: UNION ends the recursion.
 const findChain = {
   name: "find_chain",
   text: `
     WITH RECURSIVE up AS (
       SELECT t.id, t.original_id FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
-      UNION ALL
+      UNION
       SELECT t.id, t.original_id FROM up JOIN transactions t ON t.partner_id = $1 AND t.id = up.original_id),
     down AS (
-      SELECT id FROM up WHERE original_id IS NULL
-      UNION ALL
+      SELECT id FROM up
+      UNION
       SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)
     ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`,
 };
