@@ -242,6 +242,20 @@ test("a system command is recorded without a notification", async () => {
   expect(await transactions.find(partnerId, report.id)).toMatchObject({ command: "LOGON", notification: null });
 });
 
+test("a report that waited is in the batch of its original from then on", async () => {
+  const report = sampleReport(partnerId, { command: "VOID", originalExternalId: "X-1", waitsForOriginal: true });
+  await completions.report(report);
+  const { id, facts, chainId, notification } = report;
+  if (facts.kind === "system" || notification === null) throw new Error("It has an IPN.");
+  const batchId = newId();
+  const released = { partnerId, id, originalId: null, chainId, batchId, facts, notification };
+  expect(await completions.release(released)).toBe(true);
+  expect(await completions.release(released)).toBe(false);
+  const { rows } = await connections.pool.query("SELECT reported_batch FROM transactions WHERE id = $1", [id]);
+  expect(rows).toEqual([{ reported_batch: batchId }]);
+  expect(await count("pending", [id])).toBe(1);
+});
+
 test("text that only JSON must escape comes back as it was", async () => {
   const facts = sampleFacts({ extraData: '{"a":"\\"\\\\","b":[1,2]}', cardHolder: 'NGUYỄN VĂN Á, {} \\ "x" 😀' });
   const notification = { ...sampleNotification(partnerId, newId()), facts, content: JSON.stringify(facts) };

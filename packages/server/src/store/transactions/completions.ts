@@ -127,7 +127,7 @@ export class PostgresCompletions implements CompletionStore {
   async release({ partnerId, id, originalId, chainId, batchId, facts, notification }: Release): Promise<boolean> {
     let isFirst = false;
     await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
-      const values = [partnerId, id, originalId, chainId, JSON.stringify(facts)];
+      const values = [partnerId, id, originalId, chainId, batchId, JSON.stringify(facts)];
       const { rowCount } = await client.query({ ...releaseReport, values });
       isFirst = rowCount === 1;
       return isFirst ? insertTheirNotifications(client, [{ notification, batchId }]) : [];

@@ -27,7 +27,7 @@ const postpone = {
 export const releaseReport = {
   name: "release_report",
   text: `
-    UPDATE transactions SET notify_at = NULL, original_id = $3, chain_id = $4, facts = $5
+    UPDATE transactions SET notify_at = NULL, original_id = $3, chain_id = $4, reported_batch = $5, facts = $6
     WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
 };
 
