@@ -242,6 +242,14 @@ test("a system command is recorded without a notification", async () => {
   expect(await transactions.find(partnerId, report.id)).toMatchObject({ command: "LOGON", notification: null });
 });
 
+test("a system command that brings its own id is known when it comes again, also with other content", async () => {
+  const system = { command: "REVERSAL", notification: null } as const;
+  const report = sampleReport(partnerId, { ...system, facts: { kind: "system", fields: { amount: "1" } } });
+  await completions.report(report);
+  const other = { ...report, facts: { kind: "system", fields: { amount: "2" } } } as const;
+  expect(await completions.report(other)).toMatchObject({ outcome: "known", before: { facts: report.facts } });
+});
+
 test("a report that waited is in the batch of its original from then on", async () => {
   const report = sampleReport(partnerId, { command: "VOID", originalExternalId: "X-1", waitsForOriginal: true });
   await completions.report(report);

@@ -291,10 +291,11 @@ function hasNoEffects({ original, reversal, batch, notification }: Completion): 
 
 /**
  * Whether the row belongs to this very report, because its COMMIT had happened after all. The transaction's id does not
- * decide: the switch may assign it, and repeats it. The notification's id is new for each report.
+ * decide: the switch may assign it, and repeats it. The notification's id is new for each report. A system command has
+ * none: its own row counts as reported before, and it is a duplicate.
  */
-function isOwn(report: ReportedCompletion, known: KnownRow): boolean {
-  return report.notification === null ? known.id === report.id : known.notification_id === report.notification.id;
+function isOwn({ notification }: ReportedCompletion, known: KnownRow): boolean {
+  return notification !== null && known.notification_id === notification.id;
 }
 
 function contentOf({ command, original_external_id, callback_url, facts }: KnownRow) {
