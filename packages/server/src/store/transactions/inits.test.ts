@@ -1,7 +1,10 @@
+import type { Pool, PoolClient } from "pg";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
+import { Homes } from "../database/homes.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
+import { PostgresSettlements } from "../settlements/settlements.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 /** Two instances, which share no batch. */
@@ -67,4 +70,76 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
   expect(await begun).toEqual({ outcome: "refused", refusal });
   expect(judged).toEqual([undefined, "closing"]);
   expect(await terminal(tid)).toEqual({ trace_no: 1, batch_closing: true });
+});
+
+/**
+ * Begins a Settlement whose COMMIT is not answered, on an instance that cannot connect from then on, until the caller
+ * has been told that nothing was accepted.
+ *
+ * @param commit called in place of COMMIT
+ * @param onLook called after each look for its row
+ */
+async function beginUnanswered(tid: string, commit: (client: PoolClient) => unknown, onLook = () => {}) {
+  const cut = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+  const [home] = connections.homes.all;
+  if (home === undefined) throw new Error("There is one.");
+  let isCut = false;
+  const client = await home.engine.connect();
+  const cutClient = {
+    query: (statement: string | object) => {
+      if (statement !== "COMMIT") return client.query(statement as string);
+      isCut = true;
+      return Promise.resolve(commit(client)).then(() => Promise.reject(cut));
+    },
+    release: () => undefined,
+  };
+  const engine = {
+    connect: () => (isCut ? Promise.reject(cut) : Promise.resolve(cutClient)),
+    query: async (statement: object) => {
+      const result = await home.engine.query(statement as never);
+      onLook();
+      return result;
+    },
+  };
+  const homes = new Homes([{ ...home, engine: engine as unknown as Pool }]);
+  const away = new PostgresTransactions({ engine: home.engine, homes });
+  const init = sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
+  await expect(away.begin(init)).rejects.toMatchObject({ code: "unavailable" });
+  return { id: init.id, client };
+}
+
+test("a settlement whose COMMIT was not answered is undone, also if that happens later", async () => {
+  const tid = newTid();
+  await first.begin(sampleInit(partnerId, leaseId, { tid }));
+  const looked = Promise.withResolvers<void>();
+  const { id, client } = await beginUnanswered(
+    tid,
+    () => undefined,
+    () => looked.resolve(),
+  );
+  await looked.promise;
+  await client.query("COMMIT");
+  client.release();
+  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+  await expect.poll(() => first.find(partnerId, id), { timeout: 10_000 }).toBeUndefined();
+  expect(await terminal(tid)).toMatchObject({ batch_closing: false });
+});
+
+test("a settlement whose COMMIT was not answered is left to the instance that continues it", async () => {
+  const tid = newTid();
+  const looked = Promise.withResolvers<void>();
+  const settlements = new PostgresSettlements(connections.homes);
+  const { id, client } = await beginUnanswered(
+    tid,
+    async (committing) => {
+      await committing.query("COMMIT");
+      await settlements.claimDue(20, 60_000);
+    },
+    () => looked.resolve(),
+  );
+  client.release();
+  await looked.promise;
+  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+  expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 1 });
+  expect(await terminal(tid)).toMatchObject({ batch_closing: true });
 });

@@ -61,23 +61,28 @@ const insertSettlements = {
 };
 
 // The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
-// again.
+// again. A settlement that an instance has claimed stays: its totals may have been sent.
 const deleteAbandoned = {
   name: "delete_abandoned",
   text: `
-    WITH gone AS (
+    WITH settlement AS (
+      DELETE FROM settlements WHERE partner_id = $1 AND id = $2 AND tries = 0 RETURNING partner_id, tid, kind),
+    gone AS (
       DELETE FROM transactions
       WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
-      RETURNING partner_id, id, original_id, tid),
-    settlement AS (
-      DELETE FROM settlements s USING gone g WHERE s.partner_id = g.partner_id AND s.id = g.id
-      RETURNING s.partner_id, s.tid, s.kind),
+        AND (command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD') OR EXISTS (SELECT FROM settlement))
+      RETURNING partner_id, id, original_id),
     terminal AS (
       UPDATE terminals t SET batch_closing = false FROM settlement s
-      WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid)
-    UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
-    FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id`,
+      WHERE s.kind = 'SETTLEMENT' AND t.partner_id = s.partner_id AND t.tid = s.tid),
+    original AS (
+      UPDATE transactions o SET successor_id = NULL, successor_command = NULL, successor_state = NULL
+      FROM gone g WHERE o.partner_id = g.partner_id AND o.id = g.original_id AND o.successor_id = g.id)
+    SELECT FROM gone`,
 };
+
+/** After the last of them a minute has passed: the server has ended a COMMIT that the network delivered late. */
+const abandonLooksMax = 7;
 
 interface UsedRow {
   readonly partner_id: PartnerId;
@@ -137,15 +142,21 @@ export class Inits {
     }
   }
 
+  /** The row may appear after a look: the server, or the network, may still have the COMMIT. */
   async #abandon(init: Init): Promise<void> {
     const { partnerId, id, leaseId } = init;
-    for (let tries = 0; tries < 600; tries += 1) {
+    for (let looks = 0; looks < abandonLooksMax; ) {
+      let waitMs = 1_000;
       try {
-        await this.#homes.of(partnerId).engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
-        return;
+        const { engine } = this.#homes.of(partnerId);
+        const { rowCount } = await engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
+        if (rowCount === 1) return;
+        waitMs *= 2 ** looks;
+        looks += 1;
       } catch {
-        await new Promise((resolve) => setTimeout(resolve, 1_000).unref());
+        // The database is still away.
       }
+      await new Promise((resolve) => setTimeout(resolve, waitMs).unref());
     }
   }
 }
