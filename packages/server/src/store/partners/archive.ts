@@ -50,6 +50,9 @@ const deletedOnly: readonly PartnerTable[] = [
   },
 ];
 
+/** Empty, unless a person redelivered something since the deletion began: deleted last, because that adds to it. */
+const pending: PartnerTable = { name: "pending", key: [id] };
+
 /** Every instance knows of a change after 5 s, and then starts nothing for the partner. */
 const settledS = 10;
 
@@ -66,8 +69,9 @@ const findObstacles = `
   CROSS JOIN LATERAL (SELECT found.count || ' ' || found.what AS why) AS told
   WHERE found.count > 0`;
 
-const stoppedJustNow = `
-  SELECT FROM partners WHERE id = $1 AND stopped_at > now() - ${settledS} * interval '1 second'`;
+// Not stopped_at: a partner that was paused before, and so could run commands, has stopped since then.
+const changedJustNow = `
+  SELECT FROM partners WHERE id = $1 AND updated_at > now() - ${settledS} * interval '1 second'`;
 
 const partnerLine = `
   SELECT json_build_object('table', 'partners', 'row', json_build_object('id', id, 'state', state, 'settings', settings,
@@ -84,10 +88,10 @@ export class PostgresPartnerArchive implements PartnerArchiveStore {
 
   async obstacles(partnerId: PartnerId): Promise<readonly string[]> {
     const { rows } = await this.#home(partnerId).query<{ why: string }>(findObstacles, [partnerId]);
-    const fresh = await this.#database.pool.query(stoppedJustNow, [partnerId]);
+    const fresh = await this.#database.pool.query(changedJustNow, [partnerId]);
     return [
       ...rows.map(({ why }) => why),
-      ...(fresh.rowCount === 0 ? [] : [`it was disabled less than ${settledS} seconds ago`]),
+      ...(fresh.rowCount === 0 ? [] : [`it was changed less than ${settledS} seconds ago`]),
     ];
   }
 
@@ -108,7 +112,7 @@ export class PostgresPartnerArchive implements PartnerArchiveStore {
 
   async remove(partnerId: PartnerId): Promise<void> {
     const home = this.#home(partnerId);
-    for (const table of [...deletedOnly, ...tables]) await removeRows(home, table, partnerId);
+    for (const table of [...deletedOnly, ...tables, pending]) await removeRows(home, table, partnerId);
     await inTransaction(this.#database.pool, async (client) => {
       for (const table of ["terminal_claims", "partner_keys"]) {
         await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
