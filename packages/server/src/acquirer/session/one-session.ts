@@ -126,7 +126,7 @@ export class OneSession implements Acquirer {
   /** Takes the session if it is free, and gives it up if the lease is lost: called regularly, never rejects. */
   look(): void {
     // The look before this one may still wait for the database.
-    if (this.#heldBy !== this.#parts.lease()) this.#release().catch(this.#parts.onTrouble);
+    if (this.#heldBy !== undefined && this.#heldBy !== this.#parts.lease()) void this.#release();
     this.#looking ??= this.#look()
       .catch((error: unknown) => {
         this.#parts.onTrouble(error);
@@ -151,7 +151,7 @@ export class OneSession implements Acquirer {
 
   async #look(): Promise<void> {
     const lease = this.#parts.lease();
-    if (this.#heldBy !== lease) await this.#release();
+    if (this.#heldBy !== undefined && this.#heldBy !== lease) await this.#release();
     if (lease === undefined || !this.#mayConnect || this.#isClosed) return;
     const { name, store, rpc } = this.#parts;
     const before = this.#other();
@@ -194,7 +194,7 @@ export class OneSession implements Acquirer {
     if (this.#isClosed) return this.#released;
     this.#link = this.#parts.open();
     this.#link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(answer));
-    this.#released = link.close();
+    this.#released = link.close().catch(this.#parts.onTrouble);
     return this.#released;
   }
 
