@@ -13,11 +13,11 @@ export function deliveryNotifier(
   return {
     notify(notification, createdAtMs, begunMs) {
       traces?.notified(notification);
-      const delivery = toDelivery(notification, createdAtMs);
+      const { partnerId, queue, originalId, originalExternalId } = notification;
       // Its original is looked up when it is read from the database.
-      if (notification.originalId === null && notification.originalExternalId !== null) hints.due(delivery);
-      else hints.offer(delivery, begunMs);
-      arrivals.notify(notification.partnerId);
+      if (originalId === null && originalExternalId !== null) hints.due({ partnerId, queue });
+      else hints.offer(toDelivery(notification, createdAtMs), begunMs);
+      arrivals.notify(partnerId);
     },
   };
 }
