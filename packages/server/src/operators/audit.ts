@@ -64,7 +64,15 @@ export function auditIn(store: AuditStore) {
 }
 
 export function appendTo(store: Pick<AuditStore, "append">, entry: AuditEntry): Promise<AuditRecord> {
-  return store.append(entry, (previous, seq) => auditHash(previous, seq, entry));
+  const stored = asStored(entry);
+  return store.append(stored, (previous, seq) => auditHash(previous, seq, stored));
+}
+
+/** The database has U+FFFD for half of a surrogate pair, such as where a text was cut: the hash is of that. */
+function asStored(entry: AuditEntry): AuditEntry {
+  const wellFormed = (value: unknown) => (typeof value === "string" ? value.toWellFormed() : value);
+  const fields = Object.entries(entry).map(([name, value]) => [name, wellFormed(value)]);
+  return Object.fromEntries(fields) as AuditEntry;
 }
 
 /** The result of verifying the whole chain. */

@@ -45,6 +45,20 @@ test("entries that come at the same time form one chain", async () => {
   expect(await verifyAudit(audit)).toMatchObject({ entries: 20 });
 });
 
+test("an entry that was cut amid a character follows from the one before, as any other", async () => {
+  const own = await createDatabase();
+  const ownConnections = openDatabase(own.url, { connectionsMax: 2, onIdleError: () => {} });
+  onTestFinished(async () => {
+    await ownConnections.close();
+    await own.drop();
+  });
+  const ownAudit = new PostgresAudit(ownConnections.pool);
+  await appendTo(ownAudit, { ...entry, after: `${"😀".slice(0, 1)}…` });
+  const verified = await verifyAudit(ownAudit);
+  expect(verified).toMatchObject({ entries: 1 });
+  expect(verified.brokenAt).toBeUndefined();
+});
+
 test("the table itself refuses changes", async () => {
   for (const statement of ["UPDATE audit SET actor = 'x'", "DELETE FROM audit", "TRUNCATE audit"]) {
     await expect(connections.pool.query(statement), statement).rejects.toThrow("append-only");
