@@ -75,9 +75,10 @@ export class Exchanges {
       waiting.resolve(answer);
       return true;
     }
-    const late = this.#late.get(key)?.shift();
-    if (this.#late.get(key)?.length === 0) this.#late.delete(key);
-    if (late === undefined || late.untilMs < this.#clock.monotonicMs()) return false;
+    const [late, ...others] = this.#lateOf(key);
+    if (others.length > 0) this.#late.set(key, others);
+    else this.#late.delete(key);
+    if (late === undefined) return false;
     late.onLateAnswer(answer);
     return true;
   }
@@ -104,6 +105,12 @@ export class Exchanges {
       if (this.#late.size < lateMax && (all.at(-1)?.untilMs ?? 0) >= nowMs) break;
       this.#late.delete(oldest);
     }
-    this.#late.set(key, [...(this.#late.get(key) ?? []), late]);
+    this.#late.set(key, [...this.#lateOf(key), late]);
+  }
+
+  /** A message that is repeated for days has some that are too long ago. */
+  #lateOf(key: string): Late[] {
+    const nowMs = this.#clock.monotonicMs();
+    return (this.#late.get(key) ?? []).filter(({ untilMs }) => untilMs >= nowMs);
   }
 }

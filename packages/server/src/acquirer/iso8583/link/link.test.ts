@@ -294,6 +294,18 @@ describe("the link to a host", () => {
     await up;
   });
 
+  test("ends a sign-on whose connection breaks, and connects again", async () => {
+    const one = await host();
+    one.signOnCode = undefined;
+    const { link, next } = open([one]);
+    await one.hears("0800");
+    const unusable = next("unusable");
+    one.signOnCode = "00";
+    one.breakConnections();
+    expect(await unusable).toMatchObject({ detail: expect.stringMatching(/closed|ECONNRESET/) });
+    expect(await link.isUpWithin(5_000)).toBe(true);
+  });
+
   test("leaves nothing open when it is closed in the middle of a sign-on", async () => {
     const silent = await host();
     silent.signOnCode = undefined;

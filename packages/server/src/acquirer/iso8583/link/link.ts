@@ -187,6 +187,10 @@ export class Link {
       this.#throwIfClosed();
       const nowMs = clock.monotonicMs();
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
+      // Later, `#down` ends what waits. A race with `ended` for each message would hold memory until it ends.
+      void connection.ended.then((why) => {
+        if (this.#session !== session) this.#exchanges.giveUp(why);
+      });
       await network.keys?.begin();
       this.#throwIfClosed();
       await this.#signOn(session, network.signOn());
@@ -314,12 +318,9 @@ export class Link {
     if (echo !== undefined) await this.#askNetwork(session, echo);
   }
 
-  async #askNetwork(session: Session, message: IsoMessage): Promise<IsoMessage> {
+  #askNetwork(session: Session, message: IsoMessage): Promise<IsoMessage> {
     const options = { timeoutMs: this.#options.timings.networkTimeoutMs, onLateAnswer: () => undefined };
-    const ended = session.connection.ended.then((why) => {
-      throw new NoAnswer(why);
-    });
-    return Promise.race([this.#requestOn(session, message, options), ended]);
+    return this.#requestOn(session, message, options);
   }
 
   #requestOn(session: Session, message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
