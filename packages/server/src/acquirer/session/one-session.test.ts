@@ -143,6 +143,23 @@ test("an instance that stops gives the session to another, and loses no answer t
   await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
 });
 
+test("an instance that stops waits for the answers to what others passed on to it", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
+  host.answer = (request) => {
+    resolve(request);
+    return undefined;
+  };
+  const asked = second.session.ask(new Till().sale("tok_approve"), patient);
+  asked.catch(() => undefined);
+  const request = await promise;
+  const closed = first.session.close();
+  setTimeout(() => host.send(answerTo(request, "00")), 50);
+  await closed;
+  expect((await asked).responseCode).toBe("00");
+});
+
 test("an instance whose lease ends leaves the host, even while the database does not answer it", async () => {
   const { host, shared, first } = await hosted();
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -48,6 +48,8 @@ export interface OneSessionParts {
 const lookEveryMs = 500;
 /** As long as a message waits for a link that is down. */
 const holderWaitMsMax = 3_000;
+/** For how long an instance that stops waits for the answers to messages of other instances. */
+const servedWaitMsMax = 3_000;
 
 /**
  * An acquirer whose host allows one session at a time. One instance holds it, as long as its lease is valid; only that
@@ -62,6 +64,8 @@ export class OneSession implements Acquirer {
   /** The lease under which this instance holds the session. */
   #heldBy: string | undefined;
   #stopServing: () => void = () => undefined;
+  /** The messages of other instances that wait for their answers. */
+  readonly #served = new Set<Promise<unknown>>();
   #holder: SessionHolder | undefined;
   #described = "";
   #looking: Promise<void> | undefined;
@@ -142,6 +146,8 @@ export class OneSession implements Acquirer {
     clearInterval(this.#timer);
     this.#wakeWaiting();
     await this.#looking;
+    this.#stopServing();
+    await this.#allServed();
     const heldBy = this.#heldBy;
     await this.#release();
     await this.#link.close();
@@ -176,13 +182,24 @@ export class OneSession implements Acquirer {
     this.#heldBy = lease;
     this.#described = "";
     this.#link.connect();
-    // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
-    this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, (message, timeoutMs) =>
-      this.#link.ask(message, {
-        timeoutMs,
-        onLateAnswer: (answer) => this.#onUnmatched(unmatchedAnswerOf(message, answer)),
-      }),
-    );
+    this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, timeoutMs) => {
+      // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
+      const onLateAnswer = (answer: AcquirerAnswer) => this.#onUnmatched(unmatchedAnswerOf(message, answer));
+      const answer = this.#link.ask(message, { timeoutMs, onLateAnswer });
+      this.#served.add(answer);
+      try {
+        return await answer;
+      } finally {
+        this.#served.delete(answer);
+      }
+    });
+  }
+
+  async #allServed(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, servedWaitMsMax);
+    await Promise.race([Promise.allSettled(this.#served), promise]);
+    clearTimeout(timer);
   }
 
   /** Requests in flight get no answer any more. The next link connects once the session is ours again. */
