@@ -346,3 +346,11 @@ describe("a report takes its good items and names the bad ones", () => {
     await expectRefusal(await report({ completions: many }), "invalid_value", { completions: "invalid_value" });
   });
 });
+
+test("a setting with text that no table can hold is refused", async () => {
+  const path = `/operator/v1/partners/${partner.id}`;
+  const json = { callBackUrl: "https://203.0.113.10/\ud83d" };
+  await expectRefusal(await service.operator("PATCH", path, json), "invalid_callback_url", {
+    callBackUrl: "invalid_callback_url",
+  });
+});

@@ -17,7 +17,9 @@ export function callbackCaProblems(field: string, value: unknown): FieldProblem[
   if (value.length > caCharactersMax) {
     return [tooLong(field, `has over ${caCharactersMax} characters`)];
   }
-  const certificates = readCertificates(value);
+  // There may be any text beside the certificates, but the database cannot hold these two.
+  const isStorable = value.isWellFormed() && !value.includes("\0");
+  const certificates = isStorable ? readCertificates(value) : undefined;
   if (certificates === undefined) return [invalid(field, "must be PEM certificates, or null")];
   if (certificates.length > caCountMax) return [invalid(field, `must hold at most ${caCountMax} certificates`)];
   return certificates.every(({ ca }) => ca) ? [] : [invalid(field, "must hold certificates of authorities alone")];

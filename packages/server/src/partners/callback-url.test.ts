@@ -26,6 +26,7 @@ describe("a callback URL", () => {
     [" https://partner.example/ipn", "invalid_callback_url"],
     ["https://partner.example\\@other.example/", "invalid_callback_url"],
     ["https://1.2.3.4.5/", "invalid_callback_url"],
+    ["https://partner.example/\ud83d", "invalid_callback_url"],
     ["http://partner.example/ipn", "insecure_callback_url"],
     [`https://partner.example/${"a".repeat(2_048)}`, "too_long"],
   ])("%j is refused as %s", (url, code) => {

@@ -31,6 +31,7 @@ export function callbackUrlProblem(
   // Not parsed.hash: it is empty for a bare # as well.
   if (url.includes("#")) return invalid("must not hold a fragment");
   if (/[\s\p{Cc}\\]/u.test(url)) return invalid("holds white space, a control character or a backslash");
+  if (!url.isWellFormed()) return invalid("holds half of a surrogate pair");
   if (parsed.protocol === "http:" && !rules.sandbox) {
     return { field, code: "insecure_callback_url", message: `${field} must begin with https://.` };
   }
