@@ -62,6 +62,8 @@ const answerGraceMs = 5_000;
 /** The time for which the repetition of a running command waits for its outcome. */
 const repeatWaitMs = 10_000;
 const takeOverRowsMax = 500;
+/** After a write failed. */
+const lookAfterMs = [0, 1_000, 3_000, 7_000, 15_000, 30_000, 60_000] as const;
 const notSent: AcquirerOutcome = { kind: "not_sent" };
 const pollFirstMs = 10;
 const pollMostMs = 250;
@@ -77,8 +79,8 @@ export class Ledger {
   readonly #beginning = new Set<TransactionId>();
   /** Commands of dead instances, and own ones whose result could not be stored: they have not ended yet. */
   readonly #inDoubt = new Map<TransactionId, Transaction>();
-  /** A write failed, and may have been committed: an INIT may be this instance's without its knowledge. */
-  #mayOwnMore = false;
+  /** When to look for INITs that are this instance's without its knowledge. */
+  #looksMs: readonly number[] = [];
   readonly #slots: CommandSlots;
   #stopping = false;
 
@@ -114,7 +116,7 @@ export class Ledger {
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
       leavePlace();
-      if (!(error instanceof ServiceError)) this.#mayOwnMore = true;
+      if (!(error instanceof ServiceError)) this.#mayOwnMore();
       throw error;
     });
     if (begun.outcome !== "begun") leavePlace();
@@ -187,9 +189,10 @@ export class Ledger {
   async takeOver(partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<number> {
     const leaseId = this.#parts.lease.current();
     if (leaseId === undefined) return 0;
-    if (this.#mayOwnMore) await this.#findOwn(leaseId);
+    const nowMs = this.#parts.clock.monotonicMs();
+    if (this.#looksMs.some((atMs) => atMs <= nowMs)) await this.#findOwn(leaseId, nowMs);
     const taken = await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax).catch((error: unknown) => {
-      this.#mayOwnMore = true;
+      this.#mayOwnMore();
       throw error;
     });
     for (const transaction of taken) this.#inDoubt.set(transaction.id, transaction);
@@ -198,13 +201,19 @@ export class Ledger {
     return inDoubt.length;
   }
 
+  /** A write failed. It may have been committed, or may be yet: the server, or the network, may still have it. */
+  #mayOwnMore(): void {
+    const nowMs = this.#parts.clock.monotonicMs();
+    this.#looksMs = lookAfterMs.map((afterMs) => nowMs + afterMs);
+  }
+
   /** Finds INITs of this instance that it does not run, because the answer to a write was lost. */
-  async #findOwn(leaseId: LeaseId): Promise<void> {
+  async #findOwn(leaseId: LeaseId, nowMs: number): Promise<void> {
     const known = () => [...this.#beginning, ...this.#running.keys(), ...this.#inDoubt.keys()];
     const before = known();
-    this.#mayOwnMore = false;
+    this.#looksMs = this.#looksMs.filter((atMs) => atMs > nowMs);
     const own = await this.#parts.transactions.initsOf(leaseId).catch((error: unknown) => {
-      this.#mayOwnMore = true;
+      this.#mayOwnMore();
       throw error;
     });
     const carriedOut = new Set([...before, ...known()]);

@@ -276,6 +276,22 @@ describe("an instance that lives", () => {
     expect(await instance.find(partner, running.id)).toMatchObject({ state: "INIT" });
   });
 
+  test("ends what it took over without hearing that it did, also if the COMMIT happens later", async () => {
+    const request = till.sale();
+    await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
+    const instance = await bench.start();
+    instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut before the COMMIT"));
+    await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
+    const late = await bench.connections.pool.connect();
+    await late.query("BEGIN");
+    await late.query("UPDATE transactions SET lease_id = $1", [instance.leaseId]);
+    expect(await instance.takeOver(partner)).toBe(0);
+    await late.query("COMMIT");
+    late.release();
+    await expect.poll(() => instance.takeOver(partner), { timeout: 10_000, interval: 100 }).toBe(1);
+    expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
+  });
+
   test("takes over from an instance whose lease no longer beats, and not before it is declared dead", async () => {
     const instance = await bench.start();
     const connection = await bench.connections.connectDirectly();

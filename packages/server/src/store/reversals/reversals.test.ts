@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import type { TransactionId } from "../../ids.ts";
+import { newId, type TransactionId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
@@ -87,6 +87,18 @@ test("one that had ended is pending again when a late approval asks for it", asy
   await reversals.repeat(partnerId, id);
   expect(await stateOf(id)).toBe("pending");
   expect(await taken(id)).toMatchObject({ transactionId: id });
+});
+
+test("one that is queued again for the same REVERSAL is not sent again while a try is under way", async () => {
+  const [id, reversal, other] = [await timedOut(), newId<"transaction">(), newId<"transaction">()];
+  await reversals.queue(partnerId, id, reversal);
+  const due = await taken(id);
+  if (due === undefined) throw new Error("it was due");
+  await reversals.queue(partnerId, id, reversal);
+  expect(await taken(id)).toBeUndefined();
+  await reversals.queue(partnerId, id, other);
+  expect(await taken(id)).toBeDefined();
+  expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
 });
 
 test("a transaction without a Reversal is not reversed by a late approval alone", async () => {

@@ -53,7 +53,8 @@ const endedBefore = {
 };
 const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
 
-// Requested by a partner: the transaction had succeeded, and the REVERSAL holds it already.
+// Requested by a partner: the transaction had succeeded, and the REVERSAL holds it already. Queued again for the same
+// REVERSAL it is left as it is: a try may be under way.
 const queue = {
   name: "queue_reversal",
   text: `
@@ -64,7 +65,8 @@ const queue = {
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, id, tid, $3 FROM original
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+      tries = r.tries + 1, requested_by = excluded.requested_by
+    WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`,
 };
 
 // A late approval: the reversed, or unknown, transaction may be charged now.
