@@ -17,7 +17,8 @@ export function callbackCaProblems(field: string, value: unknown): FieldProblem[
   if (value.length > caCharactersMax) {
     return [tooLong(field, `has over ${caCharactersMax} characters`)];
   }
-  // There may be any text beside the certificates, but the database cannot hold these two.
+  if (value.includes("PRIVATE KEY-----")) return [invalid(field, "must not hold a private key: it is shown")];
+  // There may be any other text beside the certificates, but the database cannot hold these two.
   const isStorable = value.isWellFormed() && !value.includes("\0");
   const certificates = isStorable ? readCertificates(value) : undefined;
   if (certificates === undefined) return [invalid(field, "must be PEM certificates, or null")];

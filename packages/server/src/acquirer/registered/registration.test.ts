@@ -38,6 +38,9 @@ test("keys must fit their use, and no problem repeats one", () => {
   const key = privateKey.export({ type: "pkcs8", format: "pem" }).toString();
   expect(problemsOf({ ...whole, key })).toEqual(["key"]);
   expect(problemsOf({ ...whole, key, certificate: "no certificate" })).toEqual(["certificate"]);
+  // Both are shown to everybody who may read: programs write them into one file.
+  expect(problemsOf({ ...whole, ca: key })).toContain("ca");
+  expect(problemsOf({ ...whole, tls: "off", ca: key, certificate: key })).toEqual(["ca", "certificate"]);
   expect(problemsOf({ ...whole, ca: "no authority" })).toEqual(["ca"]);
   const registration = merged(noRegistration, { ...withMac, macKey: "00ff", key });
   const told = JSON.stringify(registrationProblems("first", registration, { ...noSecrets, key, macKey: "00ff" }));

@@ -87,6 +87,10 @@ export function registrationProblems(name: string, registration: Registration, s
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
   problems.push(...keyProblems(profile.value?.mac ?? null, secrets));
+  // They are shown and audited, and a provider may deliver both in one file.
+  for (const [field, pem] of Object.entries({ ca, certificate })) {
+    if (pem.includes("PRIVATE KEY-----")) wrong(field, `${field} must not hold a private key, which belongs in key.`);
+  }
   if (!tls) return problems;
   const authorities = problemsOf(() => ca === "" || new X509Certificate(ca));
   if (authorities.problems.length > 0) wrong("ca", "ca must be certificates in PEM.");
