@@ -1,4 +1,4 @@
-import type { Client } from "pg";
+import type { Client, QueryResult } from "pg";
 import type { FileLocks, HeldFile } from "../intake/file-drop/file-drop.ts";
 
 interface Session {
@@ -20,11 +20,11 @@ export class PostgresIntakeLocks implements FileLocks {
     this.#session ??= await this.#open();
     const { client, lost } = this.#session;
     const text = "SELECT pg_try_advisory_lock(hashtext('paybell intake'), hashtext($1)) AS mine";
-    const { rows } = await client.query<{ mine: boolean }>(text, [name]);
+    const { rows } = await ask<{ mine: boolean }>(client, text, name);
     if (rows[0]?.mine !== true) return undefined;
     const release = async () => {
       if (lost.aborted) return;
-      await client.query("SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", [name]);
+      await ask(client, "SELECT pg_advisory_unlock(hashtext('paybell intake'), hashtext($1))", name);
     };
     return { lost, release };
   }
@@ -43,5 +43,15 @@ export class PostgresIntakeLocks implements FileLocks {
       if (this.#session?.client === client) this.#session = undefined;
     });
     return { client, lost: lost.signal };
+  }
+}
+
+async function ask<Row extends object>(client: Client, text: string, name: string): Promise<QueryResult<Row>> {
+  try {
+    return await client.query<Row>(text, [name]);
+  } catch (error) {
+    // A connection without an answer may never answer. Its locks end with it, and the next file gets another one.
+    client.end().catch(() => undefined);
+    throw error;
   }
 }

@@ -1,0 +1,32 @@
+import { EventEmitter } from "node:events";
+import type { Client } from "pg";
+import { expect, test } from "vitest";
+import { PostgresIntakeLocks } from "./intake-locks.ts";
+
+/** A connection to a server that may disappear without a word. */
+class Connection extends EventEmitter {
+  isSilent = false;
+
+  async query() {
+    if (this.isSilent) throw new Error("Query read timeout");
+    return { rows: [{ mine: true }] };
+  }
+
+  async end(): Promise<void> {
+    this.emit("end");
+  }
+}
+
+test("a connection without an answer is given up with its locks, and the next file gets another one", async () => {
+  const opened: Connection[] = [];
+  const locks = new PostgresIntakeLocks(async () => {
+    opened.push(new Connection());
+    return opened.at(-1) as unknown as Client;
+  });
+  const held = await locks.hold("first.jsonl");
+  for (const connection of opened) connection.isSilent = true;
+  await expect(locks.hold("second.jsonl")).rejects.toThrow("Query read timeout");
+  expect(held?.lost.aborted).toBe(true);
+  expect(await locks.hold("second.jsonl")).toBeDefined();
+  expect(opened).toHaveLength(2);
+});
