@@ -44,8 +44,8 @@ export default defineConfig({
       },
     ],
     pool: "forks",
-    // By itself vitest leaves a core free, and on two cores that is half of the time: many tests wait for leases.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Many tests wait for leases, time limits and answers: with a file for each of two cores, a third of them is idle.
+    maxWorkers: availableParallelism() + 1,
     execArgv: ["--conditions=paybell-source"],
     testTimeout: endsMs,
     hookTimeout: endsMs,

@@ -31,7 +31,6 @@ export async function openService(
   const process: BenchService["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), [
     // As `npm run paybell` starts it.
     "--max-old-space-size=1024",
-    "--max-semi-space-size=8",
     "--heap-growing-percent=100",
     "--v8-pool-size=2",
     ...execArgv,
