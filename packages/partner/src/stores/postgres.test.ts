@@ -64,6 +64,20 @@ describe("in PostgreSQL", () => {
     await expect(pool.query("SAVEPOINT x")).rejects.toThrow("can only be used in transaction blocks");
   });
 
+  it.each([
+    ["ignores the error of a statement", "SELECT 1 / 0"],
+    ["ends the transaction itself", "ROLLBACK"],
+  ])("processes an IPN again whose function %s: nothing of it was written", async (_, sql) => {
+    const once = deduplicate(postgresStore(newPool()));
+    const { received } = sampleIpn();
+    const processed = once(async (_, client) => {
+      await client.query("INSERT INTO orders (id) VALUES ($1)", [received.ipn.id]);
+      await client.query(sql).catch(() => undefined);
+    })(received);
+    await expect(processed).rejects.toThrow(/transaction/);
+    expect(await once(() => undefined)(received)).toBe("processed");
+  });
+
   it("forgets IPNs older than requested, and never those that may still be delivered", async () => {
     const pool = newPool();
     const store = postgresStore(pool, { table: "public.forgetting" });

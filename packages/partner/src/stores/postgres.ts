@@ -53,6 +53,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
 `;
   const insert = `INSERT INTO ${table} (id, chain, facts) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id`;
   const select = `SELECT facts FROM ${table} WHERE chain = $1 AND id <> $2 ORDER BY seen_at, id`;
+  const find = `SELECT 1 FROM ${table} WHERE id = $1`;
   const remove = `WITH gone AS (DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table}
     WHERE seen_at < now() - make_interval(days => $1) LIMIT ${forgottenAtOnce}) RETURNING 1)
     SELECT count(*)::int AS count FROM gone`;
@@ -99,6 +100,9 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
           client as ClientOf<Pool>,
           (rows as { facts: string }[]).map((row) => JSON.parse(row.facts) as KnownIpn),
         );
+        // After a statement that failed, COMMIT rolls back without an error; this fails.
+        const kept = await client.query(find, [id]);
+        if (kept.rows.length === 0) throw new Error("Your function ended the transaction: only the store may end it.");
         await client.query("COMMIT");
         return "processed";
       }),
