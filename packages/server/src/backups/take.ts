@@ -102,12 +102,29 @@ function requireFit({ schema, tablespaces, isCluster }: BackupSource): void {
   }
 }
 
-/** As libpq and the driver both read it, without the password. */
-function withoutPassword(url: string): { readonly target: string; readonly password: string | undefined } {
-  const [, scheme = "", user = "", password, rest = ""] =
-    /^(\w+:\/\/)([^:@/?#]*)(?::([^@/?#]*))?(@.*)$/.exec(url) ?? [];
-  if (scheme === "") return { target: url, password: undefined };
-  return { target: `${scheme}${user}${rest}`, password: password && decodeURIComponent(password) };
+/** As the driver reads it, without the password: of the user, or of the query. */
+export function withoutPassword(url: string): { readonly target: string; readonly password: string | undefined } {
+  const [head = "", query] = url.split(/\?(.*)/s);
+  const [, scheme, user = "", ofUser, address = ""] =
+    /^(\w+:\/\/)([^:@/]*)(?::([^/]*))?(@[^@/]*(?:\/.*)?)$/.exec(head) ?? [];
+  const parameters = query?.split("&") ?? [];
+  const kept = parameters.filter((one) => !one.startsWith(inQuery));
+  const ofQuery = parameters.find((one) => one.startsWith(inQuery))?.slice(inQuery.length);
+  const password = ofQuery ?? ofUser;
+  return {
+    target: `${scheme === undefined ? head : scheme + user + address}${kept.length > 0 ? `?${kept.join("&")}` : ""}`,
+    password: password && decode(password),
+  };
+}
+
+const inQuery = "password=";
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 async function sync(folder: string): Promise<void> {
