@@ -414,10 +414,17 @@ describe("notifications", () => {
     [[], "no notification is selected"],
     [["x", "--state", "parked"], "exclude each other"],
     [["--state", "accepted"], "only with --since"],
+    [["--state", "parked", "--as", "partner"], "a partner selects by ids"],
+    [["--state", "parked", "--since", "11-22"], "must be a time"],
   ])("redeliver %j ends with 2", async (args, word) => {
     const { code, stderr } = await line.run(["notifications", "redeliver", ...args]);
     expect([code, stderr]).toEqual([2, expect.stringContaining(word)]);
   });
+});
+
+test("restore release takes the notifications of one partner, or the commands of all", async () => {
+  const { code, stderr } = await line.run(["restore", "release", "--partner", crypto.randomUUID(), "--commands"]);
+  expect([code, stderr]).toEqual([2, expect.stringContaining("exclude each other")]);
 });
 
 describe("status", () => {

@@ -5,6 +5,7 @@ import { type AccessOptions, readClientSettings, withAccessOptions } from "../co
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
+import { Failure } from "../failure.ts";
 import { loadServer } from "../load-server.ts";
 import { type BulkFilter, countMatching, redeliverShares } from "../notifications/redeliver.ts";
 import { columns, type JsonOption, print } from "../output.ts";
@@ -165,8 +166,14 @@ function releaseCommand(context: CommandContext): Command {
     .option("--commands", "only the commands");
   return withAccessOptions(made).action(
     ends(context, async (options: ReleaseOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
       const { partner, commands = false } = options;
+      if (partner !== undefined && commands) {
+        throw new Failure("--partner and --commands exclude each other.", {
+          code: "bad_usage",
+          remedy: "Commands in flight are released for all partners at once.",
+        });
+      }
+      const api = (await readClientSettings(context, options)).operator();
       const redelivered = commands ? 0 : await redeliverHeld(context, api, partner);
       const isReleasing = commands || partner === undefined;
       const { restore } = isReleasing
