@@ -143,3 +143,20 @@ test("a settlement whose COMMIT was not answered is left to the instance that co
   expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 1 });
   expect(await terminal(tid)).toMatchObject({ batch_closing: true });
 });
+
+test("a settlement whose COMMIT was not answered is left whole to the instance that took it over", async () => {
+  const looked = Promise.withResolvers<void>();
+  const settlements = new PostgresSettlements(connections.homes);
+  const { id, client } = await beginUnanswered(
+    newTid(),
+    async (committing) => {
+      await committing.query("COMMIT");
+      await committing.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE command = 'SETTLEMENT'");
+    },
+    () => looked.resolve(),
+  );
+  client.release();
+  await looked.promise;
+  expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
+  expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 0 });
+});

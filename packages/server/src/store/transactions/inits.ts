@@ -61,12 +61,15 @@ const insertSettlements = {
 };
 
 // The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
-// again. A settlement that an instance has claimed stays: its totals may have been sent.
+// again. A settlement that an instance has claimed or taken over stays, whole: its totals may have been sent.
 const deleteAbandoned = {
   name: "delete_abandoned",
   text: `
     WITH settlement AS (
-      DELETE FROM settlements WHERE partner_id = $1 AND id = $2 AND tries = 0 RETURNING partner_id, tid, kind),
+      DELETE FROM settlements s USING transactions t
+      WHERE s.partner_id = $1 AND s.id = $2 AND s.tries = 0
+        AND t.partner_id = $1 AND t.id = $2 AND t.state = 'INIT' AND t.lease_id = $3
+      RETURNING s.partner_id, s.tid, s.kind),
     gone AS (
       DELETE FROM transactions
       WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
