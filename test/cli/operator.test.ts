@@ -414,7 +414,7 @@ describe("notifications", () => {
     [[], "no notification is selected"],
     [["x", "--state", "parked"], "exclude each other"],
     [["--state", "accepted"], "only with --since"],
-    [["--state", "parked", "--as", "partner"], "a partner selects by ids"],
+    [["--state", "parked", "--as", "partner"], "leave out --as partner"],
     [["--state", "parked", "--since", "11-22"], "must be a time"],
   ])("redeliver %j ends with 2", async (args, word) => {
     const { code, stderr } = await line.run(["notifications", "redeliver", ...args]);

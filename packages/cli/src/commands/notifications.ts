@@ -246,7 +246,12 @@ async function redeliver(
   const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
   const hasFilter = Object.keys(filter).length > 0;
   if (ids.length > 0 && (hasFilter || options.dryRun === true)) throw ambiguous("ids and filters exclude each other.");
-  if (hasFilter && options.as === "partner") throw ambiguous("a partner selects by ids, the operator by filters, too.");
+  if (hasFilter && options.as === "partner") {
+    throw new Failure("a partner selects by ids only.", {
+      code: "bad_usage",
+      remedy: "Give ids. Filters are the operator's: leave out --as partner.",
+    });
+  }
   if (state === "accepted" && since === undefined) {
     throw new Failure("accepted notifications are sent again only with --since.", {
       code: "bad_usage",
