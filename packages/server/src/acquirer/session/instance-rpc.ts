@@ -28,8 +28,23 @@ interface RpcReply {
   readonly answer?: AcquirerAnswer;
   /** In place of an answer: whether the message certainly did not leave, and the reason. */
   readonly notSent?: boolean;
+  /** It did not leave because the instance no longer has the session. */
+  readonly isGone?: boolean;
   readonly why?: string;
 }
+
+/** A reply that is too long for one payload, in pieces. */
+interface RpcPiece {
+  readonly kind: "piece";
+  readonly id: string;
+  readonly nth: number;
+  readonly count: number;
+  /** A part of the reply's JSON, in base64. */
+  readonly part: string;
+}
+
+/** The asked instance no longer has the session: the message did not leave, and may be passed on to the next holder. */
+export class SessionGone extends NotSent {}
 
 interface Waiting {
   /** The address and the acquirer of the request; empty: only a late answer is expected. */
@@ -37,10 +52,14 @@ interface Waiting {
   readonly settle: (reply: RpcReply) => void;
   /** The caller stops waiting, but a late answer is still expected. */
   readonly abandon: (why: string) => void;
+  /** The pieces of a long reply that have come. */
+  readonly pieces: Map<number, string>;
 }
 
 /** The longest payload of PostgreSQL's NOTIFY. */
 const payloadBytesMax = 7_999;
+/** A piece of this many bytes, twice in base64 and encrypted, fits. */
+const pieceBytes = 4_000;
 /** An answer that was published before its instance gave the session up arrives within this time. */
 const replyGraceMs = 1_000;
 /** The time for which a late answer is passed on, and the number of requests that may wait for one. */
@@ -92,10 +111,12 @@ export class InstanceRpc {
         clearTimeout(timer);
         giveUp(why);
       },
-      settle: ({ answer, notSent, why = "" }) => {
+      pieces: new Map(),
+      settle: ({ answer, notSent, isGone, why = "" }) => {
         clearTimeout(timer);
         this.#waiting.delete(id);
         if (answer !== undefined) resolve(answer);
+        else if (isGone === true) reject(new SessionGone(why));
         else reject(notSent === true ? new NotSent(why) : new NoAnswer(why));
       },
     });
@@ -123,8 +144,9 @@ export class InstanceRpc {
     if (!this.#addresses.has(to)) return;
     try {
       const json = this.#parts.open(Buffer.from(sealed, "base64")).toString();
-      const message = JSON.parse(json, revived) as RpcRequest | RpcReply;
+      const message = JSON.parse(json, revived) as RpcRequest | RpcReply | RpcPiece;
       if (message.kind === "reply") this.#waiting.get(message.id)?.settle(message);
+      else if (message.kind === "piece") this.#receivedPiece(message);
       else void this.#handle(to, message);
     } catch (error) {
       this.#parts.onTrouble(error);
@@ -140,7 +162,9 @@ export class InstanceRpc {
   async #handle(to: string, { id, from, acquirer, message, timeoutMs }: RpcRequest): Promise<void> {
     const reply = (content: Omit<RpcReply, "kind" | "id">) => this.#reply(from, { kind: "reply", id, ...content });
     const handler = this.#handlers.get(keyOf(to, acquirer));
-    if (handler === undefined) return reply({ notSent: true, why: "The instance no longer has the session" });
+    if (handler === undefined) {
+      return reply({ notSent: true, isGone: true, why: "The instance no longer has the session" });
+    }
     try {
       await reply({ answer: await handler(message, timeoutMs) });
     } catch (error) {
@@ -150,10 +174,31 @@ export class InstanceRpc {
   }
 
   async #reply(to: string, reply: RpcReply): Promise<void> {
-    await this.#parts.publish(this.#sealed(to, reply)).catch(this.#parts.onTrouble);
+    const payload = this.#sealed(to, reply);
+    const payloads = payload.length > payloadBytesMax ? this.#inPieces(to, reply) : [payload];
+    await Promise.all(payloads.map((one) => this.#parts.publish(one))).catch(this.#parts.onTrouble);
   }
 
-  #sealed(to: string, content: RpcRequest | RpcReply): string {
+  #inPieces(to: string, reply: RpcReply): string[] {
+    const json = Buffer.from(JSON.stringify(reply, written));
+    const count = Math.ceil(json.length / pieceBytes);
+    return Array.from({ length: count }, (_, nth) => {
+      const part = json.subarray(nth * pieceBytes, (nth + 1) * pieceBytes).toString("base64");
+      return this.#sealed(to, { kind: "piece", id: reply.id, nth, count, part });
+    });
+  }
+
+  #receivedPiece({ id, nth, count, part }: RpcPiece): void {
+    const waiting = this.#waiting.get(id);
+    if (waiting === undefined) return;
+    const { pieces, settle } = waiting;
+    pieces.set(nth, part);
+    if (pieces.size < count) return;
+    const parts = Array.from({ length: count }, (_, one) => Buffer.from(pieces.get(one) ?? "", "base64"));
+    settle(JSON.parse(Buffer.concat(parts).toString(), revived) as RpcReply);
+  }
+
+  #sealed(to: string, content: RpcRequest | RpcReply | RpcPiece): string {
     return `${to} ${this.#parts.seal(Buffer.from(JSON.stringify(content, written))).toString("base64")}`;
   }
 
@@ -164,6 +209,7 @@ export class InstanceRpc {
     this.#waiting.set(id, {
       handlerKey: "",
       abandon: () => undefined,
+      pieces: new Map(),
       settle: ({ answer }) => {
         clearTimeout(timer);
         forget();

@@ -40,6 +40,8 @@ class Shared implements SessionStore {
   }
 
   async publish(text: string): Promise<void> {
+    // PostgreSQL's own bound.
+    if (text.length > 7_999) throw new Error("payload string too long");
     this.published.push(text);
     if (this.isDeaf) return;
     setImmediate(() => {
@@ -143,6 +145,72 @@ test("an instance that stops gives the session to another, and loses no answer t
   await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
 });
 
+test("an answer that is too long for one message of the database is passed on whole", async () => {
+  const { start, first } = await hosted();
+  const second = start(2);
+  const ownTotals = Object.fromEntries(Array.from({ length: 12 }, (_, nth) => [`${nth}`, '"'.repeat(999)]));
+  const answer = {
+    responseCode: "00",
+    approveCode: "",
+    refId: "ẽ",
+    tc: "",
+    ownTotals,
+    ownFigures: { saleTotalMinor: 5n },
+  };
+  const address = "00000009-0000-7000-8000-000000000000";
+  first.rpc.serve("long", address, async () => answer);
+  const ask = () =>
+    second.rpc.ask(address, "long", new Till().settlement(emptyTotals), { ...patient, timeoutMs: 2_000 });
+  expect(await Promise.all([ask(), ask()])).toEqual([answer, answer]);
+});
+
+test("a message that comes while an instance gives the session up goes to the next one", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  const till = new Till();
+  const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
+  host.answer = (request) => void resolve(request);
+  const asked = second.session.ask(till.sale("tok_approve"), patient);
+  const request = await promise;
+  host.answer = (later) => answerTo(later, "51");
+  const closed = first.session.close();
+  const meanwhile = second.session.ask(till.sale("tok_approve"), patient);
+  setTimeout(() => host.send(answerTo(request, "00")), 300);
+  await closed;
+  expect((await asked).responseCode).toBe("00");
+  expect((await meanwhile).responseCode).toBe("51");
+});
+
+test("the wait for a session is a part of the time that a message has", async () => {
+  const shared = new Shared();
+  const holder = "00000009-0000-7000-8000-000000000000";
+  shared.claim = async () => shared.holder;
+  const asked = Promise.withResolvers<number>();
+  const session = new OneSession({
+    name: "first",
+    open: () => new Iso8583Acquirer({ profile, hosts: [], clock: systemClock, connectsLater: true }),
+    store: shared,
+    rpc: {
+      ask: async (_to, _name, _message, { timeoutMs }) => {
+        asked.resolve(performance.now() + timeoutMs);
+        throw new NoAnswer("none");
+      },
+      serve: () => () => undefined,
+      instanceLost: () => undefined,
+    },
+    lease: () => "00000001-0000-7000-8000-000000000000",
+    onTrouble: (error) => expect.fail(String(error)),
+  });
+  closing.push(() => session.close());
+  const endsBy = performance.now() + patient.timeoutMs;
+  const answer = session.ask(new Till().sale("tok_approve"), patient);
+  setTimeout(() => {
+    shared.holder = { leaseId: holder, isUp: true, detail: "" };
+  }, 100);
+  await expect(answer).rejects.toBeInstanceOf(NoAnswer);
+  expect(await asked.promise).toBeLessThan(endsBy + 50);
+});
+
 test("an instance that stops waits for the answers to what others passed on to it", async () => {
   const { host, start, first } = await hosted();
   const second = start(2);
@@ -183,7 +251,8 @@ test("without a session nothing is sent; a message that may have reached the oth
   await expect(second.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NoAnswer);
   shared.isDeaf = false;
   first.rpc.close();
-  await expect(second.session.ask(till.sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+  const brief = { ...patient, timeoutMs: 1_000 };
+  await expect(second.session.ask(till.sale("tok_approve"), brief)).rejects.toBeInstanceOf(NotSent);
   const third = start(3);
   third.loseLease();
   first.loseLease();

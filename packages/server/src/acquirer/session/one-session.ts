@@ -1,3 +1,4 @@
+import { systemClock } from "../../clock.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
@@ -7,7 +8,7 @@ import {
   NotSent,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
-import type { InstanceRpc } from "./instance-rpc.ts";
+import { type InstanceRpc, SessionGone } from "./instance-rpc.ts";
 
 /** The holder of the session, according to the database. */
 export interface SessionHolder {
@@ -100,14 +101,24 @@ export class OneSession implements Acquirer {
   }
 
   async ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
-    if (this.#isClosed) throw new NotSent("The link to the acquirer is closed");
-    if (this.#heldBy === undefined && this.#other() === undefined) {
-      await this.#holderWithin(Math.min(options.timeoutMs, holderWaitMsMax));
+    const { monotonicMs } = systemClock;
+    const startMs = monotonicMs();
+    const holderByMs = startMs + Math.min(options.timeoutMs, holderWaitMsMax);
+    for (;;) {
+      if (this.#isClosed) throw new NotSent("The link to the acquirer is closed");
+      if (!this.#hasHolder()) await this.#wokenWithin(holderByMs - monotonicMs(), () => this.#hasHolder());
+      const left = { ...options, timeoutMs: Math.max(1, options.timeoutMs - (monotonicMs() - startMs)) };
+      if (this.#heldBy !== undefined) return this.#link.ask(message, left);
+      const other = this.#other();
+      if (other === undefined) throw new NotSent("No instance has the session with the acquirer's host");
+      try {
+        return await this.#parts.rpc.ask(other, this.#parts.name, message, left);
+      } catch (error) {
+        // It gives the session up, and may do so for seconds: the next look may find another holder.
+        if (!(error instanceof SessionGone) || monotonicMs() >= holderByMs) throw error;
+        await this.#wokenWithin(holderByMs - monotonicMs(), () => true);
+      }
     }
-    if (this.#heldBy !== undefined) return this.#link.ask(message, options);
-    const other = this.#other();
-    if (other === undefined) throw new NotSent("No instance has the session with the acquirer's host");
-    return this.#parts.rpc.ask(other, this.#parts.name, message, options);
   }
 
   health(): AcquirerHealth {
@@ -220,11 +231,16 @@ export class OneSession implements Acquirer {
     return leaseId === this.#parts.lease() ? undefined : leaseId;
   }
 
-  async #holderWithin(timeoutMs: number): Promise<void> {
+  #hasHolder(): boolean {
+    return this.#heldBy !== undefined || this.#other() !== undefined;
+  }
+
+  /** Waits for a look after which `isEnough`. */
+  async #wokenWithin(timeoutMs: number, isEnough: () => boolean): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
     const look = () => {
-      if (this.#isClosed || this.#heldBy !== undefined || this.#other() !== undefined) resolve();
+      if (this.#isClosed || isEnough()) resolve();
     };
     this.#waiting.add(look);
     await promise;
