@@ -115,8 +115,9 @@ export class OneSession implements Acquirer {
         return await this.#parts.rpc.ask(other, this.#parts.name, message, left);
       } catch (error) {
         // It gives the session up, and may do so for seconds: the next look may find another holder.
-        if (!(error instanceof SessionGone) || monotonicMs() >= holderByMs) throw error;
-        await this.#wokenWithin(holderByMs - monotonicMs(), () => true);
+        if (!(error instanceof SessionGone)) throw error;
+        const isWoken = await this.#wokenWithin(holderByMs - monotonicMs(), () => true);
+        if (!isWoken) throw error;
       }
     }
   }
@@ -235,17 +236,18 @@ export class OneSession implements Acquirer {
     return this.#heldBy !== undefined || this.#other() !== undefined;
   }
 
-  /** Waits for a look after which `isEnough`. */
-  async #wokenWithin(timeoutMs: number, isEnough: () => boolean): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, timeoutMs);
+  /** Waits for a look after which `isEnough`. @returns false when the time was over before */
+  async #wokenWithin(timeoutMs: number, isEnough: () => boolean): Promise<boolean> {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const timer = setTimeout(() => resolve(false), timeoutMs);
     const look = () => {
-      if (this.#isClosed || isEnough()) resolve();
+      if (this.#isClosed || isEnough()) resolve(true);
     };
     this.#waiting.add(look);
-    await promise;
+    const isWoken = await promise;
     clearTimeout(timer);
     this.#waiting.delete(look);
+    return isWoken;
   }
 
   #wakeWaiting(): void {
