@@ -43,10 +43,13 @@ export function readWire(json: string): WireIpn | NotAuthenticReason {
   return { kind, wire, ipn: (kind === "card" ? withSchemeInCapitals(ipn) : ipn) as CardIpn | SettlementIpn };
 }
 
-/** A card IPN may have the type SETTLE too (section 6), so the type does not decide. */
+/**
+ * The type does not decide: a card IPN may have the type SETTLE (section 6), and a settlement SALE or VOID (section
+ * 2.3, field 16). Only a settlement has a saleQuantity. Both tables have a settlementList.
+ */
 function kindOf(wire: Values): IpnKind {
-  const settles = wire["transaction_type"] === "SETTLE";
-  return settles && ("settlementList" in wire || "saleQuantity" in wire) ? "settlement" : "card";
+  const settles = wire["transaction_type"] === "SETTLE" && "settlementList" in wire;
+  return settles || "saleQuantity" in wire ? "settlement" : "card";
 }
 
 function withSchemeInCapitals(ipn: Values): Values {

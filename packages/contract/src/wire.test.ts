@@ -100,6 +100,8 @@ describe("a received IPN", () => {
     ['{"transaction_type":"SETTLE","settlementList":[]}', "settlement"],
     ['{"transaction_type":"SETTLE","saleQuantity":"0"}', "settlement"],
     ['{"transaction_type":"SETTLE","amount":"1"}', "card"],
+    ['{"transaction_type":"SALE","saleQuantity":"1"}', "settlement"],
+    ['{"transaction_type":"VOID","saleQuantity":"1"}', "settlement"],
     ['{"transaction_type":"SALE","settlementList":[]}', "card"],
     ["{}", "card"],
   ])("%s is a %s IPN", (text, kind) => {

@@ -180,8 +180,8 @@ public sealed class Receiver
     Dictionary<string, object> CheckContent(byte[] plain)
     {
         var wire = Parse(plain);
-        var settles = wire.GetValueOrDefault("transaction_type") as string == "SETTLE"
-            && (wire.ContainsKey("settlementList") || wire.ContainsKey("saleQuantity"));
+        var settles = wire.ContainsKey("saleQuantity")
+            || wire.GetValueOrDefault("transaction_type") as string == "SETTLE" && wire.ContainsKey("settlementList");
         var ipn = ByTableNames(wire, settles ? Settlement : Card);
         string text;
         if ((string)signing["mode"] == "whole")

@@ -192,7 +192,7 @@ func checkContent(agreed *Agreement, plain []byte) object {
 	wire := parse(plain)
 	_, hasList := wire["settlementList"]
 	_, hasQuantity := wire["saleQuantity"]
-	settles := wire["transaction_type"] == "SETTLE" && (hasList || hasQuantity)
+	settles := hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
 	table, usual, signed := card, cardSigned, agreed.Signing.Card
 	if settles {
 		table, usual, signed = settlement, settlementSigned, agreed.Signing.Settlement

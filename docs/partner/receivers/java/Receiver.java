@@ -173,8 +173,8 @@ public final class Receiver {
 
     static Map<String, Object> checkContent(Agreement agreed, byte[] plain) {
         var wire = parse(plain);
-        boolean settles = "SETTLE".equals(wire.get("transaction_type"))
-            && (wire.containsKey("settlementList") || wire.containsKey("saleQuantity"));
+        boolean settles = wire.containsKey("saleQuantity")
+            || "SETTLE".equals(wire.get("transaction_type")) && wire.containsKey("settlementList");
         var ipn = byTableNames(wire, settles ? SETTLEMENT : CARD);
         String text;
         if (agreed.signing.get("mode").equals("whole")) {

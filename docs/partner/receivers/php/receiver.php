@@ -116,8 +116,8 @@ function take_apart(object $agreed, string $data): array
 function check_content(object $agreed, string $plain): array
 {
     $wire = (array) parse($plain);
-    $settles = ($wire['transaction_type'] ?? '') === 'SETTLE'
-        && (isset($wire['settlementList']) || isset($wire['saleQuantity']));
+    $settles = isset($wire['saleQuantity'])
+        || ($wire['transaction_type'] ?? '') === 'SETTLE' && isset($wire['settlementList']);
     $ipn = by_table_names($wire, $settles ? SETTLEMENT : CARD);
     if ($agreed->signing->mode === 'whole') {
         $text = canonical((object) array_diff_key($wire, ['signature' => '']));

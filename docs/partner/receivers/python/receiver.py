@@ -111,7 +111,7 @@ def decrypt(cipher, key, iv, sealed, authenticated):
 
 def check_content(agreed, plain):
     wire = parse(plain)
-    settles = wire.get("transaction_type") == "SETTLE" and ("settlementList" in wire or "saleQuantity" in wire)
+    settles = "saleQuantity" in wire or wire.get("transaction_type") == "SETTLE" and "settlementList" in wire
     ipn = by_table_names(wire, SETTLEMENT if settles else CARD)
     kind = "settlement" if settles else "card"
     if agreed["signing"]["mode"] == "whole":

@@ -144,7 +144,7 @@ class Receiver
 
   def check_content(plain)
     wire = parse(plain)
-    settles = wire["transaction_type"] == "SETTLE" && (wire.key?("settlementList") || wire.key?("saleQuantity"))
+    settles = wire.key?("saleQuantity") || wire["transaction_type"] == "SETTLE" && wire.key?("settlementList")
     ipn = by_table_names(wire, settles ? SETTLEMENT : CARD)
     text = if @signing["mode"] == "whole"
              canonical(wire.except("signature"))

@@ -209,6 +209,12 @@ function odd(): DeliveryVector[] {
     accepted("a card IPN of type SETTLE: neither settlementList nor saleQuantity", "card", {
       wire: card({ transaction_type: "SETTLE" }),
     }),
+    accepted("a settlement of type SALE: it has saleQuantity", "settlement", {
+      wire: { ...wireOf("settlement"), transaction_type: "SALE" },
+    }),
+    accepted("a card IPN with a settlementList: it has no saleQuantity", "card", {
+      wire: card({ settlementList: [] }),
+    }),
     accepted("a settlement of nothing", "settlement", { wire: { ...wireOf("settlement"), settlementList: [] } }),
     accepted("reqID in settlementList", "settlement", {
       rewrite: (json) => json.replaceAll('{"reqId"', '{"reqID"'),
