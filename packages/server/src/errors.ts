@@ -53,3 +53,15 @@ function countOf(fields: readonly FieldProblem[], code: ErrorCode): string {
   const shown = names.length > namesMax ? [...names.slice(0, namesMax), "…"].join(", ") : names.join(", ");
   return names.length === 1 ? `${shown} is wrong.` : `${names.length} fields are ${what}: ${shown}.`;
 }
+
+/** A thrown value as an error. If none of a host's addresses could be reached, it is that of the first one. */
+export function firstFailure(error: unknown): Error {
+  if (!(error instanceof Error)) return new Error(String(error));
+  const isOfAddresses = error instanceof AggregateError && error.message === "";
+  return isOfAddresses && error.errors[0] instanceof Error ? error.errors[0] : error;
+}
+
+/** The message of any thrown value. */
+export function messageOf(error: unknown): string {
+  return firstFailure(error).message;
+}

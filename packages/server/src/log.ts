@@ -1,4 +1,5 @@
 import { type Logger, pino } from "pino";
+import { messageOf } from "./errors.ts";
 
 export type Log = Logger;
 
@@ -110,7 +111,8 @@ function shown(value: unknown, depth: number): unknown {
 /** An error without its other properties, because a database's error contains the refused row. */
 function describeError(error: unknown): unknown {
   if (!(error instanceof Error)) return shown(error, 1);
-  const { name, message, stack, cause } = error;
+  const { name, stack, cause } = error;
+  const message = messageOf(error);
   const code = "code" in error ? error.code : undefined;
   return {
     type: name,

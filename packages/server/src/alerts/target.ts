@@ -1,3 +1,4 @@
+import { firstFailure } from "../errors.ts";
 import type { Alert } from "./store.ts";
 
 /** Alerts of one kind that are sent together: an outage is one message with a count, not a thousand messages. */
@@ -34,5 +35,6 @@ export function groupOf(alerts: readonly Alert[]): AlertGroup {
 
 /** Describes the error of a request. */
 export function problemOf(error: unknown): string {
-  return error instanceof Error ? error.message || error.name : String(error);
+  const { message, name } = firstFailure(error);
+  return message || name;
 }

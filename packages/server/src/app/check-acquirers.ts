@@ -1,5 +1,6 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
 import type { Config } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { type HostOptions, iso8583Options } from "./acquirer.ts";
 import { type AcquirerLinks, withAcquirerLinks } from "./acquirer-links.ts";
@@ -76,8 +77,4 @@ async function linkFinding(
   } finally {
     await acquirer.close();
   }
-}
-
-function messageOf(failure: unknown): string {
-  return failure instanceof Error ? failure.message : String(failure);
 }

@@ -1,4 +1,5 @@
 import { type Config, ConfigError } from "../config.ts";
+import { firstFailure, messageOf } from "../errors.ts";
 import { inspectKafka } from "../intake/kafka/inspect.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
 import { IncompatibleSchema, type SchemaUrls } from "../store/schema/migrate.ts";
@@ -35,9 +36,7 @@ export async function check(config: Config): Promise<readonly CheckFinding[]> {
 }
 
 async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: Config): Promise<CheckFinding[]> {
-  const found = await inspectDatabase(databaseUrl).catch((error: unknown) =>
-    error instanceof Error ? error : new Error(String(error)),
-  );
+  const found = await inspectDatabase(databaseUrl).catch(firstFailure);
   if (found instanceof Error) {
     return [error("database", `cannot be reached: ${found.message}`, databaseRemedy(found))];
   }
@@ -163,7 +162,8 @@ async function kafkaFindings(config: Config): Promise<CheckFinding[]> {
     const connection = await kafkaConnection(config);
     return connection === undefined ? [] : [ok(what, await inspectKafka(connection, { topic, deadLetterTopic }))];
   } catch (failure) {
-    const detail = failure instanceof Error ? failure.message : String(failure);
-    return [error(what, detail, "Check PAYBELL_KAFKA_BROKERS, the topics, and the settings of TLS and SASL.")];
+    return [
+      error(what, messageOf(failure), "Check PAYBELL_KAFKA_BROKERS, the topics, and the settings of TLS and SASL."),
+    ];
   }
 }

@@ -1,6 +1,7 @@
 import { currencyDecimals } from "@paybell/contract";
 import { amountProblem, parseAmount } from "../commands/amount.ts";
 import { type Config, ConfigError, readConfig } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import { type HostOptions, iso8583Options } from "./acquirer.ts";
 import { withAcquirerLinks } from "./acquirer-links.ts";
 import { type AcquirerTestPlan, type AcquirerTestStep, testAcquirer } from "./acquirer-test.ts";
@@ -38,8 +39,7 @@ export async function runAcquirerTest({ process }: RunContext, options: Acquirer
     if (options.json) stdout.write(`${JSON.stringify({ ok, steps }, null, 2)}\n`);
     return ok ? 0 : 1;
   } catch (error) {
-    const problems =
-      error instanceof ConfigError ? error.problems : [error instanceof Error ? error.message : "failed"];
+    const problems = error instanceof ConfigError ? error.problems : [messageOf(error)];
     stderr.write(problems.map((problem) => `paybell: ${problem}\n`).join(""));
     return 2;
   }

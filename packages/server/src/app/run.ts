@@ -1,5 +1,6 @@
 import type { InstanceRole } from "../app.ts";
 import { ConfigError, readConfig } from "../config.ts";
+import { firstFailure } from "../errors.ts";
 import { createLog } from "../log.ts";
 import { drainingLines, outputStyleOf, stoppedLines } from "../sandbox/output.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
@@ -218,13 +219,12 @@ interface Explained {
 
 function explain(error: unknown): string {
   if (error instanceof ConfigError) return error.problems.map((problem) => `paybell: ${problem}`).join("\n");
-  if (!(error instanceof Error)) return `paybell: ${String(error)}`;
-  const { code, port, setting = "PAYBELL_PORT", remedy } = error as Error & Partial<Explained>;
+  const { message, code, port, setting = "PAYBELL_PORT", remedy }: Error & Partial<Explained> = firstFailure(error);
   if (code === "EADDRINUSE") {
     return `paybell: port ${port ?? ""} is in use by another program. Stop it, or choose another with ${setting}.`;
   }
   if (code === "EACCES" && port !== undefined) {
     return `paybell: port ${port} needs special rights. Choose one above 1023 with ${setting}.`;
   }
-  return remedy === undefined ? `paybell: ${error.message}` : `paybell: ${error.message} ${remedy}`;
+  return remedy === undefined ? `paybell: ${message}` : `paybell: ${message} ${remedy}`;
 }

@@ -1,4 +1,5 @@
 import type { Config } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { Tracing } from "../tracing/tracing.ts";
@@ -21,8 +22,7 @@ export async function tracingFindings(config: Config): Promise<CheckFinding[]> {
     await probeCollector(config);
     return [ok(what, "the collector accepts them")];
   } catch (failure) {
-    const detail = failure instanceof Error ? failure.message : String(failure);
     const remedy = "Check OTEL_EXPORTER_OTLP_ENDPOINT (OTLP over HTTP, mostly port 4318) and its headers.";
-    return [warning(what, `the collector does not accept them: ${detail}`, remedy)];
+    return [warning(what, `the collector does not accept them: ${messageOf(failure)}`, remedy)];
   }
 }

@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { messageOf } from "../errors.ts";
 import { type KeyService, KeyServiceError } from "./key-service.ts";
 
 export interface VaultTransitOptions {
@@ -79,6 +80,5 @@ async function readBounded({ body }: Response): Promise<string | undefined> {
 }
 
 function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  return error.cause instanceof Error ? error.cause.message : error.message;
+  return messageOf(error instanceof Error && error.cause instanceof Error ? error.cause : error);
 }

@@ -1,5 +1,6 @@
 import type * as OpenIdClient from "openid-client";
 import type { Config } from "../config.ts";
+import { messageOf } from "../errors.ts";
 import { mayAs, type Role, roles } from "./operator.ts";
 
 type OidcConfig = Pick<
@@ -203,7 +204,7 @@ function refusalOf(error: unknown, library: typeof OpenIdClient): OidcRefusal {
 /** The messages of the library and what caused them; its claims and tokens are in neither. */
 function reasonOf(error: unknown): string {
   const { message, cause } = error as Error;
-  return printable(cause instanceof Error ? `${message}: ${cause.message}` : message);
+  return printable(cause instanceof Error ? `${message}: ${messageOf(cause)}` : message);
 }
 
 function printable(text: string): string {

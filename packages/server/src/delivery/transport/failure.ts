@@ -1,4 +1,5 @@
 import { errors } from "undici";
+import { firstFailure } from "../../errors.ts";
 import type { FailureReason } from "../store.ts";
 
 /** Why a POST got no response: a stable reason, and a description for the operator. */
@@ -19,20 +20,14 @@ interface CodedError {
 
 /** The code and message of an error, truncated: a TLS error can quote a whole certificate. */
 export function describe(error: unknown): string {
-  const { code, message } = codedError(error);
+  const { code, message }: CodedError = firstFailure(error);
   const cut = message.length > 300 ? `${message.slice(0, 300)}…` : message;
   return typeof code === "string" && !cut.includes(code) ? `${cut} (${code})` : cut;
 }
 
 export function codeOf(error: unknown): string {
-  const { code } = codedError(error);
+  const { code }: CodedError = firstFailure(error);
   return typeof code === "string" ? code : "";
-}
-
-/** For an attempt at several addresses, the first failure is reported. */
-function codedError(error: unknown): CodedError {
-  if (error instanceof AggregateError && error.errors[0] instanceof Error) return error.errors[0];
-  return error instanceof Error ? error : { message: String(error) };
 }
 
 const resetCodes = new Set(["ECONNRESET", "EPIPE", "ECONNABORTED", "UND_ERR_SOCKET"]);

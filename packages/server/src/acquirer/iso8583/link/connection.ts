@@ -1,5 +1,6 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContextOptions } from "node:tls";
+import { messageOf } from "../../../errors.ts";
 import { FrameReader, type Framing } from "./framing.ts";
 
 export interface Host {
@@ -44,7 +45,7 @@ export class HostConnection {
       try {
         for (const message of reader.push(bytes)) if (message.length > 0) onMessage(message);
       } catch (error) {
-        this.close(error instanceof Error ? error.message : String(error));
+        this.close(messageOf(error));
       }
     });
     socket.on("error", (error) => resolve(error.message));
@@ -80,7 +81,7 @@ export function connectTo(host: Host, options: ConnectionOptions, signal: AbortS
     socket.destroy();
     reject(new Error(why));
   };
-  const onError = (error: Error) => fail(error.message);
+  const onError = (error: Error) => fail(messageOf(error));
   const onClose = () => fail("the host closed the connection");
   const onAbort = () => fail("the link was closed");
   const timer = setTimeout(() => fail(`no connection within ${options.connectTimeoutMs} ms`), options.connectTimeoutMs);
