@@ -1,5 +1,6 @@
-import { Client, type ClientBase } from "pg";
+import type { Client, ClientBase } from "pg";
 import { shardCount } from "../../shard.ts";
+import { withClient } from "./client.ts";
 
 /** A home on Citus: a schema, and the node that stores it. */
 export interface HomeAddress {
@@ -66,15 +67,11 @@ export async function copyReferenceTables(client: Client): Promise<void> {
 
 /** The homes of a migrated database; undefined on plain PostgreSQL, which is one home. */
 export async function findHomes(connectionString: string): Promise<readonly HomeAddress[] | undefined> {
-  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 15_000 });
-  await client.connect();
-  try {
+  return withClient({ connectionString, query_timeout: 15_000 }, async (client) => {
     if ((await client.query(isCoordinator)).rowCount === 0) return undefined;
     const { rows } = await client.query<{ schema: string; host: string; port: number }>(homeAddresses);
     return rows.map(({ schema, host, port }) => ({ connectionString: at(connectionString, host, port), schema }));
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 /** The same user, password, database and settings, at another address. */

@@ -1,5 +1,5 @@
-import { Client } from "pg";
 import type { BackupSource } from "../../backups/take.ts";
+import { withClient } from "../database/client.ts";
 
 const readSource = `
   SELECT clock_timestamp() AS now, current_setting('server_version') AS version,
@@ -12,9 +12,7 @@ const readSource = `
 
 /** Reads what a backup has to know of its server. */
 export async function readBackupSource(connectionString: string): Promise<BackupSource> {
-  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 15_000 });
-  await client.connect();
-  try {
+  return withClient({ connectionString, query_timeout: 15_000 }, async (client) => {
     const { rows } = await client.query<{
       now: Date;
       version: string;
@@ -40,7 +38,5 @@ export async function readBackupSource(connectionString: string): Promise<Backup
       tablespaces: row.tablespaces,
       isCluster: row.is_cluster,
     };
-  } finally {
-    await client.end();
-  }
+  });
 }

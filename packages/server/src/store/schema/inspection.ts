@@ -1,4 +1,5 @@
-import { Client } from "pg";
+import type { Client } from "pg";
+import { withClient } from "../database/client.ts";
 import { type IncompatibleSchema, inspectSchema, type SchemaState } from "./migrate.ts";
 import { type PostgresVersion, readPostgresVersion } from "./postgres-version.ts";
 
@@ -18,9 +19,7 @@ export interface Inspection extends PostgresVersion {
 const listenTimeoutMs = 2_000;
 
 export async function inspectDatabase(connectionString: string): Promise<Inspection> {
-  const client = new Client({ connectionString, connectionTimeoutMillis: 5_000, query_timeout: 5_000 });
-  try {
-    await client.connect();
+  return withClient({ connectionString, query_timeout: 5_000 }, async (client) => {
     const askedMs = Date.now();
     const { rows } = await client.query<{
       replica: boolean;
@@ -50,9 +49,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       schema: await inspectSchema(client),
       masterKeyCheck: kept.rows[0]?.sealed,
     };
-  } finally {
-    await client.end();
-  }
+  });
 }
 
 async function listens(client: Client): Promise<boolean> {

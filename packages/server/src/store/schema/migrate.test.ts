@@ -83,6 +83,14 @@ test("a migration that fails leaves nothing behind, and a database that is newer
   await expect(migrate(database.url, folder)).rejects.toThrow("The database has migration 9999");
 });
 
+test("a connection that is lost during a migration fails it with the reason, and the process goes on", async () => {
+  await write("9001_lost.sql", "SELECT pg_terminate_backend(pg_backend_pid());");
+  const failed = await migrate(database.url, folder).catch((error: unknown) => error);
+  expect(String(failed)).toBe(
+    "Error: Migration 9001_lost.sql failed and was rolled back: terminating connection due to administrator command.",
+  );
+});
+
 test("a database of an unreleased build, or of another program, is refused with an error that says so", async () => {
   await client.query("UPDATE migrations SET sha256 = 'of another file' WHERE number = 1");
   await expect(migrate(database.url, folder)).rejects.toMatchObject({

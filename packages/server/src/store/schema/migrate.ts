@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
-import { Client, type ClientBase } from "pg";
+import type { Client, ClientBase } from "pg";
+import { messageOf } from "../../errors.ts";
 import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/citus.ts";
+import { withClient } from "../database/client.ts";
 import { grantToService } from "../database/service-role.ts";
 import { requirePostgresVersion } from "./postgres-version.ts";
 
@@ -97,7 +99,7 @@ export async function migrate(
   serviceRole?: string,
 ): Promise<readonly string[]> {
   const migrations = await readMigrations(folder);
-  return withClient(connectionString, async (client) => {
+  return withClient(migrator(connectionString), async (client) => {
     await requirePostgresVersion(client);
     await client.query("SELECT pg_advisory_lock($1)", [migrationLock]);
     const applied = await readApplied(client);
@@ -127,21 +129,13 @@ async function canCreate(client: ClientBase): Promise<boolean> {
   return rows[0]?.may === true;
 }
 
+const migrator = (connectionString: string) => ({ connectionString, application_name: "paybell migrate" });
+
 async function roleOf(databaseUrl: string): Promise<string> {
-  return withClient(databaseUrl, async (client) => {
+  return withClient(migrator(databaseUrl), async (client) => {
     const { rows } = await client.query<{ role: string }>("SELECT current_user AS role");
     return rows[0]?.role ?? "";
   });
-}
-
-async function withClient<Result>(connectionString: string, use: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ connectionString, application_name: "paybell migrate" });
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Inspects the schema without changing it. */
@@ -206,9 +200,11 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     await client.query("INSERT INTO migrations (number, name, sha256) VALUES ($1, $2, $3)", [number, name, sha256]);
     await client.query("COMMIT");
   } catch (error) {
-    await client.query("ROLLBACK");
+    // If the connection is lost, PostgreSQL rolls back by itself.
+    await client.query("ROLLBACK").catch(() => undefined);
     if (error instanceof OlderInstancesRunning) throw error;
-    throw new Error(`Migration ${migration.name} failed and was rolled back.`, { cause: error });
+    const failed = `Migration ${migration.name} failed and was rolled back`;
+    throw new Error(`${failed}: ${messageOf(error)}.`, { cause: error });
   }
 }
 
