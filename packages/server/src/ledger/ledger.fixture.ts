@@ -1,7 +1,7 @@
 import { createSecretKey } from "node:crypto";
 import { expect } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { Acquirer, AcquirerMessage, AskOptions } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { noAcquirer } from "../acquirer/none.ts";
 import { type BookingView, SimulatedBank } from "../acquirer/simulator/bank.ts";
@@ -178,6 +178,9 @@ export class LedgerBench {
   }
 }
 
+/** A message to the acquirer, and what a late answer to it calls. */
+type Asked = Pick<AskOptions, "onLateAnswer"> & { readonly message: AcquirerMessage };
+
 /** The real parts of one process, wired as in the service. Notifications that it passes on are recorded. */
 export class LedgerInstance {
   readonly life = new InstanceLife();
@@ -197,6 +200,7 @@ export class LedgerInstance {
   readonly #metrics = createMetrics();
   readonly #dueWatch: DueWatch;
   readonly #waiting = new Set<() => void>();
+  readonly #lastAsked = new Map<string, Asked>();
 
   constructor(bench: LedgerBench, leaseId: LeaseId, link?: ScriptedLink) {
     this.#bench = bench;
@@ -219,6 +223,7 @@ export class LedgerInstance {
       refusesToken: (token) => this.link.refusesToken(token),
       close: () => this.link.close(),
       ask: async (message, how) => {
+        this.#lastAsked.set(message.command, { message, ...how });
         await bench.onLink?.(`a ${message.command} leaves`);
         const answer = await this.link.ask(message, how);
         await bench.onLink?.(`the answer to a ${message.command} arrives`);
@@ -309,6 +314,12 @@ export class LedgerInstance {
   /** Sets the behaviour for the next message of a command. */
   nextFares(...rule: Parameters<typeof next>): void {
     this.acquirer.behave(next(...rule));
+  }
+
+  lastAsked(command: AcquirerMessage["command"]): Asked {
+    const asked = this.#lastAsked.get(command);
+    if (asked === undefined) throw new Error(`no ${command} was sent to the acquirer`);
+    return asked;
   }
 
   takeOver(partner: Partner): Promise<number> {

@@ -1,5 +1,9 @@
 import { afterAll, describe, expect, test } from "vitest";
+import type { TransactionId } from "../ids.ts";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
+
+/** As a host sends it. */
+const approval = { responseCode: "00", approveCode: "123456", refId: "000000000001", tc: "" };
 
 const bench = await LedgerBench.open();
 const instance = await bench.start();
@@ -49,8 +53,11 @@ describe("a command that the acquirer does not answer in time", () => {
     instance.nextFares("SALE", { answers: "lost" });
     const lost = await instance.ended(partner, till.sale());
     await bench.reversed(lost.id, "25");
-    instance.nextFares("SALE", { answers: "delayed" });
+    instance.nextFares("SALE", { answers: "lost" });
     const delayed = await instance.ended(partner, till.sale());
+    const { message, onLateAnswer } = instance.lastAsked("SALE");
+    await bench.reversed(delayed.id, "25");
+    onLateAnswer(bench.bank.receive(message));
     await instance.eventOf("late_answer", delayed.id);
     expect(bench.bank.find(delayed.id)).toBeUndefined();
     expect(await bench.ipnsOf(delayed.id)).toHaveLength(1);
@@ -108,7 +115,10 @@ describe("a command that the acquirer does not answer in time", () => {
 
 describe("a late answer", () => {
   test("that is an approval repeats the Reversal, changes no status and sends no IPN", async () => {
-    const sale = await instance.ended(partner, new LedgerTill().sale("tok_late"));
+    instance.nextFares("SALE", { answers: "never" });
+    const sale = await instance.ended(partner, new LedgerTill().sale());
+    await bench.reversed(sale.id);
+    instance.lastAsked("SALE").onLateAnswer(approval);
     await instance.eventOf("late_approval", sale.id);
     await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
@@ -117,17 +127,22 @@ describe("a late answer", () => {
   });
 
   test("that arrives during the first Reversal causes it to be sent again", async () => {
-    const reversals: string[] = [];
-    const ends = instance.acquirer.behave((message) => {
-      if (message.command !== "REVERSAL") return undefined;
-      reversals.push(message.transactionId);
-      // Slower than the late answer: the answer to the first Reversal predates the approval.
-      return reversals.length === 1 ? { answers: { afterMs: 150 } } : {};
-    });
-    const sale = await instance.ended(partner, new LedgerTill().sale("tok_late"));
+    const answered: string[] = [];
+    bench.onLink = async (what) => {
+      if (what !== "the answer to a REVERSAL arrives") return;
+      const { message } = instance.lastAsked("REVERSAL");
+      answered.push(message.transactionId);
+      if (answered.length > 1) return;
+      instance.lastAsked("SALE").onLateAnswer(approval);
+      // The answer to the first Reversal predates the approval.
+      const tries = async () => (await bench.reversalOf(message.transactionId as TransactionId))?.tries;
+      await expect.poll(tries, { timeout: 5_000, interval: 5 }).toBeGreaterThan(1);
+    };
+    instance.nextFares("SALE", { answers: "never" });
+    const sale = await instance.ended(partner, new LedgerTill().sale());
+    await expect.poll(() => answered, { timeout: 5_000 }).toEqual([sale.id, sale.id]);
+    bench.onLink = undefined;
     await bench.reversed(sale.id);
-    ends();
-    expect(reversals).toEqual([sale.id, sale.id]);
   });
 
   test("that declines is recorded, and repeats nothing", async () => {
