@@ -40,7 +40,7 @@ const commandsMax = 4_000;
 
 /** Wires the ledger: commands and reports, and passing their notifications to delivery. */
 export function wireLedger(
-  { database, config, log, metrics, alerts, tracing, sandbox, closing, warn, watch }: Infrastructure,
+  { database, config, log, metrics, alerting, alerts, tracing, sandbox, closing, warn, watch }: Infrastructure,
   { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
   { acquirers: opened, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
@@ -52,7 +52,7 @@ export function wireLedger(
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
   const completions = new PostgresCompletions(database.homes, { ...watch("completions"), turn });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
-  const reversals = new PostgresReversals(database.homes);
+  const reversals = new PostgresReversals(database.homes, { alerting });
   const { acquirerTimeoutMs, preAuthDays } = config;
   const cardStore = new PostgresCards(database.homes);
   const cards = new CardVault({ cards: cardStore, acquirers, key: cardKey, log });

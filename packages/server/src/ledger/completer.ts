@@ -1,7 +1,7 @@
 import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
-import type { EventKind, EventSink } from "../events.ts";
-import { type LeaseId, newId } from "../ids.ts";
+import type { EventKind, EventSink, NewEvent } from "../events.ts";
+import { type EventId, idOfText, type LeaseId, lowestId, newId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
@@ -17,6 +17,11 @@ export interface CompleterParts {
   readonly events: EventSink;
   readonly metrics: Pick<Metrics, "commands" | "notificationsCreated">;
 }
+
+type EventDetail = Readonly<Record<string, unknown>>;
+
+/** The number of events that are known to be recorded. */
+const recordedOnceMax = 10_000;
 
 /** The result of a command, and its consequences. */
 export interface CommandResult {
@@ -36,6 +41,7 @@ export interface CommandResult {
  */
 export class Completer {
   readonly #parts: CompleterParts;
+  readonly #recordedOnce = new Set<EventId>();
 
   constructor(parts: CompleterParts) {
     this.#parts = parts;
@@ -97,9 +103,29 @@ export class Completer {
     };
   }
 
-  record(transaction: Transaction, kind: EventKind, detail: Readonly<Record<string, unknown>>): void {
-    const { partnerId, id: subjectId, acquirer } = transaction;
-    const named = acquirer === "" ? detail : { ...detail, acquirer };
-    this.#parts.events.record({ kind, partnerId, subjectId, detail: named });
+  record(transaction: Transaction, kind: EventKind, detail: EventDetail): void {
+    this.#parts.events.record(eventOf(transaction, kind, detail));
   }
+
+  /** Keeps one event of each kind for a transaction, whichever instances record it. */
+  recordOnce(transaction: Transaction, kind: EventKind, detail: EventDetail): void {
+    const { id, createdAtMs } = transaction;
+    // In the order of time, like the ids of other events.
+    const eventId = (lowestId(createdAtMs).slice(0, 14) + idOfText(`${kind} ${id}`).slice(14)) as EventId;
+    if (this.#recordedOnce.has(eventId)) return;
+    this.#recordedOnce.add(eventId);
+    const [oldest] = this.#recordedOnce;
+    if (this.#recordedOnce.size > recordedOnceMax && oldest !== undefined) this.#recordedOnce.delete(oldest);
+    this.#parts.events.record({ ...eventOf(transaction, kind, detail), id: eventId });
+  }
+
+  /** Counts an event that was written with what it reports, and sends its alert at once. */
+  recordWritten(event: NewEvent & { readonly id: EventId }): void {
+    this.#parts.events.record(event);
+  }
+}
+
+export function eventOf(transaction: Transaction, kind: EventKind, detail: EventDetail): NewEvent {
+  const { partnerId, id: subjectId, acquirer } = transaction;
+  return { kind, partnerId, subjectId, detail: acquirer === "" ? detail : { ...detail, acquirer } };
 }

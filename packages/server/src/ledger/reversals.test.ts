@@ -185,6 +185,46 @@ test("a Reversal that is retried for long is reported once, and retried further"
   expect(told).toMatchObject([{ detail: { tries: 8, responseCode: "96" } }]);
 });
 
+test("a Reversal is reported as late although the instance that sent the eighth try died", async () => {
+  const other = await bench.start();
+  const fails = [instance, other].map(({ acquirer }) =>
+    acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined)),
+  );
+  const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
+  for (const tries of [1, 9, 10, 11]) {
+    await expect
+      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+      .toMatchObject({ state: "PENDING", tries, code: "96" });
+    if (tries === 1) await bench.query("UPDATE reversals SET tries = 8 WHERE transaction_id = $1", [sale.id]);
+    await bench.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
+    if (tries < 11) await bench.runDueNow();
+  }
+  for (const end of fails) end();
+  await bench.runDueNow();
+  await bench.reversed(sale.id);
+  await other.close();
+  const events = [...instance.events, ...other.events];
+  const told = events.filter(({ kind, subjectId }) => kind === "reversal_late" && subjectId === sale.id);
+  expect(told).not.toEqual([]);
+  // The database keeps one of each id.
+  expect(new Set(told.map(({ id }) => id)).size).toBe(1);
+  expect(told[0]?.id).toBeDefined();
+});
+
+test("a refused Reversal alerts although its instance dies with the write", async () => {
+  const own = await LedgerBench.open();
+  const dying = await own.start();
+  dying.nextFares("REVERSAL", { declines: "12" });
+  const death = dying.crashesAt({ at: "end", phase: "after" });
+  const sale = await dying.ended(await own.partner(), new LedgerTill().sale("tok_timeout"));
+  await death;
+  expect(await own.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "12" });
+  expect(await own.query("SELECT kind, detail FROM events WHERE subject_id = $1", [sale.id])).toEqual([
+    { kind: "reversal_refused", detail: { responseCode: "12" } },
+  ]);
+  await own.close();
+});
+
 test.each(["08", "10", "11", "16"])(
   "an approval by %s becomes an ERROR with that code, and is reversed",
   async (code) => {

@@ -4,11 +4,12 @@ import { NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import { reversalStateAfter } from "../commands/reversal.ts";
-import type { PartnerId, TransactionId } from "../ids.ts";
+import type { NewEvent } from "../events.ts";
+import { newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
 import { backoffMs } from "./backoff.ts";
 import type { CardVault } from "./card-vault.ts";
-import type { Completer } from "./completer.ts";
+import { type Completer, eventOf } from "./completer.ts";
 import { DueWork } from "./due-work.ts";
 import { reversalResult } from "./procedure.ts";
 import type { TransactionStore } from "./store.ts";
@@ -53,6 +54,8 @@ export interface EndedReversal {
 export interface ReversalEnd {
   readonly state: "DONE" | "PARKED";
   readonly responseCode: string;
+  /** Recorded with it. */
+  readonly event?: NewEvent;
 }
 
 export interface ReverserParts {
@@ -113,16 +116,18 @@ export class Reverser {
     const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
     const after = reversalStateAfter(outcome);
     if (after === "pending") {
-      if (due.tries === lateAfterTries) {
-        completer.record(transaction, "reversal_late", { tries: due.tries, responseCode });
+      // The eighth may have been skipped: its instance died, or the Reversal was requested again.
+      if (due.tries >= lateAfterTries) {
+        completer.recordOnce(transaction, "reversal_late", { tries: due.tries, responseCode });
       }
       return reversals.postpone(due, backoffMs(due.tries), responseCode);
     }
     const state = after === "done" ? "DONE" : "PARKED";
-    const ended = await this.#end(due, { state, responseCode });
+    const refused = { ...eventOf(transaction, "reversal_refused", { responseCode }), id: newId<"event">() };
+    const ended = await this.#end(due, { state, responseCode, ...(state === "PARKED" && { event: refused }) });
     if (ended === undefined) return;
     this.#parts.onEnded?.(transaction, { state, responseCode });
-    if (state === "PARKED") completer.record(transaction, "reversal_refused", { responseCode });
+    if (state === "PARKED") completer.recordWritten(refused);
     if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
   }
 

@@ -163,8 +163,8 @@ export class Settler {
       if (!(error instanceof NoAnswer || error instanceof NotSent)) throw error;
       // It stays CLOSING, and the same request is repeated: a settlement is never reversed. Checks in the step
       // `waiting` are not counted, because they say nothing about the acquirer.
-      if (at.tries === unansweredAfterTries) {
-        this.#parts.completer.record(transaction, "settlement_unanswered", {
+      if (at.tries >= unansweredAfterTries) {
+        this.#parts.completer.recordOnce(transaction, "settlement_unanswered", {
           tid: at.tid,
           step: at.step,
           tries: at.tries,

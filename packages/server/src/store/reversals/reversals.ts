@@ -2,6 +2,8 @@ import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts } from "../database/retryable.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { insertEvents } from "../events.ts";
 
 // Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it.
 const takeDue = {
@@ -100,9 +102,12 @@ const retry = {
  */
 export class PostgresReversals implements ReversalStore {
   readonly #homes: Homes;
+  readonly #alerting: boolean;
 
-  constructor(homes: Homes) {
+  /** @param options whether the event of a refused one is sent as an alert */
+  constructor(homes: Homes, { alerting = false }: { readonly alerting?: boolean } = {}) {
     this.#homes = homes;
+    this.#alerting = alerting;
   }
 
   async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
@@ -134,12 +139,19 @@ export class PostgresReversals implements ReversalStore {
 
   async end(
     { partnerId, transactionId, tries }: DueReversal,
-    { state, responseCode }: ReversalEnd,
+    { state, responseCode, event }: ReversalEnd,
   ): Promise<EndedReversal | undefined> {
     type Row = { readonly requested_by: TransactionId | null };
     const values = [partnerId, transactionId, state, responseCode, tries];
     const { engine } = this.#homes.of(partnerId);
-    const { rows } = await despiteConflicts(() => engine.query<Row>({ ...end, values }));
+    const { rows } = await despiteConflicts(() => {
+      if (event === undefined) return engine.query<Row>({ ...end, values });
+      return inTransaction(engine, async (client) => {
+        const ended = await client.query<Row>({ ...end, values });
+        if (ended.rows.length > 0) await insertEvents(client, [event], this.#alerting);
+        return ended;
+      });
+    });
     const [row] = rows.length > 0 ? rows : (await engine.query<Row>({ ...endedBefore, values })).rows;
     return row && { requestedBy: row.requested_by };
   }
