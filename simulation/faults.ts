@@ -31,11 +31,26 @@ export class Faults {
       for (const thread of service.machine?.threads ?? []) thread.runOn();
       service.line.heal();
       service.beatLine.heal();
+      service.workerLine.heal();
       if (service.worker !== undefined) service.worker.outcomes.unstorableChance = 0;
       // A stop that takes long would outlast the calm's beginning.
       if (service.isStopping) service.kill();
       service.start();
     }
+  }
+
+  /**
+   * From now on nothing that a worker asks is answered, although its beats are. @returns the process whose worker it is
+   */
+  breakWorker(forMs: number): SimulatedProcess {
+    const { world } = this.#context;
+    const service = world.random.pick(this.#services);
+    world.note("fault", "nothing is answered but beats", service.worker?.name);
+    service.workerLine.isBroken = true;
+    world.agenda.after(forMs, () => {
+      service.workerLine.isBroken = false;
+    });
+    return service;
   }
 
   #one(): void {
@@ -107,7 +122,8 @@ export class Faults {
 
   #cut(service: SimulatedProcess): void {
     const { random } = this.#context.world;
-    const lines = random.pick([[service.line], [service.beatLine], [service.line, service.beatLine]]);
+    const { line, beatLine, workerLine } = service;
+    const lines = random.pick([[line, workerLine], [beatLine], [line, beatLine, workerLine]]);
     const isOneWay = random.chance(0.5);
     this.#context.world.note("fault", isOneWay ? "answers lost" : "cut off", service.worker?.name, lines.length);
     for (const line of lines) {

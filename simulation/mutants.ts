@@ -1,5 +1,5 @@
 import { Circuits } from "../packages/server/src/delivery/circuits.ts";
-import type { OwnedShard } from "../packages/server/src/delivery/ownership.ts";
+import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
@@ -120,6 +120,15 @@ export const mutants: readonly Mutant[] = [
     variation: { holder: (lease) => believing(lease) },
   },
   {
+    name: "a worker that can only renew its lease keeps it",
+    seed: 1,
+    sabotage: () => {
+      const fit = Object.getOwnPropertyDescriptor(Ownership.prototype, "isFit");
+      Object.defineProperty(Ownership.prototype, "isFit", { get: () => true, configurable: true });
+      return () => void Object.defineProperty(Ownership.prototype, "isFit", fit as PropertyDescriptor);
+    },
+  },
+  {
     name: "two probes at once",
     seed: 1,
     sabotage: () => patch(Circuits.prototype, "probeBegins", () => () => undefined),
@@ -131,7 +140,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 9,
+    seed: 17,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,

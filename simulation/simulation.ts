@@ -32,6 +32,9 @@ export interface SimulationResult {
 
 /** In a calm, by the design: all shards are owned again, all are even, and everything has left. */
 const ownedWithinMs = 9_000;
+/** The same for the shards of a worker that can do nothing but renew its lease. */
+const givenUpWithinMs = 15_000;
+const brokenForMs = 20_000;
 const evenWithinMs = 60_000;
 const quietAfterMs = 35_000;
 const calmMs = 70_000;
@@ -102,14 +105,15 @@ export class Simulation {
   }
 
   #calm(): void {
-    const { agenda } = this.#world;
+    const { agenda, random } = this.#world;
     this.#world.note("calm");
     this.#context.isStormy = false;
     this.#context.loadFactor = 0.2;
     this.#faults.heal();
     this.#people.settle();
     agenda.after(100, () => this.#faults.heal());
-    agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
+    if (random.chance(0.3)) agenda.after(random.between(200, 2_000), () => this.#ask(() => this.#breakWorker()));
+    else agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkMisplaced()));
     agenda.after(quietAfterMs, () => {
@@ -117,6 +121,14 @@ export class Simulation {
     });
     for (let ms = 20_000; ms < calmMs; ms += 1_000) agenda.after(ms, () => this.#ask(() => this.#checkProgress()));
     agenda.after(calmMs, () => this.#storm());
+  }
+
+  /** The one fault of a calm. */
+  #breakWorker(): void {
+    const service = this.#faults.breakWorker(brokenForMs);
+    this.#world.agenda.after(givenUpWithinMs, () =>
+      this.#ask(() => checkAllOwned(this.#world, this.#context.tables, service.worker?.knownLease)),
+    );
   }
 
   #ask(check: () => void): void {

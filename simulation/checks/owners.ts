@@ -1,3 +1,4 @@
+import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { ShardRow, Tables } from "../database/tables.ts";
 import type { WorkerThread } from "../service/worker-thread.ts";
 import type { World } from "../world.ts";
@@ -14,9 +15,10 @@ export function checkBelievers(world: World, tables: Tables, workers: Iterable<W
 /** After one worker releases a shard, another claims it within this time, also if it was not told. */
 const handedOverMs = 2_500;
 
-/** Invariant 12, its first part: every shard is a living worker's. */
-export function checkAllOwned(world: World, tables: Tables): void {
-  const isFree = ({ leaseId, changedMs }: ShardRow) => leaseId === null && world.nowMs - changedMs > handedOverMs;
+/** Invariant 12, its first part: every shard is a living worker's. @param broken the lease of one that cannot work */
+export function checkAllOwned(world: World, tables: Tables, broken?: LeaseId): void {
+  const isFree = ({ leaseId, changedMs }: ShardRow) =>
+    leaseId === broken || (leaseId === null && world.nowMs - changedMs > handedOverMs);
   const free = tables.shards.filter(isFree);
   if (free.length > 0) world.violated(12, `${free.length} shards are nobody's: ${free[0]?.shard} among them`);
 }

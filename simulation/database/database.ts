@@ -126,7 +126,7 @@ export class SimulatedDatabase {
 
   #send<T>(call: Call<T>, begin: () => void): void {
     const { random, agenda } = this.#world;
-    if (call.line.losesStatements) {
+    if (call.line.losesStatements || call.line.isBroken) {
       this.#fallSilent(call);
       return;
     }

@@ -4,6 +4,8 @@ export class Line {
   losesStatements = false;
   /** Statements are executed, and their answers are lost. */
   losesAnswers = false;
+  /** As if cut in both directions, also after `heal`. */
+  isBroken = false;
 
   heal(): void {
     this.losesStatements = false;

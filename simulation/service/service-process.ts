@@ -19,6 +19,8 @@ export class SimulatedProcess {
   readonly #name: string;
   readonly line = new Line();
   readonly beatLine = new Line();
+  /** The worker's thread has connections of its own. */
+  readonly workerLine = new Line();
   #lives = 0;
   #machine: SimulatedMachine | undefined;
   #main: Thread | undefined;
@@ -126,8 +128,8 @@ export class SimulatedProcess {
     const machine = this.#machine;
     if (machine === undefined || this.#isStopping) return;
     this.#lives += 1;
-    const { line, beatLine } = this;
-    const worker = new WorkerThread(this.#context, { name: `${this.#name}.${this.#lives}`, machine, line, beatLine });
+    const name = `${this.#name}.${this.#lives}`;
+    const worker = new WorkerThread(this.#context, { name, machine, line: this.workerLine, beatLine: this.beatLine });
     this.#worker = worker;
     worker.start().catch((error: unknown) => {
       if (!(error instanceof SimulatedFailure)) return this.#context.world.broke(error);
@@ -156,5 +158,6 @@ export class SimulatedProcess {
     this.#worker = undefined;
     this.line.heal();
     this.beatLine.heal();
+    this.workerLine.heal();
   }
 }

@@ -48,6 +48,7 @@ export class WorkerThread {
       clock,
       timers,
       onTrouble: (error) => this.#trouble("lease", error),
+      isFit: () => this.worker.ownership.isFit,
       onLost: () => this.worker.leaseLost(),
       onHeld: (id) => {
         this.knownLease = id;

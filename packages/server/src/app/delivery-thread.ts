@@ -90,6 +90,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     clock: systemClock,
     timers: systemTimers,
     onTrouble: (error) => trouble("the lease could not be renewed", error),
+    isFit: () => worker.ownership.isFit,
     onLost: () => {
       log.warn({}, "the lease is lost: others own the shards now");
       worker.leaseLost();

@@ -76,3 +76,61 @@ describe("workers share the shards", () => {
     expect(gone).toHaveLength(shardCount);
   });
 });
+
+describe("a worker whose ticks fail", () => {
+  /** One worker whose reads take a while, and fail or not. */
+  function workerWith({ tookMs }: { tookMs: number }) {
+    const over = { nowMs: 0, leaseId: "lease" as LeaseId | undefined, isFailing: true, tookMs };
+    const read = async () => {
+      over.nowMs += over.tookMs;
+      if (over.isFailing) throw new Error("too many clients already");
+    };
+    const ownership = new Ownership({
+      store: {
+        map: async (leaseId) => {
+          await read();
+          return { workers: [{ leaseId, ageMs: 60_000, owned: 0 }], mine: [], free: 0 };
+        },
+        claim: async () => [],
+        release: async () => undefined,
+      },
+      lease: { current: () => over.leaseId, remainingMs: () => 5_000 },
+      clock: { monotonicMs: () => over.nowMs },
+      timers: { after: () => () => undefined },
+      prepare: async () => undefined,
+      onReady: () => undefined,
+      windUp: async () => undefined,
+      onGone: () => undefined,
+      onTrouble: () => undefined,
+    });
+    const tick = async () => {
+      await ownership.tick().catch(() => undefined);
+      over.nowMs += 1_000;
+    };
+    return { over, ownership, tick };
+  }
+
+  test("is not fit after 5 s, and fit again when what a tick reads is read, without a lease", async () => {
+    const { over, ownership, tick } = workerWith({ tookMs: 0 });
+    for (let ticks = 0; ticks < 5; ticks += 1) await tick();
+    expect(ownership.isFit).toBe(true);
+    await tick();
+    expect(ownership.isFit).toBe(false);
+    over.leaseId = undefined;
+    await tick();
+    expect(ownership.isFit).toBe(false);
+    over.isFailing = false;
+    await tick();
+    expect(ownership.isFit).toBe(true);
+  });
+
+  test("stays fit if one statement was not answered for long, and while its lease is silent", async () => {
+    const { over, ownership, tick } = workerWith({ tookMs: 15_000 });
+    await tick();
+    over.leaseId = undefined;
+    await tick();
+    Object.assign(over, { leaseId: "lease", tookMs: 0 });
+    await tick();
+    expect(ownership.isFit).toBe(true);
+  });
+});

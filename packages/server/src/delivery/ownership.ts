@@ -63,6 +63,9 @@ const releaseMax = 8;
 const settledAfterMs = 10_000;
 /** The time for attempts on the wire to end. */
 const windUpMs = 500;
+/** As long as a lease is believed in without an answer: a worker that fails for longer is as good as dead. */
+const failingMaxMs = 5_000;
+const noLease = "00000000-0000-0000-0000-000000000000" as LeaseId;
 
 /**
  * The shards that this worker owns. `tick` runs every second and settles everything by the state of the database: a
@@ -72,12 +75,20 @@ const windUpMs = 500;
  * free ──(claim: compare-and-set)──► claimed ──(prepared)──► ready ──(surplus, or a stop)──► releasing ──► free
  * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
+ *
+ * A worker whose beats are answered and whose ticks fail would keep its shards from the others for ever:
+ *
+ * ```
+ * fit ──(every tick fails for 5 s, at least two)──► unfit: the lease is given up ──(what a tick reads is read)──► fit
+ * ```
  */
 export class Ownership {
   readonly #parts: OwnershipParts;
   readonly #owned = new Map<number, Owned>();
   #leaseId: LeaseId | undefined;
   #isSettled = false;
+  #failingSinceMs: number | undefined;
+  #isFit = true;
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts;
@@ -97,6 +108,11 @@ export class Ownership {
     return this.#isSettled && this.#parts.lease.current() === this.#leaseId;
   }
 
+  /** Whether it can use a lease: see `LeaseParts.isFit`. */
+  get isFit(): boolean {
+    return this.#isFit;
+  }
+
   /** The epoch of the partner's shard while attempts for it may start; otherwise undefined. */
   epochOf(partnerId: PartnerId): number | undefined {
     const owned = this.#owned.get(shardOf(partnerId));
@@ -110,9 +126,23 @@ export class Ownership {
   }
 
   async tick(): Promise<void> {
+    const startedMs = this.#parts.clock.monotonicMs();
+    try {
+      await this.#tick();
+      this.#failingSinceMs = undefined;
+      this.#isFit = true;
+    } catch (error) {
+      this.#failingSinceMs ??= startedMs;
+      const isAgain = this.#failingSinceMs < startedMs;
+      if (isAgain && this.#parts.clock.monotonicMs() - this.#failingSinceMs >= failingMaxMs) this.#isFit = false;
+      throw error;
+    }
+  }
+
+  async #tick(): Promise<void> {
     this.#isSettled = false;
     const leaseId = this.#parts.lease.current();
-    if (leaseId === undefined) return;
+    if (leaseId === undefined) return this.#isFit ? undefined : this.#try();
     if (leaseId !== this.#leaseId) this.lose();
     this.#leaseId = leaseId;
     const map = await this.#parts.store.map(leaseId);
@@ -122,6 +152,12 @@ export class Ownership {
     await this.#share(leaseId, map);
     await this.#prepare();
     this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
+  }
+
+  /** Asks what a tick asks, without a lease. */
+  async #try(): Promise<void> {
+    await this.#parts.store.map(noLease);
+    await this.#parts.prepare([]);
   }
 
   /** The lease is lost: other workers own everything. */

@@ -4,10 +4,11 @@ import { believedMs, Lease } from "./lease.ts";
 import type { LeaseBeat, LeaseStore } from "./store.ts";
 
 /** A lease whose clocks, timers and rows are ruled by the test. */
-function leaseOver(rows: { beat: LeaseStore["beat"] }) {
+function leaseOver(rows: { beat: LeaseStore["beat"]; isFit?: () => boolean }) {
   const clock = { monotonic: 0, wall: 1_000_000 };
   const timers: (() => void)[] = [];
   const inserted: LeaseId[] = [];
+  const removed: LeaseId[] = [];
   const lost: number[] = [];
   const reaped: LeaseId[] = [];
   const lease = new Lease({
@@ -15,7 +16,7 @@ function leaseOver(rows: { beat: LeaseStore["beat"] }) {
     store: {
       insert: async (id) => void inserted.push(id),
       beat: rows.beat,
-      remove: async () => undefined,
+      remove: async (id) => void removed.push(id),
       removeDead: async (dead) => dead.map(({ id }) => id),
     },
     clock: { nowMs: () => clock.wall, monotonicMs: () => clock.monotonic },
@@ -26,6 +27,7 @@ function leaseOver(rows: { beat: LeaseStore["beat"] }) {
       },
     },
     onTrouble: () => undefined,
+    isFit: rows.isFit ?? (() => true),
     onLost: () => void lost.push(clock.monotonic),
     onReaped: (ids) => void reaped.push(...ids),
   });
@@ -37,15 +39,15 @@ function leaseOver(rows: { beat: LeaseStore["beat"] }) {
     clock.monotonic += ms;
     clock.wall += ms;
   };
-  return { lease, clock, inserted, lost, reaped, beat, pass };
+  return { lease, clock, inserted, removed, lost, reaped, beat, pass };
 }
 
 describe("a lease", () => {
   const leases: Lease[] = [];
   afterEach(() => Promise.all(leases.splice(0).map((lease) => lease.stop())));
 
-  async function held(beat: LeaseStore["beat"] = async () => []) {
-    const over = leaseOver({ beat });
+  async function held(beat: LeaseStore["beat"] = async () => [], isFit?: () => boolean) {
+    const over = leaseOver(isFit === undefined ? { beat } : { beat, isFit });
     leases.push(over.lease);
     await over.lease.start();
     return over;
@@ -91,6 +93,22 @@ describe("a lease", () => {
     expect(lost).toHaveLength(1);
     expect(inserted).toHaveLength(2);
     expect(inserted[1]).not.toBe(inserted[0]);
+    expect(lease.current()).toBe(inserted[1]);
+  });
+
+  test("is given up while its holder is not fit, and held under another id when it is again", async () => {
+    let isFit = true;
+    const { lease, inserted, removed, lost, beat } = await held(undefined, () => isFit);
+    await beat();
+    expect(lease.current()).toBe(inserted[0]);
+    isFit = false;
+    for (let beats = 0; beats < 3; beats += 1) await beat();
+    expect(lease.current()).toBeUndefined();
+    expect(removed).toEqual(inserted);
+    expect(lost).toHaveLength(1);
+    isFit = true;
+    await beat();
+    expect(inserted).toHaveLength(2);
     expect(lease.current()).toBe(inserted[1]);
   });
 

@@ -17,6 +17,8 @@ export interface LeaseParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly onTrouble: (error: unknown) => void;
+  /** Whether the holder can do what it holds the lease for. While it cannot, others are to have its rows and shards. */
+  readonly isFit?: () => boolean;
   /** The lease was lost. Its rows and shards may belong to others by now. */
   readonly onLost?: () => void;
   /** A new lease is held. */
@@ -37,7 +39,7 @@ export const believedMs = 5_000;
  * again under another id.
  *
  * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held under
- * a new id.
+ * a new id. Held → (the holder is not fit) → its row is deleted → lost → (the holder is fit) → held under a new id.
  */
 export class Lease implements LeaseHolder {
   readonly #parts: LeaseParts;
@@ -96,6 +98,7 @@ export class Lease implements LeaseHolder {
 
   async #beat(): Promise<void> {
     try {
+      if (this.#parts.isFit?.() === false) return await this.#giveUp();
       if (this.#id === undefined) return await this.#begin();
       const sent = this.#readClocks();
       const beats = await this.#parts.store.beat(this.#id);
@@ -110,6 +113,14 @@ export class Lease implements LeaseHolder {
       this.#reaper.unanswered();
       this.#parts.onTrouble(error);
     }
+  }
+
+  async #giveUp(): Promise<void> {
+    if (this.#id === undefined) return;
+    this.#untilMonotonicMs = Number.NEGATIVE_INFINITY;
+    await this.#parts.store.remove(this.#id);
+    this.#id = undefined;
+    this.#parts.onLost?.();
   }
 
   async #reap(beats: readonly LeaseBeat[], sentMs: number): Promise<void> {
