@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
-import { createDatabase } from "../../../../../test/support/database.ts";
+import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
 import { openDatabase } from "./database.ts";
 import { failureKindOf } from "./retryable.ts";
 
@@ -55,6 +55,23 @@ test("a process that stalled in a transaction finds its locks gone, and repeats 
     .catch((error: unknown) => error);
   expect(failureKindOf(told)).toBe("connection");
   await close();
+  await database.drop();
+});
+
+test("a server that admits no new connections now is unavailable, and no mistake of ours", async () => {
+  const database = await createDatabase();
+  const missing = databaseUrl(database.url, "a_database_that_is_being_restored");
+  const unknown = database.url.replace(/^(postgres:\/\/)[^/@]*@?/, "$1a_role_that_may_not_sign_in:wrong@");
+  for (const [url, code] of [
+    [missing, "3D000"],
+    [unknown, "28P01"],
+  ] as const) {
+    const { engine, close } = openDatabase(url, options);
+    const refused = await engine.query("SELECT").catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code });
+    expect(failureKindOf(refused)).toBe("connection");
+    await close();
+  }
   await database.drop();
 });
 

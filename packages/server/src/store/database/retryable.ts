@@ -14,10 +14,11 @@ export type FailureKind = "conflict" | "data" | "connection" | "bug";
 const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
 // Data exceptions, integrity constraints, program limits.
 const dataClasses = new Set(["22", "23", "54"]);
-// Connection exceptions, insufficient resources, operator intervention, system errors.
-const connectionClasses = new Set(["08", "53", "57", "58"]);
-// A read-only server is a former primary: wait for the new one. A session idle in a transaction lost its connection.
-const connectionCodes = new Set(["25006", "25P03"]);
+// Connection exceptions, refused sign-ins, insufficient resources, operator intervention, system errors.
+const connectionClasses = new Set(["08", "28", "53", "57", "58"]);
+// A read-only server is a former primary: wait for the new one. A session idle in a transaction lost its connection. A
+// database that does not exist is being restored.
+const connectionCodes = new Set(["25006", "25P03", "3D000"]);
 const socketCodes = new Set([
   "ECONNRESET",
   "ECONNREFUSED",
