@@ -77,7 +77,7 @@ export function openAcquirers(
   const sessions = new PostgresAcquirerSessions(database);
   const registry = new AcquirerRegistry(store, masterKey);
   const rpc = new InstanceRpc({
-    publish: (payload) => sessions.publish(payload),
+    publish: (payload, isWanted) => sessions.publish(payload, isWanted),
     seal: (plain) => sealValue(sessionKey, plain, sessionContext),
     open: (sealed) => openValue(sessionKey, sealed, sessionContext),
     onTrouble: warn("a message could not be passed on between instances"),

@@ -34,6 +34,15 @@ test("a text that PostgreSQL refuses reaches no listener, and the next one does"
   await end();
 });
 
+test("a text that nobody wants any more when its turn comes is not sent", async () => {
+  const { heard, end } = await listener();
+  const first = sessions.publish("first");
+  await expect(sessions.publish("given up", () => false)).rejects.toThrow("not sent");
+  await Promise.all([first, sessions.publish("last", () => true)]);
+  await expect.poll(() => heard).toEqual(["first", "last"]);
+  await end();
+});
+
 test("the holder of a session is who claimed it first, until it gives it up or its lease is gone", async () => {
   expect(await sessions.holder("bank")).toEqual({ leaseId: null, isUp: false, detail: "" });
   const [first, second] = [await insertLease(connections.pool), await insertLease(connections.pool)];

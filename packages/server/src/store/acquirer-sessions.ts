@@ -45,6 +45,7 @@ const payloadsMax = 100;
 
 interface Unpublished {
   readonly text: string;
+  readonly isWanted: () => boolean;
   readonly resolve: () => void;
   readonly reject: (error: unknown) => void;
 }
@@ -83,10 +84,14 @@ export class PostgresAcquirerSessions implements SessionStore {
     await this.#engine.query({ ...release, values: [acquirer, leaseId] });
   }
 
-  /** Sends to all instances, which listen to `paybell_session`. Rejects when it is not known whether it was sent. */
-  publish(text: string): Promise<void> {
+  /**
+   * Sends to all instances, which listen to `paybell_session`. Rejects when it is not known whether it was sent.
+   *
+   * @param isWanted asked just before: a text may have waited for a database that hung
+   */
+  publish(text: string, isWanted = () => true): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#unpublished.push({ text, resolve, reject });
+    this.#unpublished.push({ text, isWanted, resolve, reject });
     if (!this.#isPublishing) void this.#publishAll();
     return promise;
   }
@@ -95,7 +100,10 @@ export class PostgresAcquirerSessions implements SessionStore {
   async #publishAll(): Promise<void> {
     this.#isPublishing = true;
     while (this.#unpublished.length > 0) {
-      const batch = this.#unpublished.splice(0, payloadsMax);
+      const next = this.#unpublished.splice(0, payloadsMax);
+      const batch = next.filter(({ isWanted }) => isWanted());
+      for (const one of next) if (!batch.includes(one)) one.reject(new Error("It was not sent in time"));
+      if (batch.length === 0) continue;
       const sent = this.#engine.query({ ...publish, values: [batch.map(({ text }) => text)] });
       await sent.then(
         () => batch.forEach(({ resolve }) => void resolve()),

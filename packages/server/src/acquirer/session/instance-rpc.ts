@@ -2,8 +2,8 @@ import { randomUUID } from "node:crypto";
 import { type AcquirerAnswer, type AcquirerMessage, type AskOptions, NoAnswer, NotSent } from "../acquirer.ts";
 
 export interface InstanceRpcParts {
-  /** Sends a message to all instances, including this one. */
-  readonly publish: (payload: string) => Promise<unknown>;
+  /** Sends a message to all instances, including this one, unless it is no longer wanted when its turn comes. */
+  readonly publish: (payload: string, isWanted?: () => boolean) => Promise<unknown>;
   /** Encrypts under a key that all instances have: a message may hold a card's token, a track or a PIN block. */
   readonly seal: (plain: Buffer) => Buffer;
   readonly open: (sealed: Buffer) => Buffer;
@@ -100,7 +100,9 @@ export class InstanceRpc {
       return Promise.reject(new NotSent("The message is too long to be passed on to the instance with the session"));
     }
     const { promise, resolve, reject } = Promise.withResolvers<AcquirerAnswer>();
+    let isOver = false;
     const giveUp = (why: string) => {
+      isOver = true;
       reject(new NoAnswer(why));
       this.#awaitLateAnswer(id, onLateAnswer);
     };
@@ -120,7 +122,10 @@ export class InstanceRpc {
         else reject(notSent === true ? new NotSent(why) : new NoAnswer(why));
       },
     });
-    this.#parts.publish(payload).catch((error: unknown) => {
+    // Its Reversal may have been sent by then, by another instance.
+    const published = this.#parts.publish(payload, () => !isOver);
+    published.catch((error: unknown) => {
+      if (isOver) return;
       clearTimeout(timer);
       this.#parts.onTrouble(error);
       // The message may have arrived anyway.

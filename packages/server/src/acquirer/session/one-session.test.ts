@@ -181,6 +181,25 @@ test("a message that comes while an instance gives the session up goes to the ne
   expect((await meanwhile).responseCode).toBe("51");
 });
 
+test("a message that could not be passed on in its time is not wanted any more", async () => {
+  const wanted: (() => boolean)[] = [];
+  const rpc = new InstanceRpc({
+    publish: (_, isWanted = () => expect.fail("it may not be sent late")) => {
+      wanted.push(isWanted);
+      return Promise.withResolvers<void>().promise;
+    },
+    seal: (plain) => plain,
+    open: (sealed) => sealed,
+    onTrouble: (error) => expect.fail(String(error)),
+  });
+  const address = "00000009-0000-7000-8000-000000000000";
+  const asked = rpc.ask(address, "first", new Till().sale("tok_approve"), { ...patient, timeoutMs: 20 });
+  expect(wanted.map((isWanted) => isWanted())).toEqual([true]);
+  await expect(asked).rejects.toBeInstanceOf(NoAnswer);
+  expect(wanted.map((isWanted) => isWanted())).toEqual([false]);
+  rpc.close();
+});
+
 test("the wait for a session is a part of the time that a message has", async () => {
   const shared = new Shared();
   const holder = "00000009-0000-7000-8000-000000000000";
