@@ -237,6 +237,18 @@ describe("a CSV file", () => {
   );
 });
 
+test("a file that cannot be read now is named, tried again, and delays no other", async () => {
+  const obstacle = join(bench.folder, "reading", "a.jsonl.report.jsonl");
+  await mkdir(obstacle);
+  await bench.write("a.jsonl", jsonLines(sales(1)));
+  await bench.write("b.jsonl", jsonLines(sales(1, 1)));
+  bench.drop();
+  await bench.report("done/b.jsonl");
+  expect(bench.logged.find((line) => line.includes("EISDIR"))).toContain('"file":"a.jsonl"');
+  await rm(obstacle, { recursive: true });
+  await bench.report("done/a.jsonl");
+});
+
 describe("each line once", () => {
   test("a reader that stops goes on where it was, and its report is whole", async () => {
     const second = Promise.withResolvers<void>();

@@ -74,7 +74,7 @@ export class FileDrop {
   }
 
   async #look(): Promise<void> {
-    const { folder, metrics, locks } = this.#parts;
+    const { folder, metrics, locks, log } = this.#parts;
     const names = await namesIn(folder);
     metrics.intakeFilesWaiting.set(names.length);
     for (const name of names) {
@@ -83,6 +83,9 @@ export class FileDrop {
       if (held === undefined) continue;
       try {
         await this.#take(name, AbortSignal.any([this.#stopping.signal, held.lost]));
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return;
+        log.warn({ err: error, file: safeFieldName(name) }, "a file could not be read; it is tried again");
       } finally {
         await held.release();
       }
