@@ -1,5 +1,5 @@
 import { Center, Loader, Modal } from "@mantine/core";
-import { type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
+import { Fragment, type ReactNode, useCallback, useEffect, useMemo, useState } from "react";
 import { api, CallError, rememberCsrf } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 import { onSignedOut, queryClient } from "../api/query.ts";
@@ -7,16 +7,23 @@ import { Failure } from "../display/failure.tsx";
 import { SessionContext } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
 
-type State = { readonly session?: Session; readonly isAsking?: boolean; readonly error?: unknown };
+interface State {
+  readonly session?: Session;
+  readonly isAsking?: boolean;
+  /** Why nobody knows who is signed in. */
+  readonly error?: unknown;
+  /** Why the sign-out failed. */
+  readonly signOutError?: unknown;
+}
 
 const renewEveryMs = 5 * 60_000;
 
 /**
  * Shows the page to a signed-in user, and the sign-in to others. When a session ends, the sign-in opens above the page:
- * typed text stays, and the same page is shown again.
+ * typed text stays, and the same page is shown again. Another person gets the page anew.
  */
 export function SessionGate({ children }: { readonly children: ReactNode }) {
-  const [{ session, isAsking = false, error }, setState] = useState<State>({});
+  const [{ session, isAsking = false, error, signOutError }, setState] = useState<State>({});
 
   const begin = useCallback((next: Session) => {
     rememberCsrf(next.csrf);
@@ -39,25 +46,31 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
 
   useEffect(() => void look(), [look]);
   useEffect(() => onSignedOut(() => setState((state) => ({ ...state, isAsking: true }))), []);
+  const name = session && nameOf(session);
   useEffect(() => {
+    if (name === undefined) return undefined;
+    const renew = async () => {
+      const found = await api.getSession();
+      // Somebody else may have signed in beside this page.
+      if (nameOf(found) === name) rememberCsrf(found.csrf);
+      else await look();
+    };
     const timer = setInterval(() => {
-      if (!document.hidden)
-        api.getSession().then(
-          ({ csrf }) => rememberCsrf(csrf),
-          () => undefined,
-        );
+      if (!document.hidden) renew().catch(() => undefined);
     }, renewEveryMs);
     return () => clearInterval(timer);
-  }, []);
+  }, [name, look]);
 
-  const value = useMemo(() => {
-    const signOut = async () => {
-      await api.signOut().catch(() => undefined);
+  const signOut = useCallback(async () => {
+    try {
+      await api.signOut();
       queryClient.clear();
       setState({ isAsking: true });
-    };
-    return session && { session, signOut: () => void signOut() };
-  }, [session]);
+    } catch (problem) {
+      setState((state) => ({ ...state, signOutError: problem }));
+    }
+  }, []);
+  const value = useMemo(() => session && { session, signOut: () => void signOut() }, [session, signOut]);
 
   if (error !== undefined)
     return (
@@ -76,7 +89,15 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }
   return (
     <SessionContext value={value}>
-      {children}
+      <Fragment key={name}>{children}</Fragment>
+      <Modal
+        opened={signOutError !== undefined}
+        onClose={() => setState((state) => ({ ...state, signOutError: undefined }))}
+        title="You are still signed in"
+        centered
+      >
+        <Failure error={signOutError} onRetry={() => void signOut()} />
+      </Modal>
       <Modal
         opened={isAsking}
         onClose={() => undefined}
