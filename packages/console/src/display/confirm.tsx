@@ -10,6 +10,7 @@ export function Confirm({
   text,
   children,
   needsReason = false,
+  isIncomplete = false,
   onConfirm,
 }: {
   readonly label: string;
@@ -17,23 +18,30 @@ export function Confirm({
   readonly text: string;
   readonly children?: ReactNode;
   readonly needsReason?: boolean;
+  /** Something in `children` has to be filled in first. */
+  readonly isIncomplete?: boolean;
   readonly onConfirm: (reason: string) => Promise<unknown>;
 }) {
-  const [isOpen, { open, close }] = useDisclosure(false);
+  const [isOpen, dialog] = useDisclosure(false);
   const [reason, setReason] = useState("");
   const [error, setError] = useState<unknown>();
-  const [isPending, setIsPending] = useState(false);
+  // A dialog that closes still takes clicks, so an action that succeeded cannot be confirmed until it is opened again.
+  const [phase, setPhase] = useState<"asking" | "running" | "done">("asking");
+  const open = () => {
+    if (phase === "done") setPhase("asking");
+    dialog.open();
+  };
   const confirm = async () => {
-    setIsPending(true);
+    setPhase("running");
     setError(undefined);
     try {
       await onConfirm(reason.trim());
       setReason("");
-      close();
+      setPhase("done");
+      dialog.close();
     } catch (problem) {
       setError(problem);
-    } finally {
-      setIsPending(false);
+      setPhase("asking");
     }
   };
   return (
@@ -41,7 +49,7 @@ export function Confirm({
       <Button size="xs" variant="default" onClick={open}>
         {label}
       </Button>
-      <Modal opened={isOpen} onClose={close} title={title} centered>
+      <Modal opened={isOpen} onClose={dialog.close} title={title} centered>
         <Stack gap="md">
           <Text>{text}</Text>
           {children}
@@ -57,13 +65,13 @@ export function Confirm({
           )}
           {error !== undefined && <Failure error={error} />}
           <Group justify="end" gap="xs">
-            <Button size="xs" variant="default" onClick={close}>
+            <Button size="xs" variant="default" onClick={dialog.close}>
               Cancel
             </Button>
             <Button
               size="xs"
-              loading={isPending}
-              disabled={needsReason && reason.trim() === ""}
+              loading={phase !== "asking"}
+              disabled={isIncomplete || (needsReason && reason.trim() === "")}
               onClick={() => void confirm()}
             >
               {label}

@@ -6,12 +6,13 @@ import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { MerchantTotals } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
+import { download } from "../display/download.ts";
 import { Empty } from "../display/empty.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Merchant } from "../display/merchant.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
 import { usePartners } from "../partners/use-partners.ts";
-import { csvOf, download } from "./csv.ts";
+import { csvOf } from "./csv.ts";
 
 const csvColumns = [
   "day",
@@ -44,7 +45,8 @@ const columns: readonly ListColumn<MerchantTotals>[] = [
 /** Totals of each merchant in a day of the viewer's time zone, also as CSV. */
 export function Merchants({ partner, filters }: { readonly partner: string | undefined; readonly filters: ReactNode }) {
   const [params, setParams] = useSearchParams();
-  const day = params.get("day") ?? dayOf(new Date());
+  const asked = params.get("day") ?? "";
+  const day = isDay(asked) ? asked : dayOf(new Date());
   const partners = usePartners().data ?? [];
   const found = useQuery({ queryKey: ["merchants", partner, day], queryFn: () => totalsOf(day, partner) });
   const items = found.data?.items ?? [];
@@ -71,7 +73,8 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
             const { value } = event.currentTarget;
             setParams((before) => {
               const next = new URLSearchParams(before);
-              next.set("day", value);
+              if (isDay(value)) next.set("day", value);
+              else next.delete("day");
               return next;
             });
           }}
@@ -81,7 +84,7 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
           variant="default"
           disabled={items.length === 0}
           leftSection={<IconDownload size={14} aria-hidden />}
-          onClick={() => download(`merchants-${day}.csv`, csvOf(csvColumns, rows))}
+          onClick={() => download(`merchants-${day}.csv`, csvOf(csvColumns, rows), "text/csv")}
         >
           Save as CSV
         </Button>
@@ -106,6 +109,10 @@ function totalsOf(day: string, partner: string | undefined) {
   const to = new Date(from);
   to.setDate(to.getDate() + 1);
   return api.getMerchantTotals({ from: from.toISOString(), to: to.toISOString(), partner });
+}
+
+function isDay(text: string): boolean {
+  return /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(`${text}T00:00`));
 }
 
 function dayOf(at: Date): string {

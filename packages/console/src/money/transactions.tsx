@@ -4,12 +4,13 @@ import type { ReactNode } from "react";
 import { Link } from "wouter";
 import type { TransactionRecord } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
+import { download } from "../display/download.ts";
 import { Empty } from "../display/empty.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
-import { csvOf, download } from "./csv.ts";
+import { csvOf } from "./csv.ts";
 import { pageOf } from "./page-of.ts";
 import { useMoney } from "./use-money.ts";
 
@@ -89,7 +90,7 @@ export function Transactions({
               size="xs"
               variant="default"
               leftSection={<IconDownload size={14} aria-hidden />}
-              onClick={() => download("transactions.csv", csvOf(csvColumns, items))}
+              onClick={() => download("transactions.csv", csvOf(csvColumns, items), "text/csv")}
             >
               Save {items.length === 1 ? "it" : `these ${items.length}`} as CSV
             </Button>

@@ -4,8 +4,9 @@ import { IconChevronDown, IconDownload, IconRefresh } from "@tabler/icons-react"
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link } from "wouter";
-import { CallError } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import { shownAmount } from "../display/amount.ts";
+import { download } from "../display/download.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
 import { Identifier } from "../display/identifier.tsx";
@@ -167,13 +168,18 @@ function Actions({
 }) {
   const desk = useNotificationApi();
   const queries = useQueryClient();
-  const mayAct = useMay("operator") || !isOperator;
+  const mayProve = useMay("operator");
+  const mayAct = mayProve || !isOperator;
   const redeliver = useMutation({
     mutationFn: (to: "original" | "registered") => desk.redeliver(id, to),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["notification", id] }),
   });
-  const canRedeliver = mayAct && !isPending;
-  useHotkeys([["r", () => canRedeliver && redeliver.mutate("original")]]);
+  const prove = useMutation({
+    mutationFn: () => api.proveDelivery(id),
+    onSuccess: (proof) => download(`proof-${id}.json`, `${JSON.stringify(proof, null, 2)}\n`, "application/json"),
+  });
+  const canRedeliver = mayAct && !isPending && !redeliver.isPending;
+  useHotkeys([["r", ({ repeat }) => canRedeliver && !repeat && redeliver.mutate("original")]]);
   return (
     <Stack gap="xs">
       <Group gap="xs">
@@ -202,13 +208,12 @@ function Actions({
             </Menu>
           </Button.Group>
         )}
-        {isOperator && (
+        {mayProve && (
           <Button
             size="xs"
             variant="default"
-            component="a"
-            href={`/operator/v1/notifications/${id}/proof`}
-            download={`proof-${id}.json`}
+            loading={prove.isPending}
+            onClick={() => prove.mutate()}
             leftSection={<IconDownload size={14} aria-hidden />}
           >
             Proof of delivery
@@ -224,6 +229,7 @@ function Actions({
         </Text>
       )}
       {redeliver.isError && <Failure error={redeliver.error} />}
+      {prove.isError && <Failure error={prove.error} />}
       {redeliver.isSuccess && isPending && (
         <Alert color="accent" variant="light" p="xs">
           It is due again, with a whole schedule before it.

@@ -1,6 +1,6 @@
 import { Button, Group, Progress, Select, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import type { api } from "../api/call.ts";
 import { Failure } from "../display/failure.tsx";
 import { Panel } from "../display/panel.tsx";
@@ -25,6 +25,13 @@ export function Replay({
   const [to, setTo] = useState<"original" | "registered">("original");
   const [run, setRun] = useState<Run>();
   const stops = useRef(false);
+  useEffect(
+    () => () => {
+      // Nobody sees its progress any more.
+      stops.current = true;
+    },
+    [],
+  );
   const count = useMutation({ mutationFn: () => redeliver({ to, dryRun: true }) });
   const replay = useMutation({
     mutationFn: async (total: number) => {
@@ -94,9 +101,14 @@ export function Replay({
                 {run.state === "ended" && ": done"}
               </Text>
               {run.state === "running" && !replay.isError ? (
-                <Button size="compact-xs" variant="default" onClick={() => (stops.current = true)}>
-                  Stop
-                </Button>
+                <>
+                  <Button size="compact-xs" variant="default" onClick={() => (stops.current = true)}>
+                    Stop
+                  </Button>
+                  <Text size="sm" c="dimmed">
+                    It stops when you leave this page.
+                  </Text>
+                </>
               ) : (
                 <Button size="compact-xs" variant="default" onClick={close}>
                   Close

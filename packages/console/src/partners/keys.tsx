@@ -59,10 +59,12 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
                 label="Rotate"
                 title={`Rotate the ${names[kind].toLowerCase()}?`}
                 text="The new version is shown once. The old one stays valid until the overlap ends."
+                isIncomplete={overlapHours === ""}
                 onConfirm={() => rotate.mutateAsync(kind)}
               >
                 <NumberInput
                   label="Overlap in hours"
+                  required
                   min={0}
                   max={720}
                   value={overlapHours}

@@ -104,7 +104,7 @@ function Settings({ partner }: { readonly partner: Partner }) {
         submit="Save"
         isPending={change.isPending}
         error={change.error}
-        onSubmit={(input) => change.mutate(input)}
+        onSubmit={(input, saved) => change.mutate(input, { onSuccess: ({ settings }) => saved(settings) })}
         isReadOnly={!mayAct}
       />
     </>

@@ -13,11 +13,13 @@ interface Form {
   readonly submit: string;
   readonly isPending: boolean;
   readonly error: unknown;
-  readonly onSubmit: (input: Input) => void;
+  /** Gets what the person changed; of a new partner, what was filled in. `saved` takes the settings that hold then. */
+  readonly onSubmit: (input: Input, saved: (settings: Partner["settings"]) => void) => void;
   /** The state forbids changes. */
   readonly isReadOnly?: boolean;
 }
 
+const retryMeaning = "Seconds after each failed attempt, separated by commas";
 const lines = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "");
 const texts = {
   name: "",
@@ -36,14 +38,20 @@ const texts = {
   settlementTotal: "",
   transactionTime: "",
   swipeTypes: "",
+  maxInFlight: "",
+  maxPerSecond: "",
 };
 type Texts = { [Name in keyof typeof texts]: string };
 
 /** A partner's settings. The API checks them, and its messages are shown at their fields. */
 export function SettingsForm({ initial, submit, isPending, error, onSubmit, isReadOnly = false }: Form) {
-  const [values, setValues] = useState<Texts>(() => fromSettings(initial));
-  const [maxInFlight, setMaxInFlight] = useState<string | number>(initial?.maxInFlight ?? "");
-  const [maxPerSecond, setMaxPerSecond] = useState<string | number>(initial?.maxPerSecond ?? "");
+  // As the form was filled in. The page reads the settings again meanwhile, and they may be another person's then.
+  const [before, setBefore] = useState(() => initial && textsOf(initial));
+  const [values, setValues] = useState<Texts>(before ?? texts);
+  const saved = (settings: Partner["settings"]) => {
+    setBefore(textsOf(settings));
+    setValues(textsOf(settings));
+  };
   const problems = error instanceof CallError ? error.fields : {};
   const errorOf = (name: string) =>
     Object.entries(problems)
@@ -55,7 +63,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
     value: values[name],
     onChange: (event: { readonly currentTarget: { readonly value: string } }) => {
       const { value } = event.currentTarget;
-      setValues((before) => ({ ...before, [name]: value }));
+      setValues((others) => ({ ...others, [name]: value }));
     },
     error: errorOf(name),
     readOnly: isReadOnly,
@@ -63,10 +71,17 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
   const choice = (name: keyof Texts, data: readonly string[]) => ({
     data: [...data],
     value: values[name] === "" ? null : values[name],
-    onChange: (value: string | null) => setValues((before) => ({ ...before, [name]: value ?? before[name] })),
+    onChange: (value: string | null) => setValues((others) => ({ ...others, [name]: value ?? others[name] })),
     error: errorOf(name),
     allowDeselect: false,
     placeholder: "The default",
+    readOnly: isReadOnly,
+  });
+  const number = (name: "maxInFlight" | "maxPerSecond") => ({
+    value: values[name],
+    onChange: (value: string | number) => setValues((others) => ({ ...others, [name]: String(value) })),
+    error: errorOf(name),
+    allowDecimal: false,
     readOnly: isReadOnly,
   });
   const isShownAtField = Object.keys(problems).length > 0;
@@ -74,7 +89,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(toInput(values, maxInFlight, maxPerSecond, initial));
+        onSubmit(inputOf(values, before), saved);
       }}
     >
       <Stack gap="md" maw={900}>
@@ -119,26 +134,11 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
           <TextInput label="Time zone" description="IANA name" {...text("timeZone")} />
           <TextInput
             label="Retry schedule"
-            description="Seconds after each failed attempt, separated by commas; empty: the service's"
+            description={before === undefined ? `${retryMeaning}; empty: the service's` : retryMeaning}
             {...text("retry")}
           />
-          <NumberInput
-            label="POSTs in flight, at most"
-            value={maxInFlight}
-            onChange={setMaxInFlight}
-            error={errorOf("maxInFlight")}
-            allowDecimal={false}
-            readOnly={isReadOnly}
-          />
-          <NumberInput
-            label="POSTs a second, at most"
-            description="Empty: no limit"
-            value={maxPerSecond}
-            onChange={setMaxPerSecond}
-            error={errorOf("maxPerSecond")}
-            allowDecimal={false}
-            readOnly={isReadOnly}
-          />
+          <NumberInput label="POSTs in flight, at most" {...number("maxInFlight")} />
+          <NumberInput label="POSTs a second, at most" description="Empty: no limit" {...number("maxPerSecond")} />
         </SimpleGrid>
         {error != null && !isShownAtField && <Failure error={error} />}
         {!isReadOnly && (
@@ -158,8 +158,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
   );
 }
 
-function fromSettings(settings: Partner["settings"] | undefined): Texts {
-  if (settings === undefined) return texts;
+function textsOf(settings: Partner["settings"]): Texts {
   return {
     name: settings.name,
     callBackUrl: settings.callBackUrl ?? "",
@@ -177,28 +176,42 @@ function fromSettings(settings: Partner["settings"] | undefined): Texts {
     settlementTotal: settings.settlementTotal,
     transactionTime: settings.transactionTime,
     swipeTypes: settings.swipeTypes,
+    maxInFlight: String(settings.maxInFlight),
+    maxPerSecond: String(settings.maxPerSecond ?? ""),
   };
 }
 
-/** Empty fields are left out; text that is not a number is sent as typed, so that the API reports it. */
-function toInput(
-  values: Texts,
-  maxInFlight: string | number,
-  maxPerSecond: string | number,
-  initial: Partner["settings"] | undefined,
-): Input {
-  const { callBackUrl, callBackUrlByCommand, callbackAddresses, callingAddresses, retry, ...plain } = values;
-  const input: Record<string, unknown> = {
-    ...Object.fromEntries(Object.entries(plain).filter(([name, value]) => name === "name" || value !== "")),
-    callBackUrl: callBackUrl.trim() === "" ? null : callBackUrl.trim(),
-    callBackUrlByCommand: urlsOfText(callBackUrlByCommand),
-    callbackAddresses: lines(callbackAddresses),
-    callingAddresses: lines(callingAddresses),
-  };
-  const schedule = lines(retry);
-  if (schedule.length > 0) input["retry"] = schedule.map((one) => (/^\d+$/.test(one) ? Number(one) : one));
-  if (maxInFlight !== "") input["maxInFlight"] = maxInFlight;
-  if (maxPerSecond !== "") input["maxPerSecond"] = maxPerSecond;
-  else if (initial?.maxPerSecond != null) input["maxPerSecond"] = null;
-  return input as Input;
+const required: readonly string[] = ["name", "callbackAddresses", "callingAddresses"];
+
+/** The fields that differ from `before`, so that two people do not undo each other's changes; all where it is new. */
+function inputOf(values: Texts, before: Texts | undefined): Input {
+  const names = (Object.keys(texts) as (keyof Texts)[]).filter((name) =>
+    before === undefined ? required.includes(name) || values[name] !== "" : values[name] !== before[name],
+  );
+  return Object.fromEntries(names.map((name) => [name, fieldOf(name, values[name])])) as Input;
+}
+
+/** Text that is not a number is sent as typed, so that the API reports it. */
+function fieldOf(name: keyof Texts, text: string): unknown {
+  switch (name) {
+    case "callBackUrl":
+      return text.trim() === "" ? null : text.trim();
+    case "callBackUrlByCommand":
+      return urlsOfText(text);
+    case "callbackAddresses":
+    case "callingAddresses":
+      return lines(text);
+    case "retry":
+      return lines(text).map(numberOf);
+    case "maxInFlight":
+      return numberOf(text);
+    case "maxPerSecond":
+      return text === "" ? null : numberOf(text);
+    default:
+      return text;
+  }
+}
+
+function numberOf(text: string): number | string {
+  return /^-?\d+$/.test(text) ? Number(text) : text;
 }
