@@ -15,11 +15,15 @@ export class CallError extends Error {
   /** The problem of each field, by its path. */
   readonly fields: Readonly<Record<string, string>>;
 
-  constructor(status: number, problem: Partial<Problem>) {
+  constructor(status: number, problem: Partial<Problem>, isReading: boolean) {
     super(problem.detail ?? "The service cannot be reached.");
     this.status = status;
     this.code = problem.code ?? "unreachable";
-    this.remedy = problem.remedy ?? "The page tries again by itself.";
+    this.remedy =
+      problem.remedy ??
+      (isReading
+        ? "Check your connection, then try again."
+        : "It is not known whether the change was made: check before you try again.");
     this.instance = problem.instance ?? "";
     this.fields = Object.fromEntries((problem.errors ?? []).map(({ field, message }) => [field, message]));
   }
@@ -46,20 +50,21 @@ async function send(name: string, args: unknown[]): Promise<unknown> {
   let at = 0;
   const path = template.replace(/\{[^{}]+\}/g, () => encodeURIComponent(ids[at++] ?? ""));
   const query = from === "query" ? `?${toQuery(input)}` : "";
+  const isReading = method === "GET";
   const response = await fetch(`${path}${query}`, {
     method,
     headers: {
-      ...(method !== "GET" && { "paybell-csrf": csrf }),
+      ...(!isReading && { "paybell-csrf": csrf }),
       ...(from === "body" && input !== undefined && { "content-type": "application/json" }),
     },
     ...(from === "body" && input !== undefined && { body: JSON.stringify(input) }),
     ...(signal !== undefined && { signal }),
   }).catch((error: unknown) => {
     if (signal?.aborted) throw error;
-    throw new CallError(0, {});
+    throw new CallError(0, {}, isReading);
   });
   if (response.ok) return response.status === 204 ? null : await response.json();
-  throw new CallError(response.status, (await response.json().catch(() => ({}))) as Partial<Problem>);
+  throw new CallError(response.status, (await response.json().catch(() => ({}))) as Partial<Problem>, isReading);
 }
 
 function toQuery(input: Input): string {

@@ -1,4 +1,4 @@
-/** RFC 4180, with a header. A value that a spreadsheet would take for a formula gets an apostrophe in front. */
+/** RFC 4180, with a header. A value that a spreadsheet could take for a formula gets an apostrophe in front. */
 export function csvOf<Column extends string>(
   columns: readonly Column[],
   rows: readonly Partial<Record<Column, unknown>>[],
@@ -10,16 +10,7 @@ export function csvOf<Column extends string>(
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "";
   const text = String(value);
-  const safe = /^[=+@\t\r]|^-(?!\d)/.test(text) ? `'${text}` : text;
+  const isFormula = /^[=+\-@\t\r]/.test(text) && !/^-\d+(\.\d+)?$/.test(text);
+  const safe = isFormula ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
-}
-
-/** Has the browser save a text as a file. */
-export function download(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
 }
