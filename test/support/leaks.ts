@@ -1,5 +1,6 @@
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import { afterAll } from "vitest";
+import { forgetLastId } from "../../packages/server/src/ids.ts";
 import { watchOpenResources } from "./open-resources.ts";
 
 /** Closing takes a few turns of the event loop, and a child process a moment to end: longer on a loaded machine. */
@@ -7,6 +8,8 @@ const closingTimeoutMs = 5_000;
 const pollMs = 10;
 
 // A setup file: Vitest runs it before each test file, and hooks registered here run after all hooks of that file.
+// A process runs many files, so each starts with the state of a new process.
+forgetLastId();
 const resources = watchOpenResources();
 
 afterAll(async () => {

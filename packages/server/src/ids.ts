@@ -73,6 +73,11 @@ export function newId<Kind extends string>(nowMs: number = Date.now()): Id<Kind>
   return `${time.slice(0, 8)}-${time.slice(8)}-${version}-${variant}-${node}` as Id<Kind>;
 }
 
+/** Forgets the time of the last id: a test with a clock of its own may have left it in the future. */
+export function forgetLastId(): void {
+  lastMs = 0;
+}
+
 function byteAt(index: number): number {
   return pool[index] ?? 0;
 }
