@@ -108,13 +108,34 @@ describe("a call", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("refuses an empty id, which would request the list", async () => {
-    await expect(paybell().getTransaction("")).rejects.toThrow(Misused);
+  it.each(["", ".", ".."])("refuses the id %j, which would request another resource", async (id) => {
+    answers = [json(200, {})];
+    await expect(paybell().getTransaction(id)).rejects.toThrow(Misused);
+    await expect(paybell().redeliverNotification(id)).rejects.toThrow(Misused);
     expect(seen).toEqual([]);
   });
 
-  it("refuses an invalid time before anything is sent", async () => {
-    await expect(paybell().getSelf({ timeoutMs: Number.NaN })).rejects.toThrow(Misused);
+  it.each([Number.NaN, 2 ** 31])("refuses the time %s before anything is sent", async (timeoutMs) => {
+    answers = [json(200, {})];
+    await expect(paybell().getSelf({ timeoutMs })).rejects.toThrow(Misused);
+    expect(seen).toEqual([]);
+  });
+
+  it("takes an undefined timeoutMs as the one of the client", async () => {
+    answers = [() => undefined];
+    const error = await failure(paybell({ timeoutMs: 20, retriesMax: 0 }).getSelf({ timeoutMs: undefined as never }));
+    expect(error).toMatchObject({ code: "timeout", message: "No answer within 20 ms." });
+  });
+
+  it("refuses fields that JSON cannot hold, and names the call", async () => {
+    answers = [json(200, {})];
+    const circle: Record<string, unknown> = { ...sale };
+    circle["card"] = circle;
+    for (const fields of [{ ...sale, amount: 150_000n }, circle]) {
+      const error = await failure(paybell().runCommand(fields as never));
+      expect(error).toBeInstanceOf(Misused);
+      expect(error.message).toMatch(/^What was given to runCommand\(\) is not JSON: .+\. Give text/);
+    }
     expect(seen).toEqual([]);
   });
 
@@ -142,6 +163,25 @@ describe("a repetition", () => {
     const error = await failure(paybell().getSelf());
     expect(error.retryAfterMs).toBeGreaterThan(30_000);
     expect(seen).toHaveLength(1);
+  });
+
+  it("waits by itself however short the Retry-After is that it accepts", async () => {
+    answers = [problem(503, "unavailable"), json(200, { there: true })];
+    expect(await paybell({ retryAfterMsMax: 0 }).getSelf()).toEqual({ there: true });
+    expect(seen).toHaveLength(2);
+  });
+
+  it.each([429, 503])("after a proxy's %i is of calls that may run twice, and of no other", async (status) => {
+    const proxy = json(status, { message: "upstream failed" }, { "retry-after": "0" });
+    answers = [proxy];
+    expect(await failure(paybell().addOwnApiKey({ name: "n", scopes: ["read"] }))).toMatchObject({
+      code: "not_paybell",
+      status,
+    });
+    expect(seen).toHaveLength(1);
+    answers = [proxy, json(200, { status: "SUCCESS" })];
+    expect(await paybell().runCommand(sale)).toEqual({ status: "SUCCESS" });
+    expect(seen).toHaveLength(3);
   });
 
   it("of a command that had no answer has the same reqId", async () => {
@@ -230,7 +270,9 @@ describe("the options", () => {
     [{ apiKey: Promise.resolve(apiKey) as never }, "apiKey is a Promise. await it first."],
     [{ timeoutMs: 0 }, "timeoutMs"],
     [{ timeoutMs: Number.NaN }, "timeoutMs"],
+    [{ timeoutMs: 2 ** 31 }, "timeoutMs"],
     [{ retriesMax: -1 }, "retriesMax"],
+    [{ retryAfterMsMax: 2 ** 31 }, "retryAfterMsMax"],
     [{ retryAfterMsMax: 0.5 }, "retryAfterMsMax"],
   ])("%j are refused, without naming the key", (wrong, words) => {
     expect(() => paybell(wrong)).toThrow(Misused);

@@ -31,9 +31,9 @@ export interface CallOptions {
 export type Client = PartnerApi<CallOptions>;
 
 /**
- * Creates a client of the partner API. It repeats a call after 429 and 503, honouring Retry-After, because nothing was
- * accepted then; and a call without an answer if that is safe: reads, and commands, because their reqId makes the
- * repetition the same command.
+ * Creates a client of the partner API. It repeats a call that Paybell answered 429 or 503, honouring Retry-After,
+ * because nothing was accepted then. It repeats a call without an answer of Paybell's if that is safe: reads, and
+ * commands, because their reqId makes the repetition the same command.
  *
  * @throws Misused naming the option and the remedy, never the API key
  */
@@ -51,17 +51,18 @@ export function client(options: ClientOptions): Client {
       const url = new URL(baseUrl + path.replace(/{\w+}/, () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
       if (input !== undefined || name === "runCommand") checkOption(`What was given to ${name}()`, input, fields);
-      const { respondAsync, ...how } = (given.shift() ?? {}) as CallOptions;
-      checkNumbers(how);
+      const { respondAsync, timeoutMs = options.timeoutMs, signal } = (given.shift() ?? {}) as CallOptions;
+      checkNumbers({ timeoutMs });
       if (takes === "query") addQuery(url, input);
       const headers: Record<string, string> = { accept: "application/json", authorization: `Bearer ${apiKey}` };
       if (respondAsync === true) headers["prefer"] = "respond-async";
       const init: RequestInit = { method, headers, redirect: "manual" };
       if (takes === "body" && input !== undefined) {
         headers["content-type"] = "application/json";
-        init.body = JSON.stringify(input);
+        init.body = written(name, input);
       }
-      return await repeat(() => ask(url, init, { ...options, ...how }), isRepeatable, { ...options, ...how });
+      const how = { ...options, timeoutMs, signal };
+      return await repeat(() => ask(url, init, how), isRepeatable, how);
     };
     return [name, call];
   });
@@ -73,7 +74,23 @@ const fields: OptionRule = {
   remedy: "Give an object of its fields: { … }.",
 };
 
-interface How extends ClientOptions, CallOptions {}
+/** JSON has no BigInt, and nothing that contains itself. */
+function written(name: string, input: unknown): string {
+  try {
+    return JSON.stringify(input);
+  } catch (error) {
+    const [why] = String((error as Error).message).split("\n");
+    throw wrong(`What was given to ${name}()`, `is not JSON: ${why}`, "Give text, lists and objects.");
+  }
+}
+
+interface How extends Omit<ClientOptions, "timeoutMs"> {
+  readonly timeoutMs: number | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+/** The longest wait of the client's own choice. */
+const backoffMsMax = 30_000;
 
 async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: How): Promise<unknown> {
   const { retriesMax = 3, retryAfterMsMax = 30_000, signal } = how;
@@ -82,12 +99,14 @@ async function repeat(ask: () => Promise<unknown>, isRepeatable: boolean, how: H
       return await ask();
     } catch (error) {
       if (!(error instanceof ApiError) || tries >= retriesMax) throw error;
-      const isBusy = error.status === 429 || error.status === 503;
-      const isUnknown = error.status === 0 || error.status === 502 || error.status === 504;
+      const { status, problem, retryAfterMs = 0 } = error;
+      const isTransient = [0, 429, 502, 503, 504].includes(status);
+      // A proxy's 503 does not say whether the call arrived.
+      const isRefused = problem !== undefined && (status === 429 || status === 503);
+      if (!isTransient || !(isRefused || isRepeatable) || retryAfterMs > retryAfterMsMax) throw error;
       // Exponential, with jitter, so that calls refused at the same moment do not come back together.
-      const waitMs = error.retryAfterMs ?? 200 * 2 ** tries * (0.5 + Math.random());
-      if (!(isBusy || (isUnknown && isRepeatable)) || waitMs > retryAfterMsMax) throw error;
-      await wait(waitMs, signal);
+      const backoffMs = Math.min(200 * 2 ** tries, backoffMsMax) * (0.5 + Math.random());
+      await wait(error.retryAfterMs ?? backoffMs, signal);
     }
   }
 }
@@ -161,10 +180,10 @@ function addQuery(url: URL, query: unknown): void {
   }
 }
 
-/** An empty id would request the list. */
+/** An empty id would request the list, and a URL resolves the others. */
 function checkedId(id: unknown): string {
-  if (typeof id === "string" && id !== "") return id;
-  throw new Misused("no_id", "The id");
+  if (typeof id === "string" && !["", ".", ".."].includes(id)) return id;
+  throw new Misused("no_id", "The id", { meaning: "identifies nothing" });
 }
 
 function checkedBaseUrl(baseUrl: string): string {
@@ -180,14 +199,17 @@ function checkedApiKey(apiKey: string): string {
   throw wrong("apiKey", "is not an API key", "Pass the string that begins with pb_, as registration showed it.");
 }
 
+/** A timer with a longer time fires at once. */
+const numberMax = 2 ** 31 - 1;
+
 /** The minimum of each number. */
 const numbersMin = { timeoutMs: 1, retriesMax: 0, retryAfterMsMax: 0 } as const;
 
 function checkNumbers(given: Partial<Record<keyof typeof numbersMin, number | undefined>>): void {
   for (const [name, min] of Object.entries(numbersMin)) {
     const value = given[name as keyof typeof numbersMin];
-    if (value === undefined || (value >= min && Number.isInteger(value))) continue;
-    throw wrong(name, "is not a valid number", `Pass a whole number from ${min}.`);
+    if (value === undefined || (value >= min && value <= numberMax && Number.isInteger(value))) continue;
+    throw wrong(name, "is not a valid number", `Pass a whole number from ${min} to ${numberMax}.`);
   }
 }
 
