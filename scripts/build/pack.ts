@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { emitPackages } from "./emit.ts";
@@ -27,7 +27,9 @@ export async function packPackages(
   requireOneVersion(packages);
   const staged = ({ folder }: Package) => join(staging, folder);
   for (const one of packages) {
-    for (const name of ["package.json", ...one.manifest.files].filter((file) => file !== "dist")) {
+    mkdirSync(staged(one), { recursive: true });
+    writeFileSync(join(staged(one), "package.json"), publishedManifest(one));
+    for (const name of one.manifest.files.filter((file) => file !== "dist")) {
       const source = join(one.directory, name);
       if (existsSync(source)) cpSync(source, join(staged(one), name), { recursive: true });
     }
@@ -44,6 +46,12 @@ export async function packPackages(
     packed.push({ package: one, tarball });
   }
   return packed;
+}
+
+/** Its package.json without the condition that only this repository uses: a package holds no sources. */
+function publishedManifest({ manifest }: Package): string {
+  const exports = Object.entries(manifest.exports).map(([name, target]) => [name, { default: target.default }]);
+  return `${JSON.stringify({ ...manifest, exports: Object.fromEntries(exports) }, null, 2)}\n`;
 }
 
 /** They are released together: other combinations of versions are untested. */

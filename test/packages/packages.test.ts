@@ -45,6 +45,9 @@ test("ships what the package needs and nothing else", () => {
     expect(files, one.manifest.name).toEqual(
       expect.arrayContaining(entries.flatMap((path) => [path, path.replace(/\.js$/, ".d.ts")])),
     );
+    const shipped = readFileSync(join(directory, one.folder, "package.json"), "utf8");
+    const named = [...shipped.matchAll(/"\.\/((?:src|dist)\/[^"]+)"/g)].map(([, path]) => path);
+    expect(files, one.manifest.name).toEqual(expect.arrayContaining(named));
   }
 });
 
