@@ -2,7 +2,7 @@ import type { Bench, Case, CaseStep } from "./case.ts";
 import { alikeCase, cases } from "./cases.ts";
 import { type Diagnosis, diagnose } from "./diagnosis.ts";
 import { Facts } from "./facts.ts";
-import { findings } from "./findings.ts";
+import { type FindingCode, findings } from "./findings.ts";
 import { type CaseFinding, judge } from "./judge.ts";
 import type { SealerKeys } from "./keys.ts";
 import { makePost } from "./notification.ts";
@@ -125,8 +125,17 @@ function untried({ code, title, expects }: Case, verdict: CaseVerdict, note: str
   return { code, title, expects, verdict, exchanges: [], finding: undefined, note };
 }
 
+/** These fail before a request is sent, so every other case would fail in the same way. */
+const unreachableCodes: readonly string[] = [
+  "no_connection",
+  "no_tls",
+  "certificate_expired",
+  "certificate_name",
+  "tls",
+] satisfies FindingCode[];
+
 function isUnreachable(result: CaseResult | undefined): boolean {
-  return result?.finding?.code === "no_connection" || result?.finding?.code === "tls";
+  return unreachableCodes.includes(result?.finding?.code ?? "");
 }
 
 function compared(results: readonly CaseResult[]): CaseResult {
