@@ -105,6 +105,25 @@ describe("catching up", () => {
     expect(count).toBe(5);
   });
 
+  it("opens what it fetched also with sourceAddresses: the sender of a callback is not concerned", async () => {
+    const strict = receiver({ ...sampleKeys, sourceAddresses: ["192.0.2.1"] });
+    const caught: string[] = [];
+    for await (const { received } of catchUp(historyOf(samples), null, strict)) caught.push(received.ipn.id);
+    expect(caught).toEqual(idsOf(samples));
+    const [{ body, headers } = sampleIpn()] = samples;
+    expect(() => strict.open(body, headers)).toThrow(IpnRefused);
+  });
+
+  it("takes a receiver of your own, which has open() only", async () => {
+    const own = { open: paybell.open };
+    const { value } = await catchUp(historyOf(samples), "4", own).next();
+    expect(value).toMatchObject({ cursor: "5" });
+  });
+
+  it.each([null, { pagemax: 5 }, 5])("refuses the options %j", async (options) => {
+    await expect(catchUp(historyOf(samples), null, paybell, options as never).next()).rejects.toThrow(Misused);
+  });
+
   it("stops at an IPN that is not authentic, and yields nothing of its page", async () => {
     const history = historyOf([...samples, sampleIpn({ tampering: "wrong_signing_key" })]);
     const caught: string[] = [];

@@ -1,8 +1,9 @@
 import { ApiError } from "./api-error.ts";
 import type { Client } from "./client.ts";
+import { checkNames } from "./misused.ts";
 import { checkOption, type OptionRule } from "./option-checks.ts";
 import { PaybellError } from "./paybell-error.ts";
-import type { ReceivedIpn, Receiver } from "./receiver.ts";
+import { openWithoutSource, type ReceivedIpn, type Receiver } from "./receiver.ts";
 
 /** One notification, fetched, opened and verified. */
 export interface CaughtUp {
@@ -62,12 +63,14 @@ export async function* catchUp(
   checkOption("The first argument of catchUp()", client, aClient);
   checkOption("The second argument of catchUp()", cursor, aCursor);
   checkOption("The third argument of catchUp()", receiver, aReceiver);
+  checkOption("The fourth argument of catchUp()", options, anObject);
+  checkNames("catchUp()'s option ", options, ["pageMax", "waitSeconds", "signal"]);
   const { pageMax: limit = 100, waitSeconds: wait, ...how } = options;
   let after = cursor ?? undefined;
   for (;;) {
     const page = await client.pullNotifications({ after, limit, wait }, how).catch(refuseCursor);
     // All at once, however long the caller takes for each: the headers are fresh now.
-    const all = page.items.map(({ data, headers }) => receiver.open(JSON.stringify({ data }), headers));
+    const all = page.items.map(({ data, headers }) => openWithoutSource(receiver, JSON.stringify({ data }), headers));
     for (const [index, received] of all.entries()) {
       yield { received, cursor: index === all.length - 1 ? page.next : undefined };
     }
@@ -76,6 +79,7 @@ export async function* catchUp(
   }
 }
 
+const anObject: OptionRule = { allows: (value) => Object(value) === value, remedy: "Give an object: { … }." };
 const aClient = having("pullNotifications", "Give a client: client({ baseUrl, apiKey }).");
 const aReceiver: OptionRule = {
   ...having("open", "Give a receiver: receiver({ encryptionKey, … })."),

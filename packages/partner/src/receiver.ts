@@ -56,6 +56,17 @@ export interface Receiver {
   open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn;
 }
 
+const withoutSource = new WeakMap<Receiver["open"], Receiver["open"]>();
+
+/** Opens an IPN that no peer sent, such as a fetched one: `sourceAddresses` does not concern it. */
+export function openWithoutSource(
+  receiver: Pick<Receiver, "open">,
+  body: string,
+  headers: RequestHeaders,
+): ReceivedIpn {
+  return withoutSource.get(receiver.open)?.(body, headers) ?? receiver.open(body, headers);
+}
+
 /**
  * Creates a receiver, which verifies and opens IPNs with the keys and the agreement of your registration.
  *
@@ -78,6 +89,10 @@ export function receiver(options: ReceiverOptions): Receiver {
     const body = bufferOf(rawBody);
     const header = headerReader(headers);
     verifySource(remoteAddress, header);
+    return openFrom(body, header);
+  }
+
+  function openFrom(body: Buffer, header: HeaderReader): ReceivedIpn {
     if (body.length > bodyBytesMax) throw new IpnRefused("too_large");
     const notificationId = verifyHeaders(body, header);
     return describe(openBody(body, header, notificationId !== undefined), notificationId, header);
@@ -136,6 +151,7 @@ export function receiver(options: ReceiverOptions): Receiver {
     return named ? `No encryptionKey decrypts it, and the message names the key version ${quoted(named)}.` : "";
   }
 
+  withoutSource.set(open, (body, headers) => openFrom(bufferOf(body), headerReader(headers)));
   return { open };
 }
 
