@@ -13,6 +13,15 @@ describe("reading a body", () => {
     expect(await readStream(Readable.from([]))).toEqual({ body: Buffer.alloc(0) });
   });
 
+  it("returns the bytes of text: of a stream on which something called setEncoding", async () => {
+    const stream = open();
+    stream.setEncoding("utf8");
+    const bytes = Buffer.from("é€😀");
+    for (const byte of bytes) stream.push(Buffer.of(byte));
+    stream.push(null);
+    expect(await readStream(stream)).toEqual({ body: bytes });
+  });
+
   it("reads up to the limit, and not one byte more", async () => {
     const most = Buffer.alloc(bodyBytesMax);
     const read = await readStream(Readable.from([most]));

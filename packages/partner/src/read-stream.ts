@@ -12,7 +12,9 @@ export function readStream(stream: Readable): Promise<BodyRead> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
     let byteCount = 0;
-    stream.on("data", (chunk: Buffer) => {
+    stream.on("data", (given: Buffer | string) => {
+      // Text, if something called setEncoding.
+      const chunk = typeof given === "string" ? Buffer.from(given, stream.readableEncoding ?? "utf8") : given;
       byteCount += chunk.length;
       if (byteCount <= bodyBytesMax) chunks.push(chunk);
       else if (byteCount <= 2 * bodyBytesMax) tooLarge();
