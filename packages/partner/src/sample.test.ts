@@ -37,6 +37,16 @@ describe("a sample", () => {
     expect(received.ipn.reqId).not.toBe(sale.received.ipn.reqId);
   });
 
+  it("of a Refund is a REFUND of its original, with an invoice number of its own", () => {
+    const sale = sampleIpn({ ipn: { amount: "99000", invoiceNo: "000042" } });
+    const { received } = sampleIpn({ command: "REFUND", of: sale, ipn: { amount: "5000" } });
+    expect(received.originalTransactionId).toBe(sale.received.ipn.id);
+    expect(received.ipn).toMatchObject({ transaction_type: "REFUND", amount: "5000", mid: sale.received.ipn.mid });
+    expect(received.ipn.invoiceNo).not.toBe("000042");
+    expect(received.ipn.refId).not.toBe(sale.received.ipn.refId);
+    expect(sampleIpn({ command: "REFUND" }).received.originalTransactionId).toMatch(/^[0-9a-f-]{36}$/);
+  });
+
   it("of a Void of a PreAuth is a CANCEL, and the PreAuth is in no batch", () => {
     const preAuth = sampleIpn({ command: "PREAUTH" });
     expect(preAuth.received.ipn).toMatchObject({ batchNo: "", transaction_type: "SALE" });
@@ -48,6 +58,12 @@ describe("a sample", () => {
     expect(declined).toMatchObject({ status: "ERROR", isoResponseCode: "51", approveCode: "", refId: "" });
     const settlement = sampleIpn({ command: "SETTLEMENT", declined: "95" }).received.ipn;
     expect(settlement).toMatchObject({ status: "ERROR", settlementList: [] });
+  });
+
+  it("is made also for a receiver with sourceAddresses", () => {
+    const options = { ...sampleKeys, sourceAddresses: ["192.0.2.1"] };
+    const { body, headers, received } = sampleIpn({}, options);
+    expect(receiver(options).open(body, headers, "192.0.2.1")).toEqual(received);
   });
 
   it("has the requested fields, ids and headers", () => {

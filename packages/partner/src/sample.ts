@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import type { CardCommand, CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
 import type { ReceiverOptions } from "./options.ts";
-import { type ReceivedIpn, receiver } from "./receiver.ts";
+import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver.ts";
 import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
 import { checkSampleOptions } from "./sample-options.ts";
 
@@ -31,7 +31,7 @@ export interface SampleIpn extends TestDeliveryOptions {
   readonly ipn?: Partial<CardIpn> | Partial<SettlementIpn>;
   /** An isoResponseCode such as 51: the command failed, with status ERROR. */
   readonly declined?: string;
-  /** The sample that a Void voids, or a PreAuth-Complete completes. */
+  /** The sample that a Void voids, a PreAuth-Complete completes, or a Refund refunds. */
   readonly of?: Sample;
   readonly tampering?: Tampering;
 }
@@ -62,13 +62,15 @@ export function sampleIpn(what: SampleIpn = {}, options: ReceiverOptions = sampl
   checkSampleOptions(what);
   const { command = "SALE", of, tampering } = what;
   const nowMs = options.clock?.nowMs() ?? Date.now();
-  const original = of?.received.ipn.id ?? (command === "VOID" || command === "PREAUTH_COMPLETE" ? timedId(nowMs) : "");
+  const original = of?.received.ipn.id ?? (followUps.includes(command) ? timedId(nowMs) : "");
   const delivery = { notificationId: timedId(nowMs), originalTransactionId: original, ...what, command };
   const content = contentOf(what, command, nowMs);
   const sound = testDelivery(options, content, delivery);
-  const received = receiver(options).open(sound.body, sound.headers);
+  const received = openWithoutSource(receiver(options), sound.body, sound.headers);
   return { ...(tampering ? tamper(tampering, options, content, delivery, nowMs) : sound), received };
 }
+
+const followUps: readonly NotifiedCommand[] = ["VOID", "PREAUTH_COMPLETE", "REFUND"];
 
 function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): TestIpn {
   const { ipn, declined } = what;
@@ -83,13 +85,17 @@ function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): Te
   return { kind: "card", ipn: { ...inherited, ...ipn } };
 }
 
-/** A Void and a PreAuth-Complete inherit missing fields from their original. A PreAuth belongs to no batch. */
+/** A follow-up inherits missing fields from its original. A PreAuth belongs to no batch. */
 function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined): Partial<CardIpn> {
   if (command === "SALE") return {};
   if (command === "PREAUTH") return { batchNo: "" };
   const { signature: _, ...inherited } = (original?.kind === "card" ? original.ipn : {}) as Partial<CardIpn>;
   const own = { ...inherited, reqId: randomUUID() };
   if (command === "PREAUTH_COMPLETE") return { ...own, batchNo: "000001", refId: "432198765433" };
+  if (command === "REFUND") {
+    const numbers = { approveCode: "831002", invoiceNo: "000002", refId: "432198765434", tc: "", traceNo: "000002" };
+    return { ...own, ...numbers, transaction_type: command };
+  }
   const ofPreAuth = original?.command === "PREAUTH";
   return { ...own, transaction_type: ofPreAuth ? "CANCEL" : "VOID" };
 }
