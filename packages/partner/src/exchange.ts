@@ -132,5 +132,6 @@ export function checkHandler(
   if (receiver instanceof Promise) throw new Misused("missing_await", "The handler's first argument");
   if (typeof (receiver as Partial<Receiver> | undefined)?.open !== "function") throw new Misused("no_receiver");
   if (typeof onIpn !== "function") throw new Misused("no_function", "The handler");
+  if (Object(options) !== options) throw new Misused("no_options", "The handler");
   checkNames("The handler's option ", options, known);
 }

@@ -41,9 +41,10 @@ export interface FastifyReplyLike {
 export function fastifyPlugin(
   receiver: Receiver,
   onIpn: OnIpn,
-  { path = "/ipn", ...options }: FastifyPluginOptions = {},
+  options: FastifyPluginOptions = {},
 ): (app: FastifyLike) => Promise<void> {
   checkHandler(receiver, onIpn, options, ["path", "log"]);
+  const { path = "/ipn" } = options;
   return async (app) => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser("*", async (_request, payload) => payload);

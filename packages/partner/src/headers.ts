@@ -12,13 +12,18 @@ export type HeaderReader = (name: HeaderName) => string | undefined;
 export function headerReader(headers: RequestHeaders): HeaderReader {
   if (headers instanceof Promise) throw new Misused("missing_await", "The second argument of open(), the headers,");
   if (typeof headers !== "object" || headers === null) throw new Misused("no_headers");
-  if (headers instanceof Headers) return (name) => headers.get(name) ?? undefined;
+  if (isHeaders(headers)) return (name) => headers.get(name) ?? undefined;
   // node:http and fetch pass the names in lower case. Function platforms may pass them as sent.
   const named = headers[headerNames.id] === undefined ? inLowerCase(headers) : headers;
   return (name) => {
     const value = named[name];
-    return typeof value === "object" ? value.join(", ") : value;
+    return typeof value === "object" ? value?.join(", ") : value;
   };
+}
+
+/** Not instanceof: a polyfill and another realm have a class of their own. */
+function isHeaders(headers: RequestHeaders): headers is Headers {
+  return typeof headers.get === "function";
 }
 
 function inLowerCase(headers: Exclude<RequestHeaders, Headers>): Exclude<RequestHeaders, Headers> {

@@ -102,7 +102,7 @@ function bytes(where: string, text: string): Buffer {
     [text.trim() !== text, "white_space_in_key"],
     [hexOfKey.test(text), "hexadecimal_key"],
     [raw.length === keyBytes, "base64url_key"],
-    [hexOfKey.test(inner) || Buffer.from(inner, "base64").toString("base64") === inner, "key_encoded_twice"],
+    [hexOfKey.test(inner) || /^[\w+/]{43}=$/.test(inner), "key_encoded_twice"],
     [!/^[A-Za-z0-9+/]+={0,2}$/.test(text), "key_not_base64"],
   ]);
   throw new Misused("key_length", where, { meaning: `has ${raw.length} bytes instead of ${keyBytes}` });

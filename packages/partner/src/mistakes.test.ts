@@ -64,6 +64,8 @@ const wrongKeys: readonly (readonly [what: string, reason: MisusedReason, value:
   ["a key with a line end", "white_space_in_key", `${text}\n`, /white space.*line end/],
   ["a key that is too short", "key_length", raw.subarray(16).toString("base64"), /has 16 bytes instead of 32/],
   ["a passphrase for a key", "key_not_base64", "correct horse battery staple", /is not base64/],
+  ["base64 of a word", "key_length", "YWJjZA==", /has 4 bytes instead of 32/],
+  ["only marks", "key_not_base64", "********", /is not base64/],
   ["a webhook secret for a key", "webhook_secret_as_key", `whsec_${text}`, /Set it as webhookSecret/],
   ["an API key for a key", "api_key_as_key", `pb_${raw.toString("base64url")}`, /is an API key/],
   ["an empty list of versions", "no_key_version", [], /is an empty list/],
@@ -146,6 +148,12 @@ const ownMistakes: readonly OwnMistake[] = [
     /first argument is a Promise.*await/,
   ],
   ["no options", "no_options", () => receiver(undefined as never), /receiver\(\) has no options/],
+  [
+    "null for a handler's options",
+    "no_options",
+    () => nodeHandler(receiver(keys()), () => undefined, null as never),
+    /handler has no options/,
+  ],
   [
     "no function",
     "no_function",

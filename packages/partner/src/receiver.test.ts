@@ -55,6 +55,18 @@ describe("an authentic IPN", () => {
     }
   });
 
+  it("reads a Headers object of another realm, and takes null for absent", () => {
+    const options = keys();
+    const { body, headers } = testDelivery(options, { kind: "card" });
+    const other = { get: (name: string) => headers[name] ?? null };
+    expect(receiver(options).open(body, other as never)).toEqual(receiver(options).open(body, headers));
+    const withNull = { ...headers, "paybell-original-transaction": null } as never;
+    expect(receiver(options).open(body, withNull).originalTransactionId).toBeUndefined();
+    expect(refusal(() => receiver(options).open(body, { ...headers, "webhook-id": null } as never)).reason).toBe(
+      "missing_headers",
+    );
+  });
+
   it("reports what its headers say, and ignores invalid ones", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
