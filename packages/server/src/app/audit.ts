@@ -5,6 +5,7 @@ import { type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
+import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { withExistingDatabase } from "./database-url.ts";
 
 const lookEveryMs = 1_000;
@@ -12,8 +13,8 @@ const lookEveryMs = 1_000;
 const undefinedTable = "42P01";
 
 /** `paybell audit verify`: reads the whole chain in the database, and changes nothing. */
-export function verifyAuditOf(config: Config): Promise<Verified> {
-  return withAudit(config, verifyAudit);
+export function verifyAuditOf(config: Config, signal: AbortSignal): Promise<Verified> {
+  return withAudit(config, verifyAudit, signal);
 }
 
 export interface AuditExport {
@@ -43,8 +44,12 @@ export function exportAuditOf(
   });
 }
 
-function withAudit<Result>(config: Config, use: (audit: PostgresAudit) => Promise<Result>): Promise<Result> {
-  return withExistingDatabase(config, async ({ databaseUrl }) => {
+function withAudit<Result>(
+  config: Config,
+  use: (audit: PostgresAudit) => Promise<Result>,
+  signal?: AbortSignal,
+): Promise<Result> {
+  const useDatabase = async ({ databaseUrl }: SchemaUrls) => {
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       return await use(new PostgresAudit(database.pool));
@@ -55,5 +60,6 @@ function withAudit<Result>(config: Config, use: (audit: PostgresAudit) => Promis
     } finally {
       await database.close();
     }
-  });
+  };
+  return withExistingDatabase(config, useDatabase, signal);
 }

@@ -19,11 +19,12 @@ import { tracingFindings } from "./tracing.ts";
 const clockApartMaxMs = 2_000;
 
 /** `paybell check`: whether a service can run with these settings, each finding with its remedy. */
-export async function check(config: Config): Promise<readonly CheckFinding[]> {
-  const [ofDatabase, ofAcquirers] = await withDatabase(config, async (urls) => [
-    await databaseFindings(urls, config),
-    await acquirerFindings(urls, config),
-  ]);
+export async function check(config: Config, signal?: AbortSignal): Promise<readonly CheckFinding[]> {
+  const [ofDatabase, ofAcquirers] = await withDatabase(
+    config,
+    async (urls) => [await databaseFindings(urls, config), await acquirerFindings(urls, config)],
+    signal,
+  );
   return [
     ...ofDatabase,
     ...settingFindings(config),

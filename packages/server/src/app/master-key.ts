@@ -8,7 +8,9 @@ import { type ReSealed, resealAll } from "../partners/master-key-rotation.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { PostgresReSeal } from "../store/partners/reseal.ts";
+import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { withExistingDatabase } from "./database-url.ts";
+import { unlessAborted } from "./signals.ts";
 
 type MasterKeyConfig = Pick<
   Config,
@@ -40,9 +42,13 @@ export async function newMasterKeyText(config: MasterKeyConfig): Promise<string>
 }
 
 /** `paybell master-key rotate`: seals again everything that another key sealed. It may be interrupted, and repeated. */
-export async function rotateMasterKeyOf(config: Config, onBatch: (sealed: number) => void): Promise<ReSealed> {
-  const masterKey = await openMasterKey(config);
-  return withExistingDatabase(config, async ({ databaseUrl }) => {
+export async function rotateMasterKeyOf(
+  config: Config,
+  onBatch: (sealed: number) => void,
+  signal: AbortSignal,
+): Promise<ReSealed> {
+  const masterKey = await unlessAborted(signal, openMasterKey(config));
+  const rotate = async ({ databaseUrl }: SchemaUrls) => {
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
@@ -59,7 +65,8 @@ export async function rotateMasterKeyOf(config: Config, onBatch: (sealed: number
     } finally {
       await database.close();
     }
-  });
+  };
+  return withExistingDatabase(config, rotate, signal);
 }
 
 function keyServiceOf({ kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile }: MasterKeyConfig): KeyService | undefined {

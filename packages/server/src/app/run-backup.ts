@@ -9,7 +9,8 @@ import { PostgresRestores } from "../store/restores.ts";
 import { readBackupSource } from "../store/schema/backup-source.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";
 import { ownVersion } from "./own-version.ts";
-import { guarded, type RunContext } from "./run.ts";
+import { interruptible, type RunContext } from "./run.ts";
+import { unlessAborted } from "./signals.ts";
 
 interface JsonOption {
   readonly json: boolean;
@@ -18,7 +19,7 @@ interface JsonOption {
 /** `paybell backup`. @returns 0 if it was taken and verified */
 export function runBackup({ process }: RunContext, options: JsonOption & { readonly folder: string }): Promise<number> {
   const { env, stdout } = process;
-  return guarded(process, async () => {
+  return interruptible(process, async (signal) => {
     const config = readConfig(env, ["databaseUrl"]);
     const databaseUrl = config.databaseUrl as string;
     const { path, manifest } = await takeBackup({
@@ -26,7 +27,8 @@ export function runBackup({ process }: RunContext, options: JsonOption & { reado
       url: config.backupDatabaseUrl ?? databaseUrl,
       env,
       version: ownVersion(),
-      source: () => readBackupSource(databaseUrl),
+      source: () => unlessAborted(signal, readBackupSource(databaseUrl)),
+      signal,
     });
     const warning = manifest.walArchived
       ? []
@@ -43,8 +45,8 @@ export function runVerify(
   { backup, wal, json }: JsonOption & { readonly backup: string; readonly wal?: string | undefined },
 ): Promise<number> {
   const { env, stdout } = process;
-  return guarded(process, async () => {
-    const { manifest, archive } = await verifyBackup(backup, wal, env);
+  return interruptible(process, async (signal) => {
+    const { manifest, archive } = await verifyBackup(backup, wal, env, signal);
     const told = [`Every file is as it was written: ${manifest.name}, of PostgreSQL ${manifest.postgres}.`];
     if (archive !== undefined) told.push(archiveLine(archive));
     stdout.write(json ? `${JSON.stringify({ ...manifest, archive: archive ?? null }, null, 2)}\n` : text(told));
@@ -67,9 +69,9 @@ export interface RestoreArguments extends JsonOption {
 /** `paybell restore`. @returns 0 if the data directory is there */
 export function runRestore({ process }: RunContext, options: RestoreArguments): Promise<number> {
   const { env, stdout } = process;
-  return guarded(process, async () => {
+  return interruptible(process, async (signal) => {
     const { backup, into, wal, to, json } = options;
-    const restored = await restoreBackup({ backup, into, walFolder: wal, to, env, nowMs: systemClock.nowMs() });
+    const restored = await restoreBackup({ backup, into, walFolder: wal, to, env, nowMs: systemClock.nowMs(), signal });
     stdout.write(json ? `${JSON.stringify(restored, null, 2)}\n` : text(restoredLines(restored)));
     return 0;
   });
@@ -86,14 +88,17 @@ function restoredLines({ name, into, manifest }: RestoredData): string[] {
 /** `paybell restore hold`. @returns 0 if what was pending is parked */
 export function runRestoreHold({ process }: RunContext, { json }: JsonOption): Promise<number> {
   const { env, stdout } = process;
-  return guarded(process, async () => {
+  return interruptible(process, async (signal) => {
     const config = readConfig(env, ["databaseUrl"]);
     const databaseUrl = config.databaseUrl as string;
-    await prepareSchema({ databaseUrl, ownerUrl: config.migrationDatabaseUrl });
+    await unlessAborted(signal, prepareSchema({ databaseUrl, ownerUrl: config.migrationDatabaseUrl }));
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       const nowMs = systemClock.nowMs();
-      const restore = await new PostgresRestores(database).hold(new Date(nowMs).toISOString(), nowMs);
+      const restore = await unlessAborted(
+        signal,
+        new PostgresRestores(database).hold(new Date(nowMs).toISOString(), nowMs),
+      );
       const told = [`${restore.held} notifications that were pending are held. Start the service, and reconcile.`];
       stdout.write(json ? `${JSON.stringify({ name: restore.name, held: restore.held })}\n` : text(told));
       return 0;

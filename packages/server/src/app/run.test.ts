@@ -1,23 +1,29 @@
 import dns from "node:dns";
+import { EventEmitter, once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Writable } from "node:stream";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { runCheck, runMigrate } from "./run.ts";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { freePort } from "../../../../test/support/instance.ts";
+import { runProgram } from "../backups/programs.ts";
+import { type RunContext, runAuditVerify, runCheck, runMigrate, runServe } from "./run.ts";
 import { runAcquirerTest } from "./run-acquirer-test.ts";
+import { runBackup } from "./run-backup.ts";
 
 /** A name with an address of each family; at neither is anything listening. */
 const dualHost = "dual.test";
 
 beforeEach(() => {
-  vi.spyOn(dns, "lookup").mockImplementation(((
-    _: string,
-    options: { all?: boolean },
-    done: (...found: unknown[]) => void,
-  ) => {
-    const all = [
+  const { lookup } = dns;
+  vi.spyOn(dns, "lookup").mockImplementation(((host: string, options: object, done: (...found: unknown[]) => void) => {
+    const addresses = [
       { address: "::1", family: 6 },
       { address: "127.0.0.1", family: 4 },
     ];
-    process.nextTick(() => (options.all === true ? done(null, all) : done(null, "::1", 6)));
+    if (host === dualHost) process.nextTick(() => done(null, addresses));
+    else lookup(host, options, done as never);
   }) as never);
 });
 afterEach(() => vi.restoreAllMocks());
@@ -32,8 +38,30 @@ function processOf(env: Readonly<Record<string, string>>) {
         done();
       },
     });
-  const process = { stdout: stream(), stderr: stream(), env } as unknown as NodeJS.Process;
-  return { process, printed: () => text };
+  const made = Object.assign(new EventEmitter(), { stdout: stream(), stderr: stream(), env });
+  const process = made as unknown as NodeJS.Process;
+  return { process, printed: () => text, signal: (name: NodeJS.Signals) => made.emit(name, name) };
+}
+
+/** A PostgreSQL that lets a client in, and answers nothing. */
+async function frozenDatabase(): Promise<{ readonly url: string; readonly asked: Promise<void> }> {
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const sockets = new Set<Socket>();
+  const authenticated = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined);
+    socket.once("data", () => {
+      socket.write(authenticated);
+      socket.once("data", () => resolve());
+    });
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await once(server.close(), "close");
+  });
+  return { url: `postgres://u:p@127.0.0.1:${(server.address() as AddressInfo).port}/d`, asked: promise };
 }
 
 const refused = /connect E\w+ (::1|127\.0\.0\.1):9\b/;
@@ -62,4 +90,49 @@ test("an acquirer test says why the registered acquirers cannot be read", async 
   };
   expect(await runAcquirerTest(tested, { ...options, json: false })).toBe(2);
   expect(tested.printed()).toMatch(refused);
+});
+
+const masterKey = Buffer.alloc(32, 1).toString("base64");
+
+test("a start that hangs ends at the second signal", async () => {
+  const { url, asked } = await frozenDatabase();
+  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
+  onTestFinished(() => rm(home, { recursive: true }));
+  const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
+  const env = { ...ports, DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home };
+  const served = processOf(env);
+  const ended = runServe(served);
+  await asked;
+  served.signal("SIGTERM");
+  served.signal("SIGTERM");
+  expect(await ended).toBe(0);
+  expect(served.printed()).toContain("stopped before it was ready");
+});
+
+test.each([
+  ["migrate", (context: RunContext) => runMigrate(context, { json: false })],
+  ["check", (context: RunContext) => runCheck(context, { json: false })],
+  ["audit verify", (context: RunContext) => runAuditVerify(context, { json: false })],
+  ["backup", (context: RunContext) => runBackup(context, { folder: "/nowhere", json: false })],
+])("%s ends at a signal, and says nothing more", async (_, run) => {
+  const { url, asked } = await frozenDatabase();
+  const command = processOf({ DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey });
+  const ended = run(command);
+  await asked;
+  command.signal("SIGINT");
+  expect(await ended).toBe(130);
+  expect(command.printed()).toBe("");
+});
+
+test("a program of PostgreSQL's ends with the command that called it", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-run-"));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const stop = new AbortController();
+  const script = `echo $$ > ${folder}/pid; exec sleep 60`;
+  const ended = runProgram("/bin/sh", ["-c", script], process.env, stop.signal).catch((error: unknown) => error);
+  await vi.waitFor(async () => expect(Number(await readFile(join(folder, "pid"), "utf8"))).toBeGreaterThan(0));
+  stop.abort();
+  expect(await ended).toBeInstanceOf(Error);
+  const pid = Number(await readFile(join(folder, "pid"), "utf8"));
+  expect(() => process.kill(pid, 0)).toThrow("ESRCH");
 });

@@ -11,7 +11,7 @@ import type { CheckFinding } from "./check-finding.ts";
 import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
 import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
-import { type StopSignals, stopSignalsOf } from "./signals.ts";
+import { interruptedCode, type StopSignals, stopSignalsOf, unlessAborted } from "./signals.ts";
 
 /** The context of a service command. */
 export interface RunContext {
@@ -46,7 +46,12 @@ export async function runServe({ process }: RunContext, role: InstanceRole = "al
     const log = createLog(config.logLevel, stdout);
     const signals = stopSignalsOf(process);
     // readConfig has required it.
-    const service = await serve(config, config.databaseUrl as string, log, role);
+    const starting = serve(config, config.databaseUrl as string, log, role);
+    const service = await Promise.race([starting, signals.second.then(() => undefined)]);
+    if (service === undefined) {
+      log.info("stopped before it was ready");
+      return 0;
+    }
     const signal = await signals.first;
     log.info({ signal, inFlight: service.inFlight() }, "stopping: no new work is accepted");
     const pending = await orSecond(signals, { stop: () => service.stop(), stopAtOnce: () => Promise.resolve() });
@@ -60,8 +65,8 @@ const signs: Readonly<Record<CheckFinding["level"], string>> = { ok: "ok     ", 
 /** `paybell check`. @returns 0 if nothing is an error */
 export async function runCheck({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
   const { stdout, env } = process;
-  return guarded(process, async () => {
-    const findings = await findingsOf(env);
+  return interruptible(process, async (signal) => {
+    const findings = await findingsOf(env, signal);
     if (options.json) stdout.write(`${JSON.stringify({ findings }, null, 2)}\n`);
     else for (const finding of findings) stdout.write(findingLine(finding));
     return findings.some(({ level }) => level === "error") ? 1 : 0;
@@ -70,8 +75,8 @@ export async function runCheck({ process }: RunContext, options: { readonly json
 
 /** `paybell migrate`. @returns 0 if the schema is this version's */
 export async function runMigrate({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
-  return guarded(process, async () => {
-    const applied = await migrateDatabaseOf(readConfig(process.env));
+  return interruptible(process, async (signal) => {
+    const applied = await migrateDatabaseOf(readConfig(process.env), signal);
     const told = applied.length === 0 ? "The schema is up to date." : `Applied ${applied.join(", ")}.`;
     process.stdout.write(options.json ? `${JSON.stringify({ applied })}\n` : `${told}\n`);
     return 0;
@@ -80,8 +85,9 @@ export async function runMigrate({ process }: RunContext, options: { readonly js
 
 /** `paybell master-key new`. @returns 0 */
 export async function runMasterKeyNew({ process }: RunContext): Promise<number> {
-  return guarded(process, async () => {
-    process.stdout.write(`${await newMasterKeyText(readConfig(process.env))}\n`);
+  return interruptible(process, async (signal) => {
+    const text = await unlessAborted(signal, newMasterKeyText(readConfig(process.env)));
+    process.stdout.write(`${text}\n`);
     return 0;
   });
 }
@@ -91,11 +97,12 @@ export async function runMasterKeyRotate(
   { process }: RunContext,
   options: { readonly json: boolean },
 ): Promise<number> {
-  return guarded(process, async () => {
+  return interruptible(process, async (signal) => {
     const config = readConfig(process.env, ["masterKey"]);
-    const done = await rotateMasterKeyOf(config, (sealed) => {
+    const onBatch = (sealed: number) => {
       if (!options.json) process.stdout.write(`${sealed} keys encrypted again\n`);
-    });
+    };
+    const done = await rotateMasterKeyOf(config, onBatch, signal);
     const told =
       done.notOpened === 0
         ? `Every key is encrypted under this master key (${done.sealed} now): PAYBELL_MASTER_KEY_OTHERS can be removed.`
@@ -107,8 +114,8 @@ export async function runMasterKeyRotate(
 
 /** `paybell audit verify`. @returns 0 if every entry follows from the previous one */
 export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
-  return guarded(process, async () => {
-    const verified = await verifyAuditOf(readConfig(process.env));
+  return interruptible(process, async (signal) => {
+    const verified = await verifyAuditOf(readConfig(process.env), signal);
     const { entries, from, hash, brokenAt } = verified;
     const told =
       brokenAt === undefined
@@ -121,23 +128,16 @@ export async function runAuditVerify({ process }: RunContext, options: { readonl
 
 /** `paybell audit export`. @returns 0 if everything was written, or a signal ended it */
 export async function runAuditExport({ process }: RunContext, options: AuditExport): Promise<number> {
-  return guarded(process, async () => {
-    const signals = stopSignalsOf(process);
-    const stop = new AbortController();
-    void signals.first.then(() => stop.abort());
-    try {
-      await exportAuditOf(readConfig(process.env), options, process.stdout, stop.signal);
-      return 0;
-    } finally {
-      signals.release();
-    }
+  return interruptible(process, async (signal) => {
+    await exportAuditOf(readConfig(process.env), options, process.stdout, signal);
+    return 0;
   });
 }
 
 /** `paybell alerts test`. @returns 0 if every channel accepted the test */
 export async function runAlertsTest({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
-  return guarded(process, async () => {
-    const tested = await testAlerts(readConfig(process.env));
+  return interruptible(process, async (signal) => {
+    const tested = await unlessAborted(signal, testAlerts(readConfig(process.env)));
     const lines = tested.map(({ target, ok, problem }) =>
       `${ok ? "ok   " : "ERROR"}  ${target.padEnd(8)}  ${problem}`.trimEnd(),
     );
@@ -149,9 +149,9 @@ export async function runAlertsTest({ process }: RunContext, options: { readonly
 }
 
 /** Invalid settings are the finding: nothing else can be checked with them. */
-async function findingsOf(env: NodeJS.ProcessEnv): Promise<readonly CheckFinding[]> {
+async function findingsOf(env: NodeJS.ProcessEnv, signal: AbortSignal): Promise<readonly CheckFinding[]> {
   try {
-    return await check(readConfig(env));
+    return await check(readConfig(env), signal);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map((detail) => ({ level: "error", what: "settings", detail, remedy: "" }));
@@ -208,6 +208,23 @@ export async function guarded({ stdout, stderr }: NodeJS.Process, run: () => Pro
     stderr.write(`${explain(error)}\n`);
     return 1;
   }
+}
+
+/** A command that a signal interrupts. It first undoes what it began; a second signal does not wait for that. */
+export function interruptible(process: NodeJS.Process, run: (signal: AbortSignal) => Promise<number>): Promise<number> {
+  return guarded(process, async () => {
+    const signals = stopSignalsOf(process);
+    const interruption = new AbortController();
+    void signals.first.then(() => interruption.abort());
+    try {
+      return await Promise.race([run(interruption.signal), signals.second.then(() => interruptedCode)]);
+    } catch (error) {
+      if (!interruption.signal.aborted) throw error;
+      return interruptedCode;
+    } finally {
+      signals.release();
+    }
+  });
 }
 
 interface Explained {

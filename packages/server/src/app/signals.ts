@@ -27,3 +27,14 @@ export function stopSignalsOf(process: NodeJS.Process): StopSignals {
     },
   };
 }
+
+/** The exit code of a command that a signal interrupted. */
+export const interruptedCode = 130;
+
+/** Waits for the work, but no longer than to the signal: what is left of it ends with the process. */
+export async function unlessAborted<Result>(signal: AbortSignal, work: Promise<Result>): Promise<Result> {
+  const aborted = Promise.withResolvers<never>();
+  signal.addEventListener("abort", () => aborted.reject(signal.reason), { once: true });
+  if (signal.aborted) aborted.reject(signal.reason);
+  return Promise.race([work, aborted.promise]);
+}

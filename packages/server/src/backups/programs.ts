@@ -52,15 +52,28 @@ async function majorOf(path: string, env: NodeJS.ProcessEnv): Promise<number | u
  * Runs a program to its end.
  *
  * @param env of this process; ours of PAYBELL_ and DATABASE_URL are not passed on
+ * @param signal ends it
  * @throws BackupError with its last words
  */
-export async function runProgram(path: string, args: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
+export async function runProgram(
+  path: string,
+  args: readonly string[],
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
+  signal.throwIfAborted();
+  const running = run(path, args, { env: cleaned(env), maxBuffer: 64 * 1024 * 1024 });
+  // Node's own option would not wait for its end: it might still write where we then remove.
+  const end = () => void running.child.kill();
+  signal.addEventListener("abort", end);
   try {
-    await run(path, args, { env: cleaned(env), maxBuffer: 64 * 1024 * 1024 });
+    await running;
   } catch (error) {
     const { stderr = "", message } = error as Error & { stderr?: string };
     const words = stderr.trim() === "" ? message : stderr.trim().split("\n").slice(-5).join("\n");
     throw new BackupError(`${path} failed: ${words}`, "");
+  } finally {
+    signal.removeEventListener("abort", end);
   }
 }
 

@@ -16,6 +16,8 @@ export interface RestoreOptions {
   readonly to: string | undefined;
   readonly env: NodeJS.ProcessEnv;
   readonly nowMs: number;
+  /** Ends it, with nothing left in the folder. */
+  readonly signal: AbortSignal;
 }
 
 export interface RestoredData {
@@ -32,17 +34,17 @@ export interface RestoredData {
  * @throws BackupError
  */
 export async function restoreBackup(options: RestoreOptions): Promise<RestoredData> {
-  const { backup, env, nowMs, to } = options;
+  const { backup, env, nowMs, to, signal } = options;
   const into = resolve(options.into);
   const walFolder = options.walFolder === undefined ? undefined : resolve(options.walFolder);
-  const { manifest } = await verifyBackup(backup, walFolder, env);
+  const { manifest } = await verifyBackup(backup, walFolder, env, signal);
   requireReachable(manifest, to, walFolder);
   const owner = await ownerOf(into);
   const name = new Date(nowMs).toISOString();
   await mkdir(into, { recursive: true, mode: 0o700 });
   try {
     await chmod(into, 0o700);
-    await copyData(join(backup, dataFolder), into);
+    await copyData(join(backup, dataFolder), into, signal);
     await appendFile(join(into, "postgresql.auto.conf"), recoverySettings({ name, walFolder, to }), { flush: true });
     await writeFile(join(into, "recovery.signal"), "", { mode: 0o600, flush: true });
     if (owner !== undefined) await giveTo(owner, into);
@@ -85,7 +87,7 @@ async function ownerOf(into: string): Promise<Owner | undefined> {
 }
 
 /** PG_VERSION last: PostgreSQL refuses a folder without it, so that half a copy is never started. */
-async function copyData(data: string, into: string): Promise<void> {
+async function copyData(data: string, into: string, signal: AbortSignal): Promise<void> {
   const last = "PG_VERSION";
   for (const entry of [...(await readdir(data)).filter((name) => name !== last), last]) {
     await cp(join(data, entry), join(into, entry), {
@@ -93,7 +95,9 @@ async function copyData(data: string, into: string): Promise<void> {
       errorOnExist: true,
       force: false,
       mode: constants.COPYFILE_FICLONE,
+      filter: () => !signal.aborted,
     });
+    signal.throwIfAborted();
   }
 }
 

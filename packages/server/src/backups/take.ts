@@ -31,6 +31,8 @@ export interface TakeOptions {
   readonly version: string;
   /** Reads the source: before the backup and after it. */
   source(): Promise<BackupSource>;
+  /** Ends it, with nothing left of it. */
+  readonly signal: AbortSignal;
 }
 
 export interface TakenBackup {
@@ -43,7 +45,7 @@ export interface TakenBackup {
  *
  * @throws BackupError
  */
-export async function takeBackup({ folder, url, env, version, source }: TakeOptions): Promise<TakenBackup> {
+export async function takeBackup({ folder, url, env, version, source, signal }: TakeOptions): Promise<TakenBackup> {
   const before = await source();
   requireFit(before);
   const program = await findProgram("pg_basebackup", before.major, env);
@@ -60,8 +62,8 @@ export async function takeBackup({ folder, url, env, version, source }: TakeOpti
       ...["--manifest-checksums=SHA256", "--label", name, "--no-password"],
     ];
     // A process list shows arguments to everybody, but not the environment.
-    await runProgram(program, args, { ...env, ...(password !== undefined && { PGPASSWORD: password }) });
-    await verifyData(data, before.major, env);
+    await runProgram(program, args, { ...env, ...(password !== undefined && { PGPASSWORD: password }) }, signal);
+    await verifyData(data, before.major, env, signal);
     const after = await source();
     const manifest: BackupManifest = {
       format: 1,

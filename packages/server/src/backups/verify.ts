@@ -19,16 +19,22 @@ export async function verifyBackup(
   backup: string,
   walFolder: string | undefined,
   env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
 ): Promise<VerifiedBackup> {
   const manifest = await readManifest(backup);
-  await verifyData(join(backup, dataFolder), manifest.postgresMajor, env);
+  await verifyData(join(backup, dataFolder), manifest.postgresMajor, env, signal);
   return { manifest, archive: walFolder === undefined ? undefined : await readArchive(walFolder, manifest) };
 }
 
 /** @throws BackupError if a file is missing, was added or was changed */
-export async function verifyData(data: string, major: number, env: NodeJS.ProcessEnv): Promise<void> {
+export async function verifyData(
+  data: string,
+  major: number,
+  env: NodeJS.ProcessEnv,
+  signal: AbortSignal,
+): Promise<void> {
   const program = await findProgram("pg_verifybackup", major, env);
-  await runProgram(program, ["--quiet", "--exit-on-error", data], env).catch((error: unknown) => {
+  await runProgram(program, ["--quiet", "--exit-on-error", data], env, signal).catch((error: unknown) => {
     if (!(error instanceof BackupError)) throw error;
     throw new BackupError(error.message, "Do not restore it: use an earlier backup, or take one anew.");
   });
