@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { nearest } from "./config/nearest.ts";
 import type { ServiceSetting } from "./config/setting.ts";
 import { settings } from "./config/settings.ts";
+import { historyMarginDays, scheduleDays } from "./retry-schedule.ts";
 
 type ValueOf<It> = It extends ServiceSetting<infer Value, infer Default> ? Value | Default : never;
 export type SettingKey = keyof typeof settings;
@@ -92,13 +93,12 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
 }
 
 function contradictions(config: Config): string[] {
-  const scheduleDays = config.retrySeconds.reduce((sum, seconds) => sum + seconds, 0) / 86_400;
-  const historyDaysMin = Math.ceil(scheduleDays + 7);
+  const historyDaysMin = Math.ceil(scheduleDays(config.retrySeconds) + historyMarginDays);
   const problems: string[] = [];
   if (config.historyDays < historyDaysMin) {
     problems.push(
-      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin} (the length of PAYBELL_RETRY_SECONDS, and 7 days), ` +
-        `found ${config.historyDays}`,
+      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin} (the length of PAYBELL_RETRY_SECONDS, ` +
+        `and ${historyMarginDays} days), found ${config.historyDays}`,
     );
   }
   if (config.ledgerDays < config.historyDays) {

@@ -5,3 +5,11 @@ export const defaultRetrySeconds: readonly number[] = [
 ];
 
 export const retryBounds = { stepsMax: 30, stepSecondsMax: 86_400 } as const;
+
+/** History is kept this much longer than the longest schedule. */
+export const historyMarginDays = 7;
+
+/** The length of a schedule, in days. */
+export function scheduleDays(retrySeconds: readonly number[]): number {
+  return retrySeconds.reduce((sum, seconds) => sum + seconds, 0) / 86_400;
+}

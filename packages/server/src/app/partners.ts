@@ -38,6 +38,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     defaults,
     rules: { sandbox },
     preAuthDays: config.preAuthDays,
+    historyDays: config.historyDays,
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });

@@ -347,8 +347,8 @@ export const settings = {
     default: 90,
     unit: "days",
     meaning:
-      "How long notifications and their attempts are kept. A notification that is still pending then is parked, and " +
-      "parked ones are kept whatever their age.",
+      "How long notifications and their attempts are kept: at least 7 days longer than a partner's retry schedule " +
+      "lasts. A notification that is still pending then is parked, and parked ones are kept whatever their age.",
   }),
   proofDays: setting({
     name: "PAYBELL_PROOF_DAYS",

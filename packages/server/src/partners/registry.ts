@@ -7,7 +7,13 @@ import { type CardNumberCheck, withCardNumbers } from "./card-numbers.ts";
 import type { MasterKey } from "./master-key.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, RotatedKind } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
-import { completeSettings, type DefaultSettings, type PartnerInput, settingsProblems } from "./settings.ts";
+import {
+  completeSettings,
+  type DefaultSettings,
+  type PartnerInput,
+  scheduleProblems,
+  settingsProblems,
+} from "./settings.ts";
 import type { CallbackKeyToStore, NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
 
@@ -70,6 +76,8 @@ export interface RegistryParts {
   readonly rules: CallbackUrlRules;
   /** The number of days for which an open PreAuth fixes its terminal's mid. */
   readonly preAuthDays: number;
+  /** The retention of history, which every retry schedule has to fit into. */
+  readonly historyDays: number;
   readonly cardNumberProblem: CardNumberCheck;
   /** Called after each change of a partner; its result is awaited, its failure is ignored. */
   changed(id: PartnerId): Promise<void>;
@@ -89,7 +97,7 @@ export class PartnerRegistry {
 
   /** Registers a partner with four new keys. Invalid settings are refused, all of them named. */
   async register(input: PartnerInput): Promise<{ partner: PartnerRecord; secrets: NewSecrets }> {
-    this.#refuse(input, settingsProblems(input, this.#parts.rules));
+    this.#refuse(input, [...settingsProblems(input, this.#parts.rules), ...this.#scheduleProblems(input)]);
     const id = newId<"partner">();
     const made = keyKinds.map((kind) => this.#newKey(id, kind));
     const settings = completeSettings(input, this.#parts.defaults);
@@ -112,7 +120,7 @@ export class PartnerRegistry {
         ...standing,
         ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
       };
-      this.#refuse(patch, settingsProblems(merged, this.#parts.rules));
+      this.#refuse(patch, [...settingsProblems(merged, this.#parts.rules), ...this.#scheduleProblems(patch)]);
       const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
       const reports = { ...standing.reports, ...patch.reports };
       if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
@@ -220,6 +228,10 @@ export class PartnerRegistry {
 
   #refuse(given: object, problems: readonly FieldProblem[]): void {
     refuse(withCardNumbers(given, problems, this.#parts.cardNumberProblem).map(withShortName));
+  }
+
+  #scheduleProblems({ retry }: Partial<PartnerInput>): FieldProblem[] {
+    return scheduleProblems(retry, this.#parts.historyDays);
   }
 
   async #require(id: PartnerId): Promise<StoredPartner> {

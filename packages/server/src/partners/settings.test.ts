@@ -1,5 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { completeSettings, defaultSettings, type PartnerInput, settingsProblems } from "./settings.ts";
+import {
+  completeSettings,
+  defaultSettings,
+  type PartnerInput,
+  scheduleProblems,
+  settingsProblems,
+} from "./settings.ts";
 
 const production = { sandbox: false };
 const least: PartnerInput = { name: "A partner", callbackAddresses: ["203.0.113.0/24"], callingAddresses: [] };
@@ -109,4 +115,17 @@ describe("settings", () => {
   ])("may be %j", (input) => {
     expect(problemsOf(input)).toEqual([]);
   });
+});
+
+test("a schedule must end a week before its history is dropped", () => {
+  expect(scheduleProblems([86_400, 86_400], 9)).toEqual([]);
+  expect(scheduleProblems([86_400, 86_400, 1], 9)).toEqual([
+    {
+      field: "retry",
+      code: "invalid_value",
+      message: "retry must last at most 2 days in all, 7 less than PAYBELL_HISTORY_DAYS (9).",
+    },
+  ]);
+  // What is no schedule at all has its own problems.
+  for (const retry of [undefined, null, "5", ["5"], [[9]]]) expect(scheduleProblems(retry, 9)).toEqual([]);
 });

@@ -14,7 +14,7 @@ import {
 } from "@paybell/contract";
 import { z } from "zod";
 import type { FieldProblem } from "../errors.ts";
-import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
+import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../retry-schedule.ts";
 import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
 import { parseBlock } from "./cidr.ts";
@@ -303,4 +303,13 @@ function retryProblems(field: string, value: unknown): FieldProblem[] {
   if (value.length < 1 || value.length > retryBounds.stepsMax)
     return [invalid(field, `must hold 1 to ${retryBounds.stepsMax} steps`)];
   return value.flatMap((step, at) => wholeNumberProblems(`${field}[${at}]`, step, 1, retryBounds.stepSecondsMax));
+}
+
+/** A schedule that ends too late: what is still pending would lose its history. */
+export function scheduleProblems(retry: unknown, historyDays: number): FieldProblem[] {
+  if (!Array.isArray(retry) || retryProblems("retry", retry).length > 0) return [];
+  const daysMax = historyDays - historyMarginDays;
+  if (scheduleDays(retry) <= daysMax) return [];
+  const why = `${historyMarginDays} less than PAYBELL_HISTORY_DAYS (${historyDays})`;
+  return [invalid("retry", `must last at most ${daysMax} days in all, ${why}`)];
 }

@@ -28,6 +28,7 @@ const registry = new PartnerRegistry({
   defaults: defaultSettings,
   rules: { sandbox: true },
   preAuthDays: 30,
+  historyDays: 90,
   cardNumberProblem: () => undefined,
   changed: (changed) => directory.invalidate(changed),
 });

@@ -27,6 +27,7 @@ const registry = new PartnerRegistry({
   defaults,
   rules: { sandbox: true },
   preAuthDays: 30,
+  historyDays: 90,
   cardNumberProblem: () => undefined,
   changed: (changed) => directory.invalidate(changed),
 });

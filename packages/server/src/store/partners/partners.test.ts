@@ -26,7 +26,7 @@ const ofEngine = watchPlans(connections.engine);
 const pool = connections.pool;
 const partners = new PostgresPartners(connections);
 
-function service() {
+function service({ historyDays } = { historyDays: 90 }) {
   const directory = new CachedPartners({
     store: partners,
     masterKey,
@@ -45,6 +45,7 @@ function service() {
     cardNumberProblem,
     rules: { sandbox: false },
     preAuthDays: 30,
+    historyDays,
     changed: (id) => directory.invalidate(id),
   });
   return { directory, registry };
@@ -112,6 +113,18 @@ describe("a partner", () => {
     const refused = await refusalOf(service().registry.register({ ...input, name: "", timeZone: "here" }));
     expect(refused).toMatchObject({ code: "invalid_value", status: 400 });
     expect(refused.fields.map(({ field }) => field)).toEqual(["name", "timeZone"]);
+  });
+
+  test("has a retry schedule that ends before its history is dropped", async () => {
+    const { registry } = service();
+    const retry = Array(30).fill(86_400);
+    const { partner } = await registry.register({ ...input, retry });
+    const shorter = service({ historyDays: 36 }).registry;
+    const refused = await refusalOf(shorter.register({ ...input, retry }));
+    expect(refused.fields).toMatchObject([{ field: "retry", code: "invalid_value" }]);
+    expect((await refusalOf(shorter.change(partner.id, { retry }))).fields).toMatchObject([{ field: "retry" }]);
+    // One that stood before the retention was shortened does not refuse other changes.
+    expect((await shorter.change(partner.id, { maxInFlight: 7 })).settings.retry).toEqual(retry);
   });
 
   test("changes in what a patch names and stays in the rest", async () => {

@@ -39,6 +39,7 @@ const registryWith = (masterKey: MasterKey) =>
     defaults: defaultSettings,
     rules: { sandbox: true },
     preAuthDays: 30,
+    historyDays: 90,
     cardNumberProblem: () => undefined,
     changed: () => Promise.resolve(),
   });

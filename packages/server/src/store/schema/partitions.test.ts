@@ -3,7 +3,7 @@ import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lowestId, newId, type PartnerId } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { dayMs, dayOf, idsOfDay, partitionName } from "./partition-days.ts";
-import { Partitions, RetentionTooShort } from "./partitions.ts";
+import { Partitions } from "./partitions.ts";
 
 let partnerId: PartnerId;
 let nowMs = Date.UTC(2026, 10, 21, 23, 59);
@@ -189,23 +189,17 @@ test("several instances may drop at once", async () => {
   expect(results.flatMap((result) => result.waiting)).toEqual([]);
 });
 
-test("a retention shorter than the longest schedule and a week is refused, and drops nothing", async () => {
-  const old = await insertOldDay(100);
-  await insertPartner(pool());
+test("history is kept for the longest schedule and a week, if its retention is shorter", async () => {
+  const old = await insertOldDay(11);
+  const needed = await insertOldDay(10);
   await pool().query("UPDATE partners SET settings = $1 WHERE id = $2", [
     { retry: [86_400, 86_400, 3_600] },
     partnerId,
   ]);
-  const refused = await partitions(9)
-    .maintain()
-    .catch((error: unknown) => error);
-  expect(refused).toBeInstanceOf(RetentionTooShort);
-  expect(refused).toMatchObject({
-    message: "History is kept for 9 days, but a partner's retry schedule lasts 3 days.",
-    remedy: "Set PAYBELL_HISTORY_DAYS to at least 10: the longest schedule and 7 days.",
-  });
-  expect(await exists(partitionName("notifications", old))).toBe(true);
-  expect(await partitions(10).maintain()).toMatchObject({ dropped: 1 });
+  expect(await partitions(9).maintain()).toMatchObject({ dropped: 1, prolonged: { days: 10, scheduleDays: 3 } });
+  expect(await exists(partitionName("notifications", old))).toBe(false);
+  expect(await exists(partitionName("notifications", needed))).toBe(true);
+  expect((await partitions(10).maintain()).prolonged).toBeUndefined();
 });
 
 test("events go with their history, but an alert that is still to be sent stays", async () => {

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
+import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { pruneProofs } from "../notifications/proofs.ts";
@@ -28,23 +29,11 @@ export interface Maintained {
   /** Errors of days that could not be created: retried at the next call. */
   readonly troubles: readonly unknown[];
   readonly daysAhead: number;
-}
-
-/** History would be dropped while deliveries may still need it. */
-export class RetentionTooShort extends Error {
-  override readonly name = "RetentionTooShort";
-  readonly code = "retention_too_short";
-  readonly remedy: string;
-
-  constructor(historyDays: number, scheduleS: number, neededDays: number) {
-    const scheduleDays = Math.ceil(scheduleS / 86_400);
-    super(`History is kept for ${historyDays} days, but a partner's retry schedule lasts ${scheduleDays} days.`);
-    this.remedy = `Set PAYBELL_HISTORY_DAYS to at least ${neededDays}: the longest schedule and ${marginDays} days.`;
-  }
+  /** History is kept longer than its retention, because a partner's retry schedule needs it. */
+  readonly prolonged?: { readonly days: number; readonly scheduleDays: number } | undefined;
 }
 
 const daysAheadWanted = 14;
-const marginDays = 7;
 // An arbitrary number, the same in every version of the service.
 const partitionLock = 7_420_002;
 
@@ -59,7 +48,7 @@ export class Partitions {
   /**
    * Called at startup and every hour; several instances may call it concurrently.
    *
-   * @throws RetentionTooShort before anything is dropped; the database's error if there is no partition for today
+   * @throws the database's error if there is no partition for today
    */
   async maintain(): Promise<Maintained> {
     const todayMs = dayOf(this.#options.clock.nowMs());
@@ -67,8 +56,7 @@ export class Partitions {
     const { created, troubles } = await this.#create(wanted);
     const daysAhead = await this.partitionsAhead();
     if (daysAhead < 0) throw troubles[0] ?? new Error("There is no partition for today.");
-    const { dropped, waiting } = await this.#dropExpired(todayMs);
-    return { created, dropped, waiting, troubles, daysAhead };
+    return { created, troubles, daysAhead, ...(await this.#dropExpired(todayMs)) };
   }
 
   /** The number of days after today with partitions; -1 if today has none. Below 3 is a warning. */
@@ -107,14 +95,14 @@ export class Partitions {
     return { created, troubles };
   }
 
-  async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting">> {
+  async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting" | "prolonged">> {
     const { homes, historyDays, proofDays, dropLockTimeoutMs } = this.#options;
     const [first] = homes.all;
     // Every home has all partners.
     const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
-    const neededDays = Math.ceil(scheduleS / 86_400) + marginDays;
-    if (historyDays < neededDays) throw new RetentionTooShort(historyDays, scheduleS, neededDays);
-    const keptFromMs = todayMs - historyDays * dayMs;
+    const scheduleDays = Math.ceil(scheduleS / 86_400);
+    const days = Math.max(historyDays, scheduleDays + historyMarginDays);
+    const keptFromMs = todayMs - days * dayMs;
     const waiting: { day: string; why: string }[] = [];
     let dropped = 0;
     for (const home of homes.all) {
@@ -134,7 +122,7 @@ export class Partitions {
       await pruneProofs(pool, todayMs - proofDays * dayMs);
       await pruneEndpoints(pool, new Date(keptFromMs));
     }
-    return { dropped, waiting };
+    return { dropped, waiting, prolonged: days > historyDays ? { days, scheduleDays } : undefined };
   }
 }
 
