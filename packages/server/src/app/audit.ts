@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config.ts";
 import { type Verified, verifyAudit } from "../operators/audit.ts";
@@ -7,6 +6,7 @@ import { openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { withExistingDatabase } from "./database-url.ts";
+import { unlessAborted } from "./signals.ts";
 
 const lookEveryMs = 1_000;
 /** The SQLSTATE. */
@@ -35,12 +35,24 @@ export function exportAuditOf(
   return withAudit(config, async (audit) => {
     for (let from = after; ; await pause(lookEveryMs, undefined, { signal }).catch(() => undefined)) {
       for await (const { seq, lines } of exportedAfter(audit, from, format)) {
-        if (!out.write(lines)) await once(out, "drain", { signal }).catch(() => undefined);
+        await unlessAborted(signal, written(out, lines)).catch((error: unknown) => {
+          if (!signal.aborted) throw error;
+        });
         from = seq;
         if (signal.aborted) return;
       }
       if (!follow || signal.aborted) return;
     }
+  });
+}
+
+/** Resolves once the reader has it, or the file. */
+function written(out: NodeJS.WritableStream, text: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    out.write(text, (error) => {
+      if (error) reject(new Error(`the output cannot be written: ${error.message}`));
+      else resolve();
+    });
   });
 }
 

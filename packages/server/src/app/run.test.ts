@@ -6,9 +6,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase } from "../../../../test/support/database.ts";
 import { freePort } from "../../../../test/support/instance.ts";
 import { runProgram } from "../backups/programs.ts";
-import { type RunContext, runAuditVerify, runCheck, runMigrate, runServe } from "./run.ts";
+import { appendTo } from "../operators/audit.ts";
+import { openDatabase } from "../store/database/database.ts";
+import { PostgresAudit } from "../store/operators/audit.ts";
+import { type RunContext, runAuditExport, runAuditVerify, runCheck, runMigrate, runServe } from "./run.ts";
 import { runAcquirerTest } from "./run-acquirer-test.ts";
 import { runBackup } from "./run-backup.ts";
 
@@ -135,4 +139,27 @@ test("a program of PostgreSQL's ends with the command that called it", async () 
   expect(await ended).toBeInstanceOf(Error);
   const pid = Number(await readFile(join(folder, "pid"), "utf8"));
   expect(() => process.kill(pid, 0)).toThrow("ESRCH");
+});
+
+test("an export of the audit that cannot be written fails", async () => {
+  const stored = await createDatabase();
+  onTestFinished(() => stored.drop());
+  const database = openDatabase(stored.url, { connectionsMax: 4, onIdleError: () => undefined });
+  const entry = {
+    action: "test",
+    subject: "",
+    before: "",
+    after: "",
+    actor: "a",
+    role: "admin",
+    tokenId: "",
+    address: "",
+  };
+  await appendTo(new PostgresAudit(database.pool), { atMs: Date.now(), ...entry });
+  await database.close();
+  const exported = processOf({ DATABASE_URL: stored.url });
+  const full = new Writable({ write: (_, __, done) => done(new Error("ENOSPC: no space left on device, write")) });
+  const process = Object.assign(exported.process, { stdout: full });
+  expect(await runAuditExport({ process }, { format: "json-lines", after: 0, follow: false })).toBe(1);
+  expect(exported.printed()).toBe("paybell: the output cannot be written: ENOSPC: no space left on device, write\n");
 });
