@@ -303,3 +303,9 @@ describe("sign-in by OpenID", () => {
     expect(readConfig(given).oidcClientSecret).toBe("of-a-file");
   });
 });
+
+test("hosts are shown as they are written", () => {
+  const hosts = "first.bank.example:5000, [2001:db8::1]:5001";
+  const shown = shownSettings(readConfig({ PAYBELL_KAFKA_BROKERS: hosts, PAYBELL_KAFKA_TOPIC: "completions" }));
+  expect(shown.find(({ name }) => name === "PAYBELL_KAFKA_BROKERS")).toMatchObject({ value: hosts });
+});

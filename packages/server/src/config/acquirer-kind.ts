@@ -11,8 +11,13 @@ export function keyInHex(lengths: readonly number[]): Kind<Buffer> {
   };
 }
 
+interface HostAndPort {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** A name or an IPv4 address, or an IPv6 address in brackets, and a port. */
-export const hostAndPort: Kind<{ readonly host: string; readonly port: number }> = {
+export const hostAndPort: Kind<HostAndPort> = {
   description: "a host and its port, such as host.example:5000",
   read(value) {
     const [, bracketed, name, digits = ""] = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(value) ?? [];
@@ -21,3 +26,12 @@ export const hostAndPort: Kind<{ readonly host: string; readonly port: number }>
     return host === undefined || port < 1 || port > 65_535 ? undefined : { host, port };
   },
 };
+
+/** As it is written in a setting. */
+export function hostText({ host, port }: HostAndPort): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+export function isHostAndPort(value: unknown): value is HostAndPort {
+  return typeof value === "object" && value !== null && "host" in value && "port" in value;
+}

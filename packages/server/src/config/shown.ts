@@ -1,4 +1,5 @@
 import type { Config } from "../config.ts";
+import { hostText, isHostAndPort } from "./acquirer-kind.ts";
 import { settings } from "./settings.ts";
 
 /** A setting as the console shows it. */
@@ -31,5 +32,6 @@ export function shownSettings(config: Config): readonly ShownSetting[] {
 
 function shown(value: unknown): string | null {
   if (value === null || value === undefined) return null;
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  if (Array.isArray(value)) return value.map((item: unknown) => shown(item)).join(", ");
+  return isHostAndPort(value) ? hostText(value) : String(value);
 }
