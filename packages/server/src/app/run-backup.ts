@@ -8,8 +8,9 @@ import { openDatabase } from "../store/database/database.ts";
 import { PostgresRestores } from "../store/restores.ts";
 import { readBackupSource } from "../store/schema/backup-source.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";
+import { interruptible } from "./guarded.ts";
 import { ownVersion } from "./own-version.ts";
-import { interruptible, type RunContext } from "./run.ts";
+import type { RunContext } from "./run.ts";
 import { unlessAborted } from "./signals.ts";
 
 interface JsonOption {

@@ -126,6 +126,6 @@ test("a schedule must end a week before its history is dropped", () => {
       message: "retry must last at most 2 days in all, 7 less than PAYBELL_HISTORY_DAYS (9).",
     },
   ]);
-  // What is no schedule at all has its own problems.
+  // A value that is no schedule has other problems.
   for (const retry of [undefined, null, "5", ["5"], [[9]]]) expect(scheduleProblems(retry, 9)).toEqual([]);
 });
