@@ -8,8 +8,11 @@ import { registerTerminalClaim } from "./claims.ts";
 
 const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name, acquirer";
 
+const insert = `
+  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`;
+const insertNew = `${insert} ON CONFLICT DO NOTHING RETURNING ${shown}`;
 const upsert = `
-  INSERT INTO terminals (partner_id, ${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+  ${insert}
   ON CONFLICT (partner_id, tid) DO UPDATE SET mid = excluded.mid, merchant_id = excluded.merchant_id,
     merchant_name = excluded.merchant_name, merchant_address = excluded.merchant_address,
     device_id = excluded.device_id, app_name = excluded.app_name, acquirer = excluded.acquirer
@@ -140,6 +143,8 @@ async function upsertUnderLock(
   if (named !== 1) return { outcome: "no_such_acquirer" };
   if (!(await registerTerminalClaim(client, { partnerId, acquirer, mid, tid }))) return { outcome: "taken" };
   const values = [partnerId, tid, mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer];
-  const { rows } = await client.query<TerminalRow>(upsert, values);
+  const { rows } = await client.query<TerminalRow>(known === undefined ? insertNew : upsert, values);
+  // Its first command has inserted it meanwhile.
+  if (rows.length === 0) return await upsertUnderLock(client, partnerId, terminal, preAuthDays);
   return { outcome: "put", terminal: rows.map(readTerminal)[0] ?? terminal };
 }
