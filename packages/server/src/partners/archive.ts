@@ -10,7 +10,11 @@ export interface PartnerArchiveStore {
   lines(id: PartnerId): AsyncIterable<readonly string[]>;
   /** The number of those lines. */
   count(id: PartnerId): Promise<number>;
-  /** Deletes the rows, the partner's own last. Safe to repeat. */
+  /**
+   * Deletes the rows, the partner's own last. Safe to repeat.
+   *
+   * @throws ServiceError `partner_in_use` if it is enabled meanwhile
+   */
   remove(id: PartnerId): Promise<void>;
 }
 

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { PartnerArchiveStore } from "../../partners/archive.ts";
 import type { Database } from "../database/database.ts";
@@ -73,6 +74,9 @@ const findObstacles = `
 const changedJustNow = `
   SELECT FROM partners WHERE id = $1 AND updated_at > now() - ${settledS} * interval '1 second'`;
 
+// A partner that was enabled meanwhile may have new rows, which belong to nobody's archive.
+const isDisabled = "id = $1 AND state = 'disabled'";
+
 const partnerLine = `
   SELECT json_build_object('table', 'partners', 'row', json_build_object('id', id, 'state', state, 'settings', settings,
     'created_at', created_at))::text AS line
@@ -117,7 +121,8 @@ export class PostgresPartnerArchive implements PartnerArchiveStore {
       for (const table of ["terminal_claims", "partner_keys"]) {
         await client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
       }
-      await client.query("DELETE FROM partners WHERE id = $1", [partnerId]);
+      const { rowCount } = await client.query(`DELETE FROM partners WHERE ${isDisabled}`, [partnerId]);
+      if (rowCount === 0) throw new ServiceError("partner_in_use", "The partner was enabled during its deletion.");
       await client.query("SELECT pg_notify('paybell_partner', $1)", [partnerId]);
     });
   }
@@ -154,7 +159,8 @@ async function removeRows(pool: Pool, { name, key }: PartnerTable, partnerId: Pa
   while (removed === batchRows) {
     const { rowCount }: { rowCount: number | null } = await pool.query(
       `DELETE FROM ${name} WHERE (${columns}) IN (
-         SELECT ${columns} FROM ${name} WHERE partner_id = $1 LIMIT ${batchRows})`,
+         SELECT ${columns} FROM ${name} WHERE partner_id = $1 LIMIT ${batchRows})
+         AND EXISTS (SELECT FROM partners WHERE ${isDisabled})`,
       [partnerId],
     );
     removed = rowCount;
