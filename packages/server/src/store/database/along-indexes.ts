@@ -1,4 +1,5 @@
 import type { Pool, QueryResult, QueryResultRow } from "pg";
+import { ServiceError } from "../../errors.ts";
 
 // JIT would take the cost of the disabled plans for real, and compile a statement that runs for a millisecond.
 const settings = ["enable_seqscan", "enable_bitmapscan", "enable_sort", "enable_hashjoin", "enable_mergejoin", "jit"];
@@ -16,15 +17,64 @@ export async function queryAlongIndexes<Row extends QueryResultRow>(
   text: string,
   values: readonly unknown[],
 ): Promise<QueryResult<Row>> {
-  const client = await pool.connect();
+  await takeTurn(pool);
   try {
-    await client.query(`BEGIN READ ONLY; ${alongIndexes}`);
-    const result = await client.query<Row>(text, [...values]);
-    await client.query("COMMIT");
-    client.release();
-    return result;
-  } catch (error) {
-    client.release(true);
-    throw error;
+    const client = await pool.connect();
+    try {
+      await client.query(`BEGIN READ ONLY; ${alongIndexes}`);
+      const result = await client.query<Row>(text, [...values]);
+      await client.query("COMMIT");
+      client.release();
+      return result;
+    } catch (error) {
+      client.release(true);
+      throw error;
+    }
+  } finally {
+    endTurn(pool);
   }
+}
+
+interface Turns {
+  running: number;
+  readonly waiting: (() => void)[];
+}
+
+const turns = new WeakMap<Pool, Turns>();
+/** As long as the wait for a connection. */
+const turnWaitMs = 5_000;
+
+/** One connection of the pool is left to the actions of people, which must not wait for searches. */
+async function takeTurn(pool: Pool): Promise<void> {
+  const own = turnsOf(pool);
+  if (own.running < Math.max(1, pool.options.max - 1)) {
+    own.running += 1;
+    return;
+  }
+  const { waiting } = own;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const timer = setTimeout(() => {
+    waiting.splice(waiting.indexOf(begin), 1);
+    reject(new ServiceError("unavailable", "Too many searches run now.", { retryAfterS: 5 }));
+  }, turnWaitMs);
+  const begin = () => {
+    clearTimeout(timer);
+    resolve();
+  };
+  waiting.push(begin);
+  await promise;
+}
+
+/** The turn goes to the one that waits longest. */
+function endTurn(pool: Pool): void {
+  const own = turnsOf(pool);
+  const next = own.waiting.shift();
+  if (next === undefined) own.running -= 1;
+  else next();
+}
+
+function turnsOf(pool: Pool): Turns {
+  const known = turns.get(pool) ?? { running: 0, waiting: [] };
+  turns.set(pool, known);
+  return known;
 }

@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
+import { queryAlongIndexes } from "./along-indexes.ts";
 import { openDatabase } from "./database.ts";
 import { failureKindOf } from "./retryable.ts";
 
@@ -72,6 +73,23 @@ test("a server that admits no new connections now is unavailable, and no mistake
     expect(failureKindOf(refused)).toBe("connection");
     await close();
   }
+  await database.drop();
+});
+
+test("slow searches leave connections to the actions of people", async () => {
+  const database = await createDatabase();
+  const { pool, close } = openDatabase(database.url, options);
+  let ended = 0;
+  const searches = Array.from({ length: 4 }, async () => {
+    await queryAlongIndexes(pool, "SELECT pg_sleep(0.5)", []);
+    ended += 1;
+  });
+  await pool.query("SELECT");
+  expect(ended).toBe(0);
+  await Promise.all(searches);
+  await expect(queryAlongIndexes(pool, "SELECT 1 / 0", [])).rejects.toThrow("division by zero");
+  expect((await queryAlongIndexes(pool, "SELECT 1 AS one", [])).rows).toEqual([{ one: 1 }]);
+  await close();
   await database.drop();
 });
 
