@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { aids, cardSchemeFor, contradicts } from "./aids.ts";
-import { cardSchemes, paymentTypes, statuses, swipeTypes } from "./codes.ts";
+import { cardSchemes, paymentTypes, statuses, swipeTypes, transactionTypes } from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
 import { currencies, currencyDecimals } from "./currencies.ts";
 import { cardIpnFields } from "./fields.ts";
@@ -18,6 +18,7 @@ describe("the code tables", () => {
     expect(values["cardScheme"]).toEqual(cardSchemes);
     expect(values["paymentType"]).toEqual(paymentTypes);
     expect(values["status"]).toEqual(statuses);
+    expect(values["transaction_type"]).toEqual(transactionTypes);
     expect(values["swipeType"]).toEqual(swipeTypes.map(({ code }) => code));
   });
 });

@@ -68,7 +68,7 @@ const cardDescriptions: Readonly<Record<CardFieldName, Description>> = {
   tid: { meaning: "Terminal ID" },
   traceNo: { meaning: "Trace number" },
   transDateTime: { meaning: "Transaction time", format: "yyyymmddhhmmss" },
-  transaction_type: { meaning: "Transaction type", values: ["SALE", "VOID", "SETTLE", "CANCEL"] },
+  transaction_type: { meaning: "Transaction type", values: ["SALE", "VOID", "SETTLE", "CANCEL", "REFUND"] },
   signature: { meaning: "Digital signature: never part of the signed string" },
 };
 

@@ -143,7 +143,7 @@ export type CardCompletion = {
   tid?: string;
   traceNo?: string;
   transDateTime?: string;
-  transaction_type?: "SALE" | "VOID" | "SETTLE" | "CANCEL";
+  transaction_type?: TransactionType;
 };
 
 export type CardTransaction = UnsignedIpn<CardIpn> & {
