@@ -75,6 +75,7 @@ export class WorkerThread {
         context.hints.shardsGiven();
       }),
       circuits: new SimulatedCircuits(database, tables, thread, line, onLoaded),
+      homes: 1,
       lease: this.lease,
       partners: this.partners,
       attempt: new SimulatedAttempts(context, this).attempt,

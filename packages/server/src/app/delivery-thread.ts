@@ -130,6 +130,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     }),
     shards: new PostgresShards(database.engine),
     circuits: new PostgresCircuits(database.homes),
+    homes: database.homes.all.length,
     lease,
     partners,
     attempt: attemptMaker({

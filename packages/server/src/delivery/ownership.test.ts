@@ -30,6 +30,7 @@ function workersOver(count: number) {
     (id) =>
       new Ownership({
         store,
+        homes: 1,
         lease: { current: () => (living.has(id) ? id : undefined), remainingMs: () => 5_000 },
         clock: { monotonicMs: () => 0 },
         timers: {
@@ -94,6 +95,7 @@ describe("a worker whose ticks fail", () => {
         claim: async () => [],
         release: async () => undefined,
       },
+      homes: 1,
       lease: { current: () => over.leaseId, remainingMs: () => 5_000 },
       clock: { monotonicMs: () => over.nowMs },
       timers: { after: () => () => undefined },

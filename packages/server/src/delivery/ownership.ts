@@ -1,7 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { LeaseId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
-import { shardCount, shardOf } from "../shard.ts";
+import { homeOf, shardCount, shardOf } from "../shard.ts";
 
 export interface OwnedShard {
   readonly shard: number;
@@ -35,13 +35,14 @@ export interface ShardStore {
 
 export interface OwnershipParts {
   readonly store: ShardStore;
+  readonly homes: number;
   readonly lease: LeaseHolder;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
-  /** Shards were claimed: reads what an owner must know. They are used once it resolves. */
+  /** Shards of one home were claimed: reads the circuits of their partners. They are used once it resolves. */
   readonly prepare: (shards: readonly number[]) => Promise<void>;
   readonly onReady: (shards: readonly number[]) => void;
-  /** Nothing more starts for these: puts off the deliveries on the wire. They are released once it resolves. */
+  /** Shards of one home were claimed: reads what an owner must know. They are used once it resolves. */
   readonly windUp: (shards: readonly number[]) => Promise<void>;
   /** These are no longer ours: forgets what is known about them. */
   readonly onGone: (shards: readonly number[]) => void;
@@ -65,6 +66,8 @@ const settledAfterMs = 10_000;
 const windUpMs = 500;
 /** As long as a lease is believed in without an answer: a worker that fails for longer is as good as dead. */
 const failingMaxMs = 5_000;
+/** A home that takes longer keeps only its own shards waiting. */
+const homeMaxMs = 3_000;
 const noLease = "00000000-0000-0000-0000-000000000000" as LeaseId;
 
 /**
@@ -89,6 +92,8 @@ export class Ownership {
   #isSettled = false;
   #failingSinceMs: number | undefined;
   #isFit = true;
+  /** Homes that were asked and have not answered. */
+  readonly #asked = new Set<number>();
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts;
@@ -189,7 +194,8 @@ export class Ownership {
   async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
     // A release whose answer was lost, and which the database does not show.
     const releasing = [...this.#owned].flatMap(([shard, { state }]) => (state === "releasing" ? [shard] : []));
-    if (releasing.length > 0) return this.#release(leaseId, releasing);
+    const kept = this.#owned.size - releasing.length;
+    await this.#release(leaseId, releasing);
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
       .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
@@ -197,33 +203,57 @@ export class Ownership {
     // While another worker lacks shards, nobody keeps more than the floor. The remainder goes to the first that claims
     // it.
     const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
-    const lacking = Math.min(share - this.#owned.size, free);
+    const lacking = Math.min(share - kept, free);
     if (lacking > 0) return this.#adopt(await this.#parts.store.claim(leaseId, lacking));
-    const surplus = Math.min(this.#owned.size - share, missing, releaseMax);
-    if (surplus > 0) await this.#release(leaseId, this.ready.slice(0, surplus));
+    const surplus = Math.min(kept - share, missing, releaseMax);
+    if (surplus > 0 && releasing.length === 0) await this.#release(leaseId, this.ready.slice(0, surplus));
   }
 
   async #prepare(): Promise<void> {
     const claimed = [...this.#owned].filter(([, { state }]) => state === "claimed");
-    if (claimed.length === 0) return;
-    const shards = claimed.map(([shard]) => shard);
-    await this.#parts.prepare(shards);
-    const ready = claimed.filter(([shard, owned]) => this.#owned.get(shard) === owned);
-    for (const [, owned] of ready) owned.state = "ready";
-    this.#parts.onReady(ready.map(([shard]) => shard));
+    await this.#inEachHome(claimed, async (some) => {
+      await this.#parts.prepare(some.map(([shard]) => shard));
+      const ready = some.filter(([shard, owned]) => this.#owned.get(shard) === owned);
+      for (const [, owned] of ready) owned.state = "ready";
+      this.#parts.onReady(ready.map(([shard]) => shard));
+    });
+  }
+
+  /** A home that is away keeps only its own shards waiting. Rejects if no shard of any home is ready. */
+  async #inEachHome(
+    shards: readonly (readonly [number, Owned])[],
+    work: (some: readonly (readonly [number, Owned])[]) => Promise<void>,
+  ): Promise<void> {
+    const { homes, timers, onTrouble } = this.#parts;
+    const failures: unknown[] = [];
+    const works = [...Map.groupBy(shards, ([shard]) => homeOf(shard, homes))].map(async ([home, some]) => {
+      if (this.#asked.has(home)) return;
+      this.#asked.add(home);
+      await work(some).catch((error: unknown) => failures.push(error));
+      this.#asked.delete(home);
+    });
+    if (homes === 1) await Promise.all(works);
+    else
+      await Promise.race([Promise.all(works), new Promise<void>((resolve) => void timers.after(homeMaxMs, resolve))]);
+    if (failures.length === 0) return;
+    if (this.ready.length === 0) throw failures[0];
+    for (const error of failures) onTrouble(error);
   }
 
   async #release(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
-    const releasing = shards.flatMap((shard) => {
-      const owned = this.#owned.get(shard);
-      if (owned !== undefined) owned.state = "releasing";
-      return owned === undefined ? [] : [{ shard, epoch: owned.epoch }];
-    });
+    const releasing = [...this.#owned].filter(([shard]) => shards.includes(shard));
     if (releasing.length === 0) return;
+    for (const [, owned] of releasing) owned.state = "releasing";
     await new Promise<void>((resolve) => void this.#parts.timers.after(windUpMs, resolve));
-    await this.#parts.windUp(shards);
-    await this.#parts.store.release(leaseId, releasing);
-    for (const { shard } of releasing) this.#owned.delete(shard);
-    this.#parts.onGone(shards);
+    await this.#inEachHome(releasing, async (some) => {
+      await this.#parts.windUp(some.map(([shard]) => shard));
+      await this.#parts.store.release(
+        leaseId,
+        some.map(([shard, { epoch }]) => ({ shard, epoch })),
+      );
+      const gone = some.filter(([shard, owned]) => this.#owned.get(shard) === owned).map(([shard]) => shard);
+      for (const shard of gone) this.#owned.delete(shard);
+      this.#parts.onGone(gone);
+    });
   }
 }

@@ -15,6 +15,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
   const store = new Pending();
   const queues = new Queues({
     store,
+    homes: 1,
     clock: time.clock,
     timers: time.timers,
     rowsMax: 100,

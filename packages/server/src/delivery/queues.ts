@@ -1,5 +1,6 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
+import { homeOf, shardOf } from "../shard.ts";
 import { Queue, type WantedRead } from "./queue.ts";
 import type { QueueLimits } from "./queue-limits.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
@@ -7,6 +8,7 @@ import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "heads">;
+  readonly homes: number;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
   /**
@@ -23,11 +25,19 @@ export interface QueuesParts {
   readonly onReady: (queue: Queue) => void;
   /** The delivery left memory, for whatever reason: those that waited for it may be checked again. */
   readonly onReleased: (id: NotificationId) => void;
-  /** Deliveries that follow others are in memory: check whether they may leave. */
-  readonly onFollowing: (deliveries: readonly Delivery[]) => void;
+  /** Deliveries of a partner that follow others are in memory: check whether they may leave. */
+  readonly onFollowing: (partnerId: PartnerId, deliveries: readonly Delivery[]) => void;
   /** Whether a queue has more in the database than in memory. */
   readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
+}
+
+/** The reads of one home. */
+interface Reader {
+  readonly wanting: Set<Queue>;
+  isReading: boolean;
+  /** When the statement that is reading now was sent; otherwise Infinity. */
+  sinceMs: number;
 }
 
 const readsMax = 64;
@@ -42,7 +52,7 @@ const endedKeptMs = 10_000;
 
 /**
  * The queues of the partners whose shards a worker owns. It fills them by hints, by reads, and by the sweep, which
- * finds everything that hints missed. One read statement at a time serves all queues that run low.
+ * finds everything that hints missed. In each home, one read statement at a time serves all queues that run low.
  */
 export class Queues {
   readonly #parts: QueuesParts;
@@ -55,17 +65,19 @@ export class Queues {
   readonly #resting = new Map<NotificationId, Delivery>();
   /** Redelivered to another queue while an earlier round is still in memory: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
-  readonly #wanting = new Set<Queue>();
+  readonly #readers: readonly Reader[];
   #bytes = 0;
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
   readonly #behind = new Set<Queue>();
-  #isReading = false;
-  /** When the statement that is reading now was sent. */
-  #readSinceMs = Infinity;
   #isStopped = false;
 
   constructor(parts: QueuesParts) {
     this.#parts = parts;
+    this.#readers = Array.from({ length: parts.homes }, () => ({
+      wanting: new Set(),
+      isReading: false,
+      sinceMs: Infinity,
+    }));
   }
 
   /** Deliveries in memory. */
@@ -223,7 +235,7 @@ export class Queues {
     this.#isStopped = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
-    this.#wanting.clear();
+    for (const { wanting } of this.#readers) wanting.clear();
   }
 
   #find({ partnerId, queue }: QueueKey): Queue | undefined {
@@ -262,7 +274,7 @@ export class Queues {
       this.#bytes += bytes;
     }
     const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
-    if (following.length > 0) this.#parts.onFollowing(following);
+    if (following.length > 0) this.#parts.onFollowing(queue.partnerId, following);
     if (queue.head !== undefined) this.#parts.onReady(queue);
   }
 
@@ -282,10 +294,11 @@ export class Queues {
     }
     queue.rowsMax = this.#roomOf(queue);
     if (queue.wants(nowMs) !== undefined) {
-      this.#wanting.add(queue);
-      if (!this.#isReading) {
-        this.#isReading = true;
-        this.#parts.timers.after(0, () => void this.#readAll());
+      const reader = this.#readerOf(queue);
+      reader.wanting.add(queue);
+      if (!reader.isReading) {
+        reader.isReading = true;
+        this.#parts.timers.after(0, () => void this.#readAll(reader));
       }
       return;
     }
@@ -311,12 +324,17 @@ export class Queues {
     this.#timers.set(queue, { atMs, cancel });
   }
 
-  async #readAll(): Promise<void> {
-    while (this.#wanting.size > 0 && !this.#isStopped) {
-      const batch = this.#nextReads();
+  #readerOf({ partnerId }: Queue): Reader {
+    // Every home has one.
+    return this.#readers[homeOf(shardOf(partnerId), this.#parts.homes)] as Reader;
+  }
+
+  async #readAll(reader: Reader): Promise<void> {
+    while (reader.wanting.size > 0 && !this.#isStopped) {
+      const batch = this.#nextReads(reader);
       if (batch.length === 0) break;
       try {
-        this.#readSinceMs = this.#parts.clock.monotonicMs();
+        reader.sinceMs = this.#parts.clock.monotonicMs();
         const pages = await this.#parts.store.read(batch.map(({ read }) => read));
         const nowMs = this.#parts.clock.monotonicMs();
         for (const [at, { queue }] of batch.entries()) {
@@ -335,19 +353,20 @@ export class Queues {
         for (const { queue } of batch) this.#consider(queue);
       }
     }
-    this.#isReading = false;
-    this.#readSinceMs = Infinity;
+    reader.isReading = false;
+    reader.sinceMs = Infinity;
   }
 
   /** The reads of the queues that have waited longest, within the bounds of one statement. */
-  #nextReads(): { queue: Queue; read: QueueRead }[] {
+  #nextReads(reader: Reader): { queue: Queue; read: QueueRead }[] {
     const nowMs = this.#parts.clock.monotonicMs();
-    this.#ended.forget(nowMs, nowMs);
+    reader.sinceMs = Infinity;
+    this.#forgetEnded(nowMs);
     const batch: { queue: Queue; read: QueueRead }[] = [];
     let rows = 0;
-    for (const queue of this.#wanting) {
+    for (const queue of reader.wanting) {
       if (batch.length >= readsMax || rows >= readRowsMax) break;
-      this.#wanting.delete(queue);
+      reader.wanting.delete(queue);
       const wanted = this.#wants(queue, nowMs);
       if (wanted === undefined) continue;
       const rowsMax = Math.min(wanted.rowsMax, readRowsMax);
@@ -382,7 +401,7 @@ export class Queues {
   }
 
   #forgetEnded(nowMs: number): void {
-    this.#ended.forget(nowMs, Math.min(nowMs, this.#readSinceMs));
+    this.#ended.forget(nowMs, Math.min(nowMs, ...this.#readers.map(({ sinceMs }) => sinceMs)));
   }
 
   #setBehind(queue: Queue): void {
@@ -403,7 +422,7 @@ export class Queues {
   }
 
   #detach(queue: Queue): void {
-    this.#wanting.delete(queue);
+    this.#readerOf(queue).wanting.delete(queue);
     this.#clearBehind(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { type LeaseId, newId } from "../ids.ts";
+import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
+import { shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
 import { closedCircuit } from "./circuit.ts";
 import type { LoadedCircuit } from "./circuit-store.ts";
@@ -23,7 +24,7 @@ const open: LoadedCircuit = {
 };
 
 /** A worker that owns every shard from its first tick on. */
-async function workerOver(more: Partial<DeliveryStore> = {}) {
+async function workerOver(more: Partial<DeliveryStore> = {}, homes = 1) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
@@ -31,8 +32,8 @@ async function workerOver(more: Partial<DeliveryStore> = {}) {
   const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url, callBackUrlByCommand: {}, retry: [5, 60] };
   const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
   const circuits = {
-    load: async (): Promise<readonly LoadedCircuit[]> => [],
-    loadChangedByHand: async (): Promise<readonly LoadedCircuit[]> => [],
+    load: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
+    loadChangedByHand: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
   };
   let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
   let mine: readonly OwnedShard[] = [];
@@ -62,7 +63,11 @@ async function workerOver(more: Partial<DeliveryStore> = {}) {
         mine = [];
       },
     },
-    circuits,
+    circuits: {
+      load: (shards) => circuits.load(shards),
+      loadChangedByHand: (shards) => circuits.loadChangedByHand(shards),
+    },
+    homes,
     lease: { current: () => leaseId, remainingMs: () => 5_000 },
     partners: { peek: () => partner },
     attempt: (delivery) => {
@@ -254,5 +259,77 @@ describe("a worker", () => {
     worker.offer([deliveryOf(partnerId)], time.ms);
     await time.pass(100);
     expect(begun).toEqual([]);
+  });
+});
+
+describe("a home that is away", () => {
+  const partnerAt = (shard: string) => `${partnerId.slice(0, -2)}${shard}` as PartnerId;
+  const here = partnerAt("01");
+  const there = partnerAt("ff");
+  const rowOf = (of: PartnerId, more: Partial<Delivery> = {}) => deliveryOf(of, more);
+  const answers = {
+    "refuses connections": () => Promise.reject(new Error("connect ECONNREFUSED")),
+    "answers nothing": () => new Promise<never>(() => undefined),
+  };
+
+  test.each(["refuses connections", "answers nothing"] as const)("delays no other if it %s", async (how) => {
+    let isAway = false;
+    const over: { pending?: Pending } = {};
+    /** One statement about all of these fails if a part of it does. */
+    const about = async <T>(shards: readonly number[], answer: () => T | Promise<T>): Promise<T> =>
+      isAway && shards.some((shard) => shard >= 128) ? answers[how]() : answer();
+    const shardsOf = (some: readonly { readonly partnerId: PartnerId }[]) => some.map((one) => shardOf(one.partnerId));
+    const { time, worker, begun, circuits, pending, answer } = await workerOver(
+      {
+        read: (reads) => about(shardsOf(reads), () => over.pending?.read(reads) ?? []),
+        heads: (shards) => about(shards, () => over.pending?.heads(shards) ?? []),
+        preceding: (all) => about(shardsOf(all), () => all.map(() => ({ after: undefined, ageMs: 0 }))),
+      },
+      2,
+    );
+    over.pending = pending;
+    circuits.loadChangedByHand = (shards) => about(shards, () => []);
+    circuits.load = (shards) => about(shards, () => []);
+    isAway = true;
+    // Read after a hint, beside one of the home that is away; the second one follows another.
+    pending.rows = [rowOf(here), rowOf(here, { follows: true }), rowOf(there), rowOf(there, { follows: true })];
+    worker.offer([rowOf(there, { follows: true })], time.ms);
+    worker.wake([there, here].map((of) => ({ partnerId: of, queue: "" })));
+    await time.pass(500);
+    expect(begun.map((one) => one.partnerId)).toEqual([here, here]);
+    // Found by the sweep alone, after the shards were handed over.
+    worker.leaseLost();
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    pending.rows = [rowOf(here), rowOf(there)];
+    await time.pass(8_000);
+    expect(begun).toHaveLength(3);
+    expect(begun[2]).toBe(pending.rows[0]);
+    if (how === "answers nothing") return;
+    isAway = false;
+    await time.pass(5_000);
+    expect(begun.at(-1)?.partnerId).toBe(there);
+  });
+
+  test("has its share of unrecorded outcomes, and the others send on", async () => {
+    const recorded = Promise.withResolvers<"applied">();
+    const { time, worker, begun, pending, answer } = await workerOver(
+      { record: ({ partnerId: of }) => (of === there ? recorded.promise : Promise.resolve("applied")) },
+      2,
+    );
+    pending.rows = Array.from({ length: 60 }, () => rowOf(there));
+    worker.wake([{ partnerId: there, queue: "" }]);
+    for (let attempts = 0; attempts < 40; attempts += 1) {
+      await time.pass(10);
+      answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    }
+    const before = begun.length;
+    expect(before).toBeLessThan(20);
+    const row = rowOf(here);
+    worker.offer([row], time.ms);
+    await time.pass(10);
+    expect(begun.at(-1)).toBe(row);
+    recorded.resolve("applied");
+    await time.pass(1_000);
+    expect(begun.length).toBeGreaterThan(before + 1);
   });
 });

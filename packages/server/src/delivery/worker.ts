@@ -3,7 +3,7 @@ import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
 import { registeredQueue, urlOfQueue } from "../registered-url.ts";
-import { shardOf } from "../shard.ts";
+import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import { callbackUrlOf } from "./callback-url.ts";
 import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
@@ -30,6 +30,8 @@ export interface WorkerParts {
   readonly store: DeliveryStore;
   readonly shards: ShardStore;
   readonly circuits: CircuitStore;
+  /** The number of homes. Each statement is about partners of one, so that one that is away delays no other. */
+  readonly homes: number;
   readonly lease: LeaseHolder;
   readonly partners: PartnerSource;
   readonly attempt: MakeAttempt;
@@ -59,6 +61,20 @@ interface Sending {
   readonly isProbe: boolean;
 }
 
+/** The work for the partners of one home. */
+interface HomeWork {
+  readonly order: DeliveryOrder;
+  readonly overdue: Overdue;
+  readonly misplaced: Misplaced;
+  unrecorded: number;
+  /** Nothing of these is sent until some of its outcomes are recorded. */
+  readonly held: Set<Queue>;
+  isMaintaining: boolean;
+  sweepNotBeforeMs: number;
+  recheckedMs: number;
+  maintainedShutMs: number;
+}
+
 /** Outcomes are remembered for longer than that: see `endedKeptMs`. */
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
@@ -69,7 +85,10 @@ const shutEveryMs = 10_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
-/** Beyond this many unrecorded outcomes per slot nothing starts: a slow database stops the sending. */
+/**
+ * Beyond this many unrecorded outcomes per slot nothing starts: a slow database stops the sending. Each home has an
+ * even share of them.
+ */
 const unrecordedPerSlot = 4;
 /** The time for recording the outcome of an attempt during which its shard is released. */
 const recordingMs = 1_000;
@@ -87,12 +106,10 @@ export class DeliveryWorker {
   readonly #queues: Queues;
   readonly #scheduler: Scheduler<Queue>;
   readonly #circuits: Circuits;
-  readonly #order: DeliveryOrder;
   readonly ownership: Ownership;
   /** On the wire or unrecorded, with the time by which the attempt has ended. */
   readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
-  readonly #overdue: Overdue;
-  readonly #misplaced: Misplaced;
+  readonly #homes: readonly HomeWork[];
   #unrecorded = 0;
   #isPumping = false;
   #isStopping = true;
@@ -100,10 +117,7 @@ export class DeliveryWorker {
   #cancelToken: () => void = () => undefined;
   #ticking: Promise<void> | undefined;
   #tickAgain = false;
-  #sweepNotBeforeMs = 0;
-  #recheckedMs = 0;
   #mapNotBeforeMs = 0;
-  #maintainedShutMs = 0;
   #onQuiet: () => void = () => undefined;
 
   constructor(parts: WorkerParts) {
@@ -111,11 +125,10 @@ export class DeliveryWorker {
     const { slotsMax, bytesInFlightMax: bytesMax, clock, timers, random } = parts;
     const nowMs = () => clock.monotonicMs();
     this.#circuits = new Circuits(random, nowMs);
-    this.#misplaced = new Misplaced(parts.store);
-    this.#overdue = new Overdue(parts.store, (parked) => parts.onOverdue?.(parked));
     this.#scheduler = new Scheduler({ slotsMax, bytesMax, nowMs });
     this.#queues = new Queues({
       store: parts.store,
+      homes: parts.homes,
       clock,
       timers,
       rowsMax: slotsMax * rowsPerSlot,
@@ -125,24 +138,17 @@ export class DeliveryWorker {
         queueLimits(parts.partners.peek(partnerId), this.ownership.epochOf(partnerId) !== undefined),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
-      onReleased: (id) => this.#order.ended(id),
-      onFollowing: (deliveries) => this.#order.check(deliveries),
+      onReleased: (id) => {
+        for (const { order } of this.#homes) order.ended(id);
+      },
+      onFollowing: (partnerId, deliveries) => this.#homeOf(shardOf(partnerId)).order.check(deliveries),
       onBehind: (key, isBehind) => parts.onBehind?.(key, isBehind),
       onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
     });
-    this.#order = new DeliveryOrder({
-      store: parts.store,
-      clock,
-      timers,
-      isInHand: (id) => this.#queues.has(id),
-      holds: (delivery) => this.#queues.holds(delivery),
-      onMayLeave: (delivery) => this.#queues.mayLeave(delivery),
-      onPostponed: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
-      onGone: (delivery) => this.#queues.release(delivery),
-      onTrouble: (error) => parts.onTrouble("the order of notifications could not be looked up", error),
-    });
+    this.#homes = Array.from({ length: parts.homes }, () => this.#newHome());
     this.ownership = new Ownership({
       store: parts.shards,
+      homes: parts.homes,
       lease: parts.lease,
       clock,
       timers,
@@ -161,6 +167,24 @@ export class DeliveryWorker {
       },
       onTrouble: (error) => parts.onTrouble("shards could not be maintained", error),
     });
+  }
+
+  #newHome(): HomeWork {
+    const { store, clock, timers, onOverdue, onTrouble } = this.#parts;
+    const order = new DeliveryOrder({
+      store,
+      clock,
+      timers,
+      isInHand: (id) => this.#queues.has(id),
+      holds: (delivery) => this.#queues.holds(delivery),
+      onMayLeave: (delivery) => this.#queues.mayLeave(delivery),
+      onPostponed: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
+      onGone: (delivery) => this.#queues.release(delivery),
+      onTrouble: (error) => onTrouble("the order of notifications could not be looked up", error),
+    });
+    const overdue = new Overdue(store, (parked) => onOverdue?.(parked));
+    const never = { isMaintaining: false, sweepNotBeforeMs: 0, recheckedMs: 0, maintainedShutMs: 0 };
+    return { order, overdue, misplaced: new Misplaced(store), unrecorded: 0, held: new Set(), ...never };
   }
 
   /** The deliveries in memory, for observation. */
@@ -211,7 +235,7 @@ export class DeliveryWorker {
 
   /** A person changed a circuit. */
   circuitsChanged(): void {
-    this.#recheckedMs = Number.NEGATIVE_INFINITY;
+    for (const home of this.#homes) home.recheckedMs = Number.NEGATIVE_INFINITY;
     this.tick();
   }
 
@@ -272,10 +296,29 @@ export class DeliveryWorker {
       this.#mapNotBeforeMs = clock.monotonicMs() + settledMapMs;
       await this.ownership.tick();
     }
-    if (clock.monotonicMs() - this.#recheckedMs >= recheckMs) await this.#recheckCircuits();
-    if (clock.monotonicMs() < this.#sweepNotBeforeMs) return;
-    const heads = await this.#sweep(this.ownership.ready, true);
-    if (clock.monotonicMs() - this.#maintainedShutMs >= shutEveryMs) void this.#maintainShut(heads);
+    const ready = Map.groupBy(this.ownership.ready, (shard) => this.#homeOf(shard));
+    for (const [home, shards] of ready) void this.#maintain(home, shards);
+  }
+
+  #homeOf(shard: number): HomeWork {
+    // Every shard has one.
+    return this.#homes[homeOf(shard, this.#homes.length)] as HomeWork;
+  }
+
+  async #maintain(home: HomeWork, shards: readonly number[]): Promise<void> {
+    if (home.isMaintaining) return;
+    const { clock, onTrouble } = this.#parts;
+    home.isMaintaining = true;
+    try {
+      if (clock.monotonicMs() - home.recheckedMs >= recheckMs) await this.#recheckCircuits(home, shards);
+      if (clock.monotonicMs() < home.sweepNotBeforeMs) return;
+      const heads = await this.#sweep(shards, true);
+      if (clock.monotonicMs() - home.maintainedShutMs >= shutEveryMs) void this.#maintainShut(home, heads);
+    } catch (error) {
+      onTrouble("circuits could not be read again", error);
+    } finally {
+      home.isMaintaining = false;
+    }
   }
 
   async #prepare(shards: readonly number[]): Promise<void> {
@@ -286,14 +329,20 @@ export class DeliveryWorker {
     this.#circuits.load(loaded);
   }
 
-  async #recheckCircuits(): Promise<void> {
-    this.#recheckedMs = this.#parts.clock.monotonicMs();
-    const changed = this.#circuits.load(await this.#parts.circuits.loadChangedByHand(this.ownership.ready));
+  async #recheckCircuits(home: HomeWork, shards: readonly number[]): Promise<void> {
+    const askedMs = this.#parts.clock.monotonicMs();
+    home.recheckedMs = askedMs;
+    const loaded = await this.#parts.circuits.loadChangedByHand(shards);
+    // A shard that was claimed since has circuits that are newer than this answer.
+    const changed = this.#circuits.load(loaded.filter(({ partnerId }) => this.ownership.sinceMs(partnerId) < askedMs));
     for (const { partnerId } of changed) this.#queues.reconsider(partnerId);
   }
 
+  /** @param shards of one home */
   async #sweep(shards: readonly number[], leavesRecent = false): Promise<readonly QueueKey[]> {
-    if (shards.length === 0) return [];
+    const [shard] = shards;
+    if (shard === undefined) return [];
+    const home = this.#homeOf(shard);
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
     try {
@@ -306,21 +355,21 @@ export class DeliveryWorker {
       const nowMs = clock.monotonicMs();
       // A sweep of a few shards is short, and shortens no rest.
       const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
-      this.#sweepNotBeforeMs = Math.max(this.#sweepNotBeforeMs, restsUntilMs);
+      home.sweepNotBeforeMs = Math.max(home.sweepNotBeforeMs, restsUntilMs);
     }
   }
 
   /** Moves what goes elsewhere now, and parks what is overdue: of deliveries for endpoints that accept nothing. */
-  async #maintainShut(queues: readonly QueueKey[]): Promise<void> {
+  async #maintainShut(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
     // However many queues there are, the next round begins after this one has ended.
-    this.#maintainedShutMs = Number.POSITIVE_INFINITY;
+    home.maintainedShutMs = Number.POSITIVE_INFINITY;
     try {
-      for (const key of await this.#misplaced.sort(queues, (key) => this.#shut(key)?.partner)) this.#queues.wake(key);
-      await this.#overdue.parkDue(queues, (key) => this.#shut(key));
+      for (const key of await home.misplaced.sort(queues, (key) => this.#shut(key)?.partner)) this.#queues.wake(key);
+      await home.overdue.parkDue(queues, (key) => this.#shut(key));
     } catch (error) {
       this.#parts.onTrouble("deliveries for endpoints that accept nothing could not be maintained", error);
     }
-    this.#maintainedShutMs = this.#parts.clock.monotonicMs();
+    home.maintainedShutMs = this.#parts.clock.monotonicMs();
   }
 
   #shut({ partnerId, queue }: QueueKey): (BlockedQueue & { readonly partner: Partner }) | undefined {
@@ -383,6 +432,13 @@ export class DeliveryWorker {
       this.#queues.forgetReady(queue);
       return;
     }
+    const home = this.#homeOf(shardOf(partnerId));
+    if (home.unrecorded >= this.#unrecordedMax) {
+      this.#scheduler.remove(queue);
+      this.#scheduler.end(slot, false);
+      home.held.add(queue);
+      return;
+    }
     const delivery = this.#queues.startHead(queue);
     if (queue.head === undefined) this.#scheduler.remove(queue);
     if (delivery === undefined) {
@@ -405,7 +461,7 @@ export class DeliveryWorker {
     const { delivery, partner, slot, epoch, leaseId, isProbe } = sending;
     const { partnerId, id } = delivery;
     const attempted = await this.#parts.attempt(delivery, partner, {
-      outOfOrder: this.#order.isOutOfOrder(id),
+      outOfOrder: this.#homeOf(shardOf(partnerId)).order.isOutOfOrder(id),
       mayWrite: () => this.#parts.lease.current() === leaseId && this.ownership.epochOf(partnerId) !== undefined,
     });
     this.#circuits.probeEnded(delivery);
@@ -421,6 +477,7 @@ export class DeliveryWorker {
     const circuits = isOwned ? this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }) : [];
     this.#scheduler.end(slot, true);
     this.#unrecorded += 1;
+    this.#homeOf(shardOf(partnerId)).unrecorded += 1;
     this.#parts.onAttempted?.(delivery, attempted);
     // Nothing was read while it was probed.
     const isClosed = circuits.some(({ circuit, event }) => event !== null && circuit.state === "closed");
@@ -434,17 +491,35 @@ export class DeliveryWorker {
     const sentMs = clock.monotonicMs();
     try {
       const recorded = await this.#parts.store.record(outcome);
-      this.#unrecorded -= 1;
+      this.#recorded(delivery);
       const isDueAgain = outcome.next.kind === "retry" && recorded === "applied";
       const againInMs = isDueAgain ? leftMs(outcome.next.delayMs, sentMs, clock) : undefined;
       this.#queues.ended(delivery, recorded, againInMs);
     } catch (error) {
-      this.#unrecorded -= 1;
+      this.#recorded(delivery);
       this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
       this.#withdraw(outcome.circuits);
       this.#queues.rest(delivery, unstorableMs);
     }
     this.#end(delivery);
+  }
+
+  #recorded({ partnerId }: Delivery): void {
+    const home = this.#homeOf(shardOf(partnerId));
+    this.#unrecorded -= 1;
+    home.unrecorded -= 1;
+    if (home.held.size === 0 || home.unrecorded > this.#unrecordedMax / 2) return;
+    const held = [...home.held];
+    home.held.clear();
+    for (const queue of held) {
+      const isOpen = this.#queues.queuesOf(queue.partnerId).includes(queue);
+      if (isOpen && queue.head !== undefined) this.#schedule(queue);
+    }
+  }
+
+  /** The outcomes of one home that may be unrecorded. */
+  get #unrecordedMax(): number {
+    return (this.#parts.slotsMax * unrecordedPerSlot) / this.#homes.length;
   }
 
   /** Another ownership loaded its circuits again. */

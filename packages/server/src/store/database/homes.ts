@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { PartnerId } from "../../ids.ts";
-import { shardCount, shardOf } from "../../shard.ts";
+import { homeOf, shardOf } from "../../shard.ts";
 
 /**
  * The place of some partners' rows: plain PostgreSQL is one home, on Citus a home is a schema on one of the nodes. Its
@@ -100,7 +100,7 @@ export class Homes {
   }
 
   #at(shard: number): Home {
-    const home = this.all[Math.floor((shard * this.all.length) / shardCount)];
+    const home = this.all[homeOf(shard, this.all.length)];
     if (home === undefined) throw new Error(`No home holds shard ${shard}.`);
     return home;
   }

@@ -67,15 +67,23 @@ export class PostgresCircuits implements CircuitStore {
   }
 
   load(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    return this.#query({ ...load, values: [shards, circuitsPerPartnerMax] });
+    return this.#query(shards, (some) => ({ ...load, values: [some, circuitsPerPartnerMax] }));
   }
 
   loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]> {
-    return this.#query({ ...loadChangedByHand, values: [shards] });
+    return this.#query(shards, (some) => ({ ...loadChangedByHand, values: [some] }));
   }
 
-  async #query(statement: QueryConfig): Promise<readonly LoadedCircuit[]> {
-    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<CircuitRow>(statement)).rows);
+  async #query(
+    shards: readonly number[],
+    statement: (some: readonly number[]) => QueryConfig,
+  ): Promise<readonly LoadedCircuit[]> {
+    const itself = (shard: number) => shard;
+    const rows = await this.#homes.askAbout(
+      shards,
+      itself,
+      async ({ engine }, some) => (await engine.query<CircuitRow>(statement(some))).rows,
+    );
     return rows.map(({ partnerId, queue, controlNo, ...circuit }) => ({ partnerId, queue, controlNo, circuit }));
   }
 }
