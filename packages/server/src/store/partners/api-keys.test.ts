@@ -96,6 +96,22 @@ test("when each was last used is kept to the minute, without a write for every c
   expect(writes).toBe(2);
 });
 
+test("one whose COMMIT had no answer is not said to be refused: it may exist", async () => {
+  const connect = async () => {
+    const client = await connections.pool.connect();
+    const query = async (...sent: Parameters<typeof client.query>) => {
+      const result = await client.query(...sent);
+      if (String(sent[0]) === "COMMIT") throw new Error("Connection terminated unexpectedly");
+      return result;
+    };
+    return { query, release: () => client.release() };
+  };
+  const cut = new PostgresPartners({ ...connections, pool: { connect } as never });
+  const added = new ApiKeys(cut, systemClock).add(id, { name: "unknown", scopes: ["read"] }, null);
+  await expect(added).rejects.toMatchObject({ code: "internal", message: expect.stringMatching(/may have been made/) });
+  expect((await registry.find(id))?.keys.filter(({ name }) => name === "unknown")).toHaveLength(1);
+});
+
 test("a wrong one is refused with its problem, and so is the twenty-first", async () => {
   const wrong = keys.add(id, { name: " ", scopes: [], expiresInDays: 0 }, null);
   await expect(wrong).rejects.toMatchObject({

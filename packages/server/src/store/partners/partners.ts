@@ -1,4 +1,5 @@
 import type { Pool, PoolClient } from "pg";
+import { ServiceError } from "../../errors.ts";
 import type { KeyId, PartnerId } from "../../ids.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../../partners/partner.ts";
 import type {
@@ -16,7 +17,7 @@ import type {
 import { registeredRoutes } from "../../registered-url.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
-import { despiteConflicts } from "../database/retryable.ts";
+import { despiteConflicts, failureKindOf } from "../database/retryable.ts";
 
 // A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes
 // neither.
@@ -327,7 +328,7 @@ export class PostgresPartners implements PartnerStore {
       await client.query("BEGIN");
       const result = await work(client);
       await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
-      await client.query("COMMIT");
+      await client.query("COMMIT").catch(refuseToGuess);
       client.release();
       return result;
     } catch (error) {
@@ -339,6 +340,14 @@ export class PostgresPartners implements PartnerStore {
       throw error;
     }
   }
+}
+
+/** Without an answer to COMMIT the change may have been made. A repetition would make another key. */
+function refuseToGuess(cause: unknown): never {
+  if (failureKindOf(cause) !== "connection") throw cause;
+  const message =
+    "The database was lost before it confirmed the change, which may have been made. Look before you repeat it.";
+  throw new ServiceError("internal", message, { cause });
 }
 
 async function findRows(client: Pool | PoolClient, id: PartnerId, lock: "" | "FOR UPDATE"): Promise<StoredPartner[]> {
