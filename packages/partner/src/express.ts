@@ -39,8 +39,18 @@ export function expressHandler(
 
 /** Bytes or a string left by a raw parser are as good as the stream. A parsed object is not. */
 async function readBody(request: ExpressRequest): Promise<BodyRead> {
-  for (const body of [request.rawBody, request.body]) {
+  for (const name of ["rawBody", "body"] as const) {
+    const body = leftIn(request, name);
     if (body instanceof Uint8Array || typeof body === "string") return { body };
   }
   return readStream(request);
+}
+
+/** A platform may parse the body when it is first read, and throw then. */
+function leftIn(request: ExpressRequest, name: "rawBody" | "body"): unknown {
+  try {
+    return request[name];
+  } catch {
+    return undefined;
+  }
 }

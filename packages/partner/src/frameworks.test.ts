@@ -133,6 +133,32 @@ describe("Hono", () => {
   });
 });
 
+describe("Express and compatible platforms", () => {
+  it("answer and log a request whose body throws when it is read, as a platform's parser may do", async () => {
+    const { errors, log } = told();
+    const handle = expressHandler(paybell, () => undefined, { log });
+    const get = () => {
+      throw new Error("Invalid JSON");
+    };
+    const address = await listen(async (incoming, response) => {
+      for await (const _ of incoming);
+      handle(Object.defineProperty(incoming, "body", { get }), response);
+    });
+    const response = await fetch(address, { method: "POST", body: "{" });
+    expect(await seen(response)).toEqual([500, '{"error":"body_already_read"}']);
+    expect(errors).toEqual([expect.objectContaining({ reason: "body_already_read" })]);
+
+    const keeping = await listen(async (incoming, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of incoming) chunks.push(chunk as Buffer);
+      const rawBody = Buffer.concat(chunks);
+      handle(Object.defineProperty(Object.assign(incoming, { rawBody }), "body", { get }), response);
+    });
+    const { body, headers } = good();
+    expect((await fetch(keeping, { method: "POST", body, headers })).status).toBe(204);
+  });
+});
+
 describe("Next.js", () => {
   it("names the setting to change if the Pages router has parsed the body", async () => {
     const { errors, log } = told();
