@@ -45,3 +45,14 @@ test.each([
     errors: [{ field: "state", message: expect.stringContaining(message) }],
   });
 });
+
+test.each(["transactions/%", "transactions/%/chain", "transactions?after=%", "events?subject=%"])(
+  "GET /operator/v1/%s takes the id of a switch, whose UUIDs need no version",
+  async (path) => {
+    const { status } = await service.call(
+      "GET",
+      `/operator/v1/${path.replace("%", "00000000-0000-0000-1111-00000000002a")}`,
+    );
+    expect(status).not.toBe(400);
+  },
+);

@@ -64,6 +64,7 @@ const types: Readonly<Record<string, string>> = {
 const formats: Readonly<Record<string, string>> = {
   datetime: "a time such as 2026-01-31T00:00:00Z",
   uuid: "a UUID",
+  guid: "a UUID",
   safeint: "a whole number",
 };
 

@@ -24,7 +24,7 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): 
   for (const kind of moneyKinds) {
     const { noun, one, query } = moneyRecords[kind];
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);
-    const page = component(z.object({ items: z.array(one), next: z.uuid().nullable() }), `${name}Page`, "Newest first");
+    const page = component(z.object({ items: z.array(one), next: z.guid().nullable() }), `${name}Page`, "Newest first");
     app.get(
       `/operator/v1/${kind}`,
       {

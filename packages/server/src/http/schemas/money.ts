@@ -4,9 +4,10 @@ import { component, described } from "../../input/descriptions.ts";
 import { moment } from "./notification.ts";
 import { partnerIdText } from "./partner-id.ts";
 
+// A switch may assign ids to transactions: UUIDs of any form, which zod calls `guid`.
 const searched = {
   partner: described(partnerIdText, "A partner's id").optional(),
-  after: described(z.uuid().optional(), "`next` of the previous page"),
+  after: described(z.guid().optional(), "`next` of the previous page"),
   limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
 };
 
@@ -21,7 +22,7 @@ function stateOf<const Values extends readonly string[]>(values: Values, meaning
 const transactionsQuery = z.strictObject({
   ...searched,
   state: stateOf(transactionStates),
-  batch: described(z.uuid().optional(), "Only those of this batch"),
+  batch: described(z.guid().optional(), "Only those of this batch"),
   acquirer: described(
     z.string(),
     "Only those that went to this acquirer; `default`: to that of the settings",
@@ -33,7 +34,7 @@ const reversalsQuery = z.strictObject({ ...searched, state: stateOf(reversalStat
 const eventsQuery = z.strictObject({
   ...searched,
   state: stateOf(eventKinds, "Only those of this kind"),
-  subject: described(z.uuid().optional(), "Only those about this notification, transaction or endpoint"),
+  subject: described(z.guid().optional(), "Only those about this notification, transaction or endpoint"),
 });
 export const merchantsQuery = z.strictObject({
   partner: searched.partner,
@@ -41,7 +42,7 @@ export const merchantsQuery = z.strictObject({
   to: described(moment.clone(), "Created earlier; 31 days after `from` at most"),
 });
 
-const shared = { id: z.uuid(), partnerId: described(z.uuid().nullable(), "Null: of the service itself") };
+const shared = { id: z.guid(), partnerId: described(z.guid().nullable(), "Null: of the service itself") };
 const time = z.iso.datetime();
 const minor = (meaning: string) => described(z.string(), `${meaning}, in the currency's smallest unit`);
 
@@ -56,7 +57,7 @@ const transactionFields = {
   batchNo: z.string().nullable(),
   reqId: z.string().nullable(),
   externalId: described(z.string().nullable(), "The id that the switch reported"),
-  originalId: described(z.uuid().nullable(), "The transaction that it changes"),
+  originalId: described(z.guid().nullable(), "The transaction that it changes"),
   amount: z.string().nullable(),
   currency: z.string().nullable(),
   isoResponseCode: z.string().nullable(),
@@ -79,8 +80,8 @@ const linkedTransaction = component(
   z.object({
     ...transactionFields,
     merchantTransId: z.string().nullable(),
-    notificationId: z.uuid().nullable(),
-    batchId: z.uuid().nullable(),
+    notificationId: z.guid().nullable(),
+    batchId: z.guid().nullable(),
     successorCommand: described(z.string().nullable(), "The command that holds it, or ended it"),
     successorState: z.enum(["in_flight", "in_doubt", "done"]).nullable(),
   }),
@@ -95,7 +96,7 @@ const batchRecord = component(
     mid: z.string(),
     batchNo: z.string(),
     currency: described(z.string().nullable(), "Null if the batch was empty"),
-    settlementId: z.uuid(),
+    settlementId: z.guid(),
     saleQuantity: z.int(),
     saleTotalMinor: minor("Sales and Completes"),
     voidQuantity: z.int(),
@@ -120,7 +121,7 @@ const isUploaded = described(z.boolean(), "The acquirer's totals differed, and t
 const settlementRecord = component(
   z.object({
     ...settlementFields,
-    batchId: z.uuid(),
+    batchId: z.guid(),
     state: z.enum(settlementSteps),
     isUploaded,
     tries: z.int(),
@@ -150,7 +151,7 @@ export const settlementDetail = component(
     mid: z.string().nullable(),
     batchNo: z.string().nullable(),
     batchId: described(
-      z.uuid().nullable(),
+      z.guid().nullable(),
       "The batch that it closes, or has closed; null if it was refused, or reported by a switch",
     ),
     state: z.enum([...settlementSteps, "settled", "refused"]),
@@ -161,7 +162,7 @@ export const settlementDetail = component(
     isoResponseCode: z.string().nullable(),
     refId: z.string().nullable(),
     settlementDate: transactionFields.settlementDate,
-    notificationId: z.uuid().nullable(),
+    notificationId: z.guid().nullable(),
     currency: described(z.string().nullable(), "Null if the batch is empty"),
     totals: described(shownTotals, "As this service sent them, or counts them so far"),
     acquirerTotals: described(shownTotals.nullable(), "The acquirer's own; null: it sent none that could be read"),
@@ -177,7 +178,7 @@ const reversalRecord = component(
     ...shared,
     tid: z.string(),
     state: z.enum(reversalStates),
-    requestedBy: described(z.uuid().nullable(), "The partner's REVERSAL that waits for it"),
+    requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),
     responseCode: z.string().nullable(),
     acquirer,
     tries: z.int(),
@@ -192,7 +193,7 @@ const eventRecord = component(
   z.object({
     ...shared,
     kind: z.string(),
-    subjectId: described(z.uuid().nullable(), "What it is about: a notification, a transaction, an endpoint"),
+    subjectId: described(z.guid().nullable(), "What it is about: a notification, a transaction, an endpoint"),
     detail: described(z.record(z.string(), z.unknown()), "Depends on the kind"),
     at: time,
   }),
@@ -211,7 +212,7 @@ export const moneyRecords = {
 
 const merchantTotals = component(
   z.object({
-    partnerId: z.uuid(),
+    partnerId: z.guid(),
     mid: z.string(),
     merchantName: z.string(),
     currency: z.string(),
@@ -236,7 +237,7 @@ export const merchantsSchema = component(
 
 export const chainSchema = z.object({ items: z.array(linkedTransaction) });
 
-export const moneyParams = z.object({ id: z.uuid() });
+export const moneyParams = z.object({ id: z.guid() });
 
 export const reasonBody = component(
   z.strictObject({ reason: described(z.string().trim().min(1).max(1_000), "Kept with the event") }),
