@@ -56,9 +56,15 @@ export class ApiKeys {
 
   /**
    * @param within the scopes of the caller: a key cannot create one that allows more. Null: everything
+   * @param maker the key of the caller: the new one expires with it at the latest
    * @throws ServiceError `not_found`, `scope_not_allowed`, `too_many_api_keys`, or naming each invalid field
    */
-  async add(partnerId: PartnerId, input: NewApiKey, within: readonly ApiKeyScope[] | null): Promise<MadeApiKey> {
+  async add(
+    partnerId: PartnerId,
+    input: NewApiKey,
+    within: readonly ApiKeyScope[] | null,
+    maker: KeyId | null = null,
+  ): Promise<MadeApiKey> {
     requireValidApiKey(input);
     const beyond = input.scopes.filter((scope) => within !== null && !within.includes(scope));
     if (beyond.length > 0) throw scopeNotAllowed(beyond);
@@ -73,6 +79,7 @@ export class ApiKeys {
         name,
         scopes,
         expiresInS: expiresInDays === undefined ? null : expiresInDays * daySeconds,
+        maker,
       },
       keysMax,
     );

@@ -44,6 +44,8 @@ export interface ApiKeyToStore {
   readonly scopes: readonly ApiKeyScope[];
   /** Null: it does not expire. */
   readonly expiresInS: number | null;
+  /** The key with which it expires at the latest. */
+  readonly maker: KeyId | null;
 }
 
 export interface CallbackKeyToStore {

@@ -27,7 +27,10 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
       },
     },
     async (request, reply) => {
-      const key = await parts.apiKeys.add(callers.partner(request).id, request.body, callers.scopes(request));
+      const scopes = callers.scopes(request);
+      // The key from the registration expires when it is rotated, which concerns no other.
+      const maker = scopes === null ? null : callers.keyId(request);
+      const key = await parts.apiKeys.add(callers.partner(request).id, request.body, scopes, maker);
       return reply.code(201).send(key);
     },
   );

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import { newId, type PartnerId } from "../../ids.ts";
-import { ApiKeys } from "../../partners/api-keys.ts";
+import { ApiKeys, type NewApiKey } from "../../partners/api-keys.ts";
 import { CachedPartners } from "../../partners/directory.ts";
 import { MasterKey } from "../../partners/master-key.ts";
 import { PartnerRegistry } from "../../partners/registry.ts";
@@ -61,6 +61,19 @@ test("one that is revoked is refused at once, and the others stand", async () =>
   expect(await directory.findByApiKey(kept.apiKey)).toBeDefined();
   await expect(keys.revoke(id, newId())).rejects.toMatchObject({ code: "not_found" });
   await expect(keys.revoke(newId(), kept.id)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("one that another makes ends with it at the latest", async () => {
+  const maker = await keys.add(id, { name: "guest", scopes: ["manage"], expiresInDays: 2 }, null);
+  const endOf = async (input: Pick<NewApiKey, "expiresInDays">) => {
+    const made = await keys.add(id, { name: "of the guest", scopes: ["manage"], ...input }, ["manage"], maker.id);
+    return (await keyOf(made.id))?.expiresAt;
+  };
+  const end = (await keyOf(maker.id))?.expiresAt;
+  expect(end).toEqual(expect.any(String));
+  expect(await endOf({})).toBe(end);
+  expect(await endOf({ expiresInDays: 3 })).toBe(end);
+  expect(Date.parse((await endOf({ expiresInDays: 1 })) ?? "")).toBeLessThan(Date.parse(end ?? ""));
 });
 
 test("another kind of key is not revoked by its id", async () => {

@@ -231,7 +231,7 @@ export class PostgresPartners implements PartnerStore {
 
   async addApiKey(
     partnerId: PartnerId,
-    { id, material, name, scopes, expiresInS }: ApiKeyToStore,
+    { id, material, name, scopes, expiresInS, maker }: ApiKeyToStore,
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner"> {
     return await this.#changing(partnerId, async (client) => {
@@ -239,10 +239,11 @@ export class PostgresPartners implements PartnerStore {
       // counts, although it is active only from then on.
       if ((await touch(client, partnerId)) === undefined) return "no such partner";
       const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
-        `SELECT count(*)::integer AS keys, (now() + $2 * interval '1 second')::text AS "expiresAt"
+        `SELECT count(*)::integer AS keys, least(now() + $2 * interval '1 second', (
+           SELECT m.expires_at FROM partner_keys m WHERE m.partner_id = $1 AND m.id = $3))::text AS "expiresAt"
          FROM partner_keys k
          WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND (k.expires_at IS NULL OR k.expires_at > now())`,
-        [partnerId, expiresInS],
+        [partnerId, expiresInS, maker],
       );
       const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
       if (keys >= keysMax) return "too many";
