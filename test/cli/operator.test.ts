@@ -38,6 +38,10 @@ describe("operator", () => {
     const added = await ok("operator", "add", "Ada", "--role", "viewer", "--out", "ada.json");
     expect(added.stdout).not.toContain("pbo_");
     expect(((await stat(join(line.folder, "ada.json"))).mode & 0o777).toString(8)).toBe("600");
+    // As `id`, it would be taken for a partner's.
+    const written = JSON.parse(readFileSync(join(line.folder, "ada.json"), "utf8")) as object;
+    expect(written).toMatchObject({ operatorId: expect.any(String) });
+    expect(written).not.toHaveProperty("id");
     const own = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_URL: "" };
     const asAda = (...args: string[]) => line.run([...args, "--credentials", "ada.json"], { env: own });
     expect((await asAda("partner", "list")).code).toBe(0);

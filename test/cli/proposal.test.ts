@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
@@ -50,6 +52,25 @@ test("another admin and an API key take two as well, and a proposal can be withd
   expect(items).toMatchObject([{ action: "addApiKey", partnerId: partner.id }]);
   const confirmed = await as("grace", "proposal", "confirm", items[0]?.id ?? "");
   expect(confirmed.stdout).toMatch(/pb_/);
+});
+
+test("a confirmed token or key is written as credentials", async () => {
+  const propose = ["--propose", "--json"];
+  const key = await as("ada", "api-key", "add", "desk", "--scopes", "read", "--partner", partner.id, ...propose);
+  const person = await as("ada", "operator", "add", "Eve", "--role", "admin", ...propose);
+  for (const [name, proposed] of [
+    ["desk", key],
+    ["eve", person],
+  ] as const) {
+    const confirm = ["proposal", "confirm", proposed.json<{ id: string }>().id, "--out", `${name}.json`];
+    const confirmed = await as("grace", ...confirm);
+    expect(confirmed.code, confirmed.stderr).toBe(0);
+  }
+  const written = (name: string) => JSON.parse(readFileSync(join(line.folder, `${name}.json`), "utf8")) as object;
+  expect(written("desk")).toMatchObject({ partnerId: partner.id, apiKeyId: expect.any(String) });
+  expect(written("eve")).toMatchObject({ baseUrl: service.baseUrl, operatorId: expect.any(String) });
+  expect(written("eve")).not.toHaveProperty("id");
+  expect((await as("eve", "partner", "list")).code).toBe(0);
 });
 
 test("a partner has nothing to propose", async () => {

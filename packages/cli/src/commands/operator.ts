@@ -7,7 +7,7 @@ import { writePrivateFile } from "../keys/private-file.ts";
 import { wholeNumber } from "../numbers.ts";
 import { type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { propose, proposeOption } from "../proposals/proposal.ts";
+import { operatorCredentials, propose, proposeOption } from "../proposals/proposal.ts";
 
 interface OperatorRecord {
   readonly id: string;
@@ -59,13 +59,12 @@ async function add(context: CommandContext, name: string, options: AddOptions): 
   const input = { name, role, ...(expiresInDays !== undefined && { expiresInDays }) };
   if (options.propose) return propose(context, { api, path, input }, options);
   const post = async () => {
-    const { token, ...operator } = await api.post<OperatorRecord & { token: string }>(path, input);
-    return { baseUrl: api.baseUrl, operatorToken: token, ...operator };
+    return operatorCredentials(api, await api.post<OperatorRecord & { token: string }>(path, input));
   };
   const added = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const { operatorToken, ...shown } = added;
   print(context, options, out === undefined ? added : { ...shown, file: out }, [
-    `${printable(added.name)} is ${added.role} until ${added.expiresAt}, as ${added.id}.`,
+    `${printable(added.name)} is ${added.role} until ${added.expiresAt}, as ${added.operatorId}.`,
     ...(out === undefined ? [operatorToken, "Keep it: it is shown only once."] : [`The token is in ${out}.`]),
   ]);
   return exitCodes.ok;

@@ -8,7 +8,13 @@ import { Failure } from "../failure.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
 import { columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
-import { confirmationPath, type OpenProposal, proposalText } from "../proposals/proposal.ts";
+import {
+  confirmationPath,
+  credentialsOfAnswer,
+  type MadeAnswer,
+  type OpenProposal,
+  proposalText,
+} from "../proposals/proposal.ts";
 
 const path = "/operator/v1/proposals";
 
@@ -64,11 +70,15 @@ async function confirm(context: CommandContext, id: string, options: ConfirmOpti
       remedy: "`paybell proposal list` lists them.",
     });
   }
-  const post = () => api.post<{ id: string }>(confirmationPath(proposal), { ...proposal.input, proposal: proposal.id });
+  const post = async () => {
+    const input = { ...proposal.input, proposal: proposal.id };
+    return credentialsOfAnswer(api, proposal, await api.post<MadeAnswer>(confirmationPath(proposal), input));
+  };
   const made = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const done = `Confirmed what ${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
   if (out !== undefined) {
-    print(context, options, { id: made.id, file: out }, [done, `It is in ${out}, and nowhere else.`]);
+    const { secret, apiKey, operatorToken, ...shown }: Readonly<Record<string, unknown>> = made;
+    print(context, options, { ...shown, file: out }, [done, `It is in ${out}, and nowhere else.`]);
     return exitCodes.ok;
   }
   const shown = columns(Object.entries(made).map(([name, value]) => [name, printable(String(value))]));

@@ -26,6 +26,24 @@ export function confirmationPath(proposal: OpenProposal): string {
   return confirmedAt[proposal.action](proposal);
 }
 
+/** An answer that has what was made, with its secret. */
+export type MadeAnswer = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** The answer as a file of credentials names its values. */
+export function credentialsOfAnswer(api: Api, { action, partnerId }: OpenProposal, answer: MadeAnswer) {
+  const { id, ...made }: MadeAnswer = answer;
+  if (action === "addApiKey") return { partnerId, apiKeyId: id, ...made };
+  return action === "addOperator" ? operatorCredentials(api, { id, token: made["token"], ...made }) : answer;
+}
+
+/** An operator with their token. In a file of credentials, `id` would be a partner's. */
+export function operatorCredentials<Token, Operator extends object>(
+  { baseUrl }: Api,
+  { id: operatorId, token: operatorToken, ...operator }: Operator & { readonly id: string; readonly token: Token },
+) {
+  return { baseUrl, operatorToken, operatorId, ...operator };
+}
+
 /** As a line: the action with its input. */
 export function proposalText({ action, partnerId, input }: OpenProposal): string {
   return `${action} ${partnerId ?? ""} ${JSON.stringify(input)}`.replaceAll(/ {2,}/g, " ");
