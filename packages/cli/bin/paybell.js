@@ -25,16 +25,19 @@ if (existsSync(source)) {
     nodeModule.enableCompileCache(fileURLToPath(new URL("../../../node_modules/.cache/paybell", import.meta.url)));
     await import(source.href);
   } else {
+    const args = [
+      "--conditions=paybell-source",
+      ...process.execArgv,
+      fileURLToPath(import.meta.url),
+      ...process.argv.slice(2),
+    ];
+    // This process becomes that one: signals reach it once, and its end is this one's. Windows has no such call.
+    if (process.platform !== "win32") process.execve(process.execPath, [process.execPath, ...args], process.env);
     const { spawn } = await import("node:child_process");
-    const child = spawn(
-      process.execPath,
-      ["--conditions=paybell-source", ...process.execArgv, fileURLToPath(import.meta.url), ...process.argv.slice(2)],
-      { stdio: "inherit" },
-    );
-    // The terminal sends Ctrl-C to the whole group: the child drains and ends, and this process ends with it.
-    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"])
-      process.on(signal, () => signal !== "SIGINT" && child.kill(signal));
-    child.on("exit", (code, signal) => process.exit(signal === null ? code : 1));
+    const child = spawn(process.execPath, args, { stdio: "inherit" });
+    // The console sends Ctrl-C to both.
+    process.on("SIGINT", () => undefined);
+    child.on("exit", (code) => process.exit(code ?? 1));
   }
 } else if (!runs(20, 19)) {
   process.stderr.write(`paybell needs Node 20.19 or newer and found ${process.versions.node}.\n`);
