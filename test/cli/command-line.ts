@@ -29,6 +29,8 @@ export interface StartOptions {
   readonly stdin?: string;
   readonly fetch?: typeof fetch;
   readonly nowMs?: () => number;
+  /** Whether its output is a terminal. */
+  readonly isTerminal?: boolean;
 }
 
 /** A folder of its own, in which commands run in this process as at a terminal. */
@@ -59,7 +61,7 @@ export class CommandLine {
     const stdin = start.stdin === undefined ? terminal : Readable.from([Buffer.from(start.stdin)]);
     const ended = run(args, {
       stdin,
-      stdout,
+      stdout: start.isTerminal === true ? Object.assign(stdout, { isTTY: true }) : stdout,
       stderr,
       env: { ...this.#env, ...start.env },
       workingDirectory: this.folder,

@@ -75,7 +75,7 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     });
     if (!response.ok) throw refused(baseUrl, response.status, await response.text(), key);
     if (response.body === null) throw noPaybell(baseUrl, response.status);
-    return response.body;
+    return wholeBody(baseUrl, response.body);
   }
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
@@ -96,6 +96,18 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     stream,
     look: (path) => call("GET", path),
   };
+}
+
+async function* wholeBody(baseUrl: string, body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  try {
+    yield* body;
+  } catch {
+    throw new Failure(`${baseUrl} ended its answer early.`, {
+      code: "incomplete_answer",
+      exitCode: exitCodes.service,
+      remedy: "Is the service running? Then try again.",
+    });
+  }
 }
 
 function queryText(query: Query): string {

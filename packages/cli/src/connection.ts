@@ -2,7 +2,7 @@ import { ciphers, encodings } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import type { Command } from "commander";
 import { anyOf } from "./any-of.ts";
-import { type Api, api } from "./api.ts";
+import { type Api, api, type Key } from "./api.ts";
 import type { CommandContext } from "./context.ts";
 import {
   type Credentials,
@@ -73,7 +73,7 @@ export async function readClientSettings(
     const baseUrl = readBaseUrl(credentials.baseUrl, allowHttp);
     const text = credentials[field];
     const place = named[field] === undefined ? file?.path : variable;
-    if (text !== undefined) return api(context, baseUrl, { text, name: `the ${what} in ${place}` });
+    if (text !== undefined) return api(context, baseUrl, keyOf(text, `the ${what} in ${place}`));
     throw new Failure(`there is no ${what}${unused}.`, {
       code: "no_credentials",
       remedy: `Set ${variable}, or name a file that has it with --credentials.`,
@@ -86,6 +86,15 @@ export async function readClientSettings(
     operator: () => callWith("operator token", "PAYBELL_OPERATOR_TOKEN", "operatorToken"),
     anyone: () => api(context, readBaseUrl(credentials.baseUrl, allowHttp)),
   };
+}
+
+/** The error of a header that cannot be sent would quote the key. */
+function keyOf(text: string, name: string): Key {
+  if (/^[\x21-\x7e]+$/.test(text)) return { text, name };
+  throw new Failure(`${name} has a line break, a space, or another character that is in no key.`, {
+    code: "bad_credentials",
+    remedy: "Copy it again, without quotation marks and without what follows it.",
+  });
 }
 
 /** Whether two URLs lead to the same service: this machine has several names. */

@@ -27,6 +27,7 @@ export function topCommand(context: CommandContext): Command {
       "On a terminal it is drawn again every few seconds until Ctrl-C. With --once, with --json, or where the output " +
       "is not a terminal, it is printed once.",
     examples: ["paybell top", "paybell top --once"],
+    exitCodes: { 0: "printed once, or stopped by Ctrl-C" },
   })
     .addOption(new Option("--interval <seconds>", "how often it is drawn").default(2).argParser(wholeNumber(1, 9_999)))
     .option("--once", "print it once");
@@ -49,13 +50,17 @@ async function top(context: CommandContext, options: TopOptions): Promise<ExitCo
     print(context, options, overview, lines);
     return exitCodes.ok;
   }
-  while (!signal.aborted) {
-    const { lines } = await draw();
-    stdout.write(`${redraw}${lines.join("\n")}\n`);
-    // It rejects at Ctrl-C, which the loop's condition sees.
-    await sleep(options.interval * 1_000, undefined, { signal }).catch(() => undefined);
+  try {
+    for (;;) {
+      const { lines } = await draw();
+      stdout.write(`${redraw}${lines.join("\n")}\n`);
+      await sleep(options.interval * 1_000, undefined, { signal });
+    }
+  } catch (error) {
+    // Ctrl-C is how it ends.
+    if (!signal.aborted) throw error;
+    return exitCodes.ok;
   }
-  return exitCodes.ok;
 }
 
 /** A partner that fails is shown by its name, which is asked for once. */

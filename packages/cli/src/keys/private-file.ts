@@ -1,33 +1,51 @@
-import { access, type FileHandle, open, rename, rm } from "node:fs/promises";
-import { resolve } from "node:path";
+import { fsyncSync, ftruncateSync, rmSync, writeSync } from "node:fs";
+import { access, type FileHandle, open, rename } from "node:fs/promises";
+import { dirname, resolve } from "node:path";
 import type { CommandContext } from "../context.ts";
 import { Failure } from "../failure.ts";
 
+/** More than any answer with keys. It is written as spaces, which may follow JSON. */
+const reservedBytes = 64 * 1024;
+
 /**
- * Writes the result of `make` to a new file that only its owner can read (mode 0600). The file is created before `make`
- * is called, so that keys shown only once are not lost to a folder that cannot be written. If `make` fails, the file is
- * removed.
+ * Writes the result of `make` to a new file that only its owner can read (mode 0600). The file and its space are on
+ * disk before `make` is called, so that keys shown only once are not lost to a folder that cannot be written, or to a
+ * full disk. If `make` fails, or is interrupted, the file is removed.
  *
  * @throws Failure if it exists already, or cannot be written
  */
 export async function writePrivateFile<Value extends object>(
-  { workingDirectory }: Pick<CommandContext, "workingDirectory">,
+  { workingDirectory, signal }: Pick<CommandContext, "workingDirectory" | "signal">,
   path: string,
   make: () => Promise<Value>,
 ): Promise<Value> {
   const place = resolve(workingDirectory, path);
   const file = await create(place, path);
+  const remove = removing(place, signal);
   try {
-    const value = await make();
-    await file.writeFile(`${JSON.stringify(value, null, 2)}\n`);
+    await file.write(Buffer.alloc(reservedBytes, " "), 0, reservedBytes, 0).catch((error: unknown) => {
+      throw unwritable(path, error);
+    });
     await file.sync();
-    await file.close();
+    await syncFolderOf(place);
+    const value = await make();
+    remove.cancel();
+    overwrite(file.fd, `${JSON.stringify(value, null, 2)}\n`);
     return value;
   } catch (error) {
-    await file.close().catch(() => undefined);
-    await rm(place, { force: true });
+    remove.now();
     throw error;
+  } finally {
+    await file.close();
   }
+}
+
+/** At once, so that no interruption comes between. */
+function overwrite(fd: number, text: string): void {
+  const bytes = Buffer.from(text);
+  writeSync(fd, bytes, 0, bytes.length, 0);
+  ftruncateSync(fd, bytes.length);
+  fsyncSync(fd);
 }
 
 /**
@@ -37,7 +55,7 @@ export async function writePrivateFile<Value extends object>(
  * @throws Failure if it exists already, or cannot be written
  */
 export async function streamToPrivateFile(
-  { workingDirectory }: Pick<CommandContext, "workingDirectory">,
+  { workingDirectory, signal }: Pick<CommandContext, "workingDirectory" | "signal">,
   path: string,
   open: () => Promise<AsyncIterable<Uint8Array>>,
 ): Promise<number> {
@@ -51,6 +69,7 @@ export async function streamToPrivateFile(
     throw existsAlready(path);
   const draft = `${place}.partial`;
   const file = await create(draft, `${path}.partial`);
+  const remove = removing(draft, signal);
   try {
     let lines = 0;
     for await (const bytes of await open()) {
@@ -60,24 +79,51 @@ export async function streamToPrivateFile(
     await file.sync();
     await file.close();
     await rename(draft, place);
+    await syncFolderOf(place);
     return lines;
   } catch (error) {
     await file.close().catch(() => undefined);
-    await rm(draft, { force: true });
+    remove.now();
     throw error;
   }
 }
 
 const newline = 0x0a;
 
+/** Removes a file unless it is cancelled, also when Ctrl-C ends the process before anything else could. */
+function removing(place: string, signal: AbortSignal): { now(): void; cancel(): void } {
+  let isCancelled = false;
+  const now = () => {
+    if (!isCancelled) rmSync(place, { force: true });
+  };
+  signal.addEventListener("abort", now, { once: true });
+  return {
+    now,
+    cancel() {
+      isCancelled = true;
+    },
+  };
+}
+
+/** Until then a new name can be lost. Windows opens no folder, and needs none. */
+async function syncFolderOf(place: string): Promise<void> {
+  if (process.platform === "win32") return;
+  const folder = await open(dirname(place), "r");
+  await folder.sync().finally(() => folder.close());
+}
+
 async function create(place: string, path: string): Promise<FileHandle> {
   try {
     return await open(place, "wx", 0o600);
   } catch (error) {
-    const { code = "", message } = error as NodeJS.ErrnoException;
-    if (code === "EEXIST") throw existsAlready(path);
-    throw new Failure(`${path} cannot be written: ${code === "" ? message : code}.`, { code: "unwritable" });
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") throw existsAlready(path);
+    throw unwritable(path, error);
   }
+}
+
+function unwritable(path: string, error: unknown): Failure {
+  const { code, message } = error as NodeJS.ErrnoException;
+  return new Failure(`${path} cannot be written: ${code ?? message}.`, { code: "unwritable" });
 }
 
 function existsAlready(path: string): Failure {
