@@ -11,7 +11,7 @@ export function keyInHex(lengths: readonly number[]): Kind<Buffer> {
   };
 }
 
-interface HostAndPort {
+export interface HostAndPort {
   readonly host: string;
   readonly port: number;
 }
