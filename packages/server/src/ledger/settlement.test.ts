@@ -349,6 +349,36 @@ describe("a partner's own BATCH_UPLOAD", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
+  test("keeps a settlement waiting until it has ended: the host would count what it uploads twice", async () => {
+    const till = new LedgerTill();
+    await instance.ended(partner, till.sale());
+    const [leaves, goes] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    onTestFinished(() => {
+      bench.onLink = undefined;
+    });
+    bench.onLink = async (what) => {
+      if (what !== "a BATCH_UPLOAD leaves") return;
+      leaves.resolve();
+      await goes.promise;
+    };
+    const { asked, ends } = watch(till);
+    const uploading = await instance.begun(partner, till.batchUpload());
+    await leaves.promise;
+    const settling = await instance.begun(partner, till.settlement());
+    const step = async () => (await bench.query("SELECT step FROM settlements WHERE id = $1", [settling.id]))[0];
+    const tried = async () => {
+      const rows = await bench.query<{ tries: number }>("SELECT tries FROM settlements WHERE id = $1", [settling.id]);
+      return rows[0]?.tries ?? 100;
+    };
+    await expect.poll(tried, { timeout: 5_000 }).toBeGreaterThan(2);
+    expect(await step()).toEqual({ step: "waiting" });
+    goes.resolve();
+    expect(await instance.endOf(uploading)).toMatchObject({ state: "SUCCESS" });
+    expect(await instance.endOf(settling)).toMatchObject({ state: "SUCCESS" });
+    ends();
+    expect(asked.map(({ command }) => command)).toEqual(["BATCH_UPLOAD", "SETTLEMENT"]);
+  });
+
   test("ends with the code of the refused transaction", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());

@@ -61,13 +61,14 @@ const number = {
       NOT EXISTS (SELECT FROM taken) AS repeat`,
 };
 
-// A command in flight may still enter the batch, and a running Reversal may still remove one.
+// A command in flight may still enter the batch, and a running Reversal may still remove one. A Batch Upload between
+// the messages of the settlement would make the host count twice.
 const isQuiet = {
   name: "is_terminal_quiet",
   text: `
     SELECT NOT EXISTS (
         SELECT FROM transactions t WHERE t.partner_id = $1 AND t.tid = $2 AND t.state = 'INIT'
-          AND t.command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD', 'LOGON'))
+          AND t.command NOT IN ('SETTLEMENT', 'LOGON'))
       AND NOT EXISTS (
         SELECT FROM reversals r WHERE r.partner_id = $1 AND r.tid = $2 AND r.state = 'PENDING') AS quiet`,
 };
