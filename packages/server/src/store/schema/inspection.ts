@@ -31,6 +31,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
         has_schema_privilege(current_schema(), 'CREATE') AS can_create,
         to_regclass('sealed_values') IS NOT NULL AS known`);
     const [row] = rows;
+    const answeredMs = Date.now();
     if (row === undefined) throw new Error("the database gave no answer");
     const settings = await client.query<{ name: string; value: string }>(
       `SELECT name, setting AS value FROM pg_settings
@@ -43,7 +44,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       ...(await readPostgresVersion(client)),
       durability: settings.rows,
       isReplica: row.replica,
-      clockAheadMs: row.now.getTime() - (askedMs + Date.now()) / 2,
+      clockAheadMs: row.now.getTime() - (askedMs + answeredMs) / 2,
       listenWorks: await listens(client),
       canCreate: row.can_create,
       schema: await inspectSchema(client),
