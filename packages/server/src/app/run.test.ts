@@ -1,6 +1,6 @@
 import dns from "node:dns";
 import { EventEmitter, once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -111,6 +111,17 @@ test("a start that hangs ends at the second signal", async () => {
   served.signal("SIGTERM");
   expect(await ended).toBe(0);
   expect(served.printed()).toContain("stopped before it was ready");
+});
+
+test("an operator token that cannot be read is not replaced", async () => {
+  const { url, asked } = await frozenDatabase();
+  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
+  onTestFinished(() => rm(home, { recursive: true }));
+  await symlink("operator.token", join(home, "operator.token"));
+  const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
+  const served = processOf({ ...ports, DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home });
+  expect(await Promise.race([runServe(served), asked])).toBe(1);
+  expect(served.printed()).toContain(`${join(home, "operator.token")} cannot be read: ELOOP`);
 });
 
 test.each([

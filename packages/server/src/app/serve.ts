@@ -50,7 +50,10 @@ export async function serve(config: Config, databaseUrl: string, log: Log, role:
 async function keptToken(home: string, log: Log): Promise<string> {
   const path = join(home, "operator.token");
   log.info({ path }, "PAYBELL_OPERATOR_TOKEN is not set: the operator token is the one in this file");
-  const kept = await readFile(path, "utf8").catch(() => undefined);
+  const kept = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
+    // Another token in its place would lock out those who have the one in the file.
+    if (error.code !== "ENOENT") throw new ConfigError([`${path} cannot be read: ${error.code ?? error.message}`]);
+  });
   if (kept?.trim()) return kept.trim();
   const token = randomBytes(32).toString("base64url");
   await mkdir(home, { recursive: true, mode: 0o700 });
