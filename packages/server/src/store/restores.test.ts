@@ -75,6 +75,25 @@ test("pending notifications of a restored database are parked by the first start
   expect(await connect(made).restores.holdMarked(Date.now())).toMatchObject({ name: "second", held: 1 });
 });
 
+test("a large backlog is parked by several statements, each within its timeout", async () => {
+  const made = await openTestDatabase();
+  const { database, restores } = connect(made);
+  const partnerId = await insertPartner(database.pool);
+  await database.pool.query(
+    `INSERT INTO pending (partner_id, id, chain_id, due_at, attempts_made, bytes)
+     SELECT $1, id, id, now(), 0, 100 FROM (SELECT gen_random_uuid() AS id FROM generate_series(1, 5001)) AS made`,
+    [partnerId],
+  );
+  await database.pool.query(`
+    CREATE FUNCTION refuse_many() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF (SELECT count(*) FROM gone) > 5000 THEN RAISE 'too many'; END IF;
+      RETURN NULL;
+    END $$;
+    CREATE TRIGGER few AFTER DELETE ON pending REFERENCING OLD TABLE AS gone
+      FOR EACH STATEMENT EXECUTE FUNCTION refuse_many()`);
+  expect(await restores.hold("large", Date.now())).toMatchObject({ held: 5_001 });
+});
+
 test("two starts at once hold once, and neither parks what the other accepts", async () => {
   const made = await openTestDatabase();
   await markRestored(made, "once");

@@ -29,12 +29,18 @@ const markedName = "SELECT coalesce(current_setting('paybell.restored', true), '
 const livingHosts = `
   SELECT DISTINCT host FROM leases WHERE beaten_at > now() - interval '8 seconds' ORDER BY host`;
 
+/** A share of a backlog: all of a large one would exceed the timeout of a statement. */
+const parkedRowsMax = 5_000;
+
 const parkPending = `
   WITH gone AS (
-    DELETE FROM pending RETURNING partner_id, id, chain_id, round, attempts_made, bytes)
-  INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
-  SELECT partner_id, id, chain_id, round, attempts_made, bytes, $1 FROM gone
-  ON CONFLICT (partner_id, id) DO NOTHING`;
+    DELETE FROM pending WHERE (partner_id, id) IN (SELECT partner_id, id FROM pending LIMIT ${parkedRowsMax})
+    RETURNING partner_id, id, chain_id, round, attempts_made, bytes),
+  made AS (
+    INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+    SELECT partner_id, id, chain_id, round, attempts_made, bytes, $1 FROM gone
+    ON CONFLICT (partner_id, id) DO NOTHING RETURNING 1)
+  SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM made)::integer AS made`;
 
 const skipNumbers = `
   UPDATE terminals SET trace_no = (trace_no + $1 - 1) % 999999 + 1,
@@ -182,9 +188,15 @@ export class PostgresRestores implements RestoreStore {
 
 function parkIn(pool: Pool): Promise<readonly number[]> {
   return inTransaction(pool, async (client) => {
-    const { rowCount } = await client.query(parkPending, [restoredReason]);
+    let held = 0;
+    for (let last = parkedRowsMax; last === parkedRowsMax; ) {
+      const { rows } = await client.query<{ gone: number; made: number }>(parkPending, [restoredReason]);
+      const { gone, made } = rows[0] ?? { gone: 0, made: 0 };
+      held += made;
+      last = gone;
+    }
     await client.query(skipNumbers, [numbersSkipped]);
-    return [rowCount ?? 0];
+    return [held];
   });
 }
 
