@@ -20,6 +20,20 @@ function saleOf(merchantTransId: string, more: object = {}) {
   };
 }
 
+/** By WCAG 2, of two colours such as rgb(92, 99, 107). */
+function contrastOf(...colours: readonly [string, string]): number {
+  const [light = 0, dark = 0] = colours
+    .map((colour) => {
+      const [red = 0, green = 0, blue = 0] = (colour.match(/\d+/g) ?? []).map((part) => {
+        const share = Number(part) / 255;
+        return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+      });
+      return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+    })
+    .sort((a, b) => b - a);
+  return (light + 0.05) / (dark + 0.05);
+}
+
 beforeAll(async () => {
   bench = await startConsole();
   receiverUrl = bench.credentials["receiverUrl"] ?? "";
@@ -207,6 +221,23 @@ describe("a page", () => {
       }
     },
     90_000,
+  );
+
+  test.each(["light", "dark"] as const)(
+    "has placeholders that can be read, in %s",
+    async (scheme) => {
+      const page = await bench.open("/partners/new", { scheme });
+      const field = page.getByPlaceholder("The default").first();
+      await field.waitFor();
+      const [text, ground] = await field.evaluate((input) => {
+        const { getComputedStyle } = globalThis as unknown as {
+          getComputedStyle(of: unknown, part?: string): { readonly color: string; readonly backgroundColor: string };
+        };
+        return [getComputedStyle(input, "::placeholder").color, getComputedStyle(input).backgroundColor];
+      });
+      expect(contrastOf(String(text), String(ground))).toBeGreaterThanOrEqual(4.5);
+    },
+    60_000,
   );
 
   test("takes at most 300 kB when it is first opened", async () => {

@@ -22,3 +22,11 @@ test("a time is relative within the hour, and has its own day beyond today", () 
   expect(shownTime(now - 2 * 3_600_000, now)).toMatch(/^\d\d:00:00$/);
   expect(shownTime(now - 86_400_000, now)).toMatch(/21.* \d\d:00:00$/);
 });
+
+test("a time of another year has its year, whether it is past or to come", () => {
+  const now = Date.UTC(2026, 10, 22, 12);
+  expect(shownTime(now - 86_400_000, now)).not.toContain("2026");
+  expect(shownTime(Date.UTC(2027, 10, 22, 12), now)).toContain("2027");
+  expect(shownTime(Date.UTC(2027, 1, 21, 12), now)).toContain("2027");
+  expect(shownTime(Date.UTC(2025, 11, 3, 12), now)).toContain("2025");
+});

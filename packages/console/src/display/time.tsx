@@ -2,7 +2,6 @@ import { useSyncExternalStore } from "react";
 
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 
 let nowMs = Date.now();
 const watchers = new Set<() => void>();
@@ -37,11 +36,11 @@ const clock = new Intl.DateTimeFormat(undefined, {
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
 const year = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", year: "numeric" });
 
-/** In the viewer's zone: the time of day, and the day where it is not today. */
+/** In the viewer's zone: the time of day, the day where it is not today, and the year where it is not this one. */
 export function clockTime(atMs: number, now: number): string {
-  const at = new Date(atMs);
-  if (at.toDateString() === new Date(now).toDateString()) return clock.format(at);
-  return `${(now - atMs > 180 * dayMs ? year : day).format(at)} ${clock.format(at)}`;
+  const [at, today] = [new Date(atMs), new Date(now)];
+  if (at.toDateString() === today.toDateString()) return clock.format(at);
+  return `${(at.getFullYear() === today.getFullYear() ? day : year).format(at)} ${clock.format(at)}`;
 }
 
 /** Such as "40 s ago" or "in 2 min", for times less than an hour away. */

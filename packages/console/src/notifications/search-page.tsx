@@ -45,7 +45,7 @@ export function SearchPage() {
             {found.data.lookedBackTo !== null && (
               <>
                 {" "}
-                Looked back to <Time at={found.data.lookedBackTo} />: the filters of the list look further.
+                Searched back to <Time at={found.data.lookedBackTo} />: the filters of the list search further.
               </>
             )}
           </Text>
@@ -53,8 +53,8 @@ export function SearchPage() {
             <NotificationTable items={found.data.items} />
           ) : (
             <Empty title="Nothing found">
-              Ids, reqIds and orders are found whenever they were; orders by their beginning, too. Anything else is
-              looked for among the newest.
+              An id, a reqId and an order, or its beginning, are found however old they are. Anything else is searched
+              for among the newest notifications.
             </Empty>
           )}
         </Stack>
@@ -79,7 +79,7 @@ async function lookFor(desk: NotificationApi, q: string, signal: AbortSignal) {
   const exact = await desk.search({ q: q.slice(0, 128), limit: rows }, signal);
   if (exact.items.length > 0)
     return {
-      by: "Several match: an order by its beginning, or one id in several places.",
+      by: "Several match: their orders begin with it, or they share this id.",
       items: exact.items,
       lookedBackTo: null,
     };

@@ -100,7 +100,9 @@ function AttemptLine({ attempt }: { readonly attempt: Attempt }) {
 }
 
 function EventLine({ event }: { readonly event: InspectedNotification["events"][number] }) {
-  const about = Object.entries(event.detail).map(([name, value]) => `${name} ${String(value)}`);
+  const about = Object.entries(event.detail).map(([name, value]) =>
+    name === "detail" ? String(value) : `${name} ${String(value)}`,
+  );
   return (
     <>
       {event.kind.replaceAll("_", " ")}

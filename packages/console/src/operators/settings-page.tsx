@@ -20,7 +20,7 @@ const columns: readonly ListColumn<Setting>[] = [
     name: "Meaning",
     show: ({ meaning }) => (
       <Text size="xs" c="dimmed">
-        {meaning}
+        <WithCode text={meaning} />
       </Text>
     ),
     from: "tablet",
@@ -35,6 +35,14 @@ function BreakingName({ name }: { readonly name: string }) {
       {part}
       <wbr />
     </Fragment>
+  ));
+}
+
+/** Text between backticks is code. */
+function WithCode({ text }: { readonly text: string }) {
+  return text.split("`").map((part, nth) => (
+    // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a text never change places
+    <Fragment key={nth}>{nth % 2 === 0 ? part : <span className="mono">{part}</span>}</Fragment>
   ));
 }
 

@@ -75,7 +75,7 @@ function Figures({ backlog: { pending, oldestPendingAt, parked, pull } }: { read
       <Figure
         label="Parked"
         value={parked.toLocaleString("en")}
-        note="not sent any more"
+        note="no longer sent"
         tone={parked > 0 ? "bad" : undefined}
         to="/notifications?state=parked"
       />
@@ -94,7 +94,7 @@ function Figures({ backlog: { pending, oldestPendingAt, parked, pull } }: { read
       <Figure
         label="Pulled up to"
         value={pull?.upTo == null ? "–" : shownTime(Date.parse(pull.upTo), now)}
-        note="what was created before, you have"
+        note={pull?.upTo == null ? undefined : "you have everything created earlier"}
       />
     </div>
   );

@@ -40,7 +40,7 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     { name: "Endpoint", show: ({ target }) => target, look: "wraps" },
     ...(isOperator && partner === undefined ? [partnerColumn] : []),
     { name: "Failures", show: ({ failures }) => failures, look: "number" },
-    { name: "Last", show: ({ lastReason }) => lastReason !== null && reasonInWords(lastReason) },
+    { name: "Last failure", show: ({ lastReason }) => lastReason !== null && reasonInWords(lastReason) },
     { name: "Next try", show: ({ probeAt }) => probeAt !== null && <Time at={probeAt} />, look: "nowrap" },
     {
       name: "Action",

@@ -20,6 +20,8 @@ const names = {
   webhookSecret: "Webhook secret",
 } as const;
 type Kind = keyof typeof names;
+/** As they stand within a sentence. */
+const inSentence = (kind: Kind) => names[kind].replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 
 const overlapHoursDefault = 72;
 
@@ -36,11 +38,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
   return (
     <Stack gap="md">
       {rotate.data !== undefined && (
-        <Alert
-          color="accent"
-          variant="light"
-          title={`The new ${names[rotate.data.kind].toLowerCase()}, shown only once`}
-        >
+        <Alert color="accent" variant="light" title={`The new ${inSentence(rotate.data.kind)}, shown only once`}>
           <Secret label="Key" value={rotate.data.secret} />
           <Text size="sm" mt="xs">
             It is used from <Time at={rotate.data.activeFrom} />; the old one is valid until{" "}
@@ -57,7 +55,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
             mayRotate && (
               <Confirm
                 label="Rotate"
-                title={`Rotate the ${names[kind].toLowerCase()}?`}
+                title={`Rotate the ${inSentence(kind)}?`}
                 text="The new version is shown once. The old one stays valid until the overlap ends."
                 isIncomplete={overlapHours === ""}
                 onConfirm={() => rotate.mutateAsync(kind)}
@@ -93,11 +91,7 @@ function Versions({ partnerId, versions }: { readonly partnerId: string; readonl
       name: "Last use",
       show: ({ id, lastUsedAt }) => (
         <>
-          {lastUsedAt != null && (
-            <>
-              last <Time at={lastUsedAt} />
-            </>
-          )}
+          {lastUsedAt != null && <Time at={lastUsedAt} />}
           <KeyUseState use={uses.get(id)} />
         </>
       ),

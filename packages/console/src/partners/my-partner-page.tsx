@@ -74,7 +74,7 @@ export function MyPartnerPage() {
                 <dt>Calling addresses</dt>
                 <dd>{settings.callingAddresses.join(", ")}</dd>
                 <dt>Our callbacks come from</dt>
-                <dd>{egressAddresses.join(", ") || "not told"}</dd>
+                <dd>{egressAddresses.join(", ") || "not stated"}</dd>
                 <dt>Encryption</dt>
                 <dd>
                   {settings.cipher}, {settings.encoding}
