@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type ConsoleBench, startConsole, violationsOf } from "./browser.ts";
 
@@ -32,6 +33,15 @@ function contrastOf(...colours: readonly [string, string]): number {
     })
     .sort((a, b) => b - a);
   return (light + 0.05) / (dark + 0.05);
+}
+
+/** Elements that do not fit: the page itself, and tables that have to be scrolled sideways. */
+function tooWide(page: Page): Promise<readonly string[]> {
+  return page.evaluate<string[]>(
+    `[document.documentElement, ...document.querySelectorAll(".table-scroll")]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+      .map(({ tagName, scrollWidth, clientWidth }) => tagName + " " + scrollWidth + " > " + clientWidth)`,
+  );
 }
 
 beforeAll(async () => {
@@ -239,6 +249,31 @@ describe("a page", () => {
     },
     60_000,
   );
+
+  test("that makes commands fits a phone, with what it made and what arrived", async () => {
+    const page = await bench.open("/try", { width: 390 });
+    await page.getByRole("button", { name: "PreAuth", exact: true }).click();
+    await page.getByRole("button", { name: "Complete", exact: true }).first().waitFor();
+    await page.getByRole("button", { name: "Sale", exact: true }).click();
+    await page.getByRole("button", { name: "Show" }).first().waitFor();
+    expect(await tooWide(page)).toEqual([]);
+  }, 60_000);
+
+  test("whose session has ended asks for a sign-in that fits a phone, and says why a token is refused", async () => {
+    const page = await bench.open("/partners/new", { width: 390, token: bench.credentials["operatorToken"] ?? "" });
+    await page.getByRole("textbox", { name: "Name" }).fill("A shop");
+    await page.getByLabel("Callback addresses").fill("203.0.113.0/24");
+    await page.context().clearCookies();
+    await page.getByRole("button", { name: "Register" }).click();
+    const dialog = page.getByRole("dialog", { name: "Your session has ended" });
+    const button = dialog.getByRole("button", { name: "Sign in" });
+    const [inner, outer] = [await button.boundingBox(), await dialog.boundingBox()];
+    expect((inner?.x ?? 0) + (inner?.width ?? 0)).toBeLessThan((outer?.x ?? 0) + (outer?.width ?? 0));
+    await dialog.getByLabel("Token").fill("nonsense");
+    await button.click();
+    await dialog.getByText("Nobody has this token: it is mistyped, revoked or expired.").waitFor();
+    expect(await dialog.getByText("Authorization").count()).toBe(0);
+  }, 60_000);
 
   test("takes at most 300 kB when it is first opened", async () => {
     const page = await bench.open("/");

@@ -34,7 +34,7 @@ test(
     );
     await signedInAs(page, "anna").click();
     await page.getByRole("menuitem", { name: "Sign out" }).click();
-    const dialog = page.getByRole("dialog", { name: "You are still signed in" });
+    const dialog = page.getByRole("dialog", { name: "You may still be signed in" });
     await dialog.getByText("The service cannot be reached.").waitFor();
     await page.unroute("**/console/session");
     await dialog.getByRole("button", { name: "Try again" }).click();

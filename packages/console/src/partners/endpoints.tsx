@@ -39,9 +39,14 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     { name: "Circuit", show: ({ state }) => <State {...states[state]} /> },
     { name: "Endpoint", show: ({ target }) => target, look: "wraps" },
     ...(isOperator && partner === undefined ? [partnerColumn] : []),
-    { name: "Failures", show: ({ failures }) => failures, look: "number" },
+    { name: "Failures", show: ({ failures }) => failures, look: "number", from: "tablet" },
     { name: "Last failure", show: ({ lastReason }) => lastReason !== null && reasonInWords(lastReason) },
-    { name: "Next try", show: ({ probeAt }) => probeAt !== null && <Time at={probeAt} />, look: "nowrap" },
+    {
+      name: "Next try",
+      show: ({ probeAt }) => probeAt !== null && <Time at={probeAt} />,
+      look: "nowrap",
+      from: "tablet",
+    },
     {
       name: "Action",
       show: (one) =>

@@ -37,7 +37,7 @@ function Keys({ partner }: { readonly partner: NewPartner }) {
   return (
     <Page title="The partner's keys">
       <Alert color="accent" variant="light">
-        They are shown this once: hand them over by a safe way. If one is lost, rotate it.
+        They are shown only once: hand them over securely. If one is lost, rotate it.
       </Alert>
       <Panel title="Registered">
         <Stack gap="sm">
@@ -48,7 +48,7 @@ function Keys({ partner }: { readonly partner: NewPartner }) {
           <Secret label="Webhook secret" value={partner.webhookSecret} />
           <Group>
             <Checkbox
-              label="I have kept the keys"
+              label="I have saved the keys"
               checked={isKept}
               onChange={(event) => setIsKept(event.currentTarget.checked)}
             />

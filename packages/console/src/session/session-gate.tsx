@@ -93,7 +93,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       <Modal
         opened={signOutError !== undefined}
         onClose={() => setState((state) => ({ ...state, signOutError: undefined }))}
-        title="You are still signed in"
+        title="You may still be signed in"
         centered
       >
         <Failure error={signOutError} onRetry={() => void signOut()} />

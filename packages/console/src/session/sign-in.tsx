@@ -50,7 +50,7 @@ export function SignIn({
         if (token.trim() !== "") signIn.mutate();
       }}
     >
-      <Stack w={360} maw="90vw" gap="md">
+      <Stack w={note === undefined ? 360 : "100%"} maw="90vw" gap="md">
         {note === undefined ? <Title order={1}>Paybell</Title> : <Text c="dimmed">{note}</Text>}
         {offersOidc && refusal !== undefined && (
           <Alert color="gray" variant="light" p="xs" role="alert">
@@ -72,7 +72,7 @@ export function SignIn({
           autoFocus={!offersOidc}
           error={error?.message}
         />
-        {error !== undefined && (
+        {error !== undefined && error.code !== "unauthorized" && (
           <Alert color="gray" variant="light" p="xs">
             {error.remedy}
           </Alert>

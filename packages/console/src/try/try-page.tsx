@@ -198,7 +198,7 @@ function MadeRow({
         />
       </td>
       <td>
-        <Group gap={4} wrap="nowrap" justify="end">
+        <Group gap={4} justify="end">
           {isGood && one.command === "PREAUTH" && (
             <Button size="compact-xs" variant="default" disabled={isPending} onClick={() => next("PREAUTH_COMPLETE")}>
               Complete
@@ -264,8 +264,10 @@ function Arrived({ items }: { readonly items: SandboxReceiver["arrived"] }) {
                 <tr>
                   <th scope="col">Answered</th>
                   <th scope="col">Arrived</th>
-                  <th scope="col">Notification</th>
-                  <th scope="col" className="number">
+                  <th scope="col" className="from-tablet">
+                    Notification
+                  </th>
+                  <th scope="col" className="number from-tablet">
                     Attempt
                   </th>
                   <th scope="col">What</th>
@@ -286,10 +288,10 @@ function Arrived({ items }: { readonly items: SandboxReceiver["arrived"] }) {
                     <td className="nowrap">
                       <Time at={one.at} />
                     </td>
-                    <td>
+                    <td className="from-tablet">
                       <Link href={`/notifications/${one.notificationId}`}>{one.notificationId.slice(0, 8)}…</Link>
                     </td>
-                    <td className="number">{one.attempt}</td>
+                    <td className="number from-tablet">{one.attempt}</td>
                     <td className="wraps">{whatOf(one.ipn)}</td>
                     <td className="number">
                       <Button size="compact-xs" variant="subtle" onClick={() => setChosen(one.no)}>

@@ -38,7 +38,8 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   const whoHas = async (request: FastifyRequest, token: string) => {
     const operator = await operators?.find(token);
     if (operator !== undefined) return { kind: "operator" as const, name: operator.name, role: operator.role };
-    if (partners === undefined || isOperatorToken(token)) {
+    const isNobodys = async () => isOperatorToken(token) || (await parts.directory.findByApiKey(token)) === undefined;
+    if (partners === undefined || (await isNobodys())) {
       return wrongKeys.refuse(address(request.raw), refusalOf(token, routes));
     }
     const { partner, scopes } = await partners.admit(request, token);
