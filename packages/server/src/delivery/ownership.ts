@@ -42,7 +42,7 @@ export interface OwnershipParts {
   /** Shards of one home were claimed: reads the circuits of their partners. They are used once it resolves. */
   readonly prepare: (shards: readonly number[]) => Promise<void>;
   readonly onReady: (shards: readonly number[]) => void;
-  /** Shards of one home were claimed: reads what an owner must know. They are used once it resolves. */
+  /** Nothing more starts for these, of one home: puts off the deliveries on the wire. They are released afterwards. */
   readonly windUp: (shards: readonly number[]) => Promise<void>;
   /** These are no longer ours: forgets what is known about them. */
   readonly onGone: (shards: readonly number[]) => void;

@@ -19,12 +19,15 @@ test("the engine never scans a whole table, people may query for longer, and no 
     "enable_mergejoin",
     "enable_seqscan",
     "idle_in_transaction_session_timeout",
+    "jit",
     "statement_timeout",
   ];
+  // The default of a server that was built with LLVM.
+  await pool.query("DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET jit = on', current_database()); END $$");
   const ofEngine = await engine.query(shown, [names]);
   expect(ofEngine.rows[0].all).toBe(
     "enable_bitmapscan=off enable_hashjoin=off enable_material=off enable_mergejoin=off enable_seqscan=off " +
-      "idle_in_transaction_session_timeout=30000 statement_timeout=10000",
+      "idle_in_transaction_session_timeout=30000 jit=off statement_timeout=10000",
   );
   const ofPeople = await pool.query(shown, [
     ["enable_seqscan", "idle_in_transaction_session_timeout", "statement_timeout"],
