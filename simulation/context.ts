@@ -1,6 +1,7 @@
 import type { DeliveryOutcome, Recorded } from "../packages/server/src/delivery/store.ts";
 import type { Checks } from "./checks/checks.ts";
 import type { SimulatedDatabase } from "./database/database.ts";
+import type { Line } from "./database/line.ts";
 import type { Tables } from "./database/tables.ts";
 import type { SimulatedHints } from "./service/hints.ts";
 import type { WorkerThread } from "./service/worker-thread.ts";
@@ -11,6 +12,7 @@ import type { World } from "./world.ts";
 export interface SimulationPlan {
   readonly services: number;
   readonly merchants: number;
+  readonly homes: number;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
   readonly attemptTimeoutMs: number;
@@ -29,6 +31,8 @@ export interface SimulationContext {
   readonly variation: Variation;
   /** Workers whose thread lives. */
   readonly workers: Set<WorkerThread>;
+  /** The ways to the homes, of all processes. */
+  readonly homeLines: readonly Line[];
   readonly carryOut: (outcome: DeliveryOutcome) => Recorded;
   /** Whether faults are made now, and how many of a second's transactions are. */
   isStormy: boolean;

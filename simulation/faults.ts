@@ -1,5 +1,6 @@
 import type { SimulationContext } from "./context.ts";
 import type { SimulatedProcess } from "./service/service-process.ts";
+import type { WorkerThread } from "./service/worker-thread.ts";
 
 /** The faults of a storm. Everything that began ends by itself, or with `heal`. */
 export class Faults {
@@ -22,8 +23,9 @@ export class Faults {
   }
 
   heal(): void {
-    const { database, hints } = this.#context;
+    const { database, hints, homeLines } = this.#context;
     Object.assign(database.weather, { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 });
+    for (const line of homeLines) line.isBroken = false;
     hints.lossChance = 0;
     hints.lateChance = 0;
     for (const service of this.#services) {
@@ -32,7 +34,7 @@ export class Faults {
       service.line.heal();
       service.beatLine.heal();
       service.workerLine.heal();
-      if (service.worker !== undefined) service.worker.outcomes.unstorableChance = 0;
+      if (service.worker !== undefined) setUnstorable([service.worker], 0);
       // A stop that takes long would outlast the calm's beginning.
       if (service.isStopping) service.kill();
       service.start();
@@ -53,6 +55,19 @@ export class Faults {
     return service;
   }
 
+  /** From now on nothing in one home is answered. @returns the home, and when it is back */
+  breakHome(forMs: number): { readonly home: number; readonly untilMs: number } {
+    const { world, homeLines, plan } = this.#context;
+    const home = Math.floor(world.random.between(0, plan.homes));
+    const line = homeLines[home];
+    world.note("fault", "a home is away", home);
+    if (line !== undefined) line.isBroken = true;
+    world.agenda.after(forMs, () => {
+      if (line !== undefined) line.isBroken = false;
+    });
+    return { home, untilMs: world.nowMs + forMs };
+  }
+
   #one(): void {
     const { random } = this.#context.world;
     const service = random.pick(this.#services);
@@ -61,6 +76,7 @@ export class Faults {
       return;
     }
     const faults = [
+      () => this.breakHome(random.between(50, random.chance(0.5) ? 2_000 : 12_000)),
       () => this.#kill(service),
       () => this.#stop(service),
       () => service.threadFails(random.pick([0, 5, 50, 1_500])),
@@ -153,14 +169,14 @@ export class Faults {
     world.note("fault", "database", kind);
     if (kind === "isDown") weather.isDown = true;
     else if (kind === "slowness") weather.slowness = random.between(2, 40);
-    else if (kind === "unstorable") for (const one of this.#context.workers) one.outcomes.unstorableChance = 0.05;
+    else if (kind === "unstorable") setUnstorable(this.#context.workers, 0.05);
     else weather[kind] = random.between(0.01, 0.2);
     this.#later(
       (one) => one.between(50, one.chance(0.6) ? 2_000 : 12_000),
       () => {
         if (kind === "isDown") weather.isDown = false;
         else if (kind === "slowness") weather.slowness = 1;
-        else if (kind === "unstorable") for (const one of this.#context.workers) one.outcomes.unstorableChance = 0;
+        else if (kind === "unstorable") setUnstorable(this.#context.workers, 0);
         else weather[kind] = 0;
       },
     );
@@ -191,4 +207,8 @@ export class Faults {
     const { world } = this.#context;
     world.agenda.after(afterMs(world.random), work);
   }
+}
+
+function setUnstorable(workers: Iterable<WorkerThread>, chance: number): void {
+  for (const { outcomes } of workers) for (const one of outcomes) one.unstorableChance = chance;
 }

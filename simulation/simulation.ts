@@ -1,10 +1,12 @@
 import { setImmediate } from "node:timers/promises";
+import { homeOf } from "../packages/server/src/shard.ts";
 import { Checks } from "./checks/checks.ts";
 import { checkMisplaced } from "./checks/misplaced.ts";
 import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
 import { checkProgress } from "./checks/progress.ts";
 import type { SimulationContext, SimulationPlan } from "./context.ts";
 import { SimulatedDatabase } from "./database/database.ts";
+import { Line } from "./database/line.ts";
 import { Tables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
 import { Chains } from "./outside/chains.ts";
@@ -35,6 +37,10 @@ const ownedWithinMs = 9_000;
 /** The same for the shards of a worker that can do nothing but renew its lease. */
 const givenUpWithinMs = 15_000;
 const brokenForMs = 20_000;
+/** While a home is away, those of the others go on. */
+const awayForMs = 35_000;
+/** It has a backlog when it is back. */
+const caughtUpWithinMs = 15_000;
 const evenWithinMs = 60_000;
 const quietAfterMs = 35_000;
 const calmMs = 70_000;
@@ -46,6 +52,7 @@ export class Simulation {
   readonly #faults: Faults;
   readonly #people: SimulatedOperators;
   readonly #steps: number;
+  #away: { readonly home: number; readonly untilMs: number } | undefined;
 
   constructor({ seed, steps, variation = faithful }: SimulationOptions) {
     const world = new World(seed);
@@ -55,6 +62,7 @@ export class Simulation {
     const tables = new Tables(merchants, () => world.nowMs);
     const workers = new Set<WorkerThread>();
     const checks = new Checks(world, plan, tables, database, workers);
+    const homeLines = Array.from({ length: plan.homes }, () => new Line());
     const carryOut: SimulationContext["carryOut"] = (outcome) => {
       const one = tables.notifications.get(outcome.id);
       const before = one && { state: one.state, round: one.round, attemptsMade: one.attemptsMade };
@@ -63,7 +71,7 @@ export class Simulation {
       return recorded;
     };
     const hints = new SimulatedHints(world, workers);
-    const parts = { world, plan, database, tables, hints, checks, variation, workers, carryOut };
+    const parts = { world, plan, database, tables, hints, checks, variation, workers, homeLines, carryOut };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
     const chains = new Chains(world, tables);
     const services = Array.from(
@@ -112,7 +120,13 @@ export class Simulation {
     this.#faults.heal();
     this.#people.settle();
     agenda.after(100, () => this.#faults.heal());
-    if (random.chance(0.3)) agenda.after(random.between(200, 2_000), () => this.#ask(() => this.#breakWorker()));
+    const fault = random.pick(["none", "none", "worker", "home"]);
+    const atMs = random.between(200, 2_000);
+    if (fault === "home" && this.#context.plan.homes > 1)
+      agenda.after(atMs, () => {
+        this.#away = this.#faults.breakHome(awayForMs);
+      });
+    if (fault === "worker") agenda.after(atMs, () => this.#ask(() => this.#breakWorker()));
     else agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkMisplaced()));
@@ -142,7 +156,10 @@ export class Simulation {
 
   #checkProgress(): void {
     const { tables, database, checks } = this.#context;
-    checkProgress(this.#world, tables, database.nowUs(), checks.startedMs);
+    const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
+    const isAway = ({ shard }: Merchant) =>
+      homeOf(shard, this.#context.plan.homes) === home && this.#world.nowMs < untilMs + caughtUpWithinMs;
+    checkProgress(this.#world, tables, database.nowUs(), checks.startedMs, isAway);
   }
 }
 
@@ -154,5 +171,6 @@ function planOf({ random }: World): SimulationPlan {
     bytesInFlightMax: random.pick([64_000, 1_000_000, 16_000_000]),
     attemptTimeoutMs: random.pick([1_500, 4_000, 8_000]),
     load: random.pick([20, 60, 120]),
+    homes: random.pick([1, 1, 2, 4]),
   };
 }

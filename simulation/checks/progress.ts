@@ -17,9 +17,10 @@ export function checkProgress(
   tables: Tables,
   nowUs: number,
   startedMs: ReadonlyMap<string, number>,
+  isAway: (merchant: Merchant) => boolean,
 ): void {
   for (const merchant of tables.merchants) {
-    if (merchant.partner.state !== "active") continue;
+    if (merchant.partner.state !== "active" || isAway(merchant)) continue;
     if (world.nowMs - (startedMs.get(merchant.id) ?? 0) <= startsWithinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       const stuck = rows.find(

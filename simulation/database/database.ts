@@ -126,7 +126,7 @@ export class SimulatedDatabase {
 
   #send<T>(call: Call<T>, begin: () => void): void {
     const { random, agenda } = this.#world;
-    if (call.line.losesStatements || call.line.isBroken) {
+    if (call.line.isCut) {
       this.#fallSilent(call);
       return;
     }
@@ -139,7 +139,7 @@ export class SimulatedDatabase {
   }
 
   #answer<T>(call: Call<T>, afterMs: number, run: () => void): void {
-    if (call.line.losesAnswers || call.line.losesStatements) this.#fallSilent(call);
+    if (call.line.isOneWay || call.line.isCut) this.#fallSilent(call);
     else this.#world.agenda.after(afterMs, () => call.thread.enter(run));
   }
 

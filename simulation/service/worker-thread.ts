@@ -7,7 +7,8 @@ import type { SimulationContext } from "../context.ts";
 import { SimulatedCircuits } from "../database/circuits.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import { SimulatedDeliveries } from "../database/deliveries.ts";
-import type { Line } from "../database/line.ts";
+import { circuitsOf, deliveriesOf } from "../database/homes.ts";
+import { Line } from "../database/line.ts";
 import { OutcomeCommits } from "../database/outcomes.ts";
 import { SimulatedPartners } from "../outside/partner-source.ts";
 import { SimulatedAttempts } from "./attempt.ts";
@@ -29,7 +30,8 @@ export class WorkerThread {
   readonly partners: SimulatedPartners;
   readonly worker: DeliveryWorker;
   readonly lease: LeaseHolder;
-  readonly outcomes: OutcomeCommits;
+  /** One for each home. */
+  readonly outcomes: readonly OutcomeCommits[];
   readonly #context: SimulationContext;
   readonly #lease: Lease;
   /** The main thread's knowledge of its lease. */
@@ -57,25 +59,30 @@ export class WorkerThread {
       },
     });
     this.lease = variation.holder(this.#lease, thread);
-    this.outcomes = new OutcomeCommits(world, database, thread, line, context.carryOut);
+    const lines = context.homeLines.map((home) => new Line([line, home]));
+    this.outcomes = lines.map((one) => new OutcomeCommits(world, database, thread, one, context.carryOut));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
     this.partners = new SimulatedPartners(database, tables, thread, line, (id) => this.worker.partnerChanged(id));
-    const deliveries = new SimulatedDeliveries({
-      database,
-      tables,
-      thread,
-      line,
-      record: (outcome) => checks.recorded(this, outcome, this.outcomes.record(outcome)),
-      onRead: (reads) => checks.readBegins(this, reads),
-    });
+    const deliveries = this.outcomes.map(
+      (outcomes, home) =>
+        new SimulatedDeliveries({
+          database,
+          tables,
+          thread,
+          line: lines[home] ?? line,
+          record: (outcome) => checks.recorded(this, outcome, outcomes.record(outcome)),
+          onRead: (reads) => checks.readBegins(this, reads),
+        }),
+    );
+    const circuits = lines.map((one) => new SimulatedCircuits(database, tables, thread, one, onLoaded));
     this.worker = new DeliveryWorker({
-      store: variation.deliveries(deliveries),
+      store: variation.deliveries(deliveriesOf(world, deliveries)),
       shards: new variation.Shards(database, tables, thread, line, (given) => {
         world.note(name, "gave", given.join(" "));
         context.hints.shardsGiven();
       }),
-      circuits: new SimulatedCircuits(database, tables, thread, line, onLoaded),
-      homes: 1,
+      circuits: circuitsOf(world, circuits),
+      homes: plan.homes,
       lease: this.lease,
       partners: this.partners,
       attempt: new SimulatedAttempts(context, this).attempt,
