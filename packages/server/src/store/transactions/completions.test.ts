@@ -113,6 +113,22 @@ test("a completion repeated after an unknown COMMIT is completed, not late, and 
   expect(await count("pending", [init.id])).toBe(1);
 });
 
+test("a result without an IPN is late after another one, and is known again after its own", async () => {
+  const init = await begun();
+  const result = (isoResponseCode: string) => ({
+    partnerId,
+    id: init.id,
+    leaseId,
+    state: "ERROR" as const,
+    facts: sampleFacts({ status: "ERROR", isoResponseCode }),
+    notification: null,
+    ...nothingElse,
+  });
+  const first = await completions.complete(result("96"));
+  expect(await completions.complete(result("10"))).toEqual({ outcome: "late" });
+  expect(await completions.complete(result("96"))).toEqual(first);
+});
+
 test("an IPN waits in the queue of its own callback URL, and counts by its bytes", async () => {
   const sample = sampleReport(partnerId);
   const content = JSON.stringify({ ...sample.facts, cardHolder: "NGUYỄN" });

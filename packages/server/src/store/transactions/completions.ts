@@ -28,11 +28,13 @@ import {
 import { writeEffects } from "./effects.ts";
 import { releaseReport } from "./waiting-reports.ts";
 
-// A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT.
+// A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT. One without an IPN is
+// known by its response code.
 const completedBefore = {
   name: "completed_before",
   text: `
-    SELECT t.id, t.notification_id, t.state, t.completed_at AS at
+    SELECT t.id, t.notification_id, t.state, coalesce(t.facts #>> '{fields,isoResponseCode}', '') AS code,
+      t.completed_at AS at
     FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id`,
 };
@@ -152,7 +154,7 @@ export class PostgresCompletions implements CompletionStore {
   }
 
   async #completedBefore(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<TransactionId, Date>> {
-    const { rows } = await home.engine.query<At & { notification_id: string | null; state: string }>({
+    const { rows } = await home.engine.query<At & { notification_id: string | null; state: string; code: string }>({
       ...completedBefore,
       values: [completions.map((completion) => completion.partnerId), completions.map((completion) => completion.id)],
     });
@@ -162,6 +164,7 @@ export class PostgresCompletions implements CompletionStore {
         .filter((row) => {
           const completion = own.get(row.id);
           if (completion === undefined || row.state !== completion.state) return false;
+          if (row.code !== (completion.facts.fields["isoResponseCode"] ?? "")) return false;
           return row.notification_id === (completion.notification?.id ?? null);
         })
         .map((row) => [row.id, row.at]),
