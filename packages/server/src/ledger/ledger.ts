@@ -394,15 +394,27 @@ export class Ledger {
 
   /** Records a late answer. It changes no status and sends no IPN; an approval repeats the Reversal. */
   answeredLate(transaction: Transaction, responseCode: string): void {
-    const { acquirers, completer, metrics, reversals, reverser, log } = this.#parts;
+    const { acquirers, completer, metrics } = this.#parts;
     const approved = acquirers.of(transaction.acquirer).approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
     completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
-    if (!approved || transaction.command === "LOGON") return;
-    reversals.repeat(transaction.partnerId, transaction.id).then(
-      () => reverser.wake(),
-      (error: unknown) => log.error({ err: error, transaction: transaction.id }, "a Reversal could not be repeated"),
-    );
+    if (approved && transaction.command !== "LOGON") void this.#repeatReversal(transaction);
+  }
+
+  /** Nobody else knows that the approval came. So failures, such as an unavailable database, are retried. */
+  async #repeatReversal({ partnerId, id }: Transaction): Promise<void> {
+    const { reversals, reverser, log } = this.#parts;
+    for (;;) {
+      try {
+        await reversals.repeat(partnerId, id);
+        reverser.wake();
+        return;
+      } catch (error) {
+        log.error({ err: error, transaction: id }, "a Reversal could not be repeated");
+        if (this.#stopping) return;
+      }
+      await new Promise((resolve) => setTimeout(resolve, reverseAgainMs));
+    }
   }
 
   async #endInDoubt(partner: Partner, begun: Transaction, leaseId: LeaseId): Promise<Transaction | undefined> {

@@ -126,6 +126,19 @@ describe("a late answer", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
+  test("that is an approval repeats the Reversal, also if the database fails at that moment", async () => {
+    instance.nextFares("SALE", { answers: "never" });
+    const sale = await instance.ended(partner, new LedgerTill().sale());
+    await bench.reversed(sale.id);
+    await bench.query("ALTER TABLE reversals RENAME TO reversals_away");
+    const failed = expect.poll(() => instance.logged.join(), { timeout: 5_000 }).toContain("could not be repeated");
+    instance.lastAsked("SALE").onLateAnswer(approval);
+    await failed;
+    await bench.query("ALTER TABLE reversals_away RENAME TO reversals");
+    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 10_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
   test("that arrives during the first Reversal causes it to be sent again", async () => {
     const answered: string[] = [];
     bench.onLink = async (what) => {
