@@ -43,9 +43,12 @@ export interface CompletionStore {
   /** The same for a command that a switch already completed: the transaction is inserted with its result. */
   report(report: ReportedCompletion): Promise<Reported>;
   /**
-   * Creates the notification of a report that waited. False if another instance was faster: then nothing is changed.
+   * Creates the notification of a report that waited, due immediately.
+   *
+   * @returns the time of the transaction, in milliseconds since 1970; undefined if another instance was faster: then
+   * nothing is changed
    */
-  release(release: Release): Promise<boolean>;
+  release(release: Release): Promise<number | undefined>;
 }
 
 export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };

@@ -89,9 +89,10 @@ export class WaitingReports {
     }
     const released = releaseOf(report, original, settings);
     const begunMs = systemClock.monotonicMs();
-    if (!(await completions.release({ partnerId, id, ...released }))) return;
+    const atMs = await completions.release({ partnerId, id, ...released });
+    if (atMs === undefined) return;
     metrics.notificationsCreated.inc({ command: "VOID" });
-    notifier.notify(released.notification, Date.now(), begunMs);
+    notifier.notify(released.notification, atMs, begunMs);
   }
 
   async #originalOf(

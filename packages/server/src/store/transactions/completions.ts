@@ -126,15 +126,23 @@ export class PostgresCompletions implements CompletionStore {
     return this.#reports.of(report.partnerId).add(report);
   }
 
-  async release({ partnerId, id, originalId, chainId, batchId, facts, notification }: Release): Promise<boolean> {
-    let isFirst = false;
+  async release({
+    partnerId,
+    id,
+    originalId,
+    chainId,
+    batchId,
+    facts,
+    notification,
+  }: Release): Promise<number | undefined> {
+    let at: Date | undefined;
     await this.#inTransaction(this.#homes.of(partnerId), async (client) => {
       const values = [partnerId, id, originalId, chainId, batchId, JSON.stringify(facts)];
-      const { rowCount } = await client.query({ ...releaseReport, values });
-      isFirst = rowCount === 1;
-      return isFirst ? insertTheirNotifications(client, [{ notification, batchId }]) : [];
+      const { rows } = await client.query<{ at: Date }>({ ...releaseReport, values });
+      at = rows[0]?.at;
+      return at === undefined ? [] : insertTheirNotifications(client, [{ notification, batchId }]);
     });
-    return isFirst;
+    return at?.getTime();
   }
 
   async #complete(home: Home, completions: readonly Completion[]): Promise<ReadonlyMap<string, Completed>> {

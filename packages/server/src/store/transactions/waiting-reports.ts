@@ -28,7 +28,8 @@ export const releaseReport = {
   name: "release_report",
   text: `
     UPDATE transactions SET notify_at = NULL, original_id = $3, chain_id = $4, reported_batch = $5, facts = $6
-    WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
+    WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL
+    RETURNING now() AS at`,
 };
 
 /** Reports that wait for their originals, in PostgreSQL. */
