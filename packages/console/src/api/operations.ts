@@ -143,7 +143,7 @@ export type CardCompletion = {
   tid?: string;
   traceNo?: string;
   transDateTime?: string;
-  transaction_type?: TransactionType;
+  transaction_type?: "SALE" | "VOID" | "SETTLE" | "CANCEL";
 };
 
 export type CardTransaction = UnsignedIpn<CardIpn> & {

@@ -110,8 +110,13 @@ function textField(field: Field): TextField {
     maxLength: lengthMax[field.name] ?? textLengthMax,
     ...(field.name === "extraData" && { maxBytes: extraDataBytesMax }),
     meaning: field.meaning,
-    ...(field.values && { values: field.name === "status" ? ["SUCCESS", "ERROR"] : field.values }),
+    ...(field.values && { values: reportedValues(field.name, field.values) }),
   };
+}
+
+/** A command is reported once it has ended, and no switch reports a Refund. */
+function reportedValues(name: string, values: readonly string[]): readonly string[] {
+  return name === "status" ? ["SUCCESS", "ERROR"] : values.filter((value) => value !== "REFUND");
 }
 
 function listField(field: Field): ListField {
