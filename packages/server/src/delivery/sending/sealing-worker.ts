@@ -195,14 +195,20 @@ export class SealingWorker {
     await thread?.terminate();
   }
 
-  /** The thread has ended: its jobs fail, and waiting ones get a new thread. */
+  /**
+   * The thread has ended. It takes one job after the other: the first one fails, because it may have ended the thread,
+   * and a new thread gets the others.
+   */
   #lost(why: string): void {
     clearTimeout(this.#silence);
     this.#silence = undefined;
     this.#thread = undefined;
-    const jobs = [...this.#taken.values()];
+    const [first, ...others] = this.#taken.values();
     this.#taken.clear();
-    for (const job of jobs) job.reject(new SealingWorkerDied(why));
+    first?.reject(new SealingWorkerDied(why));
+    if (this.#stopped) for (const job of others) job.reject(new SealingWorkerDied(why));
+    else this.#waiting.unshift(...others);
+    this.#waitingChars = this.#waiting.reduce((sum, { content }) => sum + content.length, 0);
     this.#hand();
   }
 }
