@@ -62,10 +62,15 @@ test("a command that is interrupted leaves no file that it did not complete", as
   expect((await rotating.ended).code).toBe(130);
   expect(existsSync(pathOf("never.json"))).toBe(false);
 
-  const half: typeof fetch = async (_, init) =>
-    new Response(firstLine((body) => init?.signal?.addEventListener("abort", () => body.error(new Error("aborted")))));
+  const answered = Promise.withResolvers<void>();
+  const half: typeof fetch = async (_, init) => {
+    const body = firstLine((body) => init?.signal?.addEventListener("abort", () => body.error(new Error("aborted"))));
+    answered.resolve();
+    return new Response(body);
+  };
   const exporting = line.start([...history, "half.jsonl"], { fetch: half });
-  while (!existsSync(pathOf("half.jsonl.partial"))) await new Promise((resolve) => setTimeout(resolve, 10));
+  await answered.promise;
+  expect(existsSync(pathOf("half.jsonl.partial"))).toBe(true);
   exporting.interrupt();
   expect((await exporting.ended).code).toBe(130);
   expect(existsSync(pathOf("half.jsonl.partial"))).toBe(false);

@@ -78,6 +78,87 @@ describe("workers share the shards", () => {
   });
 });
 
+describe("a home that answers late", () => {
+  /** One worker with every shard, in two homes. What it asks of the first one is answered when the test says. */
+  async function ownerOf(late: "release" | "prepare") {
+    const owned = new Set(Array.from({ length: shardCount }, (_, shard) => shard));
+    const answers: (() => void)[] = [];
+    const over = { late: undefined as typeof late | undefined, others: 0, beforeMap: () => Promise.resolve() };
+    const answer = async (what: typeof late, shards: readonly number[]) => {
+      if (over.late !== what || (shards[0] ?? 0) >= shardCount / 2) return;
+      await new Promise<void>((resolve) => answers.push(resolve));
+    };
+    const leaseId = "lease" as LeaseId;
+    const ownership = new Ownership({
+      store: {
+        map: async () => {
+          const mine = [...owned].map((shard) => ({ shard, epoch: 1 }));
+          await over.beforeMap();
+          const others = Array.from({ length: over.others }, () => ({
+            leaseId: "other" as LeaseId,
+            ageMs: 60_000,
+            owned: 0,
+          }));
+          return { workers: [{ leaseId, ageMs: 60_000, owned: mine.length }, ...others], mine, free: 0 };
+        },
+        claim: async () => [],
+        release: async (_, shards) => {
+          const numbers = shards.map(({ shard }) => shard);
+          await answer("release", numbers);
+          for (const shard of numbers) owned.delete(shard);
+        },
+      },
+      homes: 2,
+      lease: { current: () => leaseId, remainingMs: () => 5_000 },
+      clock: { monotonicMs: () => 0 },
+      timers: {
+        after: (ms, work) => {
+          const timer = setTimeout(work, ms / 100);
+          return () => clearTimeout(timer);
+        },
+      },
+      prepare: (shards) => answer("prepare", shards),
+      onReady: () => undefined,
+      windUp: async () => undefined,
+      onGone: () => undefined,
+      onTrouble: () => undefined,
+    });
+    if (late === "release") await ownership.tick();
+    over.late = late;
+    return { ownership, owned, over, answers };
+  }
+
+  test("gives up no shard that an older answer gives back", async () => {
+    const { ownership, owned, over, answers } = await ownerOf("release");
+    over.others = 1;
+    await ownership.tick();
+    const count = ownership.count;
+    over.beforeMap = async () => {
+      // The map was read before the release, and its answer comes after the release's.
+      for (const answer of answers.splice(0)) answer();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    };
+    over.others = 0;
+    await ownership.tick();
+    expect(owned.size).toBeLessThan(count);
+    expect(ownership.ready.filter((shard) => !owned.has(shard))).toEqual([]);
+    over.late = undefined;
+    over.beforeMap = () => Promise.resolve();
+    await ownership.tick();
+    expect(ownership.ready).toHaveLength(owned.size);
+  });
+
+  test("is waited for at the stop, and its shards are released, too", async () => {
+    const { ownership, owned, answers } = await ownerOf("prepare");
+    await ownership.tick();
+    setTimeout(() => {
+      for (const answer of answers) answer();
+    }, 15);
+    await ownership.stop();
+    expect([...owned]).toEqual([]);
+  });
+});
+
 describe("a worker whose ticks fail", () => {
   /** One worker whose reads take a while, and fail or not. */
   function workerWith({ tookMs }: { tookMs: number }) {

@@ -92,8 +92,8 @@ export class Ownership {
   #isSettled = false;
   #failingSinceMs: number | undefined;
   #isFit = true;
-  /** Homes that were asked and have not answered. */
-  readonly #asked = new Set<number>();
+  /** Work in homes that has not ended. */
+  readonly #working = new Map<number, Promise<void>>();
 
   constructor(parts: OwnershipParts) {
     this.#parts = parts;
@@ -150,10 +150,12 @@ export class Ownership {
     if (leaseId === undefined) return this.#isFit ? undefined : this.#try();
     if (leaseId !== this.#leaseId) this.lose();
     this.#leaseId = leaseId;
+    const working = new Set(this.#working.keys());
     const map = await this.#parts.store.map(leaseId);
     if (this.#leaseId !== leaseId || !map.workers.some((worker) => worker.leaseId === leaseId)) return;
     const ready = this.ready.length;
-    this.#settle(map.mine);
+    // A release that was under way may be newer than the map.
+    this.#settle(map.mine, (shard) => !working.has(homeOf(shard, this.#parts.homes)));
     await this.#share(leaseId, map);
     await this.#prepare();
     this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
@@ -175,15 +177,17 @@ export class Ownership {
 
   /** Releases everything. */
   async stop(): Promise<void> {
-    if (this.#leaseId !== undefined) await this.#release(this.#leaseId, [...this.#owned.keys()]);
+    if (this.#leaseId === undefined) return;
+    await this.#withinHomeMax([...this.#working.values()]);
+    await this.#release(this.#leaseId, [...this.#owned.keys()]);
   }
 
-  #settle(mine: readonly OwnedShard[]): void {
+  #settle(mine: readonly OwnedShard[], mayAdopt: (shard: number) => boolean): void {
     const stated = new Map(mine.map(({ shard, epoch }) => [shard, epoch]));
     const gone = [...this.#owned].flatMap(([shard, { epoch }]) => (stated.get(shard) === epoch ? [] : [shard]));
     for (const shard of gone) this.#owned.delete(shard);
     if (gone.length > 0) this.#parts.onGone(gone);
-    this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard)));
+    this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard) && mayAdopt(shard)));
   }
 
   #adopt(shards: readonly OwnedShard[]): void {
@@ -224,20 +228,29 @@ export class Ownership {
     shards: readonly (readonly [number, Owned])[],
     work: (some: readonly (readonly [number, Owned])[]) => Promise<void>,
   ): Promise<void> {
-    const { homes, timers, onTrouble } = this.#parts;
+    const { homes, onTrouble } = this.#parts;
     const failures: unknown[] = [];
-    const works = [...Map.groupBy(shards, ([shard]) => homeOf(shard, homes))].map(async ([home, some]) => {
-      if (this.#asked.has(home)) return;
-      this.#asked.add(home);
-      await work(some).catch((error: unknown) => failures.push(error));
-      this.#asked.delete(home);
-    });
-    if (homes === 1) await Promise.all(works);
-    else
-      await Promise.race([Promise.all(works), new Promise<void>((resolve) => void timers.after(homeMaxMs, resolve))]);
+    const works: Promise<void>[] = [];
+    for (const [home, some] of Map.groupBy(shards, ([shard]) => homeOf(shard, homes))) {
+      if (this.#working.has(home)) continue;
+      const ended = work(some)
+        .catch((error: unknown) => void failures.push(error))
+        .finally(() => this.#working.delete(home));
+      this.#working.set(home, ended);
+      works.push(ended);
+    }
+    await this.#withinHomeMax(works);
     if (failures.length === 0) return;
     if (this.ready.length === 0) throw failures[0];
     for (const error of failures) onTrouble(error);
+  }
+
+  async #withinHomeMax(works: readonly Promise<void>[]): Promise<void> {
+    if (this.#parts.homes === 1) return void (await Promise.all(works));
+    const { promise: timedOut, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#parts.timers.after(homeMaxMs, resolve);
+    await Promise.race([Promise.all(works), timedOut]);
+    cancel();
   }
 
   async #release(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
