@@ -64,9 +64,9 @@ test("a command that is interrupted leaves no file that it did not complete", as
 
   const answered = Promise.withResolvers<void>();
   const half: typeof fetch = async (_, init) => {
-    const body = firstLine((body) => init?.signal?.addEventListener("abort", () => body.error(new Error("aborted"))));
+    const aborted = new Promise((resolve) => init?.signal?.addEventListener("abort", resolve));
     answered.resolve();
-    return new Response(body);
+    return new Response(firstLine((body) => void aborted.then(() => body.error(new Error("aborted")))));
   };
   const exporting = line.start([...history, "half.jsonl"], { fetch: half });
   await answered.promise;
