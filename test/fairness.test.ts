@@ -6,8 +6,8 @@ import { eventually, startTestService, type TestPartner, type WholeService } fro
 
 const backlog = 20_000;
 const timeoutMs = "1000";
-/** A third of PAYBELL_DATABASE_CONNECTIONS. */
-const peopleConnections = 5;
+/** A third of PAYBELL_DATABASE_CONNECTIONS is for people. One of these connections is left to their actions. */
+const searchesAtOnce = 4;
 
 const service = await startTestService({
   env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
@@ -147,7 +147,7 @@ describe("partners that hang all in one instant", () => {
   });
 });
 
-describe("operators' searches that hold every connection for people", () => {
+describe("operators' searches that hold every connection they may have", () => {
   // On Citus each home has connections for people of its own, at its node.
   test.skipIf(inject("databaseNodeUrls").length > 0)(
     "keep no report waiting, and no notification, of a partner not asked about before",
@@ -157,11 +157,12 @@ describe("operators' searches that hold every connection for people", () => {
       WHERE datname = current_database() AND wait_event_type = 'Lock' AND application_name = 'paybell'`;
       await withAdmin(service.database.url, async (client) => {
         await client.query("BEGIN; LOCK TABLE parked IN ACCESS EXCLUSIVE MODE");
-        const searches = Array.from({ length: peopleConnections }, () =>
+        const searches = Array.from({ length: searchesAtOnce }, () =>
           service.operator("GET", "/operator/v1/notifications?state=parked"),
         );
-        await eventually("the searches to hold every connection for people", async () =>
-          (await sql(blocked)).length === peopleConnections ? true : undefined,
+        // Gauges are read now and then, and wait as well.
+        await eventually("the searches to hold their connections", async () =>
+          (await sql(blocked)).length >= searchesAtOnce ? true : undefined,
         );
         const reportedAtMs = performance.now();
         await service.report([reportedSale(partner.id)]);

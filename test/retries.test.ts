@@ -119,6 +119,7 @@ describe.concurrent("a notification", () => {
       [3, 204],
     ]);
     expect(partner.server.deliveries.at(-1)?.headers["paybell-attempt"]).toBe("3");
+    await partner.listed(id);
     const { body: page } = await partner.call("GET", "/v1/notifications?limit=500");
     const listed = (page["items"] as { id: string; headers: Record<string, string> }[]).find((item) => item.id === id);
     expect(listed?.headers["paybell-attempt"]).toBe("4");
