@@ -114,7 +114,8 @@ function send(partner: Partner, facts: IpnFacts, name: string): Sent {
     outOfOrder: true,
     nowMs,
   };
-  const { headers, body, keyId } = makeEnvelope(JSON.stringify(facts), partner, attempt);
+  const { headers, body: bytes, keyId } = makeEnvelope(JSON.stringify(facts), partner, attempt);
+  const body = bytes.toString();
   const options = optionsOf(partner);
   const { cipher, encoding, signing, encryptionKey, signingKey, webhookSecret } = options;
   const vector = {

@@ -1,3 +1,4 @@
+import type { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import type { NotifiedCommand } from "./commands.ts";
 import { type ContractVersion, contractVersion, headerNames, webhookSignature } from "./headers.ts";
@@ -10,7 +11,7 @@ export interface PostedNotification {
   /** 1 for the first POST. */
   readonly attemptNo: number;
   /** The body exactly as it is sent. */
-  readonly body: string;
+  readonly body: string | Buffer;
   /** When it is signed, in seconds since 1970. */
   readonly timestampS: number;
   /** The keys that sign it: two during a rotation. */

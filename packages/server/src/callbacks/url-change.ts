@@ -79,7 +79,7 @@ export class UrlChange {
       nowMs,
     });
     const options = { ...postDefaults, connect: async (url: URL) => (await connect(partner, url)).socket };
-    return await post(new URL(callbackUrl), { method: "POST", headers, body }, options);
+    return await post(new URL(callbackUrl), { method: "POST", headers, body: body.toString() }, options);
   }
 }
 

@@ -34,7 +34,7 @@ export type Seal = (
   partner: Partner,
   notification: NotificationContent,
   callBackUrl: string,
-) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: string | Buffer }>;
+) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }>;
 
 /** The sealer of attempts: each item counts against its key like a POSTed one. */
 export function sealing(

@@ -39,9 +39,9 @@ function attempt(given: Partial<EnvelopeFor> = {}): EnvelopeFor {
   };
 }
 
-function opened(partner: Partner, body: string) {
+function opened(partner: Partner, body: Buffer) {
   const { settings, keys } = partner;
-  return openAndVerify(body, {
+  return openAndVerify(body.toString(), {
     sealing: settings,
     signing: settings.signing,
     encryptionKeys: [keys.encryption],
@@ -82,7 +82,7 @@ describe("an envelope", () => {
       makeEnvelope(JSON.stringify(sale), partner, at),
       makeEnvelope(JSON.stringify(sale), partner, at),
     ];
-    expect(first.body).not.toBe(second.body);
+    expect(first.body).not.toEqual(second.body);
     expect(first.headers["webhook-id"]).toBe(second.headers["webhook-id"]);
   });
 

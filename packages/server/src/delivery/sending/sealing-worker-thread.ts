@@ -10,9 +10,11 @@ export interface SealingJob {
   readonly attempt: EnvelopeFor;
 }
 
+type SealedEnvelope = Omit<Envelope, "body"> & { readonly body: Uint8Array<ArrayBuffer> };
+
 /** The answer. The memory of the body is transferred, not copied. */
 export type SealingDone =
-  | { readonly no: number; readonly envelope: Envelope<Uint8Array<ArrayBuffer>> }
+  | { readonly no: number; readonly envelope: SealedEnvelope }
   | { readonly no: number; readonly problem: string };
 
 // The entry of the worker thread. It does nothing when the main thread imports it.
@@ -27,10 +29,9 @@ parentPort?.on("message", (job: SealingJob) => {
   }
 });
 
-function sealed({ content, partner, attempt }: SealingJob): Envelope<Uint8Array<ArrayBuffer>> {
+function sealed({ content, partner, attempt }: SealingJob): SealedEnvelope {
   const { headers, body, keyId } = makeEnvelope(new TextDecoder().decode(content), partner, attempt);
-  // Never from the pool, whose memory is shared and cannot be transferred. The body is ASCII: see makeEnvelope.
-  const bytes = Buffer.allocUnsafeSlow(body.length) as Buffer<ArrayBuffer>;
-  bytes.write(body, "latin1");
-  return { headers, body: bytes, keyId };
+  // A small body is part of a memory that others share, which cannot be transferred.
+  const isAlone = body.buffer.byteLength === body.length;
+  return { headers, body: isAlone ? (body as Buffer<ArrayBuffer>) : Uint8Array.from(body), keyId };
 }

@@ -189,7 +189,7 @@ describe("a large envelope", () => {
 test("a small envelope is made at once, without a thread", () => {
   const worker = sealingWorker();
   const made = worker.make(JSON.stringify(sale), partnerSnapshot(), attempt());
-  expect(made).toHaveProperty("body", expect.any(String));
+  expect(made).toHaveProperty("body", expect.any(Buffer));
   expect(worker.status.threadId).toBeUndefined();
 });
 

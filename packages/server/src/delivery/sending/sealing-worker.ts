@@ -40,7 +40,7 @@ interface Job {
   readonly content: string;
   readonly partner: SealedFor;
   readonly attempt: EnvelopeFor;
-  readonly resolve: (envelope: Envelope<Buffer>) => void;
+  readonly resolve: (envelope: Envelope) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -94,7 +94,7 @@ export class SealingWorker {
       ? this.#makeLarge(content, partner, attempt)
       : makeEnvelope(content, partner, attempt);
 
-  #makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope<Buffer>> {
+  #makeLarge(content: string, partner: SealedFor, attempt: EnvelopeFor): Promise<Envelope> {
     if (this.#stopped) return Promise.reject(new SealingWorkerDied("Sealing was stopped."));
     const isTooMuch = this.#waitingChars + content.length > this.#options.waitingCharsMax;
     if (this.#waitingChars > 0 && isTooMuch) return Promise.reject(new SealingQueueFull());
