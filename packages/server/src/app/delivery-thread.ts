@@ -148,7 +148,11 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     slotsMax: data.slotsMax,
     bytesInFlightMax: data.bytesInFlightMax,
     attemptTimeoutMs,
-    onAttempted: ({ content: _, ...delivery }, attempted) => notes.add([delivery, attempted]),
+    onAttempted: (delivery, attempted) => {
+      const { partnerId, id, transactionId, command, attemptsBefore, attemptsMade, scheduleStartMs } = delivery;
+      const reported = { partnerId, id, transactionId, command, attemptsBefore, attemptsMade, scheduleStartMs };
+      notes.add([reported, attempted]);
+    },
     onOverdue: (parked) => {
       outbox.message.parkedOverdue += parked;
     },

@@ -2,9 +2,8 @@ import { systemClock, systemTimers } from "../clock.ts";
 import type { AttemptResult } from "../delivery/attempt.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
 import { SealingWorker } from "../delivery/sending/sealing-worker.ts";
-import type { Delivery } from "../delivery/store.ts";
 import { Hints } from "../delivery/thread/hints.ts";
-import type { FromWorker } from "../delivery/thread/messages.ts";
+import type { AttemptedDelivery, FromWorker } from "../delivery/thread/messages.ts";
 import { WorkerSupervisor } from "../delivery/thread/supervisor.ts";
 import type { PartnerId } from "../ids.ts";
 import { FigureCounter } from "../notifications/figures.ts";
@@ -20,7 +19,7 @@ import type { PartnerParts } from "./partners.ts";
 import { UnreadablePartners } from "./unreadable-partners.ts";
 
 /** Called for each attempt: the sandbox shows them. */
-export type OnAttempt = (delivery: Omit<Delivery, "content">, attempted: AttemptResult) => void;
+export type OnAttempt = (delivery: AttemptedDelivery, attempted: AttemptResult) => void;
 
 export interface DeliveryOptions {
   readonly databaseUrl: string;

@@ -1,7 +1,6 @@
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { AttemptResult } from "../delivery/attempt.ts";
-import type { Delivery } from "../delivery/store.ts";
-import type { WorkerStatus } from "../delivery/thread/messages.ts";
+import type { AttemptedDelivery, WorkerStatus } from "../delivery/thread/messages.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
@@ -14,7 +13,7 @@ import type { ServiceStatus } from "./service-status.ts";
 export function countAttempt(
   metrics: Metrics,
   partners: PartnerMetrics,
-  delivery: Omit<Delivery, "content">,
+  delivery: AttemptedDelivery,
   { attempt, next }: AttemptResult,
 ): void {
   const outcome = attempt.reason ?? "accepted";

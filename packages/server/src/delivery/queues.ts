@@ -285,6 +285,8 @@ export class Queues {
       this.#close(queue);
       return;
     }
+    // Everything is in memory, as usual: there is nothing to read, now or later.
+    if (!queue.hasMore && queue.nextDueMs === undefined) return;
     const nowMs = this.#parts.clock.monotonicMs();
     const opensAtMs = this.#mayReadAtMs(queue);
     if (opensAtMs === undefined) return;

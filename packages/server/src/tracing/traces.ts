@@ -17,6 +17,7 @@ import {
 import type { Acquirer, AcquirerAnswer, AcquirerMessage, AskOptions } from "../acquirer/acquirer.ts";
 import type { AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/store.ts";
+import type { AttemptedDelivery } from "../delivery/thread/messages.ts";
 import { ServiceError } from "../errors.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Transaction } from "../ledger/transaction.ts";
@@ -132,7 +133,7 @@ export class Traces {
   }
 
   /** One attempt has ended, in whichever thread. */
-  attempted(delivery: Omit<Delivery, "content">, { attempt, next }: AttemptResult): void {
+  attempted(delivery: AttemptedDelivery, { attempt, next }: AttemptResult): void {
     const { id, transactionId, command, attemptsBefore, attemptsMade } = delivery;
     const { startedAtMs, durationMs, url, address, httpStatus, reason } = attempt;
     const attributes: Attributes = {

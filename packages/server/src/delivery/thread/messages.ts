@@ -42,6 +42,12 @@ export interface WorkerStatus {
   readonly sealingWaiting: number;
 }
 
+/** The part of a delivery that is reported with its attempt. Each key costs both threads time. */
+export type AttemptedDelivery = Pick<
+  Delivery,
+  "partnerId" | "id" | "transactionId" | "command" | "attemptsBefore" | "attemptsMade" | "scheduleStartMs"
+>;
+
 /** The message of one turn of a worker's event loop to the main thread. */
 export interface FromWorker {
   /** Acknowledged deliveries of `ToWorker`: their credit is free again. */
@@ -53,7 +59,7 @@ export interface FromWorker {
   readonly asks: readonly (readonly [PartnerId, boolean])[];
   /** Queues that have more in the database than in memory, or no longer have. */
   readonly behind: readonly (readonly [QueueKey, boolean])[];
-  readonly attempted: readonly (readonly [Omit<Delivery, "content">, AttemptResult])[];
+  readonly attempted: readonly (readonly [AttemptedDelivery, AttemptResult])[];
   /** Commits of outcomes: rows, milliseconds, rows that wait. */
   readonly commits: readonly (readonly [number, number, number])[];
   readonly parkedOverdue: number;
