@@ -21,34 +21,22 @@ type Text = string | undefined;
  */
 export function convertReport(completion: CompletionRequest, agreement: ReportFormat): CompletionRequest {
   const currency = currencyOf(completion.currency);
-  return {
-    ...completion,
-    ...(completion.currency !== undefined && { currency }),
-    ...changed(completion, "amount", (amount) => amountOf(amount, currency, agreement)),
-    ...changed(completion, "saleTotalAmount", (amount) => amountOf(amount, currency, agreement)),
-    ...changed(completion, "voidTotalAmount", (amount) => amountOf(amount, currency, agreement)),
-    ...changed(completion, "totalAmount", (amount) => amountOf(amount, currency, agreement)),
-    ...changed(completion, "cardScheme", (scheme) => schemeOf(scheme, agreement)),
-    ...changed(completion, "isoResponseCode", (code) => codeOf(code, agreement)),
-    ...changed(completion, "transDateTime", withoutLeapSecond),
-    ...changed(completion, "transaction_time", withoutLeapSecond),
+  const converted: { -readonly [Name in keyof CompletionRequest]: CompletionRequest[Name] } = { ...completion };
+  const change = (name: Mapped, map: (value: string) => string) => {
+    const value = completion[name];
+    if (value !== undefined && value !== "") converted[name] = map(value);
   };
+  if (completion.currency !== undefined) converted.currency = currency;
+  for (const name of amounts) change(name, (amount) => amountOf(amount, currency, agreement));
+  change("cardScheme", (scheme) => schemeOf(scheme, agreement));
+  change("isoResponseCode", (code) => codeOf(code, agreement));
+  change("transDateTime", withoutLeapSecond);
+  change("transaction_time", withoutLeapSecond);
+  return converted;
 }
 
-type Mapped =
-  | "amount"
-  | "saleTotalAmount"
-  | "voidTotalAmount"
-  | "totalAmount"
-  | "cardScheme"
-  | "isoResponseCode"
-  | "transDateTime"
-  | "transaction_time";
-
-function changed(completion: CompletionRequest, name: Mapped, map: (value: string) => string) {
-  const { [name]: value } = completion;
-  return value === undefined || value === "" ? undefined : { [name]: map(value) };
-}
+const amounts = ["amount", "saleTotalAmount", "voidTotalAmount", "totalAmount"] as const;
+type Mapped = (typeof amounts)[number] | "cardScheme" | "isoResponseCode" | "transDateTime" | "transaction_time";
 
 function currencyOf(currency: Text): Text {
   return (currency && currencyOfNumber(currency)) ?? currency;
