@@ -115,16 +115,17 @@ function groupsHoldCardNumber(given: string): boolean {
 }
 
 /** The text, and what it becomes as each layer of percent-encoding is removed. */
-export function* decodings(given: string): Generator<string> {
-  yield given;
+export function decodings(given: string): readonly string[] {
+  const texts = [given];
   let text = given;
   for (let layer = 0; layer < decodingsMax && text.includes("%"); layer += 1) {
     const encoded = text;
     // Bytes that are no UTF-8 become U+FFFD.
     text = encoded.replace(percentEncoded, (bytes) => Buffer.from(bytes.replaceAll("%", ""), "hex").toString("utf8"));
-    if (text === encoded) return;
-    yield text;
+    if (text === encoded) break;
+    texts.push(text);
   }
+  return texts;
 }
 
 function plainHoldsCardNumber(given: string): boolean {

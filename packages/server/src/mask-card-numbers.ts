@@ -27,7 +27,7 @@ export function maskCardNumbers(bytes: Buffer, cutAt = Number.POSITIVE_INFINITY)
 
 /** Whether it ends within a number whose digits are escaped or encoded. */
 function endsInHidden(text: string): boolean {
-  return [...decodings(withoutEscapes(text.replace(endOfEscape, "")))].some((decoded) => endOfCut.test(decoded));
+  return decodings(withoutEscapes(text.replace(endOfEscape, ""))).some((decoded) => endOfCut.test(decoded));
 }
 
 function masked(digits: string, shownAtEnd: number): string {
