@@ -89,6 +89,7 @@ describe("a home that answers late", () => {
       await new Promise<void>((resolve) => answers.push(resolve));
     };
     const leaseId = "lease" as LeaseId;
+    const waitsMs: number[] = [];
     const ownership = new Ownership({
       store: {
         map: async () => {
@@ -113,6 +114,7 @@ describe("a home that answers late", () => {
       clock: { monotonicMs: () => 0 },
       timers: {
         after: (ms, work) => {
+          waitsMs.push(ms);
           const timer = setTimeout(work, ms / 100);
           return () => clearTimeout(timer);
         },
@@ -125,8 +127,15 @@ describe("a home that answers late", () => {
     });
     if (late === "release") await ownership.tick();
     over.late = late;
-    return { ownership, owned, over, answers };
+    return { ownership, owned, over, answers, waitsMs };
   }
+
+  test("keeps a tick waiting for a second at most", async () => {
+    const { ownership, waitsMs } = await ownerOf("prepare");
+    await ownership.tick();
+    expect(Math.max(...waitsMs)).toBe(1_000);
+    expect(ownership.ready).toHaveLength(128);
+  });
 
   test("gives up no shard that an older answer gives back", async () => {
     const { ownership, owned, over, answers } = await ownerOf("release");
@@ -153,7 +162,7 @@ describe("a home that answers late", () => {
     await ownership.tick();
     setTimeout(() => {
       for (const answer of answers) answer();
-    }, 15);
+    }, 5);
     await ownership.stop();
     expect([...owned]).toEqual([]);
   });

@@ -66,8 +66,11 @@ const settledAfterMs = 10_000;
 const windUpMs = 500;
 /** As long as a lease is believed in without an answer: a worker that fails for longer is as good as dead. */
 const failingMaxMs = 5_000;
-/** A home that takes longer keeps only its own shards waiting. */
-const homeMaxMs = 3_000;
+/**
+ * A home that takes longer keeps only its own shards waiting. With 3 s, free shards of the others had no owner for as
+ * long.
+ */
+const homeMaxMs = 1_000;
 const noLease = "00000000-0000-0000-0000-000000000000" as LeaseId;
 
 /**
