@@ -88,6 +88,7 @@ export class WorkerThread {
       attempt: new SimulatedAttempts(context, this).attempt,
       clock,
       timers,
+      inNextTurn: (work) => void timers.after(0, work),
       random: world.random.next,
       slotsMax: plan.slotsMax,
       bytesInFlightMax: plan.bytesInFlightMax,

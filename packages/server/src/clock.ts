@@ -8,7 +8,7 @@ export interface Clock {
 
 /** Timers, passed in for the same reason. */
 export interface Timers {
-  /** Runs `work` once, `ms` from now; 0: in the next turn of the event loop. @returns a function that cancels it */
+  /** Runs `work` once, `ms` from now. @returns a function that cancels it */
   after(ms: number, work: () => void): () => void;
 }
 
@@ -39,10 +39,6 @@ export const systemClock: Clock = {
 
 export const systemTimers: Timers = {
   after(ms, work) {
-    if (ms === 0) {
-      const immediate = setImmediate(work);
-      return () => clearImmediate(immediate);
-    }
     const timer = setTimeout(work, ms);
     return () => clearTimeout(timer);
   },

@@ -144,6 +144,7 @@ async function run(main: NonNullable<typeof parentPort>, data: DeliveryThreadDat
     }),
     clock: systemClock,
     timers: systemTimers,
+    inNextTurn: (work) => void setImmediate(work),
     random: Math.random,
     slotsMax: data.slotsMax,
     bytesInFlightMax: data.bytesInFlightMax,

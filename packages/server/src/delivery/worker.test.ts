@@ -84,6 +84,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     },
     clock: time.clock,
     timers: time.timers,
+    inNextTurn: (work) => void time.timers.after(0, work),
     random: () => 0.5,
     slotsMax,
     bytesInFlightMax: 1e6,

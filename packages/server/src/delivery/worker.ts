@@ -37,6 +37,8 @@ export interface WorkerParts {
   readonly attempt: MakeAttempt;
   readonly clock: Clock;
   readonly timers: Timers;
+  /** Runs `work` in the next turn of the event loop. */
+  readonly inNextTurn: (work: () => void) => void;
   /** From 0 to less than 1. */
   readonly random: () => number;
   readonly slotsMax: number;
@@ -418,7 +420,7 @@ export class DeliveryWorker {
     for (let started = 0; mayBegin(); started += 1) {
       if (started === startsPerTurn) {
         this.#isPumping = true;
-        this.#parts.timers.after(0, () => this.#startSome());
+        this.#parts.inNextTurn(() => this.#startSome());
         return;
       }
       const picked = this.#scheduler.next();

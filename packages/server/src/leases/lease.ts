@@ -91,8 +91,7 @@ export class Lease implements LeaseHolder {
       this.#beating = this.#beat().finally(() => {
         this.#beating = undefined;
         const tookMs = this.#parts.clock.monotonicMs() - sentMs;
-        // The connection of a beat without an answer is closed by then.
-        if (!this.#isStopped) this.#schedule(Math.max(1, beatEveryMs - tookMs));
+        if (!this.#isStopped) this.#schedule(Math.max(0, beatEveryMs - tookMs));
       });
     });
   }
