@@ -45,9 +45,15 @@ export class CompletenessCheck {
     if (epoch !== undefined && isDue) one.told = { worker: worker.name, epoch, atMs: this.#world.nowMs };
   }
 
+  /** Only the rows of that time are looked at: a queue may have many thousands, and be named at every step. */
   woken(worker: WorkerThread, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
-    for (const one of this.#tables.pending.queue(partnerId, queue)) {
-      if (one.dueAtUs >= sinceMs * 1_000) this.told(worker, one);
+    const { pending } = this.#tables;
+    const rows = pending.queue(partnerId, queue);
+    const nowUs = this.#database.nowUs();
+    for (let at = pending.firstDue(rows, sinceMs * 1_000); at < rows.length; at += 1) {
+      const one = rows[at];
+      if (one === undefined || one.dueAtUs > nowUs) break;
+      this.told(worker, one);
     }
   }
 

@@ -32,14 +32,24 @@ export class PendingIndex {
     return this.#queues.get(partnerId) ?? new Map();
   }
 
+  /** The index of the first row that is due at this time or later. */
+  firstDue(rows: readonly SimulatedNotification[], dueAtUs: number): number {
+    return this.#first(rows, (row) => row.dueAtUs >= dueAtUs);
+  }
+
   /** The index of the first row after a position. */
   firstAfter(rows: readonly SimulatedNotification[], { dueAtUs, id }: QueuePosition): number {
+    return this.#first(rows, (row) => row.dueAtUs > dueAtUs || (row.dueAtUs === dueAtUs && row.id > id));
+  }
+
+  /** @param isBeyond true from one row on */
+  #first(rows: readonly SimulatedNotification[], isBeyond: (row: SimulatedNotification) => boolean): number {
     let [low, high] = [0, rows.length];
     while (low < high) {
       const middle = (low + high) >> 1;
       const row = rows[middle];
-      if (row !== undefined && (row.dueAtUs < dueAtUs || (row.dueAtUs === dueAtUs && row.id <= id))) low = middle + 1;
-      else high = middle;
+      if (row === undefined || isBeyond(row)) high = middle;
+      else low = middle + 1;
     }
     return low;
   }
