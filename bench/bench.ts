@@ -8,7 +8,7 @@ import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
 import type { MemorySample } from "./memory-watch.ts";
-import { type BenchOptions, type PartName, peerNames } from "./options.ts";
+import { type BenchOptions, loopNames, type PartName, peerNames } from "./options.ts";
 import { selfTimes } from "./profile.ts";
 import { redisMissing } from "./redis.ts";
 import { type RowResult, runRounds } from "./rounds.ts";
@@ -112,7 +112,7 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
       }
     }
   };
-  await openContenders(["raw"]);
+  await openContenders(loopNames);
   if (options.parts.has("engine")) {
     const profile = options.profile ? ["--cpu-prof", `--cpu-prof-dir=${profileFolder(around)}`] : [];
     const open = () => openService(around, cleanup, "engine", { execArgv: profile });

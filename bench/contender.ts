@@ -23,7 +23,7 @@ export interface RoundOutcome {
   readonly cpuMs: number;
 }
 
-/** The process of a row that keeps itself busy: raw and the peers. */
+/** The process of a row that keeps itself busy: the loops and the peers. */
 export type ContenderMethods = {
   readonly open: (start: ContenderStart) => Promise<void>;
   readonly round: (input: { readonly durationMs: number }) => Promise<RoundOutcome>;

@@ -1,4 +1,4 @@
-import { type BenchOptions, type PartName, peerNames, rowNames } from "./options.ts";
+import { type BenchOptions, loopNames, type PartName, peerNames, rowNames } from "./options.ts";
 
 /** Services, databases and peers start and stop: seen on two cores. */
 const startMs = 3_000;
@@ -26,7 +26,7 @@ export function inWords(ms: number): string {
 function expectedOfMs(part: PartName, options: BenchOptions): number {
   const { rounds, roundMs, isolation, backlog, openTransaction, recovery, restart, takeover, session, scale } = options;
   if (rowNames.some((name) => name === part)) {
-    const calibration = isPeer(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
+    const calibration = isContender(part) && options.calibrateMs > 0 ? 3 * (options.calibrateMs + 1_200) : 0;
     return 1_000 + calibration + (rounds + 1) * (roundMs * 1.1 + 100);
   }
   switch (part) {
@@ -71,6 +71,6 @@ function expectedOfMs(part: PartName, options: BenchOptions): number {
   }
 }
 
-function isPeer(part: PartName): boolean {
-  return part === "raw" || peerNames.some((name) => name === part);
+function isContender(part: PartName): boolean {
+  return [...loopNames, ...peerNames].some((name) => name === part);
 }

@@ -11,7 +11,9 @@ import type { TakeoverPlan } from "./takeover.ts";
 
 /** The peers that we are compared with: bench/peers. */
 export const peerNames = ["bullmq", "graphile-worker", "pg-boss"] as const;
-export const rowNames = ["raw", "engine", "service", "batches", "commands", ...peerNames] as const;
+/** The yardsticks: POSTs alone, and POSTs between two commits. */
+export const loopNames = ["raw", "plain"] as const;
+export const rowNames = [...loopNames, "engine", "service", "batches", "commands", ...peerNames] as const;
 /** The rows whose notifications per second are measured. */
 export type RowName = (typeof rowNames)[number];
 

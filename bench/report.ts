@@ -44,9 +44,11 @@ function rowLines(rows: readonly RowResult[]): string[] {
 function otherLines(result: BenchResult): string[] {
   const { latency, saleLatency, library, start, serviceMemory } = result;
   const ofBullmq = ratio(row(result, "engine"), row(result, "bullmq"));
+  const ofPlain = ratio(row(result, "engine"), row(result, "plain"));
   const raw = row(result, "raw");
   return [
     ...(ofBullmq ? [line("engine of BullMQ", spreadText(ofBullmq), "≥ 1.4")] : []),
+    ...(ofPlain ? [line("engine of the plain loop", spreadText(ofPlain), "")] : []),
     ...(raw ? [line("the receiver alone could take", `${Math.round(1e6 / raw.receiverUs)} a second`, "")] : []),
     ...(latency
       ? [

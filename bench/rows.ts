@@ -13,7 +13,7 @@ export interface Row {
   round(durationMs: number): Promise<RoundOutcome>;
 }
 
-/** A row that keeps itself busy in a process of its own, at the best of its settings. */
+/** A row that keeps itself busy in a process of its own, at the best of its settings: the loops, and the peers. */
 export interface Contender {
   readonly name: RowName;
   readonly label: string;
@@ -32,6 +32,14 @@ export const contenders: readonly Contender[] = [
     file: here("processes/raw.ts"),
     settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
     needsDatabase: false,
+    needsRedis: false,
+  },
+  {
+    name: "plain",
+    label: "plain loop: commit, POST, record",
+    file: here("processes/plain.ts"),
+    settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
+    needsDatabase: true,
     needsRedis: false,
   },
   {

@@ -8,7 +8,13 @@ import { percentile, spread } from "./statistics.ts";
 test("the bench measures raw, the engine, the service and both latencies, and leaves nothing running", async () => {
   const cleanup = new Cleanup();
   try {
-    const options = readOptions(["--smoke", "--only", "raw,engine,service,latency,sale-latency", "--round-ms", "50"]);
+    const options = readOptions([
+      "--smoke",
+      "--only",
+      "raw,plain,engine,service,latency,sale-latency",
+      "--round-ms",
+      "50",
+    ]);
     const result = await runBench(options, cleanup, () => undefined);
     const measured = expect.any(Number);
     // Programs read this line: no key less, and none more.
@@ -25,6 +31,7 @@ test("the bench measures raw, the engine, the service and both latencies, and le
     });
     expect(result.saleLatency?.p50Ms).toBeGreaterThan(0);
     expect(tableLines(result).join("\n")).toContain("engine: completions in process");
+    expect(tableLines(result).join("\n")).toContain("plain loop: commit, POST, record");
   } finally {
     await cleanup.run();
   }
