@@ -222,6 +222,12 @@ describe("invalid arguments of a call", () => {
     ],
     ["a word for a command", () => paybell().runCommand("SALE" as never), "wrong_option", /"SALE"\. Give an object/],
     ["a list of commands", () => paybell().runCommand([sale] as never), "wrong_option", /cannot be a list/],
+    [
+      "an option that is none",
+      () => paybell().getSelf({ timeout: 5 } as never),
+      "unknown_option",
+      /^getSelf\(\)'s option timeout is no.*timeoutMs/,
+    ],
     ["a word for a query", () => paybell().findTransaction("r" as never), "wrong_option", /findTransaction\(\) cannot/],
   ])("is reported, and not sent: %s", async (_what, call, reason, says) => {
     answers = [json(200, {})];
@@ -274,6 +280,7 @@ describe("the options", () => {
     [{ retriesMax: -1 }, "retriesMax"],
     [{ retryAfterMsMax: 2 ** 31 }, "retryAfterMsMax"],
     [{ retryAfterMsMax: 0.5 }, "retryAfterMsMax"],
+    [{ timeout: 5 } as never, "timeout is not an option. There are baseUrl, apiKey, timeoutMs"],
   ])("%j are refused, without naming the key", (wrong, words) => {
     expect(() => paybell(wrong)).toThrow(Misused);
     expect(() => paybell(wrong)).toThrow(words);

@@ -1,7 +1,7 @@
 import { parseJson } from "@paybell/contract/receiving";
 import { operations, type PartnerApi, type Problem } from "./api.ts";
 import { ApiError } from "./api-error.ts";
-import { Misused } from "./misused.ts";
+import { checkNames, Misused } from "./misused.ts";
 import { checkOption, type OptionRule, refusePromise } from "./option-checks.ts";
 
 export interface ClientOptions {
@@ -40,6 +40,7 @@ export type Client = PartnerApi<CallOptions>;
 export function client(options: ClientOptions): Client {
   if (Object(options) !== options) throw new Misused("no_options", "client()");
   refusePromise("What was given to client()", options);
+  checkNames("", options, clientOptionNames);
   for (const [name, value] of Object.entries(options)) refusePromise(name, value);
   checkNumbers(options);
   const baseUrl = checkedBaseUrl(options.baseUrl);
@@ -51,7 +52,9 @@ export function client(options: ClientOptions): Client {
       const url = new URL(baseUrl + path.replace(/{\w+}/, () => encodeURIComponent(checkedId(given.shift()))));
       const input = takes === undefined ? undefined : given.shift();
       if (input !== undefined || name === "runCommand") checkOption(`What was given to ${name}()`, input, fields);
-      const { respondAsync, timeoutMs = options.timeoutMs, signal } = (given.shift() ?? {}) as CallOptions;
+      const callOptions = (given.shift() ?? {}) as CallOptions;
+      checkNames(`${name}()'s option `, callOptions, callOptionNames);
+      const { respondAsync, timeoutMs = options.timeoutMs, signal } = callOptions;
       checkNumbers({ timeoutMs });
       if (takes === "query") addQuery(url, input);
       const headers: Record<string, string> = { accept: "application/json", authorization: `Bearer ${apiKey}` };
@@ -68,6 +71,16 @@ export function client(options: ClientOptions): Client {
   });
   return Object.fromEntries(calls) as Client;
 }
+
+const clientOptionNames = [
+  "baseUrl",
+  "apiKey",
+  "timeoutMs",
+  "retriesMax",
+  "retryAfterMsMax",
+  "fetch",
+] as const satisfies readonly (keyof ClientOptions)[];
+const callOptionNames = ["signal", "timeoutMs", "respondAsync"] as const satisfies readonly (keyof CallOptions)[];
 
 const fields: OptionRule = {
   allows: (value) => Object(value) === value && !Array.isArray(value),
