@@ -249,3 +249,30 @@ describe("the proof of a delivery", () => {
     limitMs,
   );
 });
+
+describe("a page beyond the role of an operator", () => {
+  const viewer = async (path: string) => {
+    const { body } = await service.operator("POST", "/operator/v1/operators", { name: `v${path}`, role: "viewer" });
+    return await browser.open(path, { token: String(body["token"]) });
+  };
+
+  test(
+    "has no form to fill in",
+    async () => {
+      const page = await viewer("/partners/new");
+      await page.getByText("Ask an admin to register the partner").waitFor();
+      expect(await page.getByRole("textbox", { name: "Name" }).count()).toBe(0);
+    },
+    limitMs,
+  );
+
+  test(
+    "offers no other try",
+    async () => {
+      const page = await viewer("/audit");
+      await page.getByRole("alert").waitFor();
+      expect(await page.getByRole("button", { name: "Try again" }).count()).toBe(0);
+    },
+    limitMs,
+  );
+});

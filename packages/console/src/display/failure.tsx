@@ -25,7 +25,7 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
             {known.code} · {known.instance}
           </Text>
         )}
-        {onRetry !== undefined && (
+        {onRetry !== undefined && known?.status !== 403 && (
           <Group>
             <Button size="xs" variant="default" onClick={onRetry}>
               Try again

@@ -3,7 +3,7 @@ import { IconBell, IconCircleDot, IconFlag } from "@tabler/icons-react";
 import { useState } from "react";
 import type { InspectedNotification, NotificationDetail } from "../api/operations.ts";
 import { AttemptMark } from "../display/state.tsx";
-import { duration, Time } from "../display/time.tsx";
+import { duration, Time, useNow } from "../display/time.tsx";
 import { reasonInWords } from "./words.ts";
 
 type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
@@ -40,6 +40,7 @@ export function Timeline({ one }: { readonly one: Detail }) {
   ];
   entries.sort((a, b) => (a.at < b.at ? -1 : 1));
   const next = one.nextAttemptAt;
+  const now = useNow();
   return (
     <ol className="timeline">
       {entries.map(({ key, at, mark, body }) => (
@@ -51,7 +52,7 @@ export function Timeline({ one }: { readonly one: Detail }) {
       ))}
       {next != null && (
         <li>
-          <Time at={next} />
+          {Date.parse(next) > now ? <Time at={next} /> : <span>now</span>}
           <span className="mark">
             <IconCircleDot size={14} aria-hidden />
           </span>

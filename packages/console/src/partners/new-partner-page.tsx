@@ -4,9 +4,11 @@ import { useState } from "react";
 import { useLocation } from "wouter";
 import { api } from "../api/call.ts";
 import type { NewPartner } from "../api/operations.ts";
+import { Empty } from "../display/empty.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Secret } from "../display/secret.tsx";
+import { useMay } from "../session/session.ts";
 import { SettingsForm } from "./settings-form.tsx";
 
 /** Registers a partner, and shows its keys this once. */
@@ -18,6 +20,13 @@ export function NewPartnerPage() {
     // The keys are nowhere but on this page.
     gcTime: 0,
   });
+  if (!useMay("admin")) {
+    return (
+      <Page title="Register a partner">
+        <Empty title="Your role does not include this">Ask an admin to register the partner.</Empty>
+      </Page>
+    );
+  }
   if (register.data !== undefined) return <Keys partner={register.data} />;
   return (
     <Page title="Register a partner">
