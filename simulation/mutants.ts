@@ -1,6 +1,7 @@
 import { Circuits } from "../packages/server/src/delivery/circuits.ts";
 import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
+import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
@@ -100,6 +101,11 @@ export const mutants: readonly Mutant[] = [
             return original.call(this, partnerId, perSecond, -1e9);
           },
       ),
+  },
+  {
+    name: "deliveries of a paused partner stay in memory",
+    seed: 1,
+    sabotage: () => patch(Queues.prototype, "forgetReady", () => () => undefined),
   },
   { name: "a supervisor acts on an error", seed: 1, variation: { supervisorActsOn: "error" } },
   {

@@ -46,6 +46,11 @@ export class SimulatedPartners implements PartnerSource {
     return ageMs > believedMs ? undefined : known?.partner;
   }
 
+  /** Whether the worker knows that it is paused. */
+  isPaused(id: PartnerId): boolean {
+    return this.#known.get(id)?.partner.state === "paused";
+  }
+
   /** A person changed it. */
   changed(id: PartnerId): void {
     void this.#ask(id);

@@ -261,11 +261,13 @@ export class Queues {
   #roomOf({ partnerId, bytes }: Queue): number {
     const isPartnerIdle = () => this.queuesOf(partnerId).every(({ rows }) => rows === 0);
     const { rowsMax, bytesMax, limitsOf } = this.#parts;
+    const wantedRows = limitsOf(partnerId).rowsMax;
+    if (wantedRows === 0) return 0;
     const freeRows = rowsMax - this.#inHand.size;
     const freeBytes = bytesMax - this.#bytes;
     if (freeRows < -rowsMax || freeBytes < -bytesMax) return isPartnerIdle() ? 1 : 0;
     if (bytes >= freeBytes) return 1;
-    return Math.max(minRows, Math.min(limitsOf(partnerId).rowsMax, freeRows));
+    return Math.max(minRows, Math.min(wantedRows, freeRows));
   }
 
   #added(queue: Queue, added: readonly Delivery[]): void {

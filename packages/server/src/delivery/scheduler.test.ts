@@ -131,8 +131,8 @@ describe("a partner gets a slot", () => {
       }
       const free = 64 - scheduler.slotsInUse;
       expect(Math.abs(free - 64 / (hanging + 1))).toBeLessThanOrEqual(1);
-      scheduler.add(new Bodies("lively", times(64)), unlimited);
-      expect(startAll().filter(({ queue }) => queue.partnerId === "lively").length).toBe(Math.ceil(free / 2));
+      scheduler.add(new Bodies("answers", times(64)), unlimited);
+      expect(startAll().filter(({ queue }) => queue.partnerId === "answers").length).toBe(Math.ceil(free / 2));
     },
   );
 

@@ -24,7 +24,7 @@ const open: LoadedCircuit = {
 };
 
 /** A worker that owns every shard from its first tick on. */
-async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8 } = {}) {
+async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8, bytesMax = 1e6 } = {}) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
@@ -40,6 +40,12 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
   const circuits = {
     load: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
     loadChangedByHand: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
+  };
+  /** The states of partners that are not active. */
+  const others = new Map<PartnerId, "paused" | "unknown">();
+  const peek = (id: PartnerId): Partner | undefined => {
+    const state = others.get(id);
+    return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
   let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
   let mine: readonly OwnedShard[] = [];
@@ -75,7 +81,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     },
     homes,
     lease: { current: () => leaseId, remainingMs: () => 5_000 },
-    partners: { peek: () => partner },
+    partners: { peek },
     attempt: (delivery) => {
       begun.push(delivery);
       return new Promise((resolve) => {
@@ -87,7 +93,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     inNextTurn: (work) => void time.timers.after(0, work),
     random: () => 0.5,
     slotsMax,
-    bytesInFlightMax: 1e6,
+    bytesInFlightMax: bytesMax,
     attemptTimeoutMs: 15_000,
     onTrouble: (message) => void troubles.push(message),
   });
@@ -100,9 +106,55 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     begun,
     troubles,
     circuits,
+    others,
     answer: (one: Parameters<typeof answer>[0]) => answer(one),
   };
 }
+
+describe("partners that are not sent to", () => {
+  const heldMs = 5_000;
+  const mayLeave: Partial<DeliveryStore> = {
+    preceding: async (asked) => asked.map(() => ({ after: undefined, ageMs: 0 })),
+  };
+  const offered = async (state: "paused" | "unknown", more: Partial<Delivery> = {}) => {
+    const made = await workerOver(mayLeave, { slotsMax: 16 });
+    const rows = Array.from({ length: 100 }, () => newId<"partner">()).flatMap((id) => {
+      made.others.set(id, state);
+      return [1, 2, 3, 4].map(() => deliveryOf(id, more));
+    });
+    made.pending.rows = rows;
+    made.worker.offer(rows, made.time.ms);
+    await made.time.pass(heldMs);
+    return { ...made, rows };
+  };
+
+  test.each(["paused", "unknown"] as const)("take no memory from the others while they are %s", async (state) => {
+    const { time, worker, begun } = await offered(state);
+    expect(worker.status).toMatchObject({ rows: 0, rowsBytes: 0 });
+    const theirs = [1, 2, 3, 4].map(() => deliveryOf(partnerId));
+    worker.offer(theirs, time.ms);
+    await time.pass(10);
+    expect(begun).toEqual(theirs);
+  });
+
+  test.each(["paused", "unknown"] as const)("are sent everything when they are no longer %s", async (state) => {
+    const { time, worker, others, rows, begun } = await offered(state);
+    const [first] = rows;
+    if (first === undefined) throw new Error("none was made");
+    others.delete(first.partnerId);
+    worker.partnerChanged(first.partnerId);
+    await time.pass(10);
+    expect(begun).toEqual(rows.slice(0, 4));
+  });
+
+  test.each(["paused", "unknown"] as const)(
+    "have followers that do not stay in memory while they are %s",
+    async (state) => {
+      const { worker } = await offered(state, { follows: true });
+      expect(worker.status).toMatchObject({ rows: 0, rowsBytes: 0 });
+    },
+  );
+});
 
 describe("a worker", () => {
   const broken = async () => {

@@ -8,9 +8,10 @@ import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import { callbackUrlOf } from "./callback-url.ts";
 import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
 import { Circuits, type Gate, urlQueue } from "./circuits.ts";
-import { Misplaced } from "./misplaced.ts";
-import { DeliveryOrder, keyOf, leftMs } from "./order.ts";
-import { type BlockedQueue, Overdue } from "./overdue.ts";
+import { HomeWork } from "./home-work.ts";
+import { MissingPartners } from "./missing-partners.ts";
+import { keyOf, leftMs } from "./order.ts";
+import type { BlockedQueue } from "./overdue.ts";
 import type { ShardStore } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
@@ -63,20 +64,6 @@ interface Sending {
   readonly isProbe: boolean;
 }
 
-/** The work for the partners of one home. */
-interface HomeWork {
-  readonly order: DeliveryOrder;
-  readonly overdue: Overdue;
-  readonly misplaced: Misplaced;
-  unrecorded: number;
-  /** Nothing of these is sent until some of its outcomes are recorded. */
-  readonly held: Set<Queue>;
-  isMaintaining: boolean;
-  sweepNotBeforeMs: number;
-  recheckedMs: number;
-  maintainedShutMs: number;
-}
-
 /** Outcomes are remembered for longer than that: see `endedKeptMs`. */
 const offeredWithinMs = 5_000;
 const tickMs = 1_000;
@@ -117,6 +104,7 @@ export class DeliveryWorker {
   /** On the wire or unrecorded, with the time by which the attempt has ended. */
   readonly #sending = new Map<NotificationId, { readonly delivery: Delivery; readonly deadlineMs: number }>();
   readonly #homes: readonly HomeWork[];
+  readonly #missing = new MissingPartners();
   #unrecorded = 0;
   #isPumping = false;
   #isStopping = true;
@@ -142,7 +130,11 @@ export class DeliveryWorker {
       bytesMax,
       // Partners that it does not own now are not read; the sweep finds their rows when it does.
       limitsOf: (partnerId) =>
-        queueLimits(parts.partners.peek(partnerId), this.ownership.epochOf(partnerId) !== undefined),
+        queueLimits(
+          parts.partners.peek(partnerId),
+          this.ownership.epochOf(partnerId) !== undefined,
+          this.#missing.has(partnerId),
+        ),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => {
@@ -152,7 +144,11 @@ export class DeliveryWorker {
       onBehind: (key, isBehind) => parts.onBehind?.(key, isBehind),
       onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
     });
-    this.#homes = Array.from({ length: parts.homes }, () => this.#newHome());
+    const onOverdue = (parked: number) => parts.onOverdue?.(parked);
+    this.#homes = Array.from(
+      { length: parts.homes },
+      () => new HomeWork({ ...parts, queues: this.#queues, onOverdue }),
+    );
     this.ownership = new Ownership({
       store: parts.shards,
       homes: parts.homes,
@@ -174,24 +170,6 @@ export class DeliveryWorker {
       },
       onTrouble: (error) => parts.onTrouble("shards could not be maintained", error),
     });
-  }
-
-  #newHome(): HomeWork {
-    const { store, clock, timers, onOverdue, onTrouble } = this.#parts;
-    const order = new DeliveryOrder({
-      store,
-      clock,
-      timers,
-      isInHand: (id) => this.#queues.has(id),
-      holds: (delivery) => this.#queues.holds(delivery),
-      onMayLeave: (delivery) => this.#queues.mayLeave(delivery),
-      onPostponed: (delivery, delayMs) => this.#queues.release(delivery, delayMs),
-      onGone: (delivery) => this.#queues.release(delivery),
-      onTrouble: (error) => onTrouble("the order of notifications could not be looked up", error),
-    });
-    const overdue = new Overdue(store, (parked) => onOverdue?.(parked));
-    const never = { isMaintaining: false, sweepNotBeforeMs: 0, recheckedMs: 0, maintainedShutMs: 0 };
-    return { order, overdue, misplaced: new Misplaced(store), unrecorded: 0, held: new Set(), ...never };
   }
 
   /** The deliveries in memory, for observation. */
@@ -303,6 +281,7 @@ export class DeliveryWorker {
       this.#mapNotBeforeMs = clock.monotonicMs() + settledMapMs;
       await this.ownership.tick();
     }
+    this.#forgetMissing();
     const ready = Map.groupBy(this.ownership.ready, (shard) => this.#homeOf(shard));
     for (const [home, shards] of ready) void this.#maintain(home, shards);
   }
@@ -399,10 +378,30 @@ export class DeliveryWorker {
 
   #schedule(queue: Queue): void {
     const partner = this.#parts.partners.peek(queue.partnerId);
-    if (partner?.state !== "active") return;
+    // One that was just requested arrives shortly.
+    if (partner === undefined && !this.#missing.has(queue.partnerId)) return;
+    if (partner?.state !== "active") {
+      this.#forgetReady(queue);
+      return;
+    }
     const { maxInFlight, maxPerSecond } = partner.settings;
     this.#scheduler.add(queue, { maxInFlight, maxPerSecond, ownedSinceMs: this.ownership.sinceMs(queue.partnerId) });
     this.#pump();
+  }
+
+  /** Nothing of it is sent now, and it takes no memory from other partners: it is read again when it may be sent. */
+  #forgetReady(queue: Queue): void {
+    this.#scheduler.remove(queue);
+    this.#queues.forgetReady(queue);
+  }
+
+  /** Their rows take no memory from others. */
+  #forgetMissing(): void {
+    const { partners } = this.#parts;
+    const unknown = this.#queues.partners().filter((partnerId) => partners.peek(partnerId) === undefined);
+    for (const partnerId of this.#missing.look(unknown)) {
+      for (const queue of this.#queues.queuesOf(partnerId)) if (queue.head !== undefined) this.#forgetReady(queue);
+    }
   }
 
   /** Starts what may start, once for all events of one turn. */
@@ -441,9 +440,8 @@ export class DeliveryWorker {
     const partner = this.#parts.partners.peek(partnerId);
     const gate = this.#gate({ partnerId, queue: name }, partner);
     if (epoch === undefined || leaseId === undefined || partner?.state !== "active" || typeof gate !== "string") {
-      this.#scheduler.remove(queue);
       this.#scheduler.end(slot, false);
-      this.#queues.forgetReady(queue);
+      this.#forgetReady(queue);
       return;
     }
     const home = this.#homeOf(shardOf(partnerId));
