@@ -28,7 +28,7 @@ const onCitus: Kind = {
   isCitus: true,
 };
 
-/** After this many commands a new stage begins, so that disk and memory of a long run stay bounded. */
+/** After this many faults a new stage begins, so that disk and memory of a long run stay bounded. */
 const faultsOfStage = 24;
 const partners = 8;
 /** Each takes a second of two processors to start. */

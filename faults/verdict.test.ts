@@ -36,6 +36,15 @@ test("more duplicates than were in flight at the fault are too many", () => {
   expect(judge(delivered(2), new ExpectedTotals(), [{ ...round, duplicatesMax: 2 }], nothingSeen).broken).toEqual([]);
 });
 
+test("an IPN that says it is out of order is reported, because no fault lasts for ten minutes", () => {
+  const journal = new Journal();
+  journal.begin(0);
+  journal.accept(0, "t-0");
+  journal.deliver(0, cardIpn(0, { outOfOrder: true }));
+  const { broken } = judge(journal, new ExpectedTotals(), [round], nothingSeen);
+  expect(broken).toEqual(["order: 1 came with paybell-out-of-order within ten minutes"]);
+});
+
 test("a recovery that took too long, or never ended, is reported", () => {
   const slow = judge(delivered(1), new ExpectedTotals(), [{ ...round, recoveryMs: 31_000 }], nothingSeen);
   expect(slow.broken).toEqual(["recovery: after kill-service it took 31.0 s"]);

@@ -63,6 +63,9 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
           ({ no, before }) =>
             `order: ${merchantTransIdOf(no)} came before ${merchantTransIdOf(before)}${near(rounds, no)}`,
         ),
+      ...(journal.outOfOrder > 0
+        ? [`order: ${journal.outOfOrder} came with paybell-out-of-order within ten minutes`]
+        : []),
       ...differences.slice(0, 10).map((difference) => `totals: ${difference}`),
       ...duplicatesBeyond(journal, rounds),
       ...rounds.flatMap(slowRecovery),

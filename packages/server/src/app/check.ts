@@ -66,7 +66,7 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
       : warning(
           "LISTEN",
           "no notification arrived",
-          "Connect directly or through a pooler in session mode; otherwise due work waits up to a second.",
+          "Connect directly or through a pooler in session mode; otherwise notifications may leave some 2 s later.",
         ),
     permissionFinding(found, ownerUrl !== undefined && ownerUrl !== null),
     schemaFinding(found.schema),

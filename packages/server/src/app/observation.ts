@@ -67,7 +67,7 @@ export function observeStatus(metrics: Metrics, observed: Observed): void {
       standing.currentCounts(),
     ]);
     partnerMetrics.show(byPartner, Date.now());
-    metrics.shardsUnowned.set(unowned);
+    metrics.shardsUnowned.set(unowned.length);
     metrics.pending.set(count);
     metrics.parked.set(parked);
     metrics.reversalsParked.set(reversalsParked);

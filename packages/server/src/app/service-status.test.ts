@@ -27,7 +27,7 @@ function database() {
       ping: () => count("ping", undefined),
       byPartner: () => count("byPartner", []),
       count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
-      unownedShards: () => count("unowned", 9),
+      unownedShards: () => count("unowned", [1, 2, 3, 4, 5, 6, 7, 8, 9]),
     },
     counts: { counts: () => count("counts", { ...noCounts, reversalsParked: 7 }) },
     metricsPartners: 1,

@@ -12,7 +12,7 @@ export interface ServiceStatus {
   ping(): Promise<void>;
   pending(): Promise<PendingCount>;
   byPartner(): Promise<readonly PartnerBacklog[]>;
-  unownedShards(): Promise<number>;
+  unownedShards(): Promise<readonly number[]>;
   currentCounts(): Promise<CurrentCounts>;
   daysAhead(): Promise<number>;
 }

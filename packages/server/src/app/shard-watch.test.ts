@@ -3,7 +3,7 @@ import type { EventKind, NewEvent } from "../events.ts";
 import { ShardWatch, type ShardWatchParts } from "./shard-watch.ts";
 
 function watching(more: Partial<ShardWatchParts> = {}) {
-  const state = { nowMs: 0, unowned: 0 };
+  const state = { nowMs: 0, unowned: [] as readonly number[] };
   const events: NewEvent[] = [];
   const asked: EventKind[] = [];
   const watch = new ShardWatch({
@@ -16,8 +16,9 @@ function watching(more: Partial<ShardWatchParts> = {}) {
     nowMs: () => state.nowMs,
     ...more,
   });
-  const lookAt = async (nowMs: number, unowned: number) => {
-    Object.assign(state, { nowMs, unowned });
+  const lookAt = async (nowMs: number, unowned: number | readonly number[]) => {
+    const shards = typeof unowned === "number" ? Array.from({ length: unowned }, (_, shard) => shard) : unowned;
+    Object.assign(state, { nowMs, unowned: shards });
     await watch.look();
   };
   return { lookAt, events, asked };
@@ -45,6 +46,12 @@ test("a take-over in between begins the time anew", async () => {
   expect(events).toHaveLength(1);
 });
 
+test("shards that change hands are no alert, although at each look another one has no owner", async () => {
+  const { lookAt, events } = watching();
+  for (let nth = 0; nth < 10; nth += 1) await lookAt(nth * 5_000, [nth, nth + 1]);
+  expect(events).toEqual([]);
+});
+
 test("an instance does not report again what another reported within ten minutes", async () => {
   const since: number[] = [];
   const { lookAt, events } = watching({
@@ -62,7 +69,7 @@ test("an instance does not report again what another reported within ten minutes
 test("a database that does not answer is no finding, and does not begin the time anew", async () => {
   let isAway = false;
   const { lookAt, events } = watching({
-    unowned: () => (isAway ? Promise.reject(new Error("away")) : Promise.resolve(5)),
+    unowned: () => (isAway ? Promise.reject(new Error("away")) : Promise.resolve([1, 2, 3, 4, 5])),
   });
   await lookAt(0, 5);
   isAway = true;

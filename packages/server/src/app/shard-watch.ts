@@ -2,7 +2,7 @@ import type { EventKind, EventSink } from "../events.ts";
 
 export interface ShardWatchParts {
   /** Shards that no living worker owns. */
-  unowned(): Promise<number>;
+  unowned(): Promise<readonly number[]>;
   /** Whether any instance has reported it since then. */
   wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   readonly events: EventSink;
@@ -13,11 +13,15 @@ export interface ShardWatchParts {
 const alertAfterMs = 15_000;
 const againAfterMs = 600_000;
 
-/** Alerts the operator if shards have no owner for 15 s: nobody sends for their partners. */
+/**
+ * Alerts the operator if a shard has no owner for 15 s: nobody sends for its partners. While shards change hands, now
+ * one and now another has none for a moment.
+ */
 export class ShardWatch {
   readonly #parts: ShardWatchParts;
   readonly #nowMs: () => number;
-  #sinceMs: number | undefined;
+  /** Since when each of them has had no owner at every look. */
+  #since: ReadonlyMap<number, number> = new Map();
 
   constructor(parts: ShardWatchParts) {
     this.#parts = parts;
@@ -26,15 +30,12 @@ export class ShardWatch {
 
   async look(): Promise<void> {
     const { unowned, wasSentSince, events } = this.#parts;
-    const shards = await unowned();
-    if (shards === 0) {
-      this.#sinceMs = undefined;
-      return;
-    }
-    this.#sinceMs ??= this.#nowMs();
-    const forMs = this.#nowMs() - this.#sinceMs;
+    const free = await unowned();
+    const nowMs = this.#nowMs();
+    this.#since = new Map(free.map((shard) => [shard, this.#since.get(shard) ?? nowMs]));
+    const forMs = nowMs - Math.min(nowMs, ...this.#since.values());
     if (forMs < alertAfterMs || (await wasSentSince("shards_unowned", Date.now() - againAfterMs))) return;
-    const detail = { shards, seconds: Math.floor(forMs / 1_000) };
+    const detail = { shards: free.length, seconds: Math.floor(forMs / 1_000) };
     events.record({ kind: "shards_unowned", partnerId: null, subjectId: null, detail });
   }
 }

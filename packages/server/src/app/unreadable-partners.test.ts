@@ -27,6 +27,15 @@ test("a partner whose keys cannot be read is reported once an hour, however ofte
   expect(told).toHaveLength(2);
 });
 
+test("a partner that was repaired and cannot be read again is reported again", async () => {
+  const { told, watch } = watching();
+  const id = newId<"partner">();
+  await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
+  await watch(id, Promise.resolve("its snapshot"));
+  await expect(watch(id, Promise.reject(broken))).rejects.toBe(broken);
+  expect(told).toHaveLength(2);
+});
+
 test("other partners are served meanwhile, and each unreadable one is reported separately", async () => {
   const { told, watch } = watching();
   const [good, bad, worse] = [newId<"partner">(), newId<"partner">(), newId<"partner">()];

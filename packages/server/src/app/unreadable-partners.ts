@@ -4,7 +4,10 @@ import type { PartnerId } from "../ids.ts";
 
 const toldEveryMs = 3_600_000;
 
-/** Reports partners that cannot be read, each once an hour. An unavailable database is not reported here. */
+/**
+ * Reports partners that cannot be read, each once an hour, and at once if it could be read meanwhile. An unavailable
+ * database is not reported here.
+ */
 export class UnreadablePartners {
   readonly #report: (id: PartnerId, error: unknown) => void;
   readonly #nowMs: () => number;
@@ -17,7 +20,9 @@ export class UnreadablePartners {
 
   async watch<Result>(id: PartnerId, found: Promise<Result>): Promise<Result> {
     try {
-      return await found;
+      const result = await found;
+      this.#toldMs.delete(id);
+      return result;
     } catch (error) {
       const nowMs = this.#nowMs();
       const isNew = nowMs - (this.#toldMs.get(id) ?? Number.NEGATIVE_INFINITY) >= toldEveryMs;

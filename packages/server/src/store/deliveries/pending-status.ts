@@ -118,12 +118,12 @@ export class PendingStatus {
   }
 
   /** Shards that no living worker owns. */
-  async unownedShards(): Promise<number> {
-    const { rows } = await this.#engine.query<{ free: number }>({
+  async unownedShards(): Promise<readonly number[]> {
+    const { rows } = await this.#engine.query<{ shard: number }>({
       name: "unowned_shards",
-      text: "SELECT count(*) AS free FROM shards WHERE lease_id IS NULL",
+      text: "SELECT shard FROM shards WHERE lease_id IS NULL",
     });
-    return rows[0]?.free ?? 0;
+    return rows.map(({ shard }) => shard);
   }
 
   /** Notifies every process of due deliveries. */
