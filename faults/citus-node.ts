@@ -32,7 +32,7 @@ export async function requireCitus(): Promise<void> {
   if (isThere === undefined) {
     throw new CitusMissing(
       `Citus is not installed: there is no ${library}. Install Citus 12.1 to 13.2 for PostgreSQL 15, ` +
-        "from its packages, or from a copy of its source as that says.",
+        "from its packages, or from a copy of its source: npm run citus:build -- <folder>",
     );
   }
 }
