@@ -127,7 +127,11 @@ export class Simulation {
         this.#away = this.#faults.breakHome(awayForMs);
       });
     if (fault === "worker") agenda.after(atMs, () => this.#ask(() => this.#breakWorker()));
-    else agenda.after(ownedWithinMs + 100, () => this.#ask(() => checkAllOwned(this.#world, this.#context.tables)));
+    else {
+      const lastFaultMs = fault === "home" ? atMs : 0;
+      const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
+      agenda.after(lastFaultMs + ownedWithinMs + 100, () => this.#ask(checkAll));
+    }
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkMisplaced()));
     agenda.after(quietAfterMs, () => {

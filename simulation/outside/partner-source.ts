@@ -46,9 +46,14 @@ export class SimulatedPartners implements PartnerSource {
     return ageMs > believedMs ? undefined : known?.partner;
   }
 
-  /** Whether the worker knows that it is paused. */
+  /** Whether the worker knows that it is paused. Unlike `peek` it asks for nothing. */
   isPaused(id: PartnerId): boolean {
-    return this.#known.get(id)?.partner.state === "paused";
+    const known = this.#known.get(id);
+    return known !== undefined && this.#isFresh(known) && known.partner.state === "paused";
+  }
+
+  #isFresh({ readMs }: Known): boolean {
+    return this.#thread.clock.monotonicMs() - readMs <= believedMs;
   }
 
   /** A person changed it. */
@@ -68,8 +73,9 @@ export class SimulatedPartners implements PartnerSource {
       this.#asking.delete(id);
       if (partner === undefined) return;
       const before = this.#known.get(id);
+      const wasKnown = before !== undefined && this.#isFresh(before);
       this.#known.set(id, { partner, readMs: sentMs });
-      if (before?.partner !== partner || sentMs - before.readMs > believedMs) this.#onChanged(id);
+      if (before?.partner !== partner || !wasKnown) this.#onChanged(id);
     } catch {
       this.#thread.timers.after(againMs, () => {
         this.#asking.delete(id);
