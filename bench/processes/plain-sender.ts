@@ -40,6 +40,7 @@ function run(main: NonNullable<typeof parentPort>, { target, databaseUrl, connec
     giveUpAfterMs: Number.POSITIVE_INFINITY,
     lingerMs,
     commit: async (ids) => {
+      // Any other answer has ended the thread.
       await pool.query({ ...record, values: [uuidArray(ids), integerArray(ids.map(() => 204))] });
       main.postMessage(ids.length);
       return new Map(ids.map((id) => [id, true] as const));

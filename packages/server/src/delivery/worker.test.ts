@@ -24,7 +24,7 @@ const open: LoadedCircuit = {
 };
 
 /** A worker that owns every shard from its first tick on. */
-async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8, bytesMax = 1e6 } = {}) {
+async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8 } = {}) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
@@ -93,7 +93,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     inNextTurn: (work) => void time.timers.after(0, work),
     random: () => 0.5,
     slotsMax,
-    bytesInFlightMax: bytesMax,
+    bytesInFlightMax: 1e6,
     attemptTimeoutMs: 15_000,
     onTrouble: (message) => void troubles.push(message),
   });
