@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../errors.ts";
 import { type Actor, bootstrap, mayAs, type Role } from "../operators/operator.ts";
@@ -106,5 +106,5 @@ function tokenCheck(tokens: readonly string[]): (token: string) => boolean {
 }
 
 function digest(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+  return hash("sha256", token, "buffer");
 }

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type { Id } from "../ids.ts";
 
 export type OperatorId = Id<"operator">;
@@ -62,7 +62,7 @@ export function isOperatorToken(text: string): boolean {
 }
 
 export function operatorTokenHash(token: string): Buffer {
-  return createHash("sha256").update(token, "utf8").digest();
+  return hash("sha256", token, "buffer");
 }
 
 /** Text as people read it: without case, kinds of spaces, and characters that nobody sees. */

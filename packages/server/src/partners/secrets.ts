@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { hmacKey, type SealingKey, sealingKey, webhookKey } from "@paybell/contract";
 import type { RotatedKind } from "./partner.ts";
 
@@ -34,7 +34,7 @@ export function isApiKey(text: string): boolean {
  * reversed by guessing, and a look-up by hash reveals nothing by its timing.
  */
 export function apiKeyHash(apiKey: string): Buffer {
-  return createHash("sha256").update(apiKey, "utf8").digest();
+  return hash("sha256", apiKey, "buffer");
 }
 
 /** The KeyObject of a key version, created once: raw bytes as a key are up to seven times slower at each use. */
