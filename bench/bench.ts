@@ -7,6 +7,7 @@ import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.
 import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
+import type { Load } from "./load.ts";
 import type { MemorySample } from "./memory-watch.ts";
 import { type BenchOptions, loopNames, type PartName, peerNames } from "./options.ts";
 import { selfTimes } from "./profile.ts";
@@ -29,6 +30,8 @@ export interface BenchResult extends ConditionResults {
   readonly node: string;
   readonly postgres: string;
   readonly fdatasyncP50Ms: number;
+  /** The rate of the rows, where one was given. */
+  readonly ratePerS: number | undefined;
   readonly rows: readonly RowResult[];
   /** The parts that were not measured, and why. */
   readonly left: readonly { readonly name: PartName; readonly why: string }[];
@@ -62,7 +65,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
       ? []
       : await runRounds(rows, around, {
           rounds: options.rounds,
-          roundMs: options.roundMs,
+          load: loadOf(options),
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
   if (options.profile && engine) await profileEngine(engine, around, note);
@@ -83,6 +86,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
     node: process.version,
     postgres: around.postgres.version,
     fdatasyncP50Ms: fdatasync,
+    ratePerS: options.ratePerS,
     rows: measured,
     left,
     latency,
@@ -127,6 +131,10 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
   return { rows, service, engine, left };
 }
 
+function loadOf({ roundMs: durationMs, ratePerS }: BenchOptions): Load {
+  return { durationMs, ...(ratePerS !== undefined && { ratePerS }) };
+}
+
 function profileFolder({ folder }: BenchEnvironment): string {
   return join(folder, "profile");
 }
@@ -150,8 +158,9 @@ async function latencyOf(
   options: BenchOptions,
   note: Note,
 ): Promise<LatencyResult> {
+  // Measured alone, it is warmed up by that.
   const row = measured.find(({ name }) => name === "service") ?? (await rowAlone("service", service, around, options));
-  const ratePerS = Math.round(row.perS.median / 2);
+  const ratePerS = options.ratePerS ?? Math.round(row.perS.median / 2);
   note(`latency at ${ratePerS} a second`);
   return await measureLatency(service, around, {
     ratePerS,
@@ -182,7 +191,7 @@ async function rowAlone(
   around: BenchEnvironment,
   options: BenchOptions,
 ): Promise<RowResult> {
-  const rounds = { rounds: options.rounds, roundMs: options.roundMs, onRound: () => undefined };
+  const rounds = { rounds: options.rounds, load: { durationMs: options.roundMs }, onRound: () => undefined };
   const [row] = await runRounds([calledRow(name, service)], around, rounds);
   if (row === undefined) throw new Error(`The row ${name} gave no result.`);
   return row;

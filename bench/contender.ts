@@ -1,4 +1,5 @@
 import type { CallbackTarget } from "./callback.ts";
+import { drive, type Load } from "./load.ts";
 
 /** The input for opening a contender. */
 export interface ContenderStart {
@@ -26,7 +27,7 @@ export interface RoundOutcome {
 /** The process of a row that keeps itself busy: the loops and the peers. */
 export type ContenderMethods = {
   readonly open: (start: ContenderStart) => Promise<void>;
-  readonly round: (input: { readonly durationMs: number }) => Promise<RoundOutcome>;
+  readonly round: (load: Load) => Promise<RoundOutcome>;
   readonly close: (input: undefined) => Promise<void>;
 };
 
@@ -36,31 +37,26 @@ export const producers = 256;
 const outstandingMax = 1_024;
 
 /**
- * Hands over batches until the time is up, and waits until all is done.
+ * Hands over batches, or single jobs at a given rate, until the time is up, and waits until all is done.
  *
  * @param done how many are done, ever
  */
 export async function driveRound(
   process: NodeJS.Process,
-  durationMs: number,
-  batch: number,
+  load: Load,
+  mostAtOnce: number,
   queue: { readonly handOver: (count: number) => Promise<void>; readonly progress: RoundProgress },
 ): Promise<RoundOutcome> {
   const startedMs = performance.now();
   const cpuStart = process.cpuUsage();
   const doneBefore = queue.progress.done;
   let handedOver = 0;
-  const produce = async () => {
-    while (performance.now() - startedMs < durationMs) {
-      if (handedOver - (queue.progress.done - doneBefore) + batch > outstandingMax) {
-        await queue.progress.more();
-        continue;
-      }
-      handedOver += batch;
-      await queue.handOver(batch);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.max(1, Math.floor(producers / batch)) }, produce));
+  const batch = load.ratePerS === undefined ? mostAtOnce : 1;
+  await drive(load, Math.max(1, Math.floor(producers / batch)), async () => {
+    while (handedOver - (queue.progress.done - doneBefore) + batch > outstandingMax) await queue.progress.more();
+    handedOver += batch;
+    await queue.handOver(batch);
+  });
   while (queue.progress.done - doneBefore < handedOver) await queue.progress.more();
   const elapsedMs = performance.now() - startedMs;
   const { user, system } = process.cpuUsage(cpuStart);

@@ -46,6 +46,8 @@ export interface BenchOptions {
   /** Beside the warm-up, which is dropped. */
   readonly rounds: number;
   readonly roundMs: number;
+  /** Rows and the latency are measured at this rate, and not at the most that each takes, and half of it. */
+  readonly ratePerS: number | undefined;
   readonly calibrateMs: number;
   readonly latencyWindows: number;
   readonly latencyWindowMs: number;
@@ -62,7 +64,7 @@ export interface BenchOptions {
 }
 
 const usageParts = [
-  "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--profile]",
+  "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n] [--profile]",
   `  [--only ${partNames.join(",")}]`,
   "--quick measures less, and of each part a short form; with --only, of the parts that it names",
 ];
@@ -135,6 +137,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       profile: { type: "boolean", default: false },
       rounds: { type: "string" },
       "round-ms": { type: "string" },
+      rate: { type: "string" },
     },
   });
   const mode = values.smoke ? modes.smoke : values.quick ? modes.quick : modes.full;
@@ -146,6 +149,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     oneService: values.smoke,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
+    ratePerS: values.rate === undefined ? undefined : wholeNumber("--rate", values.rate, 0),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { BenchEnvironment } from "./environment.ts";
+import type { Load } from "./load.ts";
 import type { RowName } from "./options.ts";
 import { treeCpuMs } from "./processor.ts";
 import type { Row } from "./rows.ts";
@@ -29,12 +30,12 @@ export interface RowResult {
 export async function runRounds(
   rows: readonly Row[],
   around: BenchEnvironment,
-  plan: { readonly rounds: number; readonly roundMs: number; readonly onRound: (done: number) => void },
+  plan: { readonly rounds: number; readonly load: Load; readonly onRound: (done: number) => void },
 ): Promise<readonly RowResult[]> {
   const samples = new Map<Row, RoundSample[]>(rows.map((row) => [row, []]));
   for (let round = 0; round <= plan.rounds; round += 1) {
     for (const row of rows) {
-      const sample = await runOnce(row, around, plan.roundMs);
+      const sample = await runOnce(row, around, plan.load);
       if (round > 0) samples.get(row)?.push(sample);
     }
     plan.onRound(round);
@@ -44,10 +45,10 @@ export async function runRounds(
   return rows.map((row) => resultOf(row, samples.get(row) ?? [], rawSamples));
 }
 
-async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, roundMs: number): Promise<RoundSample> {
+async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, load: Load): Promise<RoundSample> {
   const received = await receiver.ask("received", undefined);
   const postgresBefore = await treeCpuMs(postgres.pid);
-  const { count, elapsedMs, cpuMs } = await row.round(roundMs);
+  const { count, elapsedMs, cpuMs } = await row.round(load);
   const postgresAfter = await treeCpuMs(postgres.pid);
   const receivedAfter = await receiver.ask("received", undefined);
   const came = receivedAfter.count - received.count;

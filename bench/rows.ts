@@ -1,6 +1,7 @@
 import type { ContenderMethods, ContenderSetting, RoundOutcome } from "./contender.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { installedVersion } from "./install-peers.ts";
+import type { Load } from "./load.ts";
 import type { RowName } from "./options.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
 
@@ -10,7 +11,7 @@ export interface Row {
   readonly label: string;
   /** The settings of the run, for the reader. */
   readonly setting: string;
-  round(durationMs: number): Promise<RoundOutcome>;
+  round(load: Load): Promise<RoundOutcome>;
 }
 
 /** A row that keeps itself busy in a process of its own, at the best of its settings: the loops, and the peers. */
@@ -107,7 +108,7 @@ export async function openContender(
   cleanup.add(() => process.stop());
   const setting = `${describe(best)}${calibrateMs > 0 ? `, best of ${settings.length}` : ""}`;
   const shown = label.replace("<version>", (await installedVersion(name)) ?? "");
-  return { name, label: shown, setting, round: (durationMs) => process.ask("round", { durationMs }) };
+  return { name, label: shown, setting, round: (load) => process.ask("round", load) };
 }
 
 async function openOne(

@@ -1,5 +1,6 @@
 import { producers, type RoundOutcome } from "./contender.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
+import type { Load } from "./load.ts";
 import type { RowName } from "./options.ts";
 import type { CallerRound, callerMethods } from "./processes/caller.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
@@ -53,7 +54,7 @@ export function engineRow({ process }: BenchService): Row {
     name: "engine",
     label: "engine: completions in process",
     setting: `${producers} callers, ${partners} partners`,
-    round: (durationMs) => process.ask("round", { durationMs }),
+    round: (load) => process.ask("round", load),
   };
 }
 
@@ -75,7 +76,7 @@ export async function openCalledService(
   return { ...service, caller };
 }
 
-const calls: Readonly<Partial<Record<RowName, Omit<CallerRound, "durationMs"> & { readonly label: string }>>> = {
+const calls: Readonly<Partial<Record<RowName, Omit<CallerRound, keyof Load> & { readonly label: string }>>> = {
   service: {
     label: "service: POST /operator/v1/completions",
     what: "completions",
@@ -100,10 +101,10 @@ export function calledRow(name: RowName, { process, caller }: CalledService): Ro
     name,
     label,
     setting: `${call.callers} callers, ${partners} partners`,
-    async round(durationMs): Promise<RoundOutcome> {
+    async round(load): Promise<RoundOutcome> {
       const startedMs = performance.now();
       const before = await process.ask("standing", undefined);
-      const count = await caller.ask("round", { ...round, durationMs });
+      const count = await caller.ask("round", { ...round, ...load });
       await process.ask("drained", { attempts: before.attempts + count });
       const elapsedMs = performance.now() - startedMs;
       const after = await process.ask("standing", undefined);

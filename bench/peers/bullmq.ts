@@ -40,8 +40,8 @@ export function bullmqMethods(process: NodeJS.Process): ContenderMethods {
       );
       await worker.waitUntilReady();
     },
-    round: ({ durationMs }) =>
-      driveRound(process, durationMs, batch, {
+    round: (load) =>
+      driveRound(process, load, batch, {
         progress,
         async handOver(count) {
           const jobs = Array.from({ length: count }, () => {

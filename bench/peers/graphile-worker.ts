@@ -73,9 +73,9 @@ export function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods
         () => callback.close(),
       );
     },
-    async round({ durationMs }): Promise<RoundOutcome> {
+    async round(load): Promise<RoundOutcome> {
       const startedMs = performance.now();
-      const outcome = await driveRound(process, durationMs, batch, {
+      const outcome = await driveRound(process, load, batch, {
         progress,
         handOver: async (count) => addJobs?.(count),
       });

@@ -59,8 +59,8 @@ export function pgBossMethods(process: NodeJS.Process): ContenderMethods {
         });
       }
     },
-    round: ({ durationMs }) =>
-      driveRound(process, durationMs, batch, {
+    round: (load) =>
+      driveRound(process, load, batch, {
         progress,
         async handOver(count) {
           const jobs = Array.from({ length: count }, () => {

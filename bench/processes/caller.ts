@@ -1,20 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { Pool } from "undici";
 import { producers } from "../contender.ts";
+import { drive, type Load } from "../load.ts";
 import { poisson } from "../poisson.ts";
 import { saleCommand, saleCompletion } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { ServiceAt } from "./service.ts";
 
-export interface CallerRound {
+/** With a rate, it is that of completions or commands, and not of requests. */
+export interface CallerRound extends Load {
   readonly what: "completions" | "commands";
-  readonly durationMs: number;
   /** Completions in one request; 1 for commands. */
   readonly batch: number;
   readonly callers: number;
 }
 
-export interface Burst extends Omit<CallerRound, "durationMs"> {
+export interface Burst extends Omit<CallerRound, keyof Load> {
   /** In all: as many as whole batches hold. */
   readonly completions: number;
   /** The callback of completion n goes to <callbackBase>/n. */
@@ -80,18 +81,15 @@ export function callerMethods(process: NodeJS.Process) {
     },
 
     /** @returns how many were taken */
-    async round({ what, durationMs, batch, callers }: CallerRound): Promise<number> {
-      const startedMs = performance.now();
+    async round({ what, batch, callers, durationMs, ratePerS }: CallerRound): Promise<number> {
       let taken = 0;
-      const run = async (_: unknown, index: number) => {
-        const partner = at?.partners[index % at.partners.length];
-        while (performance.now() - startedMs < durationMs) {
-          if (what === "commands") await command(partner?.apiKey ?? "", index);
-          else await report(Array.from({ length: batch }, () => saleCompletion(partner?.id ?? "", randomUUID())));
-          taken += batch;
-        }
-      };
-      await Promise.all(Array.from({ length: callers }, run));
+      const load = { durationMs, ...(ratePerS !== undefined && { ratePerS: ratePerS / batch }) };
+      await drive(load, callers, async (caller) => {
+        const partner = at?.partners[caller % at.partners.length];
+        if (what === "commands") await command(partner?.apiKey ?? "", caller);
+        else await report(Array.from({ length: batch }, () => saleCompletion(partner?.id ?? "", randomUUID())));
+        taken += batch;
+      });
       return taken;
     },
 

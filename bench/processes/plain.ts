@@ -5,6 +5,7 @@ import { Pool } from "pg";
 import { jsonArray, uuidArray } from "../../packages/server/src/store/database/arrays.ts";
 import { GroupCommit } from "../../packages/server/src/store/database/group-commit.ts";
 import { type ContenderMethods, producers, type RoundOutcome, RoundProgress } from "../contender.ts";
+import { drive } from "../load.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { PlainJob, PlainSenderData } from "./plain-sender.ts";
@@ -75,21 +76,18 @@ export function plainMethods(process: NodeJS.Process): ContenderMethods {
       sender.on("message", (recorded: number) => progress.add(recorded));
       await once(sender, "online");
     },
-    async round({ durationMs }): Promise<RoundOutcome> {
+    async round(load): Promise<RoundOutcome> {
       const startedMs = performance.now();
       const cpuStart = process.cpuUsage();
       const before = handedOver;
-      const produce = async () => {
-        while (performance.now() - startedMs < durationMs) {
-          while (handedOver - progress.done >= outstandingMax) await progress.more();
-          handedOver += 1;
-          const id = randomUUID();
-          const job = { id, content: JSON.stringify(saleIpn(id)) };
-          await commits?.add(job);
-          hand(job);
-        }
-      };
-      await Promise.all(Array.from({ length: producers }, produce));
+      await drive(load, producers, async () => {
+        while (handedOver - progress.done >= outstandingMax) await progress.more();
+        handedOver += 1;
+        const id = randomUUID();
+        const job = { id, content: JSON.stringify(saleIpn(id)) };
+        await commits?.add(job);
+        hand(job);
+      });
       while (progress.done < handedOver) await progress.more();
       const { user, system } = process.cpuUsage(cpuStart);
       const elapsedMs = performance.now() - startedMs;

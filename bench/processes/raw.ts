@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { type Callback, openCallback } from "../callback.ts";
 import { type ContenderMethods, producers } from "../contender.ts";
+import { drive } from "../load.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
@@ -11,18 +12,15 @@ export function rawMethods(process: NodeJS.Process): ContenderMethods {
     async open({ target, setting }) {
       callback = openCallback(target, setting["connections"] ?? producers);
     },
-    async round({ durationMs }) {
+    async round(load) {
       const startedMs = performance.now();
       const cpuStart = process.cpuUsage();
       let count = 0;
-      const produce = async () => {
-        while (performance.now() - startedMs < durationMs) {
-          const id = randomUUID();
-          await callback?.post(id, saleIpn(id));
-          count += 1;
-        }
-      };
-      await Promise.all(Array.from({ length: producers }, produce));
+      await drive(load, producers, async () => {
+        const id = randomUUID();
+        await callback?.post(id, saleIpn(id));
+        count += 1;
+      });
       const { user, system } = process.cpuUsage(cpuStart);
       return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
     },

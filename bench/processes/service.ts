@@ -9,6 +9,7 @@ import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
 import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
+import { drive, type Load } from "../load.ts";
 import { type MemorySample, MemoryWatch } from "../memory-watch.ts";
 import { saleCompletion } from "../sale.ts";
 import { acquirerOf } from "./acquirer.ts";
@@ -58,8 +59,7 @@ export interface ServiceFigures {
   readonly memory: MemorySample;
 }
 
-export interface BenchLoad {
-  readonly durationMs: number;
+export interface BenchLoad extends Load {
   readonly callers: number;
 }
 
@@ -155,25 +155,20 @@ export function serviceMethods(process: NodeJS.Process) {
   }
 
   /** Completions in process, one after the other for each caller. @returns how many were accepted */
-  async function produce({ durationMs, callers }: BenchLoad): Promise<number> {
-    const startedMs = performance.now();
+  async function produce({ callers, ...load }: BenchLoad): Promise<number> {
     let count = 0;
-    const run = async (_: unknown, index: number) => {
-      const partnerId = partnerIds[index % partnerIds.length] ?? "";
-      while (performance.now() - startedMs < durationMs) {
-        await reportOne(partnerId);
-        count += 1;
-      }
-    };
-    await Promise.all(Array.from({ length: callers }, run));
+    await drive(load, callers, async (caller) => {
+      await reportOne(partnerIds[caller % partnerIds.length] ?? "");
+      count += 1;
+    });
     return count;
   }
 
-  async function round({ durationMs }: { readonly durationMs: number }): Promise<RoundOutcome> {
+  async function round(load: Load): Promise<RoundOutcome> {
     const startedMs = performance.now();
     const cpuStart = process.cpuUsage();
     const attemptsBefore = attempts;
-    const count = await produce({ durationMs, callers: producers });
+    const count = await produce({ ...load, callers: producers });
     await drained({ attempts: attemptsBefore + count });
     const { user, system } = process.cpuUsage(cpuStart);
     return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
