@@ -1,5 +1,6 @@
 import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
 import { urlOfQueue } from "../../packages/server/src/registered-url.ts";
+import type { SimulationPlan } from "../context.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
@@ -8,32 +9,32 @@ import type { World } from "../world.ts";
 
 /** Without faults, a sendable delivery starts within this time. */
 const startsWithinMs = 10_000;
+/** So few may all be taken by partners that hang. The next delivery waits until one of those attempts ends. */
+const fewSlots = 8;
 /** An outcome that no table takes is held for 30 s before its notification is sent again. */
 const unstorableMs = 45_000;
 
 /** Invariant 8, checked in calm phases: no partner that could send waits for its next slot. */
 export function checkProgress(
   world: World,
+  { slotsMax, attemptTimeoutMs }: Pick<SimulationPlan, "slotsMax" | "attemptTimeoutMs">,
   tables: Tables,
   nowUs: number,
   startedMs: ReadonlyMap<string, number>,
   isAway: (merchant: Merchant) => boolean,
 ): void {
+  const withinMs = startsWithinMs + (slotsMax <= fewSlots ? attemptTimeoutMs : 0);
+  const isOverdue = ({ dueAtUs, changedMs }: SimulatedNotification) =>
+    dueAtUs <= nowUs - withinMs * 1_000 && changedMs <= world.nowMs - withinMs;
   for (const merchant of tables.merchants) {
     if (merchant.partner.state !== "active" || isAway(merchant)) continue;
-    if (world.nowMs - (startedMs.get(merchant.id) ?? 0) <= startsWithinMs) continue;
+    if (world.nowMs - (startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
-      const stuck = rows.find(
-        (one) => isOverdue(world, one, nowUs) && mayLeave(world.nowMs, tables, merchant, queue, one),
-      );
+      const stuck = rows.find((one) => isOverdue(one) && mayLeave(world.nowMs, tables, merchant, queue, one));
       if (stuck === undefined) continue;
       world.violated(8, `${stuck.id} of ${merchant.id} "${queue}" may leave, and nothing of its partner has begun`);
     }
   }
-}
-
-function isOverdue(world: World, { dueAtUs, changedMs }: SimulatedNotification, nowUs: number): boolean {
-  return dueAtUs <= nowUs - startsWithinMs * 1_000 && changedMs <= world.nowMs - startsWithinMs;
 }
 
 function mayLeave(
