@@ -163,7 +163,7 @@ export class Simulation {
     const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
     const isAway = ({ shard }: Merchant) =>
       homeOf(shard, this.#context.plan.homes) === home && this.#world.nowMs < untilMs + caughtUpWithinMs;
-    checkProgress(this.#world, this.#context.plan, tables, database.nowUs(), checks.startedMs, isAway);
+    checkProgress(this.#world, checks, tables, database.nowUs(), isAway);
   }
 }
 

@@ -1,6 +1,7 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
@@ -47,6 +48,12 @@ export class Checks {
 
   get startedMs(): ReadonlyMap<string, number> {
     return this.#starts.startedMs;
+  }
+
+  /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
+  slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
+    const owner = [...this.#workers].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
+    return owner !== undefined && this.#starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
   }
 
   afterStep(): void {

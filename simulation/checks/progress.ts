@@ -1,34 +1,31 @@
 import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
 import { urlOfQueue } from "../../packages/server/src/registered-url.ts";
-import type { SimulationPlan } from "../context.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
+import type { Checks } from "./checks.ts";
 
 /** Without faults, a sendable delivery starts within this time. */
 const startsWithinMs = 10_000;
-/** So few may all be taken by partners that hang. The next delivery waits until one of those attempts ends. */
-const fewSlots = 8;
 /** An outcome that no table takes is held for 30 s before its notification is sent again. */
 const unstorableMs = 45_000;
 
 /** Invariant 8, checked in calm phases: no partner that could send waits for its next slot. */
 export function checkProgress(
   world: World,
-  { slotsMax, attemptTimeoutMs }: Pick<SimulationPlan, "slotsMax" | "attemptTimeoutMs">,
+  checks: Pick<Checks, "startedMs" | "slotWaitMs">,
   tables: Tables,
   nowUs: number,
-  startedMs: ReadonlyMap<string, number>,
   isAway: (merchant: Merchant) => boolean,
 ): void {
-  const withinMs = startsWithinMs + (slotsMax <= fewSlots ? attemptTimeoutMs : 0);
-  const isOverdue = ({ dueAtUs, changedMs }: SimulatedNotification) =>
-    dueAtUs <= nowUs - withinMs * 1_000 && changedMs <= world.nowMs - withinMs;
   for (const merchant of tables.merchants) {
     if (merchant.partner.state !== "active" || isAway(merchant)) continue;
-    if (world.nowMs - (startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
+    const withinMs = startsWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - startsWithinMs);
+    const isOverdue = ({ dueAtUs, changedMs }: SimulatedNotification) =>
+      dueAtUs <= nowUs - withinMs * 1_000 && changedMs <= world.nowMs - withinMs;
+    if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       const stuck = rows.find((one) => isOverdue(one) && mayLeave(world.nowMs, tables, merchant, queue, one));
       if (stuck === undefined) continue;

@@ -30,6 +30,7 @@ export class StartChecks {
   readonly #rates = new RateCheck();
   readonly #circuits = new WeakMap<WorkerThread, CircuitsKnown>();
   readonly #underWay = new WeakMap<WorkerThread, Map<string, UnderWay[]>>();
+  readonly #fullMs = new WeakMap<WorkerThread, number>();
   /** When a partner last began an attempt, in the world's time. */
   readonly startedMs = new Map<string, number>();
 
@@ -37,6 +38,17 @@ export class StartChecks {
     this.#world = world;
     this.#tables = tables;
     this.#plan = plan;
+  }
+
+  /** When the worker last had no free slot, in the world's time. */
+  fullMs(worker: WorkerThread): number {
+    this.#noteSlots(worker);
+    return this.#fullMs.get(worker) ?? Number.NEGATIVE_INFINITY;
+  }
+
+  /** At the end of an attempt its slot is not free yet. */
+  #noteSlots(worker: WorkerThread): void {
+    if (worker.worker.status.slots >= this.#plan.slotsMax) this.#fullMs.set(worker, this.#world.nowMs);
   }
 
   circuitsOf(worker: WorkerThread): CircuitsKnown {
@@ -50,6 +62,7 @@ export class StartChecks {
     const epoch = worker.worker.ownership.epochOf(partnerId);
     this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
     this.startedMs.set(partnerId, this.#world.nowMs);
+    this.#noteSlots(worker);
     if (epoch === undefined) {
       this.#world.violated(2, `${worker.name} begins ${id} without owning its shard`);
       return;
@@ -72,6 +85,7 @@ export class StartChecks {
   }
 
   attemptEnds(worker: WorkerThread, { partnerId, id }: Delivery, url: string): void {
+    this.#noteSlots(worker);
     const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
     underWay.splice(
       underWay.findIndex((one) => one.id === id),
