@@ -7,7 +7,6 @@ import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.
 import { installPeers } from "./install-peers.ts";
 import { type LatencyResult, measureLatency } from "./latency.ts";
 import { type LibraryResult, measureLibrary } from "./library.ts";
-import type { Load } from "./load.ts";
 import type { MemorySample } from "./memory-watch.ts";
 import { type BenchOptions, loopNames, type PartName, peerNames } from "./options.ts";
 import { selfTimes } from "./profile.ts";
@@ -65,7 +64,7 @@ export async function runBench(options: BenchOptions, cleanup: Cleanup, note: No
       ? []
       : await runRounds(rows, around, {
           rounds: options.rounds,
-          load: loadOf(options),
+          load: { durationMs: options.roundMs, ratePerS: options.ratePerS },
           onRound: (round) => note(round === 0 ? "warmed up" : `round ${round} of ${options.rounds}`),
         });
   if (options.profile && engine) await profileEngine(engine, around, note);
@@ -129,10 +128,6 @@ async function openRows(options: BenchOptions, around: BenchEnvironment, cleanup
   if (options.parts.has("latency") || options.parts.has("sale-latency")) await called();
   await openContenders(peerNames);
   return { rows, service, engine, left };
-}
-
-function loadOf({ roundMs: durationMs, ratePerS }: BenchOptions): Load {
-  return { durationMs, ...(ratePerS !== undefined && { ratePerS }) };
 }
 
 function profileFolder({ folder }: BenchEnvironment): string {

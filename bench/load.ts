@@ -4,7 +4,7 @@ import { poisson } from "./poisson.ts";
 export interface Load {
   readonly durationMs: number;
   /** Calls arrive at this rate, whatever became of those before. Otherwise each caller calls as soon as it can. */
-  readonly ratePerS?: number;
+  readonly ratePerS?: number | undefined;
 }
 
 /**

@@ -149,7 +149,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     oneService: values.smoke,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
-    ratePerS: values.rate === undefined ? undefined : wholeNumber("--rate", values.rate, 0),
+    ratePerS: wholeNumber("--rate", values.rate, undefined),
   };
 }
 
@@ -162,7 +162,7 @@ function partsOf(only: string | undefined, quick: boolean): readonly PartName[] 
   });
 }
 
-function wholeNumber(name: string, text: string | undefined, otherwise: number): number {
+function wholeNumber<Otherwise>(name: string, text: string | undefined, otherwise: Otherwise): number | Otherwise {
   if (text === undefined) return otherwise;
   if (!/^[1-9]\d{0,6}$/.test(text)) throw new TypeError(`${name} must be a whole number above zero; found ${text}`);
   return Number(text);

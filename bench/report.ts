@@ -35,7 +35,6 @@ function rowLines(rows: readonly RowResult[], ratePerS: number | undefined): str
     row.label,
     String(Math.round(row.perS.median)),
     row.ofRaw === undefined ? "" : spreadText(row.ofRaw),
-    // At a given rate, every row takes as many.
     targets[row.name] === undefined || ratePerS !== undefined ? "" : `≥ ${targets[row.name]}`,
     microsecondsText(row, rawUs),
     row.setting,
@@ -51,8 +50,11 @@ function microsecondsText({ ownUs, postgresUs, receiverUs }: RowResult, rawUs: n
 
 function otherLines(result: BenchResult): string[] {
   const { latency, saleLatency, library, start, serviceMemory } = result;
-  const ofBullmq = ratio(row(result, "engine"), row(result, "bullmq"));
-  const ofPlain = ratio(row(result, "engine"), row(result, "plain"));
+  // At a given rate, every row takes as many.
+  const ofEngine = (name: RowName) =>
+    result.ratePerS === undefined ? ratio(row(result, "engine"), row(result, name)) : undefined;
+  const ofBullmq = ofEngine("bullmq");
+  const ofPlain = ofEngine("plain");
   const raw = row(result, "raw");
   return [
     ...(ofBullmq ? [line("engine of BullMQ", spreadText(ofBullmq), "≥ 1.4")] : []),

@@ -49,6 +49,7 @@ async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, load:
   const received = await receiver.ask("received", undefined);
   const postgresBefore = await treeCpuMs(postgres.pid);
   const { count, elapsedMs, cpuMs } = await row.round(load);
+  if (count === 0) throw new Error(`${row.label}: none came in a round. Use a longer one (--round-ms) at this rate.`);
   const postgresAfter = await treeCpuMs(postgres.pid);
   const receivedAfter = await receiver.ask("received", undefined);
   const came = receivedAfter.count - received.count;

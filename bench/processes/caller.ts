@@ -83,7 +83,7 @@ export function callerMethods(process: NodeJS.Process) {
     /** @returns how many were taken */
     async round({ what, batch, callers, durationMs, ratePerS }: CallerRound): Promise<number> {
       let taken = 0;
-      const load = { durationMs, ...(ratePerS !== undefined && { ratePerS: ratePerS / batch }) };
+      const load = { durationMs, ratePerS: ratePerS && ratePerS / batch };
       await drive(load, callers, async (caller) => {
         const partner = at?.partners[caller % at.partners.length];
         if (what === "commands") await command(partner?.apiKey ?? "", caller);
