@@ -29,7 +29,7 @@ describe("the partner API", () => {
     const detailOf = async (key: string) => (await service.call("GET", "/v1/self", { key })).body["detail"];
     const detail = await detailOf(operatorToken);
     expect(detail).toBe(
-      "This is not a partner's API key, which begins with pb_. An operator's token is for the operator API.",
+      "This is not a partner's API key: pb_ and 43 characters. An operator's token is for the operator API.",
     );
     expect(await detailOf([...operatorToken].reverse().join(""))).toBe(detail);
     expect(await detailOf(`pb_${"a".repeat(43)}`)).not.toContain("operator");

@@ -86,7 +86,7 @@ export class Callers {
     // The token of the settings has no form of its own.
     return isOperatorToken(apiKey)
       ? "This is an operator's token: the partner API requires a partner's API key."
-      : "This is not a partner's API key, which begins with pb_. An operator's token is for the operator API.";
+      : "This is not a partner's API key: pb_ and 43 characters. An operator's token is for the operator API.";
   }
 
   /** Parsed once for each state of the settings: the list is replaced, never changed. */
