@@ -1,5 +1,4 @@
 import { chmod, mkdtemp, rm } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { systemClock } from "../../packages/server/src/clock.ts";
@@ -9,7 +8,7 @@ import { openDatabase } from "../../packages/server/src/store/database/database.
 import { migrate, prepareSchema } from "../../packages/server/src/store/schema/migrate.ts";
 import { Partitions } from "../../packages/server/src/store/schema/partitions.ts";
 import { databaseUrl, templateDatabase, withAdmin } from "./database.ts";
-import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
+import { parentOfRuns, removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
 /**
  * A test run need not survive a power failure. The folder is temporary, so these settings can never meet real
@@ -39,7 +38,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
     project.provide("databaseServiceUrl", coordinator);
     return async () => undefined;
   }
-  const folder = await mkdtemp(join(tmpdir(), testHomePrefix));
+  const folder = await mkdtemp(join(await parentOfRuns(), testHomePrefix));
   // The home below it is made with the mode that PostgreSQL's own user needs; this folder has to let it through.
   await chmod(folder, 0o711);
   const lines: string[] = [];

@@ -1,13 +1,12 @@
 import { chmod, mkdtemp, stat, utimes } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { identify } from "../../packages/server/src/postgres/process-identity.ts";
 import { spawnService } from "../../packages/server/src/postgres/testing/service-process.ts";
-import { removeLeftovers, testHomePrefix } from "./leftovers.ts";
+import { parentOfRuns, removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
 async function folderOfARun(): Promise<string> {
-  const folder = await mkdtemp(join(tmpdir(), testHomePrefix));
+  const folder = await mkdtemp(join(await parentOfRuns(), testHomePrefix));
   await chmod(folder, 0o711);
   return folder;
 }

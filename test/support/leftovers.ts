@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from "node:fs/promises";
+import { readdir, rm, stat, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
@@ -7,13 +7,31 @@ import { livingHolders } from "../../packages/server/src/postgres/service-lock.t
 
 export const testHomePrefix = "paybell-test-";
 
+/** File systems in memory, of which Linux has one. */
+const memoryFolder = "/dev/shm";
+
+/** A run's databases take 1 GiB at most. */
+const roomBytesMin = 3 * 2 ** 30;
+
+/**
+ * Where a run's PostgreSQL keeps its data: in memory if there is room. Measured: ext4 passes by each inode that was
+ * deleted lately, so that creating the 430 files of a database takes 45 to 180 ms there and 25 ms in memory. The tests
+ * of the store take half the processor time.
+ */
+export async function parentOfRuns(): Promise<string> {
+  const memory = await statfs(memoryFolder).catch(() => undefined);
+  return memory !== undefined && memory.bavail * memory.bsize >= roomBytesMin ? memoryFolder : tmpdir();
+}
+
 /** A run younger than this may not have taken its home yet. */
 const startingMs = 60_000;
 
 /** Cleans up after a killed run: its server still runs, and its folder still exists. */
 export async function removeLeftovers(): Promise<void> {
-  for (const name of await readdir(tmpdir())) {
-    if (name.startsWith(testHomePrefix)) await removeIfLeft(join(tmpdir(), name));
+  for (const parent of [memoryFolder, tmpdir()]) {
+    for (const name of await readdir(parent).catch(() => [])) {
+      if (name.startsWith(testHomePrefix)) await removeIfLeft(join(parent, name));
+    }
   }
 }
 
