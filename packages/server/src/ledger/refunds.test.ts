@@ -88,6 +88,21 @@ describe("a Refund", () => {
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
   });
 
+  test("reserves its amount while its Reversal is parked: beside it, no others exceed the Sale", async () => {
+    const sale = await settledSale();
+    instance.nextFares("REFUND", { answers: "never" });
+    instance.nextFares("REVERSAL", { declines: "12" });
+    const doubtful = await instance.ended(partner, till.refund(sale, "60000"));
+    await instance.eventOf("reversal_refused", doubtful.id);
+    expect(await bench.reversalOf(doubtful.id)).toMatchObject({ state: "PARKED" });
+    const tooMuch = instance.run(partner, till.refund(sale, "90001"));
+    await expect(tooMuch).rejects.toMatchObject({ code: "amount_above_refundable" });
+    expect(await instance.ended(partner, till.refund(sale, "90000"))).toMatchObject({ state: "SUCCESS" });
+    await expect(instance.run(partner, till.refund(sale, "1"))).rejects.toMatchObject({
+      code: "amount_above_refundable",
+    });
+  });
+
   test("that is declined reserves nothing", async () => {
     const sale = await settledSale();
     instance.nextFares("REFUND", { declines: "05" });
