@@ -61,6 +61,8 @@ export class HttpTestService {
   readonly reported: CompletionRequest[] = [];
   readonly refused: RefusedItem[] = [];
   readonly asked: unknown[][] = [];
+  /** Awaited by each search for a proposal, once it has found it. */
+  onProposalFound: () => Promise<void> = async () => undefined;
   readonly endpointId = newId<"endpoint">();
   readonly partner = partnerOfATest();
   readonly other = partnerOfATest();
@@ -299,7 +301,11 @@ export class HttpTestService {
         return { ...proposal, createdAt, expiresAt };
       },
       list: async () => [...kept.values()],
-      find: async (id) => kept.get(id),
+      find: async (id) => {
+        const proposal = kept.get(id);
+        await this.onProposalFound();
+        return proposal;
+      },
       take: async (id) => kept.delete(id),
     };
   }

@@ -32,6 +32,28 @@ async function proposed(key: string): Promise<string> {
   return String(body["id"]);
 }
 
+/** Adds an operator whom Ada proposes and Grace confirms. @returns the new one's token */
+async function confirmed(json: { readonly name: string; readonly role: "admin" }): Promise<string> {
+  const { body } = await service.call("POST", "/operator/v1/operators/propose", { key: ada, json });
+  const answer = await service.call("POST", "/operator/v1/operators", {
+    key: grace,
+    json: { ...json, proposal: body["id"] },
+  });
+  expect(answer.status).toBe(201);
+  return String(answer.body["token"]);
+}
+
+/** The next requests overlap: each has found its proposal before one of them takes it. */
+function allFindBeforeAnyTakes(requests: number): void {
+  const found = Promise.withResolvers<void>();
+  let left = requests;
+  service.onProposalFound = () => {
+    left -= 1;
+    if (left === 0) found.resolve();
+    return found.promise;
+  };
+}
+
 const refused = { status: 403, body: { code: "second_admin_required" } };
 
 describe("a partner's key", () => {
@@ -68,14 +90,8 @@ describe("a partner's key", () => {
   test("is not rotated by the proposer, also not with another token of the same name", async () => {
     const proposal = await proposed(ada);
     expect(await rotate(ada, { ...rotation, proposal })).toMatchObject(refused);
-    const operators = { key: ada, json: { name: " a\u200bDA ", role: "admin" } };
-    const second = await service.call("POST", "/operator/v1/operators/propose", operators);
-    const again = await service.call("POST", "/operator/v1/operators", {
-      key: grace,
-      json: { ...operators.json, proposal: second.body["id"] },
-    });
-    expect(again.status).toBe(201);
-    expect(await rotate(String(again.body["token"]), { ...rotation, proposal })).toMatchObject(refused);
+    const again = await confirmed({ name: " a\u200bDA ", role: "admin" });
+    expect(await rotate(again, { ...rotation, proposal })).toMatchObject(refused);
     expect(rotations()).toEqual([]);
   });
 
@@ -93,11 +109,24 @@ describe("a partner's key", () => {
     expect(rotations()).toEqual([]);
   });
 
-  test("is rotated once, though two admins confirm at the same time", async () => {
+  test("is rotated once, though admins confirm at the same time", async () => {
+    const hedy = await confirmed({ name: "Hedy", role: "admin" });
     const proposal = await proposed(ada);
-    const answers = await Promise.all([1, 2, 3].map(() => rotate(grace, { ...rotation, proposal })));
+    allFindBeforeAnyTakes(3);
+    const answers = await Promise.all([grace, hedy, grace].map((key) => rotate(key, { ...rotation, proposal })));
     expect(answers.map(({ status }) => status).sort()).toEqual([200, 404, 404]);
     expect(rotations()).toHaveLength(1);
+  });
+
+  test("is rotated or its proposal is withdrawn, and not both, at the same time", async () => {
+    const proposal = await proposed(ada);
+    allFindBeforeAnyTakes(2);
+    const [rotated, withdrawn] = await Promise.all([
+      rotate(grace, { ...rotation, proposal }),
+      service.call("POST", `/operator/v1/proposals/${proposal}/withdraw`, { key: ada }),
+    ]);
+    expect([rotated.status, withdrawn.status].sort()).toEqual([200, 404]);
+    expect(rotations()).toHaveLength(rotated.status === 200 ? 1 : 0);
   });
 
   test("is not rotated once the proposal is withdrawn", async () => {

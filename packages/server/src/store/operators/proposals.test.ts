@@ -13,7 +13,7 @@ function proposal(id: ProposalId) {
 
 test("a proposal is taken once, and not after its time", async () => {
   const database = await createDatabase();
-  const connections = openDatabase(database.serviceUrl, { connectionsMax: 4, onIdleError: () => {} });
+  const connections = openDatabase(database.serviceUrl, { connectionsMax: 9, onIdleError: () => {} });
   onTestFinished(async () => {
     await connections.close();
     await database.drop();
@@ -26,7 +26,18 @@ test("a proposal is taken once, and not after its time", async () => {
   expect((await proposals.list()).map(({ id }) => id)).toEqual([kept]);
   expect(await proposals.find(expired)).toBeUndefined();
   expect(await proposals.take(expired)).toBe(false);
-  const taken = await Promise.all([1, 2, 3, 4].map(() => proposals.take(kept)));
-  expect(taken.filter(Boolean)).toHaveLength(1);
+  // All of them wait for the row at once.
+  const holder = await connections.engine.connect();
+  await holder.query("BEGIN");
+  await holder.query("SELECT FROM proposals WHERE id = $1 FOR UPDATE", [kept]);
+  const taking = Promise.all([1, 2, 3].map(() => proposals.take(kept)));
+  const waiting = () =>
+    connections.engine
+      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+      .then(({ rows }) => rows.length);
+  await expect.poll(waiting, { timeout: 5_000, interval: 5 }).toBe(3);
+  await holder.query("COMMIT");
+  holder.release();
+  expect((await taking).toSorted()).toEqual([false, false, true]);
   expect(await proposals.find(kept)).toBeUndefined();
 });
