@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
+import type { Init } from "../../ledger/store.ts";
 import { Homes } from "../database/homes.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
 import { PostgresSettlements } from "../settlements/settlements.ts";
@@ -73,13 +74,13 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
 });
 
 /**
- * Begins a Settlement whose COMMIT is not answered, on an instance that cannot connect from then on, until the caller
- * has been told that nothing was accepted.
+ * Begins a command whose COMMIT is not answered, on an instance that cannot connect from then on, until the caller has
+ * been told that nothing was accepted.
  *
  * @param commit called in place of COMMIT
  * @param onLook called after each look for its row
  */
-async function beginUnanswered(tid: string, commit: (client: PoolClient) => unknown, onLook = () => {}) {
+async function beginUnanswered(init: Init, commit: (client: PoolClient) => unknown, onLook = () => {}) {
   const cut = Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
   const [home] = connections.homes.all;
   if (home === undefined) throw new Error("There is one.");
@@ -103,17 +104,18 @@ async function beginUnanswered(tid: string, commit: (client: PoolClient) => unkn
   };
   const homes = new Homes([{ ...home, engine: engine as unknown as Pool }]);
   const away = new PostgresTransactions({ engine: home.engine, homes });
-  const init = sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
   await expect(away.begin(init)).rejects.toMatchObject({ code: "unavailable" });
   return { id: init.id, client };
 }
+
+const settlement = (tid: string) => sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
 
 test("a settlement whose COMMIT was not answered is undone, also if that happens later", async () => {
   const tid = newTid();
   await first.begin(sampleInit(partnerId, leaseId, { tid }));
   const looked = Promise.withResolvers<void>();
   const { id, client } = await beginUnanswered(
-    tid,
+    settlement(tid),
     () => undefined,
     () => looked.resolve(),
   );
@@ -130,7 +132,7 @@ test("a settlement whose COMMIT was not answered is left to the instance that co
   const looked = Promise.withResolvers<void>();
   const settlements = new PostgresSettlements(connections.homes);
   const { id, client } = await beginUnanswered(
-    tid,
+    settlement(tid),
     async (committing) => {
       await committing.query("COMMIT");
       await settlements.claimDue(20, 60_000);
@@ -148,7 +150,7 @@ test("a settlement whose COMMIT was not answered is left whole to the instance t
   const looked = Promise.withResolvers<void>();
   const settlements = new PostgresSettlements(connections.homes);
   const { id, client } = await beginUnanswered(
-    newTid(),
+    settlement(newTid()),
     async (committing) => {
       await committing.query("COMMIT");
       await committing.query("UPDATE transactions SET lease_id = gen_random_uuid() WHERE command = 'SETTLEMENT'");
@@ -159,4 +161,31 @@ test("a settlement whose COMMIT was not answered is left whole to the instance t
   await looked.promise;
   expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
   expect(await settlements.find(partnerId, id)).toMatchObject({ tries: 0 });
+});
+
+test("a Void whose COMMIT was not answered is undone, and its original is free again", async () => {
+  const tid = newTid();
+  const sale = sampleInit(partnerId, leaseId, { tid });
+  await first.begin(sale);
+  const successorOf = async () => {
+    const { rows } = await connections.pool.query(
+      "SELECT successor_id, successor_command, successor_state FROM transactions WHERE id = $1",
+      [sale.id],
+    );
+    return rows[0];
+  };
+  const voiding = sampleInit(partnerId, leaseId, {
+    tid,
+    command: "VOID",
+    originalId: sale.id,
+    chainId: sale.chainId,
+  });
+  const { id, client } = await beginUnanswered(voiding, async (committing) => {
+    await committing.query("COMMIT");
+    const held = { successor_id: voiding.id, successor_command: "VOID", successor_state: "in_flight" };
+    expect(await successorOf()).toEqual(held);
+  });
+  client.release();
+  await expect.poll(() => first.find(partnerId, id), { timeout: 10_000 }).toBeUndefined();
+  expect(await successorOf()).toEqual({ successor_id: null, successor_command: null, successor_state: null });
 });
