@@ -6,6 +6,13 @@ export interface CrashPoint {
   readonly when?: (...args: never[]) => boolean;
 }
 
+/** An answer that is kept back. */
+interface Hold {
+  readonly at: string;
+  readonly reached: () => void;
+  readonly released: Promise<void>;
+}
+
 /**
  * The life of one process within a test's process. Calls of its parts pass through it. Once it has ended, no call
  * begins and none returns: its callers wait forever, as in a dead process.
@@ -14,6 +21,8 @@ export class InstanceLife {
   #lives = true;
   #death: (CrashPoint & { readonly died: () => void }) | undefined;
   #break: (CrashPoint & { readonly error: Error; times: number }) | undefined;
+
+  #hold: Hold | undefined;
 
   get lives(): boolean {
     return this.#lives;
@@ -40,6 +49,14 @@ export class InstanceLife {
     this.#break = { at, phase: "after", error, times: 1 };
   }
 
+  /** Makes the next call run, and keeps its answer back: `reached` resolves when it is there. */
+  holdsAnswerOf(at: string): { readonly reached: Promise<void>; readonly release: () => void } {
+    const reached = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    this.#hold = { at, reached: reached.resolve, released: released.promise };
+    return { reached: reached.promise, release: released.resolve };
+  }
+
   /** Wraps a part, so that its calls depend on this life. */
   of<Part extends object>(part: Part): Part {
     return new Proxy(part, {
@@ -62,12 +79,21 @@ export class InstanceLife {
     }
     const result = carryOut();
     if (breaks) return Promise.resolve(result).then(() => Promise.reject(broken.error));
-    return result instanceof Promise ? this.#outlived(result, name, args) : result;
+    const hold = this.#hold?.at === name ? this.#hold : undefined;
+    if (hold !== undefined) this.#hold = undefined;
+    return result instanceof Promise ? this.#outlived(result, name, args, hold) : result;
   }
 
-  async #outlived(result: Promise<unknown>, name: string | symbol, args: unknown[]): Promise<unknown> {
+  async #outlived(
+    result: Promise<unknown>,
+    name: string | symbol,
+    args: unknown[],
+    hold: Hold | undefined,
+  ): Promise<unknown> {
     try {
       const value = await result;
+      hold?.reached();
+      await hold?.released;
       return this.#endsNow(name, "after", args) ? await forever() : value;
     } catch (error) {
       if (!this.#lives) return forever();

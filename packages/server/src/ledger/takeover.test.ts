@@ -276,6 +276,25 @@ describe("an instance that lives", () => {
     expect(await instance.find(partner, running.id)).toMatchObject({ state: "INIT" });
   });
 
+  test("leaves alone a command whose INIT is durable, and whose begin is not answered yet", async () => {
+    const instance = await bench.start();
+    // An INIT may be its own without its knowledge: it looks for those.
+    instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut"));
+    await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
+    const { reached, release } = instance.life.holdsAnswerOf("begin");
+    const running = instance.ended(partner, till.sale());
+    await reached;
+    const inits = await bench.query("SELECT lease_id FROM transactions WHERE state = 'INIT'");
+    expect(inits).toEqual([{ lease_id: instance.leaseId }]);
+    expect(await instance.takeOver(partner)).toBe(0);
+    release();
+    const sale = await running;
+    expect(sale).toMatchObject({ state: "SUCCESS" });
+    expect(instance.events).toEqual([]);
+    expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+  });
+
   test("ends what it took over without hearing that it did, also if the COMMIT happens later", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
