@@ -1,13 +1,13 @@
-import { describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { shardOf } from "../shard.ts";
+import { shardCount, shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
 import { closedCircuit } from "./circuit.ts";
 import type { LoadedCircuit } from "./circuit-store.ts";
 import { originQueue, urlQueue } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
-import type { OwnedShard, ShardMap } from "./ownership.ts";
+import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
 import { Pending, Time } from "./pending.fixture.ts";
 import type { Delivery, DeliveryStore, Postponement } from "./store.ts";
 import { DeliveryWorker } from "./worker.ts";
@@ -24,14 +24,17 @@ const open: LoadedCircuit = {
 };
 
 /** A worker that owns every shard from its first tick on. */
-async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsMax = 8 } = {}) {
+async function workerOver(
+  more: Partial<DeliveryStore> = {},
+  { homes = 1, slotsMax = 8, maxPerSecond = null as number | null } = {},
+) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
   const troubles: string[] = [];
   const settings = {
     maxInFlight: slotsMax / 4,
-    maxPerSecond: null,
+    maxPerSecond,
     callBackUrl: url,
     callBackUrlByCommand: {},
     retry: [5, 60],
@@ -48,7 +51,8 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
   let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
-  let mine: readonly OwnedShard[] = [];
+  /** Those of this worker, and the other workers. */
+  const shards = { mine: [] as readonly OwnedShard[], others: [] as readonly WorkerShare[], epoch: 0 };
   const worker = new DeliveryWorker({
     store: {
       read: (reads) => pending.read(reads),
@@ -63,16 +67,20 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     },
     shards: {
       map: async (): Promise<ShardMap> => ({
-        workers: [{ leaseId, ageMs: 60_000, owned: mine.length }],
-        mine,
-        free: 256 - mine.length,
+        workers: [{ leaseId, ageMs: 60_000, owned: shards.mine.length }, ...shards.others],
+        mine: shards.mine,
+        free: shardCount - shards.mine.length,
       }),
       claim: async () => {
-        mine = Array.from({ length: 256 }, (_, shard) => ({ shard, epoch: 1 }));
-        return mine;
+        shards.epoch += 1;
+        const owned = new Map(shards.mine.map((one) => [one.shard, one]));
+        const { epoch } = shards;
+        shards.mine = Array.from({ length: shardCount }, (_, shard) => owned.get(shard) ?? { shard, epoch });
+        return shards.mine.filter(({ shard }) => !owned.has(shard));
       },
-      release: async () => {
-        mine = [];
+      release: async (_, released) => {
+        const gone = new Set(released.map(({ shard }) => shard));
+        shards.mine = shards.mine.filter(({ shard }) => !gone.has(shard));
       },
     },
     circuits: {
@@ -107,6 +115,7 @@ async function workerOver(more: Partial<DeliveryStore> = {}, { homes = 1, slotsM
     troubles,
     circuits,
     others,
+    shards,
     answer: (one: Parameters<typeof answer>[0]) => answer(one),
   };
 }
@@ -157,6 +166,11 @@ describe("partners that are not sent to", () => {
 });
 
 describe("a worker", () => {
+  let postponed: string[] = [];
+  beforeEach(() => {
+    postponed = [];
+  });
+  const postpone = async (all: readonly Postponement[]) => void postponed.push(...all.map(({ id }) => id));
   const broken = async () => {
     throw new Error("the row cannot be written");
   };
@@ -314,6 +328,47 @@ describe("a worker", () => {
     for (const { untilMs } of putOffs) expect(untilMs).toBeGreaterThan(deadlineMs);
   });
 
+  test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
+    const recording = Promise.withResolvers<"applied">();
+    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
+    worker.offer([deliveryOf(partnerId)], time.ms);
+    await time.pass(10);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(begun).toHaveLength(1);
+    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 1 });
+    const stopped = worker.stop(60_000);
+    await time.pass(50_000);
+    expect(shards.mine).toHaveLength(shardCount);
+    recording.resolve("applied");
+    await time.pass(1_000);
+    expect(await stopped).toBe(0);
+    expect(shards.mine).toEqual([]);
+    expect(postponed).toEqual([]);
+  });
+
+  test("puts deliveries off whose outcome is still unrecorded when the time of a stop is over", async () => {
+    const { time, worker, begun, shards, answer } = await workerOver({ record: () => new Promise(() => {}), postpone });
+    worker.offer([deliveryOf(partnerId)], time.ms);
+    await time.pass(10);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    const stopped = worker.stop(1_000);
+    await time.pass(2_000);
+    await stopped;
+    expect(shards.mine).toEqual([]);
+    expect(postponed).toEqual(begun.map(({ id }) => id));
+  });
+
+  test.each([1, 2, 4])("sweeps every shard that it owns, in %i homes", async (homes) => {
+    const { time, pending, begun } = await workerOver({}, { homes, slotsMax: 2 * shardCount });
+    const partnerOf = (shard: number) => `${partnerId.slice(0, -2)}${shard.toString(16).padStart(2, "0")}` as PartnerId;
+    const shards = Array.from({ length: shardCount }, (_, shard) => shard);
+    pending.rows = shards.map((shard) => deliveryOf(partnerOf(shard)));
+    await time.pass(5_000);
+    expect(begun.map((delivery) => shardOf(delivery.partnerId)).toSorted((a, b) => a - b)).toEqual(shards);
+  });
+
   test("uses the circuits that were loaded when it claimed the shard, not earlier ones", async () => {
     const { time, worker, begun, circuits } = await workerOver();
     const late = Promise.withResolvers<readonly LoadedCircuit[]>();
@@ -328,6 +383,55 @@ describe("a worker", () => {
     worker.offer([deliveryOf(partnerId)], time.ms);
     await time.pass(100);
     expect(begun).toEqual([]);
+  });
+});
+
+describe("a partner's rate, when its shard comes back", () => {
+  const inFirstShard = `${partnerId.slice(0, -2)}00` as PartnerId;
+  const perSecond = 4;
+  const [floor, ageMs] = [shardCount / 2, 60_000];
+  type Made = Awaited<ReturnType<typeof workerOver>>;
+  const losses: Readonly<Record<string, (made: Made) => Promise<void>>> = {
+    "the lease was lost": async ({ worker, time }) => {
+      worker.leaseLost();
+      worker.tick();
+      await time.pass(1);
+    },
+    "another worker owned it between two looks": async ({ worker, shards, time }) => {
+      shards.mine = shards.mine.map(({ shard, epoch }) => ({ shard, epoch: epoch + 2 }));
+      worker.tick();
+      await time.pass(1);
+    },
+    "it was released to another worker": async ({ worker, shards, time }) => {
+      shards.others = [{ leaseId: newId<"lease">() as LeaseId, ageMs, owned: floor - 8 }];
+      worker.tick();
+      await time.pass(600);
+      expect(worker.ownership.epochOf(inFirstShard)).toBeUndefined();
+      shards.others = [];
+      worker.tick();
+      await time.pass(1);
+    },
+  };
+
+  test.each(Object.keys(losses))("begins without a token: %s", async (how) => {
+    const made = await workerOver({}, { slotsMax: 64, maxPerSecond: perSecond });
+    const { time, worker, begun } = made;
+    await time.pass(5_000);
+    worker.offer([deliveryOf(inFirstShard)], time.ms);
+    await time.pass(5_000);
+    expect(begun).toHaveLength(1);
+    const epoch = worker.ownership.epochOf(inFirstShard);
+    await losses[how]?.(made);
+    expect(worker.ownership.epochOf(inFirstShard)).toBeDefined();
+    if (how !== "the lease was lost") expect(worker.ownership.epochOf(inFirstShard)).not.toBe(epoch);
+    worker.offer(
+      Array.from({ length: 2 * perSecond }, () => deliveryOf(inFirstShard)),
+      time.ms,
+    );
+    await time.pass(200);
+    expect(begun).toHaveLength(1);
+    await time.pass(1_000);
+    expect(begun).toHaveLength(1 + perSecond);
   });
 });
 
