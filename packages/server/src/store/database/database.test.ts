@@ -1,6 +1,7 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 import { openDatabase } from "./database.ts";
 import { failureKindOf } from "./retryable.ts";
@@ -85,8 +86,7 @@ test("slow searches leave connections to the actions of people", async () => {
   const gate = await engine.connect();
   await gate.query("SELECT pg_advisory_lock(1)");
   const searches = [1, 2].map(() => queryAlongIndexes(pool, "SELECT pg_advisory_xact_lock(1)", []));
-  const waits = async () => (await gate.query("SELECT FROM pg_locks WHERE NOT granted")).rowCount;
-  await expect.poll(waits, { timeout: 5_000 }).toBe(1);
+  await lockWaits(gate);
   await pool.query("SELECT");
   await gate.query("SELECT pg_advisory_unlock(1)");
   gate.release();

@@ -1,5 +1,6 @@
 import type { PoolClient } from "pg";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { closedCircuit } from "../../delivery/circuit.ts";
 import { failedAttempt, outcomeOf } from "../../delivery/delivery.fixture.ts";
 import type { Delivery } from "../../delivery/store.ts";
@@ -302,9 +303,7 @@ describe("an outcome", () => {
       await mover.query("BEGIN");
       await mover.query("UPDATE pending SET due_at = due_at + interval '1 second'");
       const recorded = record(delivery, next);
-      await vi.waitFor(async () =>
-        expect(await query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")).not.toEqual([]),
-      );
+      await lockWaits(context.connections.pool);
       await mover.query("COMMIT");
       expect(await recorded).toBe("applied");
     } finally {
@@ -327,9 +326,7 @@ describe("an outcome", () => {
       await mover.query("BEGIN");
       await mover.query("UPDATE pending SET due_at = due_at + interval '1 second' WHERE id = $1", [moved.id]);
       const recorded = Promise.all([record(moved, "accepted"), record(failed, { delayMs: 60_000 })]);
-      await vi.waitFor(async () =>
-        expect(await query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")).not.toEqual([]),
-      );
+      await lockWaits(context.connections.pool);
       await mover.query("COMMIT");
       expect(await recorded).toEqual(["applied", "applied"]);
     } finally {
@@ -349,9 +346,7 @@ describe("an outcome", () => {
          SELECT partner_id, id, chain_id, round, 1, bytes, 'timeout' FROM gone`,
       );
       const recorded = record(delivery, "accepted");
-      await vi.waitFor(async () =>
-        expect(await query("SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")).not.toEqual([]),
-      );
+      await lockWaits(context.connections.pool);
       await parker.query("COMMIT");
       expect(await recorded).toBe("applied");
     } finally {

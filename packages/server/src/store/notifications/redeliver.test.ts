@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { type NotificationId, newId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
@@ -132,17 +133,12 @@ describe("a redelivery", () => {
       [partner.id, id],
     );
     const redelivered = redeliver(id);
-    await someoneWaitsForALock();
+    await lockWaits(bench.pool);
     await client.query("COMMIT");
     client.release();
     expect(await redelivered).toMatchObject({ state: "pending" });
     expect(await places(id)).toEqual({ pending: 1, parked: 0 });
   });
-
-  async function someoneWaitsForALock(): Promise<void> {
-    const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
-    while ((await bench.pool.query(waiting)).rowCount === 0);
-  }
 
   test("of one that outlived its day of history brings the day back, and the content byte for byte", async () => {
     const day = dayOf(Date.now()) - 120 * dayMs;

@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { systemClock } from "../../clock.ts";
 import { cardNumberProblem } from "../../commands/card-number.ts";
 import type { ServiceError } from "../../errors.ts";
@@ -223,20 +224,14 @@ describe("a partner", () => {
 test("a change that waited in a circle with another is made once that one has ended", async () => {
   const { registry } = service();
   const { partner } = await registry.register(input);
-  const other = await pool.connect();
-  try {
-    // The change is the one that PostgreSQL ends.
-    await other.query("SET deadlock_timeout = '20s'; BEGIN");
-    await other.query("UPDATE partner_keys SET seals = seals WHERE partner_id = $1", [partner.id]);
-    const rotated = registry.rotate(partner.id, "signingKey", 1);
-    const waiting = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(1);
-    await other.query("SELECT FROM partners WHERE id = $1 FOR UPDATE", [partner.id]);
-    await other.query("COMMIT");
-    expect(await rotated).toMatchObject({ kind: "signingKey" });
-  } finally {
-    other.release(true);
-  }
+  const rotated = await loseDeadlock(pool, () => registry.rotate(partner.id, "signingKey", 1), {
+    table: "partners",
+    locks: [
+      `UPDATE partner_keys SET seals = seals WHERE partner_id = '${partner.id}'`,
+      `SELECT FROM partners WHERE id = '${partner.id}' FOR UPDATE`,
+    ],
+  });
+  expect(rotated).toMatchObject({ kind: "signingKey" });
 });
 
 describe("other instances", () => {

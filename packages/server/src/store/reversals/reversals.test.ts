@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
@@ -112,20 +113,14 @@ test("an end that loses a deadlock is tried again, and none of it is lost", asyn
   const id = await timedOut();
   const due = await taken(id);
   if (due === undefined) throw new Error("it was due");
-  const other = await connections.pool.connect();
-  await other.query("BEGIN");
-  await other.query("SELECT FROM transactions WHERE partner_id = $1 AND id = $2 FOR UPDATE", [partnerId, id]);
-  const ended = reversals.end(due, { state: "DONE", responseCode: "00" });
-  const waits = () =>
-    connections.pool
-      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-      .then(({ rows }) => rows.length);
-  await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
-  // The other session waits for us with the Reversal locked, and now we wait for it: the one that waited longest gets
-  // the deadlock error.
-  await other.query("SELECT FROM reversals WHERE partner_id = $1 AND transaction_id = $2 FOR UPDATE", [partnerId, id]);
-  await other.query("COMMIT");
-  other.release();
-  expect(await ended).toEqual({ requestedBy: null });
+  const end = () => reversals.end(due, { state: "DONE", responseCode: "00" });
+  const ended = await loseDeadlock(connections.pool, end, {
+    table: "reversals",
+    locks: [
+      `SELECT FROM transactions WHERE id = '${id}' FOR UPDATE`,
+      `SELECT FROM reversals WHERE transaction_id = '${id}' FOR UPDATE`,
+    ],
+  });
+  expect(ended).toEqual({ requestedBy: null });
   expect(await stateOf(id)).toBe("done");
 });

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { completeTerminal } from "../../partners/terminal.ts";
 import { createHistory, insertPartner } from "../rows.fixture.ts";
 import { PostgresTerminals } from "./terminals.ts";
@@ -16,13 +17,7 @@ test("a registration that meets the terminal's first command leaves its mid as t
   await command.query(insert, [partnerId]);
   const put = (mid: string) => terminals.upsert(partnerId, completeTerminal("T1", { mid, appName: "app" }), 30);
   const other = put("M2");
-  const waits = async () =>
-    (
-      await connections.pool.query(
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-      )
-    ).rowCount;
-  await expect.poll(waits).toBe(1);
+  await lockWaits(connections.pool);
   await command.query("COMMIT");
   command.release();
   expect(await other).toEqual({ outcome: "busy" });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { terminalRefusal } from "../../commands/terminal.ts";
 import { newId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
@@ -52,12 +53,8 @@ async function whileLocked(tid: string, change: string, values: unknown[], begin
     tid,
   ]);
   const begun = begin();
-  const waits = () =>
-    connections.pool
-      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-      .then(({ rows }) => rows.length);
   try {
-    await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
+    await lockWaits(connections.pool);
     await other.query(change, values);
     await other.query("COMMIT");
   } finally {

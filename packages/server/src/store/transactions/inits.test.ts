@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
 import { newId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Homes } from "../database/homes.ts";
@@ -61,11 +62,7 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
       },
     }),
   );
-  const waits = () =>
-    connections.pool
-      .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
-      .then(({ rows }) => rows.length);
-  await expect.poll(waits, { timeout: 5_000, interval: 5 }).toBe(1);
+  await lockWaits(connections.pool);
   await other.query("COMMIT");
   other.release();
   expect(await begun).toEqual({ outcome: "refused", refusal });
@@ -123,7 +120,7 @@ test("a settlement whose COMMIT was not answered is undone, also if that happens
   await client.query("COMMIT");
   client.release();
   expect(await first.find(partnerId, id)).toMatchObject({ state: "INIT" });
-  await expect.poll(() => first.find(partnerId, id), { timeout: 10_000 }).toBeUndefined();
+  await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
   expect(await terminal(tid)).toMatchObject({ batch_closing: false });
 });
 

@@ -1,0 +1,46 @@
+import type { Pool } from "pg";
+import { expect } from "vitest";
+
+/** Resolves once so many sessions of the database wait for a lock. */
+export async function lockWaits(pool: Pick<Pool, "query">, count = 1): Promise<void> {
+  const waiting = "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+  await expect.poll(async () => (await pool.query(waiting)).rowCount).toBe(count);
+}
+
+/**
+ * Runs `change` into a deadlock with another session, and lets it be the one that PostgreSQL ends: the session whose
+ * wait closes the circle first notices it. So the other waits first, for a row that `change` has updated, while
+ * `change` waits at a gate; only then `change` comes to the row that the other has locked.
+ *
+ * @param table whose row `change` updates first
+ * @param locks what the other session does, first without waiting, then to wait for the row of `table`
+ */
+export async function loseDeadlock<Result>(
+  pool: Pool,
+  change: () => Promise<Result>,
+  { table, locks }: { readonly table: string; readonly locks: readonly [first: string, then: string] },
+): Promise<Result> {
+  const [gate, other] = [await pool.connect(), await pool.connect()];
+  try {
+    await gate.query(
+      `SELECT pg_advisory_lock(1);
+       CREATE FUNCTION wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+         'BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN NEW; END';
+       CREATE TRIGGER gate BEFORE UPDATE ON ${table} FOR EACH ROW EXECUTE FUNCTION wait_at_gate()`,
+    );
+    // It looks for the circle later than any test lasts.
+    await other.query("SET deadlock_timeout = '1h'; BEGIN");
+    await other.query(locks[0]);
+    const changed = change();
+    await lockWaits(pool);
+    const locked = other.query(locks[1]);
+    await lockWaits(pool, 2);
+    await gate.query("SELECT pg_advisory_unlock(1)");
+    await locked;
+    await other.query("COMMIT");
+    return await changed;
+  } finally {
+    gate.release(true);
+    other.release(true);
+  }
+}
