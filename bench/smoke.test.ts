@@ -35,7 +35,7 @@ test("the bench measures raw, the engine, the service and both latencies, and le
   } finally {
     await cleanup.run();
   }
-}, 120_000);
+});
 
 test("the bench measures a backlog and several instances, and says what each statement cost", async () => {
   const cleanup = new Cleanup();
@@ -48,7 +48,7 @@ test("the bench measures a backlog and several instances, and says what each sta
   } finally {
     await cleanup.run();
   }
-}, 120_000);
+});
 
 test("the bench restarts PostgreSQL in both manners, and counts what was accepted and what came", async () => {
   const cleanup = new Cleanup();
@@ -63,7 +63,7 @@ test("the bench restarts PostgreSQL in both manners, and counts what was accepte
   } finally {
     await cleanup.run();
   }
-}, 120_000);
+});
 
 test("the bench sells over one session of two instances, and kills the one that has it", async () => {
   const cleanup = new Cleanup();
@@ -78,7 +78,7 @@ test("the bench sells over one session of two instances, and kills the one that 
   } finally {
     await cleanup.run();
   }
-}, 120_000);
+});
 
 test("an unknown part is refused by its name", () => {
   expect(() => readOptions(["--only", "raw,engin"])).toThrow(/engin$/);

@@ -25,4 +25,4 @@ test("a standby has what its dead primary had, and takes writes; the next one is
     await cluster.stop();
     await rm(folder, { recursive: true, force: true });
   }
-}, 60_000);
+});

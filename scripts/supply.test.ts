@@ -9,7 +9,7 @@ import { writeSupply } from "./build/supply.ts";
 
 const repository = join(import.meta.dirname, "..");
 
-test("a build lists its components and the packed files", { timeout: 120_000 }, async () => {
+test("a build lists its components and the packed files", async () => {
   const packages = listPackages(repository);
   await writeSupply(repository, packages);
   const read = (name: string) => JSON.parse(readFileSync(join(repository, "dist", name), "utf8"));

@@ -37,7 +37,7 @@ test("a late answer changes nothing and is reported to the operator, not to the 
   expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
   await ipnOfTransaction(body["id"]);
   const lateAnswers = () => service.service.metrics.text().then((text) => /^paybell_late_answers.*$/m.exec(text)?.[0]);
-  await expect.poll(lateAnswers, { timeout: 5_000 }).toMatch(/approved="true"\} 1$/);
+  await expect.poll(lateAnswers).toMatch(/approved="true"\} 1$/);
   const found = await partner.call("GET", `/v1/transactions/${String(body["id"])}`);
   expect(found.body).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
   const sentinel = await partner.run(sale());

@@ -35,7 +35,7 @@ interface Sent {
   readonly answers: readonly [AcquirerAnswer, AcquirerAnswer];
 }
 
-const patient = { timeoutMs: 20_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 /** Sends one message to both, each with its own references; they must answer with the same code. */
 class Pair {

@@ -79,7 +79,7 @@ describe.skipIf(unavailable !== undefined)("a host that wants cards again", () =
     const before = instance.output();
     instance = await start();
     await expect
-      .poll(() => host.order("cards"), { timeout: 60_000, interval: 200 })
+      .poll(() => host.order("cards"), { interval: 200 })
       .toEqual([`card 0200 2912 051 ${token}`, "card 0400 3108 051 tok_timeout"]);
     const rows = await dumpRows(database);
     expect(rows).toMatch(/^cards /m);

@@ -7,7 +7,7 @@ import { connected, profile } from "./acquirer.fixture.ts";
 import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
 
 const unavailable = prepareHost();
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 // Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
 describe.skipIf(unavailable !== undefined)("a host on jPOS that fails", () => {

@@ -81,7 +81,7 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     await host.order("totals 0");
     expect(refused.body, refused.text).toMatchObject({ status: "ERROR", isoResponseCode: "95" });
     const mismatch = `00000${"4000000".padStart(14, "0")}${"0".repeat(38)}`;
-    await expect.poll(() => eventsOf(String(refused.body["id"])), { timeout: 20_000 }).toContain(mismatch);
+    await expect.poll(() => eventsOf(String(refused.body["id"]))).toContain(mismatch);
     expect((await settlement(fresh())).body).toMatchObject({ status: "SUCCESS" });
   });
 
@@ -102,21 +102,19 @@ describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", 
     const call = { key: partner.secrets.apiKey, json: command, headers: { prefer: "respond-async" } };
     const begun = await callHttp(instance.baseUrl, "POST", "/v1/commands", call);
     expect(begun).toMatchObject({ status: 202, body: { status: "INIT" } });
-    await expect
-      .poll(() => host.order("books"), { timeout: 20_000 })
-      .toEqual([expect.stringContaining("SALE 7000000 00 stands")]);
+    await expect.poll(() => host.order("books")).toEqual([expect.stringContaining("SALE 7000000 00 stands")]);
     instance.signal("SIGKILL");
     await instance.exited;
     instance = await start();
     await expect
-      .poll(() => host.order("books"), { timeout: 30_000, interval: 200 })
+      .poll(() => host.order("books"), { interval: 200 })
       .toEqual([expect.stringContaining("SALE 7000000 00 reversed")]);
     const again = await run(command);
     expect(again.body, again.text).toMatchObject({ status: "ERROR", isoResponseCode: "96" });
 
     // The host answers the Sale late, to an instance that never sent it.
     await host.order("deliver");
-    await expect.poll(() => eventsOf(String(begun.body["id"])), { timeout: 20_000 }).toContain("late_approval");
+    await expect.poll(() => eventsOf(String(begun.body["id"]))).toContain("late_approval");
     const repeated = '"MTI  0401"';
     await instance.said((line) => line.includes(repeated) || undefined);
     expect(instance.output()).not.toContain("tok_");

@@ -148,7 +148,7 @@ test("each MAC key that comes over a link is an event, a metric, and in the acqu
   host.send(keyMessage("no key at all"));
   await linkSays("was refused: the message contains no key");
   await expect
-    .poll(() => seen("mac_key_refused", "refused"), { timeout: 10_000 })
+    .poll(() => seen("mac_key_refused", "refused"))
     .toMatchObject({
       items: [{ detail: { acquirer: "second-bank", host: at(2), detail: "the message contains no key" } }],
       isCounted: true,
@@ -158,7 +158,7 @@ test("each MAC key that comes over a link is an event, a metric, and in the acqu
   await linkSays("under the MAC key that came at ");
   host.wire = wireUnder(key);
   await expect
-    .poll(() => seen("mac_key_taken", "taken"), { timeout: 10_000 })
+    .poll(() => seen("mac_key_taken", "taken"))
     .toMatchObject({
       items: [{ detail: { acquirer: "second-bank", host: at(2), detail: "sent by the host" } }],
       isCounted: true,

@@ -65,7 +65,7 @@ beforeAll(async () => {
     bench.credentials["operatorToken"],
   );
   otherKey = String(other["apiKey"]);
-}, 120_000);
+});
 afterAll(() => bench.close());
 
 describe("the console", () => {

@@ -9,7 +9,7 @@ let browser: ConsoleBrowser;
 beforeAll(async () => {
   service = await startTestService();
   browser = await openBrowser(service.baseUrl);
-}, 120_000);
+});
 afterAll(async () => {
   await browser.close();
   await service.stop();

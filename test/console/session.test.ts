@@ -11,7 +11,7 @@ beforeAll(async () => {
   service = await startTestService();
   browser = await openBrowser(service.baseUrl);
   [annas, bens] = [await tokenOf("anna"), await tokenOf("ben")];
-}, 120_000);
+});
 afterAll(async () => {
   await browser.close();
   await service.stop();

@@ -16,7 +16,7 @@ beforeAll(async () => {
     PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
     PAYBELL_CONSOLE_URL: consoleUrl,
   });
-}, 120_000);
+});
 afterAll(async () => {
   await bench.close();
   await provider.close();
@@ -31,7 +31,7 @@ test("a person signs in at the provider's site, and the page that they wanted kn
   const answer = await page.context().request.get(`${bench.baseUrl}/console/session`);
   expect(await answer.json()).toMatchObject({ kind: "operator", name: "Ada (OIDC)", role: "admin" });
   await page.getByText("sign in", { exact: true }).first().waitFor();
-}, 120_000);
+});
 
 test("the sign-in page says when a person has no role", async () => {
   provider.person = { sub: "eve", name: "Eve", roles: [] };
@@ -44,4 +44,4 @@ test("the sign-in page says when a person has no role", async () => {
   await page.getByText("You have no role here.").waitFor();
   await page.getByRole("link", { name: "Sign in with your organisation" }).waitFor();
   expect(await violationsOf(page)).toEqual([]);
-}, 120_000);
+});

@@ -37,7 +37,7 @@ function reportedSettlement(partnerId: string): Record<string, unknown> {
  */
 async function pulled(): Promise<{ readonly data: string } | undefined> {
   const items = async () => (await large.call("GET", "/v1/notifications")).body["items"] as { data: string }[];
-  await expect.poll(items, { timeout: 60_000, interval: 50 }).toHaveLength(1);
+  await expect.poll(items, { interval: 50 }).toHaveLength(1);
   return (await items())[0];
 }
 

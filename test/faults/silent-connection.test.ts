@@ -63,7 +63,7 @@ afterAll(async () => {
   await database.drop();
 });
 
-describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () => {
+describe.concurrent("a connection that falls silent", () => {
   test("loses no report: it is refused as unavailable, and a duplicate when it is repeated", async () => {
     const externalId = "silent-report-1";
     faults.push({ statement: "insert_whole_reports", marker: externalId });
@@ -90,7 +90,7 @@ describe.concurrent("a connection that falls silent", { timeout: 60_000 }, () =>
   });
 });
 
-test("and of each of them one IPN came", { timeout: 30_000 }, async () => {
+test("and of each of them one IPN came", async () => {
   expect(silenced).toBe(3);
   const came = await partner.server.next(3);
   expect(new Set(came.map(({ received }) => received?.ipn.id)).size).toBe(3);

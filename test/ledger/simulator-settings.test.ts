@@ -47,6 +47,6 @@ test("a transaction in doubt after a simulated outage stays so until the sandbox
 
   const after = await startSandbox({});
   await expect
-    .poll(async () => (await after.get(path)).body, { timeout: 20_000, interval: 100 })
+    .poll(async () => (await after.get(path)).body, { interval: 100 })
     .toMatchObject({ status: "ERROR", isoResponseCode: "68", reversal: "done" });
 });

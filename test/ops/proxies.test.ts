@@ -39,7 +39,7 @@ beforeAll(async () => {
   instances = await Promise.all([spawnInstance({ ...options, env }), spawnInstance({ ...options, env })]);
   writeFileSync(join(folder, "paybell.crt"), certificate.cert);
   writeFileSync(join(folder, "paybell.key"), certificate.key, { mode: 0o644 });
-}, 120_000);
+});
 afterAll(async () => {
   await partner?.server.close();
   for (const instance of instances) instance.signal("SIGTERM");
@@ -78,7 +78,7 @@ test("nginx terminates TLS, forwards the caller's address, and continues with on
   );
   proxy = spawn(nginx, ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")], { stdio: "ignore" });
   await expectProxy(port);
-}, 60_000);
+});
 
 test("Caddy terminates TLS, forwards the caller's address, and continues with one instance", async ({ skip }) => {
   const caddy = tool("caddy");
@@ -94,7 +94,7 @@ test("Caddy terminates TLS, forwards the caller's address, and continues with on
   const args = ["run", "--adapter", "caddyfile", "--config", join(folder, "Caddyfile")];
   proxy = spawn(caddy, args, { env, stdio: "ignore" });
   await expectProxy(port);
-}, 60_000);
+});
 
 async function expectProxy(port: number): Promise<void> {
   await eventually("the proxy to listen", () => listens(port));

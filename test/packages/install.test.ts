@@ -24,7 +24,7 @@ beforeAll(async () => {
     if (!/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ETIMEDOUT|ENOTCACHED/.test(error.stderr ?? "")) throw error;
     whyNot = "the dependencies could not be fetched";
   });
-}, 300_000);
+});
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
   rmSync(shop, { recursive: true, force: true });

@@ -21,7 +21,7 @@ beforeAll(async () => {
   project = await installAll(packed);
   cpSync(join(import.meta.dirname, "consumers"), project, { recursive: true });
   await compileConsumers();
-}, 300_000);
+});
 
 afterAll(() => {
   rmSync(directory, { recursive: true, force: true });

@@ -233,7 +233,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
 }
 
 /** As long as a machine with other work may take. */
-const eventuallyMs = 60_000;
+const eventuallyMs = 120_000;
 const lookEveryMs = 10;
 
 /** Polls `look` until it returns a result: for changes without a signal, such as a row. */

@@ -48,12 +48,12 @@ const group = groupOf(
   })),
 );
 
-function send(url: string, signal = AbortSignal.timeout(10_000)) {
+function send(url: string, signal = AbortSignal.timeout(600_000)) {
   const target = mailTarget({
     url,
     from: "paybell@shop.example",
     to: ["ops@a.example", "b@b.example"],
-    timeoutMs: 5_000,
+    timeoutMs: 600_000,
   });
   onTestFinished(() => target.close());
   return target.send(group, signal);

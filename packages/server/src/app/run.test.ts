@@ -145,7 +145,7 @@ test("a program of PostgreSQL's ends with the command that called it", async () 
   const stop = new AbortController();
   const script = `echo $$ > ${folder}/pid; exec sleep 60`;
   const ended = runProgram("/bin/sh", ["-c", script], process.env, stop.signal).catch((error: unknown) => error);
-  await vi.waitFor(async () => expect(Number(await readFile(join(folder, "pid"), "utf8"))).toBeGreaterThan(0));
+  await expect.poll(async () => Number(await readFile(join(folder, "pid"), "utf8"))).toBeGreaterThan(0);
   stop.abort();
   expect(await ended).toBeInstanceOf(Error);
   const pid = Number(await readFile(join(folder, "pid"), "utf8"));

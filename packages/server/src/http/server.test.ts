@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { databaseAway, HttpTestService } from "./service.fixture.ts";
 
 let service: HttpTestService;
@@ -132,7 +132,7 @@ describe("every answer", () => {
     // The server awaits the body.
     await once(socket, "data");
     socket.destroy();
-    await vi.waitFor(() => expect(service.logged).toContain("request "));
+    await expect.poll(() => service.logged).toContain("request ");
     expect(service.logged).not.toMatch(/"level":"(?:warn|error)"/);
   });
 

@@ -32,7 +32,7 @@ async function fillBatch(till: LedgerTill): Promise<void> {
   }
 }
 
-test("a batch of 50,000 settles completely, while other terminals continue", { timeout: 120_000 }, async () => {
+test("a batch of 50,000 settles completely, while other terminals continue", async () => {
   const till = new LedgerTill();
   await fillBatch(till);
   let settled = false;

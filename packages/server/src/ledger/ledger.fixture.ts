@@ -150,9 +150,7 @@ export class LedgerBench {
   }
 
   async reversed(id: TransactionId, code: "00" | "25" = "00"): Promise<void> {
-    await expect
-      .poll(() => this.reversalOf(id), { timeout: 10_000, interval: 5 })
-      .toMatchObject({ state: "DONE", code });
+    await expect.poll(() => this.reversalOf(id), { interval: 5 }).toMatchObject({ state: "DONE", code });
   }
 
   /** Resolves once no command, Reversal or settlement of the partner is running. */
@@ -168,7 +166,7 @@ export class LedgerBench {
       const late = this.options.otherBank?.isBusy() === true ? ["something that comes late"] : [];
       return [...rows.map(({ what }) => what), ...late];
     };
-    await expect.poll(busy, { timeout: 20_000, interval: 20 }).toEqual([]);
+    await expect.poll(busy, { interval: 20 }).toEqual([]);
   }
 
   async close(): Promise<void> {
@@ -307,7 +305,7 @@ export class LedgerInstance {
   /** Resolves with the transaction once it is no longer INIT. */
   async endOf({ partnerId, id }: Pick<Transaction, "partnerId" | "id">): Promise<Transaction> {
     const state = async () => (await this.find({ id: partnerId }, id)).state;
-    await expect.poll(state, { timeout: 20_000, interval: 5 }).not.toBe("INIT");
+    await expect.poll(state, { interval: 5 }).not.toBe("INIT");
     return this.find({ id: partnerId }, id);
   }
 

@@ -196,7 +196,7 @@ export class RealTill {
           if (state === "INIT") await this.bench.runDueNow();
           return state;
         },
-        { timeout: 20_000, interval: 50 },
+        { interval: 50 },
       )
       .not.toBe("INIT");
     return this.survivor.find(this.partner, id);

@@ -33,7 +33,7 @@ describe("a command that the acquirer does not answer in time", () => {
     const firstVoid = await instance.ended(partner, till.void(sale));
     expect(firstVoid.state).toBe("ERROR");
     for (const tries of [1, 2, 3]) {
-      await expect.poll(async () => (await bench.reversalOf(firstVoid.id))?.tries, { timeout: 5_000 }).toBe(tries);
+      await expect.poll(async () => (await bench.reversalOf(firstVoid.id))?.tries).toBe(tries);
       expect(await bench.reversalOf(firstVoid.id)).toMatchObject({ state: "PENDING" });
       await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
       await expect(instance.run(partner, till.reversal(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
@@ -41,7 +41,7 @@ describe("a command that the acquirer does not answer in time", () => {
     }
     answered();
     await expect
-      .poll(() => bench.runDueNow().then(() => bench.reversalOf(firstVoid.id)), { timeout: 5_000, interval: 50 })
+      .poll(() => bench.runDueNow().then(() => bench.reversalOf(firstVoid.id)), { interval: 50 })
       .toMatchObject({ state: "DONE", code: "00" });
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
     expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS" });
@@ -120,7 +120,7 @@ describe("a late answer", () => {
     await bench.reversed(sale.id);
     instance.lastAsked("SALE").onLateAnswer(approval);
     await instance.eventOf("late_approval", sale.id);
-    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
     expect(await bench.ipnsOf(sale.id)).toEqual([sale.facts]);
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
@@ -131,11 +131,11 @@ describe("a late answer", () => {
     const sale = await instance.ended(partner, new LedgerTill().sale());
     await bench.reversed(sale.id);
     await bench.query("ALTER TABLE reversals RENAME TO reversals_away");
-    const failed = expect.poll(() => instance.logged.join(), { timeout: 5_000 }).toContain("could not be repeated");
+    const failed = expect.poll(() => instance.logged.join()).toContain("could not be repeated");
     instance.lastAsked("SALE").onLateAnswer(approval);
     await failed;
     await bench.query("ALTER TABLE reversals_away RENAME TO reversals");
-    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 10_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
@@ -149,11 +149,11 @@ describe("a late answer", () => {
       instance.lastAsked("SALE").onLateAnswer(approval);
       // The answer to the first Reversal predates the approval.
       const tries = async () => (await bench.reversalOf(message.transactionId as TransactionId))?.tries;
-      await expect.poll(tries, { timeout: 5_000, interval: 5 }).toBeGreaterThan(1);
+      await expect.poll(tries, { interval: 5 }).toBeGreaterThan(1);
     };
     instance.nextFares("SALE", { answers: "never" });
     const sale = await instance.ended(partner, new LedgerTill().sale());
-    await expect.poll(() => answered, { timeout: 5_000 }).toEqual([sale.id, sale.id]);
+    await expect.poll(() => answered).toEqual([sale.id, sale.id]);
     bench.onLink = undefined;
     await bench.reversed(sale.id);
   });
@@ -173,9 +173,7 @@ test.each(["09", "19", "68", "90", "91", "96"])("a Reversal that is answered %s 
   instance.nextFares("REVERSAL", { declines: code });
   const till = new LedgerTill();
   const sale = await instance.ended(partner, till.sale("tok_timeout"));
-  await expect
-    .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
-    .toMatchObject({ state: "PENDING", code });
+  await expect.poll(() => bench.reversalOf(sale.id), { interval: 5 }).toMatchObject({ state: "PENDING", code });
   await bench.runDueNow();
   await bench.reversed(sale.id);
   expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
@@ -186,7 +184,7 @@ test("a Reversal that is retried for long is reported once, and retried further"
   const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
   for (let tries = 1; tries <= 10; tries += 1) {
     await expect
-      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+      .poll(() => bench.reversalOf(sale.id), { interval: 5 })
       .toMatchObject({ state: "PENDING", tries, code: "96" });
     await bench.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
     await bench.runDueNow();
@@ -206,7 +204,7 @@ test("a Reversal is reported as late although the instance that sent the eighth 
   const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
   for (const tries of [1, 9, 10, 11]) {
     await expect
-      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000, interval: 5 })
+      .poll(() => bench.reversalOf(sale.id), { interval: 5 })
       .toMatchObject({ state: "PENDING", tries, code: "96" });
     if (tries === 1) await bench.query("UPDATE reversals SET tries = 8 WHERE transaction_id = $1", [sale.id]);
     await bench.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [sale.id]);
@@ -332,7 +330,7 @@ describe("a partner's REVERSAL", () => {
     expect(reversal).toMatchObject({ state: "SUCCESS" });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
     await instance.eventOf("late_approval", sale.id);
-    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
     const [ipn, ...others] = await bench.ipnsOf(sale.id);
     expect(ipn?.fields).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
@@ -395,14 +393,11 @@ describe("a partner's REVERSAL", () => {
       command === "REVERSAL" ? { answers: "lost" } : undefined,
     );
     const { transaction } = await instance.run(partner, till.reversal(sale), true);
-    await expect
-      .poll(() => bench.reversalOf(sale.id), { timeout: 5_000 })
-      .toMatchObject({ state: "PENDING", tries: 1 });
+    await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "PENDING", tries: 1 });
     expect((await instance.find(partner, transaction.id)).state).toBe("INIT");
     answered();
     await expect
       .poll(() => bench.runDueNow().then(() => instance.find(partner, transaction.id)), {
-        timeout: 5_000,
         interval: 50,
       })
       .toMatchObject({ state: "SUCCESS" });

@@ -127,12 +127,12 @@ describe("a settlement", () => {
     const settling = await instance.begun(partner, till.settlement());
     await instance.endOf(slow);
     await instance.endOf(timedOut);
-    await expect.poll(async () => (await bench.reversalOf(timedOut.id))?.tries, { timeout: 5_000 }).toBe(2);
+    await expect.poll(async () => (await bench.reversalOf(timedOut.id))?.tries).toBe(2);
     expect((await instance.find(partner, settling.id)).state).toBe("INIT");
     expect(asked.map(({ command }) => command)).not.toContain("SETTLEMENT");
     answersReversals = true;
     await expect
-      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 100 })
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { interval: 100 })
       .toMatchObject({ state: "SUCCESS", facts: { fields: { saleQuantity: "1", saleTotalAmount: "150000" } } });
     ends();
     silence();
@@ -180,14 +180,14 @@ describe("a settlement", () => {
     const settling = await instance.begun(partner, till.settlement());
     const unanswered = () => asked.filter(({ command }) => command === "SETTLEMENT").length;
     for (const times of [1, 2, 3, 4]) {
-      await expect.poll(unanswered, { timeout: 5_000 }).toBe(times);
+      await expect.poll(unanswered).toBe(times);
       expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
       await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
       expect(await bench.ipnsOf(settling.id)).toEqual([]);
       // It is due again once its timeout has passed, so the test need not wait for the clock.
       const noted = () =>
         bench.query("SELECT FROM settlements WHERE id = $1 AND due_at < now() + interval '6 s'", [settling.id]);
-      if (times < 4) await expect.poll(noted, { timeout: 5_000 }).toHaveLength(1);
+      if (times < 4) await expect.poll(noted).toHaveLength(1);
       if (times < 4) await bench.runDueNow();
     }
     expect(await instance.eventOf("settlement_unanswered", settling.id)).toMatchObject({
@@ -195,7 +195,7 @@ describe("a settlement", () => {
     });
     silent = false;
     await expect
-      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { timeout: 8_000, interval: 300 })
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { interval: 300 })
       .toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
     ends();
     silence();
@@ -370,7 +370,7 @@ describe("a partner's own BATCH_UPLOAD", () => {
       const rows = await bench.query<{ tries: number }>("SELECT tries FROM settlements WHERE id = $1", [settling.id]);
       return rows[0]?.tries ?? 100;
     };
-    await expect.poll(tried, { timeout: 5_000 }).toBeGreaterThan(2);
+    await expect.poll(tried).toBeGreaterThan(2);
     expect(await step()).toEqual({ step: "waiting" });
     goes.resolve();
     expect(await instance.endOf(uploading)).toMatchObject({ state: "SUCCESS" });

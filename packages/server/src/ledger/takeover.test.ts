@@ -218,7 +218,7 @@ describe("an instance that lives", () => {
     await bench.dropLease(stopped.leaseId);
     expect(await other.takeOver(partner)).toBe(1);
     await stopped.eventOf("late_approval", sale.id);
-    await expect.poll(() => bench.reversalOf(sale.id), { timeout: 5_000 }).toMatchObject({ state: "DONE", tries: 3 });
+    await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(await other.find(partner, sale.id)).toMatchObject({
       state: "ERROR",
       facts: { fields: { isoResponseCode: "96" } },
@@ -307,7 +307,7 @@ describe("an instance that lives", () => {
     expect(await instance.takeOver(partner)).toBe(0);
     await late.query("COMMIT");
     late.release();
-    await expect.poll(() => instance.takeOver(partner), { timeout: 10_000, interval: 100 }).toBe(1);
+    await expect.poll(() => instance.takeOver(partner), { interval: 100 }).toBe(1);
     expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
   });
 
@@ -335,7 +335,7 @@ describe("an instance that lives", () => {
     const endedMs = performance.now();
     const left = () => instance.ledger.findByReqId(partner.id, request.reqId);
     await expect
-      .poll(() => instance.takeOver(partner).then(left), { timeout: 20_000, interval: 100 })
+      .poll(() => instance.takeOver(partner).then(left), { interval: 100 })
       .toMatchObject({
         state: "ERROR",
         facts: { fields: { isoResponseCode: "96" } },

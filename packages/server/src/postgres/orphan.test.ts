@@ -93,7 +93,7 @@ test("a service killed while the data directory is made leaves nothing half-made
         const draft = names.find((name) => name.startsWith("postgres.init-"));
         return draft === undefined ? "" : readFile(join(fresh, draft, "data", "PG_VERSION"), "utf8").catch(() => "");
       },
-      { interval: 2, timeout: 20_000 },
+      { interval: 2 },
     )
     .toBe("18\n");
   await service.kill();

@@ -21,7 +21,7 @@ test("texts sent at the same time all arrive, in order and once, in a few commit
   // The first one alone, then those that came meanwhile, a hundred at once.
   expect(statements).toHaveBeenCalledTimes(4);
   statements.mockRestore();
-  await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(texts.length);
+  await expect.poll(() => heard.length).toBe(texts.length);
   expect(heard).toEqual(texts);
   await end();
 });

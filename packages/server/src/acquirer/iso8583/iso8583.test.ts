@@ -7,7 +7,7 @@ import { Iso8583Acquirer } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
 
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {

@@ -11,7 +11,7 @@ import { checkValueOf } from "./message/key-opener.ts";
 import { aesCmac } from "./message/mac.ts";
 
 const [second, third] = [Buffer.alloc(16, 2), Buffer.alloc(16, 3)];
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 const closing: (() => Promise<unknown>)[] = [];
 afterEach(async () => {
@@ -41,7 +41,7 @@ async function hosted(change: object, macKeyStore?: MacKeyStore) {
   };
   const acquirer = open();
   const happens = (kind: LinkEvent["kind"], times = 1) =>
-    expect.poll(() => events.filter((event) => event.kind === kind), { timeout: 10_000 }).toHaveLength(times);
+    expect.poll(() => events.filter((event) => event.kind === kind)).toHaveLength(times);
   const sends = (content: string) => host.send(keyMessage(content));
   return { host, acquirer, open, happens, sends };
 }

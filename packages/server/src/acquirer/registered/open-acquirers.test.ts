@@ -5,7 +5,7 @@ import { Till } from "../till.fixture.ts";
 import { OpenAcquirers } from "./open-acquirers.ts";
 import type { StoredAcquirer } from "./registry.ts";
 
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 let acquirers: OpenAcquirers | undefined;
 afterEach(() => acquirers?.stop());

@@ -8,7 +8,7 @@ import { emptyTotals, Till } from "../till.fixture.ts";
 import { InstanceRpc } from "./instance-rpc.ts";
 import { OneSession, type SessionHolder, type SessionStore } from "./one-session.ts";
 
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 const shift = (bytes: Buffer, by: number) => Buffer.from(bytes.map((byte) => (byte + by) & 0xff));
 
 const closing: (() => unknown)[] = [];
@@ -130,7 +130,7 @@ test("the instance that takes over the session connects, and gets the messages f
   const till = new Till();
   await second.session.ask(till.sale("tok_approve"), patient);
   first.loseLease();
-  await expect.poll(() => second.session.health().detail, { timeout: 5_000 }).toMatch(/^signed on at/);
+  await expect.poll(() => second.session.health().detail).toMatch(/^signed on at/);
   expect((await second.session.ask(till.sale("tok_approve"), patient)).responseCode).toBe("00");
   await expect.poll(() => host.sockets.size).toBe(1);
   expect(first.session.health().ok).toBe(false);
@@ -140,7 +140,7 @@ test("an instance that stops gives the session to another, and loses no answer t
   const { host, start, first } = await hosted();
   const second = start(2);
   await first.session.close();
-  await expect.poll(() => second.session.health().detail, { timeout: 5_000 }).toMatch(/^signed on at/);
+  await expect.poll(() => second.session.health().detail).toMatch(/^signed on at/);
   expect(host.sockets.size).toBe(1);
   await expect(first.session.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
 });
@@ -159,8 +159,7 @@ test("an answer that is too long for one message of the database is passed on wh
   };
   const address = "00000009-0000-7000-8000-000000000000";
   first.rpc.serve("long", address, async () => answer);
-  const ask = () =>
-    second.rpc.ask(address, "long", new Till().settlement(emptyTotals), { ...patient, timeoutMs: 2_000 });
+  const ask = () => second.rpc.ask(address, "long", new Till().settlement(emptyTotals), patient);
   expect(await Promise.all([ask(), ask()])).toEqual([answer, answer]);
 });
 
@@ -204,14 +203,14 @@ test("the wait for a session is a part of the time that a message has", async ()
   const shared = new Shared();
   const holder = "00000009-0000-7000-8000-000000000000";
   shared.claim = async () => shared.holder;
-  const asked = Promise.withResolvers<number>();
+  const left = Promise.withResolvers<number>();
   const session = new OneSession({
     name: "first",
     open: () => new Iso8583Acquirer({ profile, hosts: [], clock: systemClock, connectsLater: true }),
     store: shared,
     rpc: {
       ask: async (_to, _name, _message, { timeoutMs }) => {
-        asked.resolve(performance.now() + timeoutMs);
+        left.resolve(timeoutMs);
         throw new NoAnswer("none");
       },
       serve: () => () => undefined,
@@ -221,13 +220,12 @@ test("the wait for a session is a part of the time that a message has", async ()
     onTrouble: (error) => expect.fail(String(error)),
   });
   closing.push(() => session.close());
-  const endsBy = performance.now() + patient.timeoutMs;
   const answer = session.ask(new Till().sale("tok_approve"), patient);
   setTimeout(() => {
     shared.holder = { leaseId: holder, isUp: true, detail: "" };
   }, 100);
   await expect(answer).rejects.toBeInstanceOf(NoAnswer);
-  expect(await asked.promise).toBeLessThan(endsBy + 50);
+  expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 90);
 });
 
 test("an instance that stops waits for the answers to what others passed on to it", async () => {

@@ -17,7 +17,7 @@ function open(options: SimulatorOptions = {}): SimulatedAcquirer {
   return acquirer;
 }
 
-const patient = { timeoutMs: 10_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 const hasty = { ...patient, timeoutMs: 5 };
 
 /** Asks in vain, and resolves to the late answer. */

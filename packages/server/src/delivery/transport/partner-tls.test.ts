@@ -20,7 +20,7 @@ function transportOf(options: Partial<TransportOptions> = {}): Transport {
     resolve: () => Promise.resolve(["127.0.0.1"]),
     sandbox: true,
     extraCas: [authority.cert],
-    connectTimeoutMs: 5_000,
+    connectTimeoutMs: 600_000,
     ...options,
   });
   onTestFinished(() => transport.close());
@@ -29,7 +29,7 @@ function transportOf(options: Partial<TransportOptions> = {}): Transport {
 
 function post(peer: Peer, partner: Partner, transport = transportOf()): Promise<PostResult> {
   const url = `https://callback.test:${peer.port}/ipn`;
-  return transport.post({ partner, url, headers: {}, body: "{}", deadlineMs: 5_000 });
+  return transport.post({ partner, url, headers: {}, body: "{}", deadlineMs: 600_000 });
 }
 
 const partnerWith = (settings: Partial<PartnerSettings>) => partnerSnapshot(settings);

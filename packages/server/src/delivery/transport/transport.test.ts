@@ -1,7 +1,8 @@
 import { once } from "node:events";
 import { createServer as createHttpServer } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { setImmediate as turn } from "node:timers/promises";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -23,11 +24,22 @@ function makeTransport(options: Partial<TransportOptions> = {}): Transport {
     resolve: () => Promise.resolve(["127.0.0.1"]),
     sandbox: true,
     extraCas: [authority.cert],
-    connectTimeoutMs: 5_000,
+    connectTimeoutMs: 600_000,
     ...options,
   });
   onTestFinished(() => transport.close());
   return transport;
+}
+
+/** Timeouts end only when the test advances the time. */
+function stopTime(): void {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+}
+
+/** What the peer has written by now is read: it is in the same process. */
+async function written(): Promise<void> {
+  for (let turns = 0; turns < 20; turns += 1) await turn();
 }
 
 interface Sent {
@@ -46,7 +58,7 @@ function post(port: number, sent: Sent = {}): Promise<PostResult> {
     url: `https://callback.test:${port}${sent.path ?? "/ipn"}`,
     headers: { "content-type": "application/json" },
     body: '{"data":"sealed"}',
-    deadlineMs: sent.deadlineMs ?? 5_000,
+    deadlineMs: sent.deadlineMs ?? 600_000,
     ...(sent.mayWrite && { mayWrite: sent.mayWrite }),
   });
 }
@@ -140,7 +152,7 @@ describe("a response", () => {
       socket.write(start);
       more();
     });
-    const result = await postUnanswered(peer.port, { deadlineMs: 3_000 });
+    const result = await postUnanswered(peer.port);
     expect(result.reason).toBe("bad_response");
     expect(result.detail).toMatch(/head/i);
     expect(await written.promise).toBeLessThan(32 * 1_024 * 1_024);
@@ -172,9 +184,16 @@ describe("a response", () => {
   });
 
   test("whose body is not complete when the attempt's time is over counts by its status line", async () => {
-    const peer = await tlsPeer(certificate, (socket) => socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx"));
-    const result = await postAnswered(peer.port, { deadlineMs: 500 });
-    expect(result.httpStatus).toBe(200);
+    const asked = Promise.withResolvers<void>();
+    const peer = await tlsPeer(certificate, (socket) => {
+      socket.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", () => asked.resolve());
+    });
+    stopTime();
+    const result = postAnswered(peer.port, { deadlineMs: 500 });
+    await asked.promise;
+    await written();
+    vi.advanceTimersByTime(500);
+    expect((await result).httpStatus).toBe(200);
   });
 
   test("that breaks off in its body counts by its status line", async () => {
@@ -216,8 +235,13 @@ describe("a response", () => {
 
 describe("a failure says what it was:", () => {
   test("no response at all", async () => {
-    const peer = await tlsPeer(certificate, () => undefined);
-    expect(await postUnanswered(peer.port, { deadlineMs: 200 })).toEqual({
+    const asked = Promise.withResolvers<void>();
+    const peer = await tlsPeer(certificate, () => asked.resolve());
+    stopTime();
+    const result = postUnanswered(peer.port, { deadlineMs: 200 });
+    await asked.promise;
+    vi.advanceTimersByTime(200);
+    expect(await result).toEqual({
       reason: "timeout",
       detail: "There was no answer within 0.2 s.",
       address: "127.0.0.1",
@@ -225,12 +249,17 @@ describe("a failure says what it was:", () => {
   });
 
   test("a response that trickles in, at any pace", async () => {
-    const peer = await tlsPeer(certificate, (socket) => {
-      const letters = [..."HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"];
-      const timer = setInterval(() => socket.write(letters.shift() ?? "a"), 10);
-      socket.on("close", () => clearInterval(timer));
-    });
-    expect(await postUnanswered(peer.port, { deadlineMs: 400 })).toMatchObject({
+    const asked = Promise.withResolvers<Socket>();
+    const peer = await tlsPeer(certificate, (socket) => asked.resolve(socket));
+    stopTime();
+    const result = postUnanswered(peer.port, { deadlineMs: 400 });
+    const socket = await asked.promise;
+    for (const letter of "HTTP/1.1 200 OK\r\nx-slow: aaaaaaaaaaaaaaaaaaaaaa") {
+      socket.write(letter);
+      await written();
+      vi.advanceTimersByTime(10);
+    }
+    expect(await result).toMatchObject({
       reason: "timeout",
       detail: "The answer began, and its head was not complete within 0.4 s.",
     });
@@ -314,8 +343,13 @@ describe("a failure says what it was:", () => {
   });
 
   test("a TLS handshake that never ends", async () => {
-    const peer = await tcpPeer(() => undefined);
-    expect(await postUnanswered(peer.port, { transport: makeTransport({ connectTimeoutMs: 150 }) })).toEqual({
+    const asked = Promise.withResolvers<void>();
+    const peer = await tcpPeer(() => asked.resolve());
+    stopTime();
+    const result = postUnanswered(peer.port, { transport: makeTransport({ connectTimeoutMs: 150 }) });
+    await asked.promise;
+    vi.advanceTimersByTime(150);
+    expect(await result).toEqual({
       reason: "connect_timeout",
       detail: "The TLS handshake was not complete within 0.15 s.",
       address: null,
@@ -360,7 +394,7 @@ describe("a failure says what it was:", () => {
       url: "https://callback.test:1/ipn",
       headers: { "x-bad": "a\r\nb" },
       body: "",
-      deadlineMs: 1_000,
+      deadlineMs: 600_000,
     });
     expect(result).toMatchObject({ reason: "internal" });
   });
@@ -601,7 +635,7 @@ describe("the address guard", () => {
     const transport = makeTransport({ sandbox: false });
     const partner = partnerSnapshot({ callbackAddresses: ["127.0.0.0/8", "::1/128", "::/0", "0.0.0.0/0"] });
     const url = `https://${host}:${peer.port}/ipn`;
-    const result = await transport.post({ partner, url, headers: {}, body: "x", deadlineMs: 2_000 });
+    const result = await transport.post({ partner, url, headers: {}, body: "x", deadlineMs: 600_000 });
     expect(result).toMatchObject({ reason: "address_refused", address: null });
     expect(peer.connections).toBe(0);
   });
@@ -645,7 +679,7 @@ describe("the address guard", () => {
     await once(server, "listening");
     onTestFinished(() => void server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`;
-    const request = { partner: somebody, url, headers: {}, body: "x", deadlineMs: 2_000 };
+    const request = { partner: somebody, url, headers: {}, body: "x", deadlineMs: 600_000 };
     const sandbox = makeTransport();
     expect(await sandbox.post(request)).toMatchObject({ httpStatus: 200 });
     sandbox.close();

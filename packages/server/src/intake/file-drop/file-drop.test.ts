@@ -1,7 +1,9 @@
+import { existsSync } from "node:fs";
 import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { eventually } from "../../../../../test/support/service.ts";
 import type { CompletionRequest } from "../../commands/request.ts";
 import { ServiceError } from "../../errors.ts";
 import type { NewEvent } from "../../events.ts";
@@ -78,18 +80,15 @@ class Bench {
 
   /** The lines of a report, once its file is there. */
   report(name: string): Promise<Record<string, unknown>[]> {
-    return vi.waitFor(
-      async () => {
-        // The report is moved first.
-        await readFile(join(this.folder, name));
-        const text = await readFile(join(this.folder, `${name}.report.jsonl`), "utf8");
-        return text
-          .trimEnd()
-          .split("\n")
-          .map((line) => JSON.parse(line) as Record<string, unknown>);
-      },
-      { timeout: 30_000, interval: 5 },
-    );
+    return eventually(`the report of ${name}`, async () => {
+      // The report is moved first.
+      if (!existsSync(join(this.folder, name))) return undefined;
+      const text = await readFile(join(this.folder, `${name}.report.jsonl`), "utf8");
+      return text
+        .trimEnd()
+        .split("\n")
+        .map((line) => JSON.parse(line) as Record<string, unknown>);
+    });
   }
 
   #result({ externalId, amount }: CompletionRequest): ReportResult {
@@ -136,7 +135,7 @@ describe("a file of JSON lines", () => {
     ]);
     expect(bench.refused.map(({ item }) => item)).toEqual([bad, "{nonsense\r", [1], '{"a":1,"a":2}\r']);
     expect(JSON.stringify(report)).not.toContain("4111111111111111");
-    await vi.waitFor(async () => expect(await readdir(join(bench.folder, "reading"))).toEqual([]));
+    await expect.poll(() => readdir(join(bench.folder, "reading"))).toEqual([]);
   });
 
   test("of another ending, hidden, or still being written is left alone", async () => {
@@ -166,7 +165,7 @@ describe("a file of JSON lines", () => {
     await bench.write(name, jsonLines([sale("1")]));
     bench.drop();
     const report = await bench.report(`failed/${name}`);
-    await vi.waitFor(() => expect(bench.logged.join("")).toContain("a file was read"));
+    await expect.poll(() => bench.logged.join("")).toContain("a file was read");
     expect(JSON.stringify([report, bench.events, bench.logged])).not.toContain("5555555555554444");
   });
 

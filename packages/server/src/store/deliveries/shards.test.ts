@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { OwnedShard } from "../../delivery/ownership.ts";
 import { type LeaseId, newId } from "../../ids.ts";
@@ -128,7 +128,7 @@ describe("a released shard", () => {
     listening.on("notification", ({ channel }) => told.push(channel));
     await listening.query("LISTEN paybell_shards");
     await shards.release(id, [given]);
-    await vi.waitFor(() => expect(told).toEqual(["paybell_shards"]));
+    await expect.poll(() => told).toEqual(["paybell_shards"]);
     expect((await shards.map(id)).mine).toEqual([kept]);
     expect(await ownerOf(given.shard)).toEqual({ lease_id: null, epoch: given.epoch });
   });

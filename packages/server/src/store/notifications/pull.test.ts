@@ -1,7 +1,7 @@
 import { openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import fc from "fast-check";
 import type { PoolClient } from "pg";
-import { afterAll, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { type Cursor, readCursor, writeCursor } from "../../notifications/cursor.ts";
 import { type PulledPage, pullPage } from "../../notifications/pull.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -273,7 +273,7 @@ describe("a pull that waits", () => {
     for (const tells of [true, false]) {
       const { next } = await pull("now");
       const page = waiting(next);
-      await vi.waitUntil(() => bench.arrivals.waiting === 1);
+      await expect.poll(() => bench.arrivals.waiting).toBe(1);
       const id = await insertNotification(bench.pool, partner.id);
       if (tells) bench.arrivals.notify(partner.id);
       expect((await page).items.map((item) => item.id)).toEqual([id]);
@@ -283,7 +283,7 @@ describe("a pull that waits", () => {
   test("is answered with a test notification that the partner asks for", async () => {
     partner = await registerPartner(bench.pool, { callBackUrl: "https://partner.example/ipn" });
     const page = waiting("now");
-    await vi.waitUntil(() => bench.arrivals.waiting === 1);
+    await expect.poll(() => bench.arrivals.waiting).toBe(1);
     const { id } = await bench.notifications.sendTest(partner);
     expect((await page).items.map((item) => item.id)).toEqual([id]);
   });
@@ -307,7 +307,7 @@ describe("a pull that waits", () => {
         partnerNow: () => Promise.resolve(rotated),
       },
     });
-    await vi.waitUntil(() => bench.arrivals.waiting === 1);
+    await expect.poll(() => bench.arrivals.waiting).toBe(1);
     await insertNotification(bench.pool, partner.id);
     expect((await page).items[0]?.data.split(".")).toHaveLength(5);
   });

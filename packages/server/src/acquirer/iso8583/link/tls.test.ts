@@ -13,7 +13,7 @@ async function certificate() {
 function connect(host: FakeHost, tls: TlsOptions, onMessage: (bytes: Buffer) => void = () => undefined) {
   return connectTo(
     { host: "127.0.0.1", port: host.port },
-    { framing, tls, connectTimeoutMs: 5_000, onMessage },
+    { framing, tls, connectTimeoutMs: 600_000, onMessage },
     signal,
   );
 }
