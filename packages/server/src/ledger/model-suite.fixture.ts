@@ -231,7 +231,7 @@ export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: M
   const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
   // Shrinking a failure takes many runs, and the seed reproduces it anyway.
   const timeLimitMs = 20_000 + runs * runMs;
-  const timeoutMs = timeLimitMs + 30_000;
+  const timeoutMs = timeLimitMs + 300_000;
   let bench: LedgerBench;
   beforeAll(async () => {
     bench = await open();

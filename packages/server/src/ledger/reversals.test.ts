@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { TransactionId } from "../ids.ts";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
@@ -224,6 +224,7 @@ test("a Reversal is reported as late although the instance that sent the eighth 
 
 test("a refused Reversal alerts although its instance dies with the write", async () => {
   const own = await LedgerBench.open();
+  onTestFinished(() => own.close());
   const dying = await own.start();
   dying.nextFares("REVERSAL", { declines: "12" });
   const death = dying.crashesAt({ at: "end", phase: "after" });
@@ -233,7 +234,6 @@ test("a refused Reversal alerts although its instance dies with the write", asyn
   expect(await own.query("SELECT kind, detail FROM events WHERE subject_id = $1", [sale.id])).toEqual([
     { kind: "reversal_refused", detail: { responseCode: "12" } },
   ]);
-  await own.close();
 });
 
 test.each(["08", "10", "11", "16"])(
@@ -324,11 +324,13 @@ describe("a partner's REVERSAL", () => {
 
   test("of a Sale in flight ends it at once as ERROR 68; its late approval repeats the Reversal", async () => {
     const till = new LedgerTill();
-    instance.nextFares("SALE", { answers: { afterMs: 150 } });
+    const answer = bench.holdLink("the answer to a SALE arrives");
     const sale = await instance.begun(partner, till.sale());
+    await answer.reached;
     const reversal = await instance.ended(partner, till.reversal(sale));
     expect(reversal).toMatchObject({ state: "SUCCESS" });
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
+    answer.go();
     await instance.eventOf("late_approval", sale.id);
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });

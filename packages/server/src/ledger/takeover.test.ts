@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
-import { systemTimers } from "../clock.ts";
 import type { LeaseId } from "../ids.ts";
 import { believedMs, Lease } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -100,6 +99,9 @@ describe("an instance that crashes", () => {
     const instance = await bench.start();
     instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { answers: "not_sent" } : undefined));
     const sale = await instance.ended(partner, till.sale("tok_timeout"));
+    // Put off for a second, and no longer claimed for ten.
+    const putOff = "SELECT FROM reversals WHERE tries = 1 AND due_at < now() + interval '5 s'";
+    await expect.poll(() => bench.query(putOff)).toHaveLength(1);
     await instance.crash();
     const isReversal = (message: AcquirerMessage) => message.command === "REVERSAL";
     const gone = await bench.start();
@@ -206,17 +208,24 @@ describe("an instance that lives", () => {
   test("keeps its own commands, however long they take", async () => {
     const instance = await bench.start();
     const other = await bench.start();
-    const sale = await instance.begun(partner, till.sale("tok_slow_150"));
+    const answer = bench.holdLink("the answer to a SALE arrives");
+    const sale = await instance.begun(partner, till.sale());
+    await answer.reached;
     for (let looks = 0; looks < 20; looks += 1) expect(await other.takeOver(partner)).toBe(0);
+    answer.go();
     expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
   });
 
   test("that comes back after its lease is gone changes nothing: its answer is late, and reversed again", async () => {
     const stopped = await bench.start();
     const other = await bench.start();
-    const sale = await stopped.begun(partner, till.sale("tok_slow_150"));
+    const answer = bench.holdLink("the answer to a SALE arrives");
+    const sale = await stopped.begun(partner, till.sale());
+    await answer.reached;
     await bench.dropLease(stopped.leaseId);
     expect(await other.takeOver(partner)).toBe(1);
+    await bench.reversed(sale.id);
+    answer.go();
     await stopped.eventOf("late_approval", sale.id);
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "DONE", tries: 3 });
     expect(await other.find(partner, sale.id)).toMatchObject({
@@ -269,8 +278,9 @@ describe("an instance that lives", () => {
     instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut after the COMMIT"));
     await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
     await bench.query(`UPDATE transactions SET lease_id = '${instance.leaseId}'`);
-    instance.nextFares("SALE", { answers: "never" });
+    const answer = bench.holdLink("the answer to a SALE arrives");
     const running = await instance.begun(partner, till.sale());
+    await answer.reached;
     expect(await instance.takeOver(partner)).toBe(1);
     expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
     expect(await instance.find(partner, running.id)).toMatchObject({ state: "INIT" });
@@ -302,11 +312,14 @@ describe("an instance that lives", () => {
     instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut before the COMMIT"));
     await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
     const late = await bench.connections.pool.connect();
-    await late.query("BEGIN");
-    await late.query("UPDATE transactions SET lease_id = $1", [instance.leaseId]);
-    expect(await instance.takeOver(partner)).toBe(0);
-    await late.query("COMMIT");
-    late.release();
+    try {
+      await late.query("BEGIN");
+      await late.query("UPDATE transactions SET lease_id = $1", [instance.leaseId]);
+      expect(await instance.takeOver(partner)).toBe(0);
+      await late.query("COMMIT");
+    } finally {
+      late.release(true);
+    }
     await expect.poll(() => instance.takeOver(partner), { interval: 100 }).toBe(1);
     expect(await instance.ended(partner, request)).toMatchObject({ facts: { fields: { isoResponseCode: "96" } } });
   });
@@ -317,34 +330,57 @@ describe("an instance that lives", () => {
     let lives = true;
     const leases = new PostgresLeases(() => Promise.resolve(connection));
     const store = new PostgresLeases(() => (lives ? Promise.resolve(connection) : Promise.reject(new Error("gone"))));
-    const shared = { clock: bench.clock, timers: systemTimers, onTrouble: () => {} };
-    const lease = new Lease({ kind: "api", store, ...shared });
-    await lease.start();
-    // Only this test beats the lease of the bench's other instance.
-    const beating = setInterval(() => void leases.beat(instance.leaseId).catch(() => undefined), 1_000);
-    const reaped: LeaseId[] = [];
-    const onReaped = (ids: readonly LeaseId[]) => void reaped.push(...ids);
-    const reaping = new Lease({ kind: "api", store: leases, ...shared, onReaped });
-    await reaping.start();
-    const gone = await bench.start(lease.current());
-    const request = till.sale();
-    const crashed = gone.life.endsAt({ at: "ask", phase: "after" });
-    void gone.run(partner, request, true);
-    await crashed;
-    lives = false;
-    const endedMs = performance.now();
-    const left = () => instance.ledger.findByReqId(partner.id, request.reqId);
-    await expect
-      .poll(() => instance.takeOver(partner).then(left), { interval: 100 })
-      .toMatchObject({
+    let ms = 0;
+    const beats: (() => void)[] = [];
+    const shared = {
+      clock: { nowMs: () => bench.clock.nowMs() + ms, monotonicMs: () => ms },
+      timers: {
+        after: (_: number, beat: () => void) => {
+          beats.push(beat);
+          return () => undefined;
+        },
+      },
+      onTrouble: () => {},
+    };
+    /** Each lease beats once a second, and schedules the next beat when that was answered. */
+    const pass = async (seconds: number) => {
+      for (let second = 0; second < seconds; second += 1) {
+        ms += 1_000;
+        for (const beat of beats.splice(0)) {
+          const { length } = beats;
+          beat();
+          await expect.poll(() => beats).toHaveLength(length + 1);
+        }
+        // Only this test beats the lease of the bench's other instance.
+        await leases.beat(instance.leaseId);
+      }
+    };
+    try {
+      const lease = new Lease({ kind: "api", store, ...shared });
+      await lease.start();
+      const reaped: LeaseId[] = [];
+      const onReaped = (ids: readonly LeaseId[]) => void reaped.push(...ids);
+      const reaping = new Lease({ kind: "api", store: leases, ...shared, onReaped });
+      await reaping.start();
+      const gone = await bench.start(lease.current());
+      const request = till.sale();
+      const crashed = gone.life.endsAt({ at: "ask", phase: "after" });
+      void gone.run(partner, request, true);
+      await crashed;
+      await pass(10);
+      lives = false;
+      await pass(believedMs / 1_000);
+      expect(await instance.takeOver(partner)).toBe(0);
+      expect(reaped).toEqual([]);
+      await pass(2);
+      expect(reaped).toEqual([gone.leaseId]);
+      expect(await instance.takeOver(partner)).toBe(1);
+      expect(await instance.ended(partner, request)).toMatchObject({
         state: "ERROR",
         facts: { fields: { isoResponseCode: "96" } },
       });
-    expect(performance.now() - endedMs).toBeGreaterThan(believedMs);
-    expect(reaped).toEqual([gone.leaseId]);
-    clearInterval(beating);
-    await reaping.stop();
-    await lease.stop();
-    await connection.end();
+    } finally {
+      await connection.end();
+    }
   });
 });
