@@ -22,6 +22,7 @@ import { stepsOf, type TutorialStep } from "./support/tutorial.ts";
 
 const execute = promisify(execFile);
 const root = join(import.meta.dirname, "..");
+const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
 const path = "docs/partner/tutorial.md";
 const steps = stepsOf({ path, text: readFileSync(join(root, path), "utf8") });
 
@@ -94,11 +95,11 @@ function clone(checkout: string): void {
 async function install(shop: string): Promise<void> {
   const modules = join(shop, "node_modules");
   const names = ["paybell", "paybell-contract", "paybell-partner", "paybell-server"];
-  expect(readdirSync(shop).sort()).toEqual(names.map((name) => `${name}-0.1.0.tgz`));
+  expect(readdirSync(shop).sort()).toEqual(names.map((name) => `${name}-${version}.tgz`));
   for (const name of names) {
     const target = join(modules, name.replace("paybell-", "@paybell/"));
     mkdirSync(target, { recursive: true });
-    await execute("tar", ["-xzf", join(shop, `${name}-0.1.0.tgz`), "-C", target, "--strip-components=1"]);
+    await execute("tar", ["-xzf", join(shop, `${name}-${version}.tgz`), "-C", target, "--strip-components=1"]);
   }
   mkdirSync(join(modules, ".bin"));
   symlinkSync("../paybell/bin/paybell.js", join(modules, ".bin/paybell"));

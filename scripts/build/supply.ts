@@ -21,12 +21,9 @@ interface Packed {
  * packed files: another build of the same commit gets the same).
  */
 export async function writeSupply(root: string, packages: readonly Package[]): Promise<void> {
-  const npm = async (...args: readonly string[]) =>
-    (await run("npm", args, { cwd: root, maxBuffer: outputBytesMax })).stdout;
-  const workspaces = packages.flatMap(({ manifest }) => ["--workspace", manifest.name]);
-  // By their workspaces, not by --omit dev: that leaves out what the repository's own tests need as well.
-  const sbom = await npm("sbom", "--sbom-format", "cyclonedx", ...workspaces);
-  const packed = JSON.parse(await npm("pack", "--dry-run", "--json", ...workspaces)) as readonly Packed[];
+  const packed = JSON.parse(
+    await npm(root, "pack", "--dry-run", "--json", ...workspacesOf(packages)),
+  ) as readonly Packed[];
   const commit = await run("git", ["rev-parse", "HEAD"], { cwd: root }).then(
     ({ stdout }) => stdout.trim(),
     () => null,
@@ -45,6 +42,19 @@ export async function writeSupply(root: string, packages: readonly Package[]): P
   };
   const folder = join(root, "dist");
   await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, "sbom.cdx.json"), sbom);
+  await writeFile(join(folder, "sbom.cdx.json"), await sbomOf(root, packages));
   await writeFile(join(folder, "provenance.json"), `${JSON.stringify(provenance, null, 2)}\n`);
+}
+
+/** Everything that is installed to run the packages, on whichever platform, as the lock file says (CycloneDX). */
+export async function sbomOf(root: string, packages: readonly Package[]): Promise<string> {
+  // By their workspaces, not by --omit dev: that leaves out what the repository's own tests need as well.
+  return npm(root, "sbom", "--sbom-format", "cyclonedx", "--package-lock-only", ...workspacesOf(packages));
+}
+
+const workspacesOf = (packages: readonly Package[]) =>
+  packages.flatMap(({ manifest }) => ["--workspace", manifest.name]);
+
+async function npm(root: string, ...args: readonly string[]): Promise<string> {
+  return (await run("npm", args, { cwd: root, maxBuffer: outputBytesMax })).stdout;
 }

@@ -38,7 +38,7 @@ function readCommit(record: string): string | undefined {
 }
 
 /** The output of git; undefined if it fails. */
-function git(cwd: string, ...args: string[]): string | undefined {
+export function git(cwd: string, ...args: string[]): string | undefined {
   const { status, stdout } = spawnSync("git", args, { cwd, encoding: "utf8", maxBuffer: 64 * 1_024 * 1_024 });
   return status === 0 ? stdout : undefined;
 }

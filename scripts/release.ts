@@ -1,0 +1,159 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import {
+  globSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { packPackages } from "./build/pack.ts";
+import { listPackages } from "./build/packages.ts";
+import { sbomOf } from "./build/supply.ts";
+import { git } from "./tests/changes.ts";
+
+/** Files that name the tag of the image. */
+const namingImage = ["ops/kubernetes/paybell.yaml", "docs/operator/deploy.md"];
+
+export interface Release {
+  readonly version: string;
+  /** Its date in the changelog, as YYYY-MM-DD. */
+  readonly day: string;
+  /** Changes nothing in the repository. */
+  readonly isDry: boolean;
+}
+
+/**
+ * Writes the packages, SBOM, checksums and notes of a version into `dist/release/<version>`. Then, unless it is a dry
+ * run, writes the version into the repository, commits and tags it.
+ *
+ * @returns the commands that publish it
+ * @throws Error if it is refused
+ */
+export async function release(root: string, { version, day, isDry }: Release): Promise<readonly string[]> {
+  const problem = refusalOf(root, version);
+  if (problem !== undefined) throw new Error(problem);
+  const output = join(root, "dist/release", version);
+  rmSync(output, { recursive: true, force: true });
+  mkdirSync(output, { recursive: true });
+  const folder = mkdtempSync(join(tmpdir(), "paybell-release-"));
+  try {
+    // From a copy of the commit: nothing enters that git does not have, and a failure leaves the repository unchanged.
+    const tree = join(folder, "paybell");
+    extractCommit(root, "HEAD", tree);
+    symlinkSync(realpathSync(join(root, "node_modules")), join(tree, "node_modules"));
+    const notes = writeVersion(tree, version, day);
+    execFileSync(process.execPath, [join(tree, "scripts/console.js")]);
+    const packed = await packPackages(tree, { staging: join(folder, "staging"), destination: output });
+    writeFileSync(join(output, "sbom.cdx.json"), await sbomOf(tree, listPackages(tree)));
+    writeFileSync(join(output, "notes.md"), notes);
+    const sums = readdirSync(output).map((name) => `${sha256(join(output, name))}  ${name}\n`);
+    writeFileSync(join(output, "SHA256SUMS"), sums.join(""));
+    if (!isDry) {
+      writeVersion(root, version, day);
+      execFileSync("git", ["commit", "--quiet", "--all", "--message", `release: ${version}`], { cwd: root });
+      execFileSync("git", ["tag", "--annotate", "--message", version, `v${version}`], { cwd: root });
+    }
+    const publish = packed.map(({ tarball }) => `npm publish --access public ./${relative(root, tarball)}`);
+    return [`git push origin main v${version}`, ...publish];
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function refusalOf(root: string, version: string): string | undefined {
+  if (!/^\d+\.\d+\.\d+$/.test(version)) return `${version} is not a version such as 1.2.3`;
+  const branch = git(root, "branch", "--show-current")?.trim();
+  if (branch !== "main") return `the branch is ${branch || "none"}: a release is made on main`;
+  if (git(root, "status", "--porcelain") !== "") return "the work tree differs from its commit: commit or stash first";
+  if (git(root, "tag", "--list", `v${version}`) !== "") return `the tag v${version} exists`;
+  const changelog = readFileSync(join(root, "CHANGELOG.md"), "utf8");
+  const last = lastReleased(changelog);
+  if (last !== undefined && last.localeCompare(version, "en", { numeric: true }) >= 0)
+    return `${version} is not newer than ${last}, the last version in CHANGELOG.md`;
+  if (notesOf(changelog).replace(/^#.*$/gm, "").trim() === "") return 'CHANGELOG.md has nothing under "## Unreleased"';
+  return undefined;
+}
+
+/** The newest version with a date in the changelog; undefined before the first release. */
+export function lastReleased(changelog: string): string | undefined {
+  return /^## (\d+\.\d+\.\d+), \d{4}-\d{2}-\d{2}$/m.exec(changelog)?.[1];
+}
+
+/** The section of the changelog that collects the next version's lines. */
+function notesOf(changelog: string): string {
+  const section = changelog.split(/^(?=## )/m).find((one) => one.startsWith("## Unreleased\n")) ?? "";
+  return `${section.replace("## Unreleased\n", "").trim()}\n`;
+}
+
+/** Writes a commit's files into a new folder. */
+export function extractCommit(root: string, commit: string, folder: string): void {
+  mkdirSync(folder, { recursive: true });
+  const archive = `${folder}.tar`;
+  execFileSync("git", ["archive", `--output=${archive}`, commit], { cwd: root });
+  execFileSync("tar", ["-xf", archive, "-C", folder]);
+  rmSync(archive);
+}
+
+/** Changes the changelog, every package, the lock file and the image's tag. @returns the release notes */
+function writeVersion(tree: string, version: string, day: string): string {
+  const edit = (path: string, change: (text: string) => string) =>
+    writeFileSync(join(tree, path), change(readFileSync(join(tree, path), "utf8")));
+  const notes = notesOf(readFileSync(join(tree, "CHANGELOG.md"), "utf8"));
+  edit("CHANGELOG.md", (text) => text.replace("## Unreleased\n", `## Unreleased\n\n## ${version}, ${day}\n`));
+  const folders = globSync("packages/*/package.json", { cwd: tree }).map(dirname);
+  const read = (path: string) => JSON.parse(readFileSync(join(tree, path), "utf8"));
+  const manifests = ["package.json", ...folders.map((path) => `${path}/package.json`)];
+  const own = new Set(manifests.map((path) => read(path).name as string));
+  const { version: previous } = read("package.json");
+  const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
+  for (const path of manifests) edit(path, (text) => json(withVersion(JSON.parse(text), own, version)));
+  edit("package-lock.json", (text) => {
+    const lock = JSON.parse(text);
+    for (const path of ["", ...folders]) withVersion(lock.packages[path], own, version);
+    return json({ ...lock, version });
+  });
+  for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
+  return notes;
+}
+
+interface Manifest extends Record<string, unknown> {
+  version: string;
+}
+
+/** Changes the manifest's version, and those of the dependencies that are released with it. @returns the manifest */
+function withVersion(manifest: Manifest, own: ReadonlySet<string>, version: string): Manifest {
+  manifest.version = version;
+  for (const kind of ["dependencies", "optionalDependencies", "peerDependencies", "devDependencies"]) {
+    const versions = (manifest[kind] ?? {}) as Record<string, string>;
+    for (const name of Object.keys(versions)) if (own.has(name)) versions[name] = version;
+  }
+  return manifest;
+}
+
+function sha256(path: string): string {
+  return createHash("sha256").update(readFileSync(path)).digest("hex");
+}
+
+// `npm run release -- [X.Y.Z] [--dry-run]`: without a version, that of package.json, which is right for the first.
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..");
+  const versions = process.argv.slice(2).filter((argument) => argument !== "--dry-run");
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const isDry = process.argv.includes("--dry-run");
+  try {
+    const wanted = { version: versions[0] ?? version, day: new Date().toISOString().slice(0, 10), isDry };
+    const commands = await release(root, wanted);
+    process.stdout.write(`dist/release/${wanted.version} is written. ${isDry ? "A dry run: nothing else is." : ""}\n`);
+    process.stdout.write(`Nothing is published. To publish it:\n\n${commands.join("\n")}\n`);
+  } catch (error) {
+    process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`);
+    process.exitCode = 1;
+  }
+}
