@@ -16,6 +16,21 @@ test("one partner gets half of the slots, and each further one leaves as many as
   expect(places.acquire(newId())).toBeDefined();
 });
 
+test("slots are idle when the last one is released", async () => {
+  const places = new CommandSlots(4);
+  await places.idle();
+  const [one, other] = takeAll(places, newId());
+  let isIdle = false;
+  const idle = places.idle().then(() => {
+    isIdle = true;
+  });
+  one?.();
+  await Promise.resolve();
+  expect(isIdle).toBe(false);
+  other?.();
+  await idle;
+});
+
 test("a released slot is free again, once", () => {
   const places = new CommandSlots(10);
   const [one, other] = [newId<"partner">(), newId<"partner">()];

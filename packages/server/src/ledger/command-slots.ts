@@ -9,6 +9,7 @@ export class CommandSlots {
   readonly #max: number;
   readonly #inUseBy = new Map<PartnerId, number>();
   #inUse = 0;
+  readonly #idle: (() => void)[] = [];
 
   constructor(max: number) {
     this.#max = max;
@@ -30,9 +31,15 @@ export class CommandSlots {
     };
   }
 
+  /** Resolves when no slot is in use. */
+  idle(): Promise<void> {
+    return this.#inUse === 0 ? Promise.resolve() : new Promise((resolve) => this.#idle.push(resolve));
+  }
+
   #release(partnerId: PartnerId): void {
     const own = (this.#inUseBy.get(partnerId) ?? 1) - 1;
     this.#inUse -= 1;
+    if (this.#inUse === 0) for (const resolve of this.#idle.splice(0)) resolve();
     // A partner without a command leaves no entry behind.
     if (own === 0) this.#inUseBy.delete(partnerId);
     else this.#inUseBy.set(partnerId, own);

@@ -213,6 +213,19 @@ test("a command that cannot be accepted now is refused as unavailable, and leave
   expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toBeUndefined();
 });
 
+test("a command whose INIT is being written when the service stops is carried out before its link is closed", async () => {
+  const leaving = await bench.start();
+  const stopped = new Promise<void>((resolve) => {
+    const stopNow = () => {
+      resolve(leaving.ledger.stop(60_000).then(() => leaving.link.close()));
+      return false;
+    };
+    leaving.life.breaksAt("begin", stopNow, new Error("this breaks nothing"));
+  });
+  expect(await leaving.ended(partner, new LedgerTill().sale())).toMatchObject({ state: "SUCCESS" });
+  await stopped;
+});
+
 test("no token, no key and no full card number is in a row or a log line", async () => {
   const token = "tok_then_slow_37";
   const sale = await instance.ended(partner, new LedgerTill().sale(token));

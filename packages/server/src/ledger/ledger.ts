@@ -236,7 +236,8 @@ export class Ledger {
   /** Accepts no more commands, and resolves when running ones have ended, at the latest after `timeoutMs`. */
   async stop(timeoutMs: number): Promise<void> {
     this.#stopping = true;
-    await within(timeoutMs, Promise.allSettled(this.#running.values()));
+    // Not only those that run: a command whose INIT is being written is accepted, and would find the link closed.
+    await within(timeoutMs, this.#slots.idle());
   }
 
   async #requireValid(partner: Partner, request: CommandRequest): Promise<void> {
