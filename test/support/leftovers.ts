@@ -14,9 +14,9 @@ const memoryFolder = "/dev/shm";
 const roomBytesMin = 3 * 2 ** 30;
 
 /**
- * Where a run's PostgreSQL keeps its data: in memory if there is room. Measured: ext4 passes by each inode that was
- * deleted lately, so that creating the 430 files of a database takes 45 to 180 ms there and 25 ms in memory. The tests
- * of the store take half the processor time.
+ * The parent of the folders of runs, each of which has its PostgreSQL's data: in memory if there is room. Measured:
+ * ext4 passes by each inode that was deleted lately, so that creating the 430 files of a database takes 45 to 180 ms
+ * there and 25 ms in memory. The tests of the store take half the processor time.
  */
 export async function parentOfRuns(): Promise<string> {
   const memory = await statfs(memoryFolder).catch(() => undefined);

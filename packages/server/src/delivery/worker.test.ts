@@ -51,7 +51,7 @@ async function workerOver(
     return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
   let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
-  /** Those of this worker, and the other workers. */
+  /** The shards of this worker, and the shares of the others. */
   const shards = { mine: [] as readonly OwnedShard[], others: [] as readonly WorkerShare[], epoch: 0 };
   const worker = new DeliveryWorker({
     store: {

@@ -63,7 +63,7 @@ export interface LedgerBenchOptions {
   /** The acquirer wants cards in follow-up messages. */
   readonly wantsCards?: boolean;
   /**
-   * What is due later is found by the clock, as in the service. Default false: only when something else makes the
+   * Work that is due later is found by the clock, as in the service. Default false: only when something else makes the
    * instance look, such as {@link LedgerBench.runDueNow}, so that a slow test finds each try as it was left.
    */
   readonly watchesDue?: boolean;

@@ -213,7 +213,7 @@ test("a command that cannot be accepted now is refused as unavailable, and leave
   expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toBeUndefined();
 });
 
-test("a command whose INIT is being written when the service stops is carried out before its link is closed", async () => {
+test("a command whose INIT is being written at a stop is carried out before its link is closed", async () => {
   const leaving = await bench.start();
   const stopped = new Promise<void>((resolve) => {
     const stopNow = () => {

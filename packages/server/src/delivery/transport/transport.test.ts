@@ -37,7 +37,7 @@ function stopTime(): void {
   onTestFinished(() => void vi.useRealTimers());
 }
 
-/** What the peer has written by now is read: it is in the same process. */
+/** The bytes that the peer, in this process, has written by now are read. */
 async function written(): Promise<void> {
   for (let turns = 0; turns < 20; turns += 1) await turn();
 }
