@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { add, countsLine, countTests } from "./checks/counts.ts";
+import { describeMissing, failMissing, readMissing } from "./checks/missing.ts";
 import { type Check, type CheckOutcome, describeOutcome, runChecks } from "./checks/run.ts";
 
 let directory = "";
@@ -94,6 +95,42 @@ describe("the counts", () => {
     const sum = add({ passed: 6, failed: 0, skipped: 0 }, { passed: 40, failed: 1, skipped: 2 });
 
     expect(countsLine(sum)).toBe("46 passed, 1 failed, 2 skipped");
+  });
+});
+
+describe("tests that lack a program", () => {
+  const nginx = "nginx: apt-get install nginx";
+  const result = (title: string, ancestorTitles: readonly string[], meta: object) => ({ title, ancestorTitles, meta });
+  const assertionResults = [
+    result("accepts the sample", ["nginx"], { missing: [nginx] }),
+    result("terminates TLS", ["nginx", "with TLS"], { missing: [nginx] }),
+    result("needs two", [], { missing: [nginx, "zsh: apt-get install zsh"] }),
+    result("needs nothing", [], {}),
+  ];
+  const missing = () => {
+    const file = join(directory, "report.json");
+    const testResults = [{ name: join(directory, "test/proxies.test.ts"), assertionResults }];
+    writeFileSync(file, JSON.stringify({ testResults }));
+    return readMissing(file, directory);
+  };
+
+  test("are named, with what installs it", () => {
+    expect(describeMissing(missing())).toBe(
+      `Not run, because this machine lacks something:
+  nginx: apt-get install nginx
+    test/proxies.test.ts: nginx (2 tests)
+    test/proxies.test.ts: needs two
+  zsh: apt-get install zsh
+    test/proxies.test.ts: needs two
+`,
+    );
+    expect(describeMissing({ count: 0, tests: new Map() })).toBe("");
+  });
+
+  test("fail, if their tier was asked for", () => {
+    expect(failMissing({ passed: 1, failed: 0, skipped: 3 }, missing())).toEqual({ passed: 1, failed: 3, skipped: 0 });
+    const none = readMissing(join(directory, "absent.json"), directory);
+    expect(failMissing({ passed: 1, failed: 0, skipped: 2 }, none)).toEqual({ passed: 1, failed: 0, skipped: 2 });
   });
 });
 

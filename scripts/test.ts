@@ -4,21 +4,23 @@ import { homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { add, countsLine, countTests, type TestCounts } from "./checks/counts.ts";
 import { STATIC_CHECKS } from "./checks/list.ts";
+import { describeMissing, failMissing, type Missing, readMissing } from "./checks/missing.ts";
 import { describeOutcome, runChecks } from "./checks/run.ts";
 import { changesSince, recordPassed } from "./tests/changes.ts";
-import { type Selection, selectAll, selectChanged, selectCore } from "./tests/selection.ts";
+import { type Selection, selectAll, selectChanged, selectCore, selectTiers } from "./tests/selection.ts";
 import { leftOutVariable } from "./tests/tiers.ts";
 
 const PARALLEL_MAX = 2;
 
 // `npm test` runs the static checks and the core, `npm run test:all` every tier, `npm run test:changed` the core and
-// each tier whose inputs changed. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
+// each tier whose inputs changed. `npm test -- --tier <names>` runs these tiers, and fails without a program that they
+// need. `npm test -- <what vitest is to run>` runs that. The last line is the counts.
 if (import.meta.main) {
   const cwd = join(import.meta.dirname, "..");
   // Kept outside of the work tree, so that a fresh clone on this machine knows it too.
   const record = join(process.env["XDG_CACHE_HOME"] ?? join(homedir(), ".cache"), "paybell/commit-passed");
   const [mode, ...others] = process.argv.slice(2);
-  const selection = select(mode, cwd, record);
+  const selection = select(mode, others, cwd, record);
   // Started without npm, this still finds the project's own tools first, and its own Node.
   const env = {
     ...process.env,
@@ -28,18 +30,21 @@ if (import.meta.main) {
   process.stdout.write("Static checks\n");
   const checked = await checkStatically(cwd, env);
   process.stdout.write(`\nTests\n${selection.words}\n`);
-  const tested = await runTests(cwd, env, isMode(mode) ? others : process.argv.slice(2));
-  const counts = add(add(checked, tested), { passed: 0, failed: 0, skipped: selection.filesLeftOut });
+  const filters = selection.files ?? (isMode(mode) ? others : process.argv.slice(2));
+  const { tested, missing } = await runTests(cwd, env, filters);
+  const leftOut = { passed: 0, failed: 0, skipped: selection.filesLeftOut };
+  const counts = add(add(checked, mode === "--tier" ? failMissing(tested, missing) : tested), leftOut);
   if (mode === "--changed" && counts.failed === 0 && process.env["CI"] !== undefined) recordPassed(record, cwd);
-  process.stdout.write(`\n${selection.words}\n${countsLine(counts)}\n`);
+  process.stdout.write(`\n${selection.words}\n${describeMissing(missing)}${countsLine(counts)}\n`);
   process.exitCode = counts.failed === 0 ? 0 : 1;
 }
 
 function isMode(argument: string | undefined): boolean {
-  return argument === "--all" || argument === "--changed";
+  return argument === "--all" || argument === "--changed" || argument === "--tier";
 }
 
-function select(mode: string | undefined, cwd: string, record: string): Selection {
+function select(mode: string | undefined, others: readonly string[], cwd: string, record: string): Selection {
+  if (mode === "--tier") return selectTiers(others, cwd);
   if (mode === undefined) return selectCore(cwd);
   if (mode === "--changed") return selectChanged(changesSince(record, cwd), cwd);
   return selectAll(mode === "--all" ? "Every tier is run." : "Only what was named is run.");
@@ -54,7 +59,12 @@ async function checkStatically(cwd: string, env: NodeJS.ProcessEnv): Promise<Tes
   return { passed, failed: outcomes.length - passed, skipped: 0 };
 }
 
-async function runTests(cwd: string, env: NodeJS.ProcessEnv, filters: readonly string[]): Promise<TestCounts> {
+interface Tested {
+  readonly tested: TestCounts;
+  readonly missing: Missing;
+}
+
+async function runTests(cwd: string, env: NodeJS.ProcessEnv, filters: readonly string[]): Promise<Tested> {
   const directory = mkdtempSync(join(tmpdir(), "paybell-test-"));
   try {
     const report = join(directory, "report.json");
@@ -68,7 +78,7 @@ async function runTests(cwd: string, env: NodeJS.ProcessEnv, filters: readonly s
       child.on("error", reject);
       child.on("close", resolve);
     });
-    return countTests(report, exitCode);
+    return { tested: countTests(report, exitCode), missing: readMissing(report, cwd) };
   } finally {
     rmSync(directory, { recursive: true, force: true });
   }

@@ -9,10 +9,22 @@ export interface Selection {
   readonly filesLeftOut: number;
   /** For the reader: a run never leaves a test out in silence. */
   readonly words: string;
+  /** The only files to run. Default: those that are not left out. */
+  readonly files?: readonly string[];
 }
 
 export function selectAll(words: string): Selection {
   return { leftOut: [], filesLeftOut: 0, words };
+}
+
+/** These tiers, and their files. @throws Error if one does not exist */
+export function selectTiers(names: readonly string[], root: string): Selection {
+  const unknown = names.filter((name) => tiers.every((tier) => tier.name !== name));
+  if (names.length === 0 || unknown.length > 0) {
+    throw new Error(`--tier takes names of tiers: ${tiers.map(({ name }) => name).join(", ")}`);
+  }
+  const files = testFiles(root).filter((path) => names.includes(tierOf(path)?.name ?? ""));
+  return { ...selectAll(`Only what was named is run: ${names.join(", ")}.`), files };
 }
 
 /** The core. */

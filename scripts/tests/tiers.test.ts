@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { changesSince, recordPassed } from "./changes.ts";
-import { selectAll, selectChanged, selectCore, testFiles } from "./selection.ts";
+import { selectAll, selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
 import { isInput, leftOutGlobs, leftOutVariable, tierOf, tiers } from "./tiers.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -57,6 +57,15 @@ describe("each test file", () => {
 test("the inputs of a tier exist", () => {
   for (const { tests, inputs } of tiers)
     for (const path of [...tests, ...inputs]) expect(existsSync(join(root, path)), path).toBe(true);
+});
+
+test("tiers that are asked for by name are run, and nothing else; an unknown one is refused", () => {
+  const { files: selected, leftOut, words } = selectTiers(["systems", "bench"], root);
+  expect(selected).toEqual(files.filter((path) => ["systems", "bench"].includes(tierOf(path)?.name ?? "")));
+  expect(leftOut).toEqual([]);
+  expect(words).toContain("systems, bench");
+  expect(() => selectTiers(["system"], root)).toThrow("systems");
+  expect(() => selectTiers([], root)).toThrow("systems");
 });
 
 describe("a change", () => {
@@ -138,7 +147,7 @@ describe("the tests after a change", () => {
       all.filter((name) => !["packages", "documents", "browser"].includes(name)),
     );
     const { words, filesLeftOut, leftOut } = selectChanged({ since, paths: ["ops/nginx.conf"] }, root);
-    expect(leftOut.length).toBe(all.length - 2);
+    expect(leftOut.length).toBe(all.length - 3);
     for (const { name } of leftOut) expect(words).toContain(`${name} (`);
     expect(words).toContain("since 0123456789");
     expect(filesLeftOut).toBeGreaterThan(leftOut.length);

@@ -52,6 +52,11 @@ export const tiers: readonly Tier[] = [
     inputs: service,
   },
   { name: "operations", tests: ["test/ops"], inputs: [...service, "docs", "ops"] },
+  {
+    name: "systems",
+    tests: ["packages/partner/src/stores/redis.test.ts", "test/systems"],
+    inputs: [...service, "bench/redis.ts", "docs", "ops", "test/ops"],
+  },
   { name: "browser", tests: ["test/console"], inputs: [...service, "packages/console"] },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },

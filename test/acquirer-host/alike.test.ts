@@ -7,9 +7,9 @@ import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/
 import { again, emptyTotals, Till, type TillMoneyMessage } from "../../packages/server/src/acquirer/till.fixture.ts";
 import { type TillStep, tillStep } from "../../packages/server/src/acquirer/till-step.fixture.ts";
 import { connected } from "./acquirer.fixture.ts";
-import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 
-const unavailable = prepareHost();
+const needed = needsHost();
 // TEST_RUNS makes it long, TEST_SEED repeats a run.
 const runs = Number(process.env["TEST_RUNS"] ?? 20);
 const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
@@ -109,8 +109,7 @@ function ofHost(message: AcquirerMessage, original: Sent | undefined): AcquirerM
     : message;
 }
 
-// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
-describe.skipIf(unavailable !== undefined)("a host on jPOS", () => {
+describe("a host on jPOS", needed, () => {
   let host: AcquirerHost;
   let link: Iso8583Acquirer;
   beforeAll(async () => {

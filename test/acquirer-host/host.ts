@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
+import { type Needed, needs, orSkip, pathOf } from "../support/programs.ts";
 
 /** The small switch on jPOS that plays the acquirer's host. */
 export interface AcquirerHost {
@@ -29,24 +30,30 @@ const buildTimeoutMs = 180_000;
 /**
  * Fetches jPOS with Maven and compiles the switch, unless that was done before.
  *
- * @returns why it cannot run on this machine; undefined if it can
+ * @returns the options of the tests of it
  */
-export function prepareHost(): string | undefined {
-  const missing = ["java", "javac", "mvn"].find((tool) => spawnSync(tool, ["-version"]).error !== undefined);
-  if (missing !== undefined) return `there is no ${missing} on this machine`;
+export function needsHost(): Needed {
+  const needed = needs("jdk", "maven");
+  if (needed.skip) return needed;
   mkdirSync(target, { recursive: true });
-  return fetched() ?? compiled();
+  if (!fetched()) return orSkip(["jPOS: Maven cannot fetch it here"]);
+  compiled();
+  return needed;
 }
 
-/** Starts it; {@link prepareHost} must have succeeded. */
+/** Starts it; {@link needsHost} must have succeeded. */
 export async function startHost(options: AcquirerHostOptions = {}): Promise<AcquirerHost> {
   const { port = 0, encoding = "bcd", macKey } = options;
   const classpath = [classes(), readFileSync(classpathFile, "utf8").trim()].join(":");
   // It runs only briefly: less compilation is faster than faster code.
   const java = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", classpath, "Host"];
-  const child = spawn("java", [...java, port.toString(), encoding, ...(macKey === undefined ? [] : [macKey])], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+  const child = spawn(
+    join(dirname(pathOf("jdk")), "java"),
+    [...java, port.toString(), encoding, ...(macKey === undefined ? [] : [macKey])],
+    {
+      stdio: ["pipe", "pipe", "inherit"],
+    },
+  );
   const lines = linesOf(child);
   const ready = (await lines.until((line) => line.startsWith("ready "))).at(-1) ?? "";
   return {
@@ -65,24 +72,24 @@ export async function startHost(options: AcquirerHostOptions = {}): Promise<Acqu
 }
 
 /** Several processes may prepare at once: each makes its own copy, and moves it into place in one step. */
-function fetched(): string | undefined {
+function fetched(): boolean {
   const known = existsSync(classpathFile) ? readFileSync(classpathFile, "utf8").trim() : "";
-  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return undefined;
+  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return true;
   const own = `${classpathFile}-${process.pid}`;
   const maven = ["-B", "-q", "-f", join(here, "pom.xml"), plugin, `-Dmdep.outputFile=${own}`];
-  const { status } = spawnSync("mvn", maven, { encoding: "utf8", timeout: buildTimeoutMs });
-  if (status !== 0) return "Maven cannot fetch jPOS here";
+  const { status } = spawnSync(pathOf("maven"), maven, { encoding: "utf8", timeout: buildTimeoutMs });
+  if (status !== 0) return false;
   renameSync(own, classpathFile);
-  return undefined;
+  return true;
 }
 
 /** A compile error is a bug, not a reason to skip a test. */
-function compiled(): undefined {
+function compiled(): void {
   if (existsSync(classes())) return;
   const own = mkdtempSync(join(target, "compiling-"));
   const classpath = readFileSync(classpathFile, "utf8").trim();
   const javac = ["-Xlint:all", "-Werror", "-d", own, "-cp", classpath, ...sources()];
-  const { status, stderr } = spawnSync("javac", javac, { encoding: "utf8", timeout: buildTimeoutMs });
+  const { status, stderr } = spawnSync(pathOf("jdk"), javac, { encoding: "utf8", timeout: buildTimeoutMs });
   if (status !== 0) throw new Error(`the acquirer's host does not compile:\n${stderr}`);
   try {
     renameSync(own, classes());

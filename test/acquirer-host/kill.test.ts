@@ -5,16 +5,15 @@ import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance } from "../support/instance.ts";
 import { callHttp, eventually, type TestPartner } from "../support/service.ts";
-import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 
-const unavailable = prepareHost();
+const needed = needsHost();
 const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 const kills = 3;
 const callersAtOnce = 4;
 const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_timeout", "tok_late"];
 
-// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
-describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583 that is killed again and again", () => {
+describe("the service on a host of ISO 8583 that is killed again and again", needed, () => {
   let database: TestDatabase;
   let host: AcquirerHost;
   let instances: Instance[];

@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { LedgerBench } from "../../packages/server/src/ledger/ledger.fixture.ts";
 import { ledgerModel } from "../../packages/server/src/ledger/model-suite.fixture.ts";
-import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 import { HostedBank } from "./hosted-bank.fixture.ts";
 
-const unavailable = prepareHost();
+const needed = needsHost();
 
-// Left out where no JDK or Maven is, which fetch and run the host: conformance.test.ts says which is missing.
-describe.skipIf(unavailable !== undefined)("the ledger over a host on jPOS", () => {
+describe("the ledger over a host on jPOS", needed, () => {
   let host: AcquirerHost;
   beforeAll(async () => {
     host = await startHost();

@@ -7,13 +7,12 @@ import { type Instance, partnerHost, spawnInstance } from "../support/instance.t
 import { ipnOf } from "../support/receiver.ts";
 import { dumpRows } from "../support/rows.ts";
 import { callHttp, type TestPartner } from "../support/service.ts";
-import { type AcquirerHost, prepareHost, startHost } from "./host.ts";
+import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 
-const unavailable = prepareHost();
+const needed = needsHost();
 const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
 
-// Left out without a JDK and Maven, which fetch and run the host: conformance.test.ts says which is missing.
-describe.skipIf(unavailable !== undefined)("the service on a host of ISO 8583", () => {
+describe("the service on a host of ISO 8583", needed, () => {
   let database: TestDatabase;
   let host: AcquirerHost;
   let instance: Instance;

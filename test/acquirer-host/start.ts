@@ -1,12 +1,12 @@
-import { prepareHost, startHost } from "./host.ts";
+import { needsHost, startHost } from "./host.ts";
 
 const portDefault = 9583;
 
 // `npm run acquirer-host [-- port]`: starts the host of the tests. Ctrl-C ends it.
 if (import.meta.main) {
-  const why = prepareHost();
-  if (why !== undefined) {
-    process.stderr.write(`The acquirer's host needs a JDK 17 and Maven: ${why}.\n`);
+  const { missing = [] } = needsHost().meta;
+  if (missing.length > 0) {
+    process.stderr.write(`The acquirer's host needs what this machine lacks:\n  ${missing.join("\n  ")}\n`);
     process.exit(1);
   }
   const host = await startHost({ port: Number(process.argv[2] ?? portDefault) });

@@ -7,18 +7,13 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createDatabase, queryHomes, type TestDatabase } from "../support/database.ts";
 import { partnerHost, spawnInstance, spawnPaybell } from "../support/instance.ts";
 import { eventually, startTestService } from "../support/service.ts";
-import { brokerUser, prepareBroker, startBroker, type TestBroker } from "./broker/broker.ts";
+import { brokerUser, needsBroker, startBroker, type TestBroker } from "./broker/broker.ts";
 import { countTransactions } from "./transactions.ts";
 
 const messages = 6_000;
-const unavailable = prepareBroker();
+const needed = needsBroker();
 
-test("runs where Java and Maven are", ({ skip }) => {
-  if (unavailable !== undefined) skip(unavailable);
-});
-
-// Left out where no Java or Maven is, which fetch and run the broker: the test above says which is missing.
-describe.skipIf(unavailable !== undefined)("completions from a Kafka topic", () => {
+describe("completions from a Kafka topic", needed, () => {
   let broker: TestBroker;
   let database: TestDatabase;
   let admin: Admin;

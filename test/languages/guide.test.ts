@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { receiver } from "@paybell/partner";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { blocksOf } from "../../scripts/sources/blocks.ts";
+import { needs } from "../support/programs.ts";
 import { languages } from "./languages.ts";
 import { run } from "./programs.ts";
 
@@ -39,17 +40,16 @@ test("shows an agreement that a receiver accepts, with the keys of the vectors",
   expect(() => receiver({ ...how, encryptionKey: encryptionKeys, signingKey, webhookSecret })).not.toThrow();
 });
 
-for (const { name, source, find } of languages) {
-  test(`holds ${name} to the vectors by the command that it shows`, { timeout: timeoutMs }, async ({ skip }) => {
+for (const { name, needs: program, source, adapt } of languages) {
+  const options = { timeout: timeoutMs, ...needs(program) };
+  test(`holds ${name} to the vectors by the command that it shows`, options, async () => {
     const link = source.slice(partner.length + 1);
     const row = guide.split("\n").find((line) => line.startsWith(`| [${name}](${link})`));
     const command = row?.match(/`([^`]*vectors\.json)`/)?.[1];
     if (command === undefined) throw new Error(`the guide shows no command for ${name}`);
-    const runtime = await find();
-    if ("missing" in runtime) return skip(`${name} was not run: ${runtime.missing}`);
 
     const folder = join(copy, dirname(link));
-    runtime.adapt?.(folder);
+    adapt?.(folder);
     const { exitCode, stdout } = await run(["bash", "-c", command], { cwd: folder, timeoutMs });
 
     expect(stdout).toMatch(/^(?:ok .*\n)+$/);

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
 import { promisify } from "node:util";
-import { repository } from "./tools.ts";
+import { repository } from "./files.ts";
 
 const run = promisify(execFile);
 

@@ -5,7 +5,7 @@ import { Client } from "pg";
 import { expect, inject, test } from "vitest";
 import { migrate } from "../../packages/server/src/store/schema/migrate.ts";
 import { databaseUrl, withAdmin } from "../support/database.ts";
-import { repository } from "./tools.ts";
+import { repository } from "./files.ts";
 
 test("the role and the database of the guide to production are all that the service needs", async () => {
   const guide = readFileSync(join(repository, "docs/operator/production.md"), "utf8");

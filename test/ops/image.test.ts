@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { freePort } from "../support/instance.ts";
 import { assemble, type Image } from "./containerfile.ts";
-import { ops } from "./tools.ts";
+import { ops } from "./files.ts";
 
 /** Namespaces and chroot require root. */
 const mayIsolate = process.platform === "linux" && process.getuid?.() === 0 && isolates();

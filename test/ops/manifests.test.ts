@@ -5,7 +5,8 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { settings } from "../../packages/server/src/config/settings.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
-import { ops, pythonModule, run, tool } from "./tools.ts";
+import { needs } from "../support/programs.ts";
+import { ops, run, turnedOn } from "./files.ts";
 
 /** Every name of a setting that a file of ops/ writes. */
 const named = (text: string) => [...new Set(text.match(/\bPAYBELL_[A-Z_]+\b/g))];
@@ -25,26 +26,8 @@ interface EnvVar {
   readonly value?: string;
 }
 
-/** As by the command in the file: the lines of both intakes count. */
-const turnedOn = (text: string) => text.replaceAll(/#(?:files|kafka) /g, "");
-
 describe("Kubernetes", () => {
   const path = join(ops, "kubernetes/paybell.yaml");
-
-  test("the manifests match the published schemas, without unknown fields", async ({ skip }) => {
-    const env = await pythonModule("kubernetes-validate", "1.37.0");
-    if (env === undefined) return skip("kubernetes-validate could not be fetched");
-    const validate = (file: string) => run("python3", ["-m", "kubernetes_validate", "--strict", file], { env });
-    await expect(validate(path)).resolves.toBeDefined();
-    const folder = mkdtempSync(join(tmpdir(), "paybell-kubernetes-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const withIntakes = join(folder, "intakes.yaml");
-    writeFileSync(withIntakes, turnedOn(readFileSync(path, "utf8")));
-    await expect(validate(withIntakes)).resolves.toBeDefined();
-    const wrong = join(folder, "wrong.yaml");
-    writeFileSync(wrong, readFileSync(path, "utf8").replace("readinessProbe", "readyProbe"));
-    await expect(validate(wrong)).rejects.toThrow();
-  }, 300_000);
 
   test("the lines of both intakes give the instances that read them valid settings and a volume", () => {
     const text = readFileSync(path, "utf8");
@@ -123,31 +106,28 @@ describe("compose", () => {
     for (const { file } of Object.values<{ file: string }>(compose.secrets)) expect(isThere(file)).toBe(true);
   });
 
-  test("its secrets are made once, each of them, and the settings made of them are known", async () => {
-    const copy = mkdtempSync(join(tmpdir(), "paybell-compose-"));
-    onTestFinished(() => rmSync(copy, { recursive: true }));
-    const script = join(copy, "secrets.sh");
-    writeFileSync(script, readFileSync(join(folder, "secrets.sh")), { mode: 0o755 });
-    await run(script);
-    const read = (name: string) => readFileSync(join(copy, name), "utf8");
-    const first = ["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read);
-    await run(script);
-    expect(["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read)).toEqual(
-      first,
-    );
-    expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
-    expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
-    const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];
-    expect(compose.services["paybell-1"].volumes).toEqual([`intake:${drop}`]);
-    const operators = /^PAYBELL_OPERATOR_ADDRESSES=(.*)$/m.exec(read("paybell.env"))?.[1];
-    expect(operators?.split(","), "operators run `paybell` inside the container").toContain("127.0.0.0/8");
-    expect(dirname(script)).toBe(copy);
-  });
-});
-
-test("systemd accepts the unit", async ({ skip }) => {
-  const analyze = tool("systemd-analyze");
-  if (analyze === undefined) return skip("systemd is not installed");
-  const { stdout, stderr } = await run(analyze, ["verify", join(ops, "systemd/paybell.service")]);
-  expect(`${stdout}${stderr}`).toBe("");
+  test(
+    "its secrets are made once, each of them, and the settings made of them are known",
+    needs("openssl"),
+    async () => {
+      const copy = mkdtempSync(join(tmpdir(), "paybell-compose-"));
+      onTestFinished(() => rmSync(copy, { recursive: true }));
+      const script = join(copy, "secrets.sh");
+      writeFileSync(script, readFileSync(join(folder, "secrets.sh")), { mode: 0o755 });
+      await run(script);
+      const read = (name: string) => readFileSync(join(copy, name), "utf8");
+      const first = ["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read);
+      await run(script);
+      expect(["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read)).toEqual(
+        first,
+      );
+      expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
+      expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
+      const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];
+      expect(compose.services["paybell-1"].volumes).toEqual([`intake:${drop}`]);
+      const operators = /^PAYBELL_OPERATOR_ADDRESSES=(.*)$/m.exec(read("paybell.env"))?.[1];
+      expect(operators?.split(","), "operators run `paybell` inside the container").toContain("127.0.0.0/8");
+      expect(dirname(script)).toBe(copy);
+    },
+  );
 });

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { requireOneVersion } from "../../scripts/build/pack.ts";
 import { entryPaths, listPackages, type Package } from "../../scripts/build/packages.ts";
 import { nodesOf, withSources } from "../../scripts/sources/program.ts";
+import { needs, pathOf } from "../support/programs.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { importedPackages, installAll, type Packed, packAll, repository, run } from "./project.ts";
-import { findRuntimes } from "./runtimes.ts";
 import { installedFiles, loaded, reachedFrom, type Weight, weightOf } from "./size.ts";
 
 const nodes = await findNodes(process.env["PATH"] ?? "");
@@ -162,16 +162,16 @@ describe("the package that a partner gets", () => {
   }
 });
 
-describe.each(findRuntimes(process.env["PATH"] ?? ""))("on $name", ({ name, command }) => {
-  test("the published vectors come out as on Node, and a POST is answered", async (context) => {
-    if (command === undefined) {
-      process.stderr.write(`NOT TRIED on ${name}, which is not installed (npm install ${name.toLowerCase()})\n`);
-      context.skip(`${name} is not installed`);
-      return;
-    }
-    await expectVectors(command);
+const runtimes = [
+  { name: "Bun", program: "bun", args: [] },
+  { name: "Deno", program: "deno", args: ["run", "--allow-read", "--no-prompt"] },
+] as const;
+
+for (const { name, program, args } of runtimes) {
+  test(`on ${name}, the published vectors come out as on Node, and a POST is answered`, needs(program), async () => {
+    await expectVectors([pathOf(program), ...args]);
   });
-});
+}
 
 /** The result of opening the vectors with the installed package. */
 async function expectVectors([executable, ...args]: readonly [string, ...string[]]): Promise<void> {

@@ -1,14 +1,14 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { needs } from "../../../test/support/programs.ts";
 import { encodings, hmacKey, open, seal, sealingKey, sign, webhookKey, webhookSignature } from "../src/index.ts";
-import { openssl, requireOpenssl } from "./openssl.ts";
+import { openssl } from "./openssl.ts";
 
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length }).map((a) => Buffer.from(a));
 const text = fc.string({ unit: "binary", maxLength: 300 });
 const runs = { numRuns: 15 };
 
-test("openssl opens what we sealed with AES-256-CBC", (context) => {
-  requireOpenssl(context);
+test("openssl opens what we sealed with AES-256-CBC", needs("openssl"), () => {
   fc.assert(
     fc.property(text, bytes(32), fc.constantFrom(...encodings), (plain, raw, encoding) => {
       const sealed = Buffer.from(seal(plain, { cipher: "aes-256-cbc", encoding }, sealingKey("k", raw)), encoding);
@@ -20,8 +20,7 @@ test("openssl opens what we sealed with AES-256-CBC", (context) => {
   );
 });
 
-test("we open what openssl sealed with AES-256-CBC", (context) => {
-  requireOpenssl(context);
+test("we open what openssl sealed with AES-256-CBC", needs("openssl"), () => {
   fc.assert(
     fc.property(text, bytes(32), bytes(16), fc.constantFrom(...encodings), (plain, raw, iv, encoding) => {
       const args = ["enc", "-e", "-aes-256-cbc", "-K", raw.toString("hex"), "-iv", iv.toString("hex")];
@@ -33,8 +32,7 @@ test("we open what openssl sealed with AES-256-CBC", (context) => {
   );
 });
 
-test("openssl computes the signatures we compute", (context) => {
-  requireOpenssl(context);
+test("openssl computes the signatures we compute", needs("openssl"), () => {
   fc.assert(
     fc.property(text, bytes(32), (signed, raw) => {
       const mac = hmac(raw, Buffer.from(signed));
@@ -44,8 +42,7 @@ test("openssl computes the signatures we compute", (context) => {
   );
 });
 
-test("openssl computes the header signatures we compute", (context) => {
-  requireOpenssl(context);
+test("openssl computes the header signatures we compute", needs("openssl"), () => {
   fc.assert(
     fc.property(fc.uuid(), fc.nat(), text, bytes(32), (id, timestampS, body, raw) => {
       const key = webhookKey(`whsec_${raw.toString("base64")}`);

@@ -2,10 +2,11 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, renameSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { loopbackCertificate } from "../../../packages/server/src/sandbox/certificate.ts";
 import { freePort } from "../../support/instance.ts";
+import { type Needed, needs, orSkip, pathOf } from "../../support/programs.ts";
 
 /** A Kafka broker of one node, on localhost only. */
 export interface TestBroker {
@@ -31,25 +32,26 @@ const java = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx384m"];
 /**
  * Fetches Kafka by Maven, where that was not done before.
  *
- * @returns why it cannot be had on this machine; undefined when it can
+ * @returns the options of the tests of it
  */
-export function prepareBroker(): string | undefined {
-  const missing = ["java", "mvn"].find((tool) => spawnSync(tool, ["-version"]).error !== undefined);
-  if (missing !== undefined) return `there is no ${missing} on this machine`;
+export function needsBroker(): Needed {
+  const needed = needs("jdk", "maven");
+  if (needed.skip) return needed;
   mkdirSync(target, { recursive: true });
   const known = existsSync(classpathFile) ? classpath() : "";
-  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return undefined;
+  if (known !== "" && known.split(":").every((jar) => existsSync(jar))) return needed;
   // Several may prepare at once: each makes its own, and puts it in its place in one step.
   const own = `${classpathFile}-${process.pid}`;
   const maven = ["-B", "-q", "-f", join(here, "pom.xml"), plugin, `-Dmdep.outputFile=${own}`];
-  const { status } = spawnSync("mvn", maven, { encoding: "utf8", timeout: fetchTimeoutMs });
-  if (status !== 0) return "Maven cannot fetch Kafka here";
+  const { status } = spawnSync(pathOf("maven"), maven, { encoding: "utf8", timeout: fetchTimeoutMs });
+  if (status !== 0) return orSkip(["Kafka: Maven cannot fetch it here"]);
   renameSync(own, classpathFile);
-  return undefined;
+  return needed;
 }
 
-/** Starts it; {@link prepareBroker} must have succeeded. */
+/** Starts it; {@link needsBroker} must have succeeded. */
 export async function startBroker(): Promise<TestBroker> {
+  const runtime = join(dirname(pathOf("jdk")), "java");
   const folder = await mkdtemp(join(tmpdir(), "paybell-kafka-"));
   const [plain, secure, controller] = [await freePort(), await freePort(), await freePort()];
   const { ca } = await loopbackCertificate(folder);
@@ -86,11 +88,11 @@ export async function startBroker(): Promise<TestBroker> {
   const { name, password } = brokerUser;
   const scram = `SCRAM-SHA-512=[name=${name},password=${password}]`;
   const format = ["format", "-t", "AAAAAAAAQACAAAAAAAAAAQ", "-c", file, "--add-scram", scram];
-  const formatted = spawnSync("java", [...java, "-cp", classpath(), "kafka.tools.StorageTool", ...format], {
+  const formatted = spawnSync(runtime, [...java, "-cp", classpath(), "kafka.tools.StorageTool", ...format], {
     encoding: "utf8",
   });
   if (formatted.status !== 0) throw new Error(`Kafka's folder could not be made: ${formatted.stderr}`);
-  const child = spawn("java", [...java, "-cp", classpath(), "kafka.Kafka", file], {
+  const child = spawn(runtime, [...java, "-cp", classpath(), "kafka.Kafka", file], {
     stdio: ["ignore", "pipe", "pipe"],
   });
   await started(child);

@@ -6,7 +6,8 @@ import { join } from "node:path";
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { redisMissing, startRedis } from "../../../../bench/redis.ts";
+import { startRedis } from "../../../../bench/redis.ts";
+import { needs } from "../../../../test/support/programs.ts";
 import { deduplicate } from "../deduplicate.ts";
 import { Misused } from "../misused.ts";
 import { PaybellError } from "../paybell-error.ts";
@@ -15,7 +16,8 @@ import { storeConformance } from "./conformance.ts";
 import { IpnInProgress, redisStore } from "./redis.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "paybell-redis-"));
-const server = await startRedis(folder);
+const needed = needs("redis");
+const server = needed.skip ? undefined : await startRedis(folder);
 const socket = server?.socket ?? "";
 afterAll(async () => {
   await server?.stop();
@@ -30,10 +32,7 @@ const once = deduplicate(redisStore(new Redis({ path: process.argv[2] }), { leas
 await once(() => process.kill(process.pid, "SIGKILL"))(JSON.parse(process.argv[1]));
 `;
 
-// Skipped unless redis-server is on PATH.
-const ifInstalled = server === undefined ? describe.skip : describe;
-
-ifInstalled(server === undefined ? `in Redis: ${redisMissing}` : "in Redis", () => {
+describe("in Redis", needed, () => {
   const ioredis = new Redis({ path: socket, lazyConnect: true });
   const nodeRedis = createClient({ socket: { path: socket, tls: false } });
   beforeAll(async () => {

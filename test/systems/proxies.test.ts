@@ -6,12 +6,13 @@ import { request } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
+import { ops, run } from "../ops/files.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { freePort, type Instance, spawnInstance } from "../support/instance.ts";
+import { needs, pathOf } from "../support/programs.ts";
 import { eventually, type TestPartner } from "../support/service.ts";
-import { ops, tool } from "./tools.ts";
 
 // The samples as they are, but for names, ports and files, in front of two instances.
 const folder = mkdtempSync(join(tmpdir(), "paybell-proxy-"));
@@ -63,10 +64,8 @@ function pointed(sample: string): string {
   return text.replace("paybell-1:7420", one).replace("paybell-2:7420", other);
 }
 
-test("nginx terminates TLS, forwards the caller's address, and continues with one instance", async ({ skip }) => {
-  const nginx = tool("nginx");
-  if (nginx === undefined) return skip("nginx is not installed");
-  const port = await freePort();
+/** The arguments that give nginx its sample. */
+function nginxOn(port: number, change: (sample: string) => string = (same) => same): readonly string[] {
   const sample = pointed("nginx/paybell.conf")
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
     .replaceAll("/etc/nginx/tls", folder);
@@ -74,26 +73,58 @@ test("nginx terminates TLS, forwards the caller's address, and continues with on
   writeFileSync(
     join(folder, "nginx.conf"),
     `daemon off; pid ${folder}/nginx.pid; error_log stderr; events {}
-     http { access_log off; ${temporary.join(" ")}\n${sample}\n}`,
+     http { access_log off; ${temporary.join(" ")}\n${change(sample)}\n}`,
   );
-  proxy = spawn(nginx, ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")], { stdio: "ignore" });
-  await expectProxy(port);
-});
+  return ["-e", "stderr", "-p", folder, "-c", join(folder, "nginx.conf")];
+}
 
-test("Caddy terminates TLS, forwards the caller's address, and continues with one instance", async ({ skip }) => {
-  const caddy = tool("caddy");
-  if (caddy === undefined) return skip("Caddy is not installed");
-  const port = await freePort();
+/** The arguments that give Caddy its sample, with a certificate of ours: no authority certifies an example. */
+function caddyOn(port: number, change: (sample: string) => string = (same) => same): readonly string[] {
   const tls = `tls ${join(folder, "paybell.crt")} ${join(folder, "paybell.key")}`;
   const sample = pointed("caddy/Caddyfile").replace(
     "paybell.example {",
     `{\n\tadmin off\n\tauto_https off\n}\nhttps://paybell.example:${port} {\n\tbind 127.0.0.1\n\t${tls}`,
   );
-  writeFileSync(join(folder, "Caddyfile"), sample);
-  const env = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
-  const args = ["run", "--adapter", "caddyfile", "--config", join(folder, "Caddyfile")];
-  proxy = spawn(caddy, args, { env, stdio: "ignore" });
-  await expectProxy(port);
+  writeFileSync(join(folder, "Caddyfile"), change(sample));
+  return ["--adapter", "caddyfile", "--config", join(folder, "Caddyfile")];
+}
+const caddyEnv = { ...process.env, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+
+describe("nginx", needs("nginx"), () => {
+  const judge = (args: readonly string[]) => run(pathOf("nginx"), ["-t", ...args]);
+
+  test("accepts the sample without a warning, and names a directive that it does not know", async () => {
+    const port = await freePort();
+    const { stderr } = await judge(nginxOn(port));
+    expect(stderr).toMatch(/^nginx: .*syntax is ok\nnginx: .*test is successful\n$/);
+    const wrong = nginxOn(port, (sample) => sample.replace("proxy_read_timeout", "proxy_reading_timeout"));
+    await expect(judge(wrong)).rejects.toMatchObject({ stderr: expect.stringContaining("proxy_reading_timeout") });
+  });
+
+  test("terminates TLS, forwards the caller's address, and keeps the operators' routes inside", async () => {
+    const port = await freePort();
+    proxy = spawn(pathOf("nginx"), nginxOn(port), { stdio: ["ignore", "ignore", "inherit"] });
+    await expectProxy(port);
+  });
+});
+
+describe("Caddy", needs("caddy"), () => {
+  const judge = (args: readonly string[]) => run(pathOf("caddy"), ["validate", ...args], { env: caddyEnv });
+
+  test("accepts the sample, as it is too, and names a directive that it does not know", async () => {
+    const port = await freePort();
+    expect((await judge(caddyOn(port))).stdout).toContain("Valid configuration");
+    const shipped = ["--adapter", "caddyfile", "--config", join(ops, "caddy/Caddyfile")];
+    expect((await judge(shipped)).stdout).toContain("Valid configuration");
+    const wrong = caddyOn(port, (sample) => sample.replace("health_uri", "health_path_and_query"));
+    await expect(judge(wrong)).rejects.toMatchObject({ stderr: expect.stringContaining("health_path_and_query") });
+  });
+
+  test("terminates TLS, forwards the caller's address, and keeps the operators' routes inside", async () => {
+    const port = await freePort();
+    proxy = spawn(pathOf("caddy"), ["run", ...caddyOn(port)], { env: caddyEnv, stdio: "ignore" });
+    await expectProxy(port);
+  });
 });
 
 async function expectProxy(port: number): Promise<void> {

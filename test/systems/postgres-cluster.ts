@@ -1,29 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, readdirSync } from "node:fs";
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { Client } from "pg";
 import { type Account, postgresAccount } from "../../packages/server/src/postgres/account.ts";
 import { runTool } from "../../packages/server/src/postgres/tool.ts";
+import { pathOf } from "../support/programs.ts";
 import { eventually } from "../support/service.ts";
 
-const needed = ["initdb", "postgres", "pg_basebackup", "pg_verifybackup"];
 const password = "a-password-of-the-drill";
-
-/** PostgreSQL's programs on this machine, the newest; undefined, and told, where some are missing. */
-export function machinePostgres(): string | undefined {
-  const debian = "/usr/lib/postgresql";
-  const versions = existsSync(debian) ? readdirSync(debian).sort((a, b) => Number(b) - Number(a)) : [];
-  const folders = [
-    ...versions.map((version) => join(debian, version, "bin")),
-    ...(process.env["PATH"] ?? "").split(delimiter),
-  ];
-  const found = folders.find((folder) => needed.every((name) => existsSync(join(folder, name))));
-  if (found === undefined) process.stderr.write(`NOT TRIED with ${needed.join(", ")}, which are not installed\n`);
-  return found;
-}
 
 /** A folder with the data of servers, their socket and an archive, for the user that PostgreSQL runs as. */
 export interface ClusterFolder {
@@ -55,12 +41,16 @@ export async function makeClusterFolder(): Promise<ClusterFolder> {
 }
 
 /** Makes a server's data, which archives its log as docs/operator/backups.md says. */
-export async function initCluster(programs: string, folder: ClusterFolder): Promise<string> {
+export async function initCluster(folder: ClusterFolder): Promise<string> {
   const data = await folder.make("data");
   const passwordFile = join(folder.path, "password");
   await writeFile(passwordFile, password, { mode: 0o644 });
   const args = ["-D", data, "-U", "postgres", "--auth=scram-sha-256", `--pwfile=${passwordFile}`, "--encoding=UTF8"];
-  const { exitCode, output } = await runTool(join(programs, "initdb"), [...args, "--no-sync"], folder.account);
+  const { exitCode, output } = await runTool(
+    join(dirname(pathOf("postgres")), "initdb"),
+    [...args, "--no-sync"],
+    folder.account,
+  );
   if (exitCode !== 0) throw new Error(`initdb failed: ${output}`);
   const kept = `${folder.archive}/%f`;
   const settings = [
@@ -82,10 +72,10 @@ export interface RunningCluster {
 }
 
 /** Starts a server on a unix socket beside its data, and waits until it takes writes. */
-export async function startCluster(programs: string, folder: ClusterFolder, data: string): Promise<RunningCluster> {
+export async function startCluster(folder: ClusterFolder, data: string): Promise<RunningCluster> {
   const socket = dirname(data);
   const child = spawn(
-    join(programs, "postgres"),
+    pathOf("postgres"),
     ["-D", data, "-c", `unix_socket_directories=${data}`, "-c", "listen_addresses="],
     { stdio: ["ignore", "pipe", "pipe"], cwd: "/", env: { PATH: process.env["PATH"], LANG: "C" }, ...folder.account },
   );
