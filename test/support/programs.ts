@@ -38,6 +38,7 @@ const programs = {
   bash: { title: "bash", command: "bash", args: ["--version"], tiers: ["systems"], debian: ["bash"] },
   zsh: { title: "zsh", command: "zsh", args: ["--version"], tiers: ["systems"], debian: ["zsh"] },
   fish: { title: "fish", command: "fish", args: ["--version"], tiers: ["systems"], debian: ["fish"] },
+  script: { title: "script", command: "script", args: ["--version"], tiers: ["systems"], debian: ["bsdutils"] },
   nginx: { title: "nginx", command: "nginx", args: ["-v"], tiers: ["systems"], debian: ["nginx"] },
   caddy: {
     title: "Caddy",

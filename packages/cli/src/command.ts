@@ -17,25 +17,26 @@ export interface CommandDescription {
 }
 
 const descriptions = new WeakMap<Command, CommandDescription>();
+const defaults = new WeakMap<Command, Command>();
 
 /** The description of a command; undefined if it was not made by `command()`. */
 export function describedOf(command: Command): CommandDescription | undefined {
   return descriptions.get(command);
 }
 
-/** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
-export function command(name: string, described: CommandDescription): Command {
-  return describe(new Command(name), described);
+/** The command that the word of a group alone runs. */
+export function defaultOf(command: Command): Command | undefined {
+  return defaults.get(command);
 }
 
-/** Adds the help to a command, also to one that another library made. */
-export function describe(made: Command, described: CommandDescription): Command {
+/** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
+export function command(name: string, described: CommandDescription): Command {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
     examplesText(examples),
     Object.keys(codes).length === 0 ? "" : `\nExit codes:\n${codeLines(codes).join("\n")}`,
   ];
-  made
+  const made = new Command(name)
     .summary(summary)
     .description(description === undefined ? sentence(summary) : `${sentence(summary)}\n\n${description}`)
     .addHelpText("after", sections.filter((section) => section !== "").join("\n"));
@@ -52,6 +53,7 @@ export function group(name: string, summary: string, commands: readonly Command[
     .description(sentence(summary))
     .addHelpText("after", examplesText(examples));
   for (const one of commands) made.addCommand(one, { isDefault: one === whenUnnamed });
+  if (whenUnnamed !== undefined) defaults.set(made, whenUnnamed);
   return made;
 }
 

@@ -7,7 +7,7 @@ import { auditCommand } from "./commands/audit.ts";
 import { backupCommand, verifyCommand } from "./commands/backup.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
-import { addCompletion } from "./commands/completion.ts";
+import { completeCommand, completionCommand } from "./commands/completion.ts";
 import { endpointCommand } from "./commands/endpoint.ts";
 import { historyCommand } from "./commands/history.ts";
 import { keysCommand } from "./commands/keys.ts";
@@ -60,6 +60,7 @@ const groups = [
       restoreCommand,
     ],
   ],
+  ["Your shell:", [completionCommand]],
 ] as const;
 
 /**
@@ -76,7 +77,7 @@ export function program(context: CommandContext, saysUsage = true): Command {
     root.commandsGroup(heading);
     for (const make of factories) root.addCommand(make(context));
   }
-  addCompletion(root);
+  root.addCommand(completeCommand(context, root), { hidden: true });
   for (const one of withSubcommands(root)) settle(one, context, saysUsage);
   return root;
 }

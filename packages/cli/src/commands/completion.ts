@@ -1,30 +1,38 @@
-import tab from "@bomb.sh/tab/commander";
-import type { Command } from "commander";
-import { type CommandDescription, describe } from "../command.ts";
+import { Argument, type Command } from "commander";
+import { command } from "../command.ts";
+import { candidates } from "../completion/candidates.ts";
+import { scripts } from "../completion/scripts.ts";
+import type { CommandContext } from "../context.ts";
 
-/** Adds `completion`, which prints a shell's script, and the hidden `complete` that the script calls. */
-export function addCompletion(root: Command): void {
-  const known = new Set(root.commands);
-  root.commandsGroup("Your shell:");
-  tab(root, { completionCommandName: "completion" });
-  for (const added of root.commands.filter((one) => !known.has(one))) {
-    const described = descriptions[added.name()];
-    if (described !== undefined) describe(added, described);
-  }
-}
-
-const descriptions: Readonly<Record<string, CommandDescription>> = {
-  completion: {
+export function completionCommand({ stdout }: CommandContext): Command {
+  return command("completion", {
     summary: "print a script with which the shell completes commands and options",
     description:
       "bash: add `source <(paybell completion bash)` to .bashrc. zsh: add `source <(paybell completion zsh)` to " +
-      ".zshrc. fish: add `paybell completion fish | source` to config.fish.",
+      ".zshrc, after compinit. fish: add `paybell completion fish | source` to config.fish.",
     examples: ["paybell completion bash", "paybell completion zsh", "paybell completion fish"],
     json: false,
-  },
-  complete: {
+  })
+    .addArgument(new Argument("<shell>", "the shell that reads it").choices(Object.keys(scripts)))
+    .action((shell: keyof typeof scripts) => void stdout.write(scripts[shell]));
+}
+
+/** Hidden: the scripts call it. */
+export function completeCommand({ stdout }: CommandContext, root: Command): Command {
+  return command("complete", {
     summary: "print the possible completions, for the script of `paybell completion`",
     examples: ["paybell complete -- notifications l"],
     json: false,
-  },
-};
+  })
+    .argument("[words...]")
+    .action((words: readonly string[]) => {
+      for (const { value, description } of candidates(root, words)) {
+        stdout.write(`${value}\t${oneLine(description)}\n`);
+      }
+    });
+}
+
+/** A line of its own would be a candidate, and a control character could command the terminal. */
+function oneLine(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]+/gu, " ");
+}

@@ -1,0 +1,70 @@
+import { type Command, Option } from "commander";
+import { describe, expect, test } from "vitest";
+import { command, group } from "../command.ts";
+import { program } from "../program.ts";
+import { candidates } from "./candidates.ts";
+
+const root = program({
+  stdin: process.stdin,
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: {},
+  workingDirectory: "/",
+  fetch,
+  signal: new AbortController().signal,
+  nowMs: () => 0,
+  process,
+  conclude: () => undefined,
+});
+const described = { summary: "is tried", examples: ["paybell try"], json: false };
+const values = new Option("-s, --state <state>", "in this state").choices(["open", "closed"]);
+const several = new Option("--scope <scope...>", "what it may do").choices(["read", "pull"]);
+const list = command("list", described).addOption(values).addOption(several);
+const data = command("data", described).argument("<backup>").option("--into <folder>", "the folder");
+root.addCommand(group("try", "is tried", [list, data], data));
+
+const valuesAfter = (...words: string[]) => candidates(root, words).map(({ value }) => value);
+
+describe("the candidates", () => {
+  test("are the commands that begin as typed, then their subcommands, each with its summary", () => {
+    expect(valuesAfter("re")).toEqual(["reversal", "restore"]);
+    expect(candidates(root, ["restore", "rel"])).toEqual([
+      { value: "release", description: "send what a restore holds, and let commands end that were in flight" },
+    ]);
+    expect(valuesAfter("complet")).toEqual(["completion"]);
+  });
+
+  test("are the options of a command, and of the one that its group runs by default", () => {
+    expect(valuesAfter("try", "list", "--s")).toEqual(["--state", "--scope"]);
+    expect(valuesAfter("try", "/backup", "--")).toEqual(["--into", "--help"]);
+    expect(valuesAfter("try", "list", "")).toEqual(["--state", "--scope", "--help"]);
+  });
+
+  test.each([
+    ["the next word", ["--state", ""], ["open", "closed"]],
+    ["the next word after its short form", ["-s", "o"], ["open"]],
+    ["the same word, as zsh and fish pass it", ["--state=o"], ["--state=open"]],
+    ["the next words, as bash splits it", ["--state", "="], ["open", "closed"]],
+    ["a word after the sign, as bash splits it", ["--state", "=", "c"], ["closed"]],
+    ["the second word of an option that takes several", ["--scope", "read", "p"], ["pull"]],
+  ])("are the values of an option in %s", (_, words, expected) => {
+    expect(valuesAfter("try", "list", ...words)).toEqual(expected);
+  });
+
+  test("are none where a name of a file may be meant", () => {
+    expect(valuesAfter("open", "")).toEqual([]);
+    expect(valuesAfter("try", "data", "--into", "")).toEqual([]);
+  });
+
+  test("have no character that a shell would treat as more than a letter", () => {
+    const walk = (one: Command, path: readonly string[]): string[] => [
+      ...valuesAfter(...path, ""),
+      ...valuesAfter(...path, "-"),
+      ...one.options.flatMap(({ long }) => valuesAfter(...path, long ?? "", "")),
+      ...one.commands.flatMap((next) => walk(next, [...path, next.name()])),
+    ];
+    const all = walk(root, []);
+    expect(all.length).toBeGreaterThan(300);
+    expect(all.filter((value) => !/^[\w.-]+$/.test(value))).toEqual([]);
+  });
+});
