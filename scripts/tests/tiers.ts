@@ -62,6 +62,7 @@ export const tiers: readonly Tier[] = [
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },
   { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
+  { name: "upgrade", tests: ["test/upgrade"], inputs: [...service, "scripts/release.ts"] },
   {
     name: "simulation",
     tests: ["simulation/mutants.test.ts"],

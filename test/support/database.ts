@@ -29,17 +29,17 @@ export interface TestDatabase {
 }
 
 /**
- * A separate database with the migrated schema and no rows, cloned from the template. Measured: 70 ms by
+ * A separate database with the migrated schema and no rows, cloned from the template; an empty one if it is not to be
+ * migrated. Measured: 70 ms by
  * copying its files, 180 ms by PostgreSQL's default, which writes every page to the log.
  */
-export async function createDatabase(): Promise<TestDatabase> {
+export async function createDatabase({ isMigrated = true } = {}): Promise<TestDatabase> {
   const serverUrl = inject("databaseServerUrl");
   const urls = [serverUrl, ...inject("databaseNodeUrls")];
+  const template = isMigrated ? templateDatabase : "template0";
   const name = `test_${randomBytes(8).toString("hex")}`;
   for (const url of urls) {
-    await withAdmin(url, (client) =>
-      client.query(`CREATE DATABASE ${name} TEMPLATE ${templateDatabase} STRATEGY file_copy`),
-    );
+    await withAdmin(url, (client) => client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`));
   }
   return {
     url: databaseUrl(serverUrl, name),

@@ -9,8 +9,9 @@ import { createInterface } from "node:readline";
 import { callbackCa, machineAddresses } from "./receiver.ts";
 import { operatorToken, type ServiceClient, serviceClient } from "./service.ts";
 
-const cli = join(import.meta.dirname, "../../packages/cli/bin/paybell.js");
-const localFixture = join(import.meta.dirname, "instance-fixtures/serve-loopback.ts");
+const ownTree = join(import.meta.dirname, "../..");
+const cli = "packages/cli/bin/paybell.js";
+const localFixture = "test/support/instance-fixtures/serve-loopback.ts";
 
 /** Reads lines as the process writes them, until the expected one. */
 export interface SpokenProcess {
@@ -35,6 +36,8 @@ export interface InstanceOptions {
   /** Also calls loopback addresses: not `paybell serve`, which never does, but the same service (serve-loopback.ts). */
   readonly callsLoopback?: boolean;
   readonly env?: NodeJS.ProcessEnv;
+  /** The checkout whose service it is; default: this one. */
+  readonly tree?: string;
 }
 
 /** The address on which partners of instances in processes listen, and whether `paybell serve` may call it. */
@@ -45,7 +48,7 @@ export function partnerHost(): { readonly host: string; readonly callsLoopback: 
 }
 
 export function spawnPaybell(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {
-  return spawnNode([cli, ...args], env);
+  return spawnNode([join(ownTree, cli), ...args], env);
 }
 
 /** Starts an instance on the database and resolves when it is ready. */
@@ -53,7 +56,9 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
   const home = await mkdtemp(join(tmpdir(), "paybell-instance-"));
   const caFile = join(home, "callback-ca.pem");
   await writeFile(caFile, await callbackCa());
-  const child = spawnNode(options.callsLoopback === true ? [localFixture] : [cli, "serve"], {
+  const program = options.callsLoopback === true ? [localFixture] : [cli, "serve"];
+  const [path = "", ...args] = program;
+  const child = spawnNode([join(options.tree ?? ownTree, path), ...args], {
     DATABASE_URL: options.databaseUrl,
     PAYBELL_MASTER_KEY: options.masterKey.toString("base64"),
     PAYBELL_OPERATOR_TOKEN: operatorToken,

@@ -48,7 +48,8 @@ export async function callHttp(baseUrl: string, method: string, path: string, ca
 /** A service that tests call over HTTP, in whichever process it runs. */
 export interface ServiceClient {
   readonly baseUrl: string;
-  operator(method: string, path: string, json?: unknown): Promise<HttpAnswer>;
+  /** @param key default: that of the tests */
+  operator(method: string, path: string, json?: unknown, key?: string): Promise<HttpAnswer>;
   /** Reports completions, none of which may be refused. Resolves to their transactions' ids, in order. */
   report(completions: readonly Readonly<Record<string, unknown>>[]): Promise<readonly string[]>;
   /** Registers a partner with an HTTPS server of its own, which opens what it is sent with the keys it was given. */
@@ -99,8 +100,8 @@ export async function shareShards(databaseUrl: string): Promise<void> {
 }
 
 export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceClient {
-  const operator = (method: string, path: string, json?: unknown) =>
-    callHttp(operatorUrl, method, path, { key: operatorToken, ...(json !== undefined && { json }) });
+  const operator = (method: string, path: string, json?: unknown, key = operatorToken) =>
+    callHttp(operatorUrl, method, path, { key, ...(json !== undefined && { json }) });
 
   async function register(settings: Partial<PartnerInput> = {}, options: RegisterOptions = {}): Promise<TestPartner> {
     const { host = "127.0.0.1", server = await startPartnerServer(host) } = options;
