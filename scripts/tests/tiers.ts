@@ -23,8 +23,21 @@ const sharedInputs: readonly string[] = [
 
 const service = ["packages/cli", "packages/contract", "packages/partner", "packages/server"];
 
+const server = (...folders: string[]) => folders.map((folder) => `packages/server/src/${folder}`);
+
 /** Every tier but the core. A test file that none of them names belongs to the core. */
 export const tiers: readonly Tier[] = [
+  {
+    name: "checkers",
+    tests: [
+      "scripts/biome.test.ts",
+      "scripts/imports.test.ts",
+      "scripts/knip.test.ts",
+      "scripts/tidy.test.ts",
+      "test/support",
+    ],
+    inputs: ["biome.json", "knip.json", "scripts", "tsconfig.json"],
+  },
   {
     name: "languages",
     tests: ["test/contract", "test/languages"],
@@ -36,6 +49,11 @@ export const tiers: readonly Tier[] = [
     inputs: [...service, "packages/console", "scripts", "tsconfig.json", "README.md", "LICENSE"],
   },
   {
+    name: "partner",
+    tests: ["packages/partner/test"],
+    inputs: ["packages/contract", "packages/partner", "packages/server"],
+  },
+  {
     name: "documents",
     tests: ["test/examples.test.ts", "test/tutorial.test.ts"],
     inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts"],
@@ -43,21 +61,53 @@ export const tiers: readonly Tier[] = [
   {
     name: "postgres",
     tests: [
-      "packages/server/src/postgres",
+      ...server("postgres", "store/schema"),
+      "test/database-password.test.ts",
       "test/ledger/simulator-settings.test.ts",
       "test/no-acquirer.test.ts",
+      "test/sandbox.test.ts",
       "test/sandbox-ending.test.ts",
       "test/taken-port.test.ts",
     ],
     inputs: service,
   },
-  { name: "operations", tests: ["test/ops"], inputs: [...service, "docs", "ops"] },
+  {
+    // Statements on tables of the size that they have after years.
+    name: "large-tables",
+    tests: server(
+      "ledger/large-batch.test.ts",
+      "store/notifications/plans.test.ts",
+      "store/plans.test.ts",
+      "store/terminals/sequences.test.ts",
+      "store/transactions/plans-by-key.test.ts",
+    ),
+    inputs: server("ledger", "store"),
+  },
+  {
+    // Whole services whose endpoints, instances and circuits change over time.
+    name: "delivery",
+    tests: [
+      "test/acquirer-session.test.ts",
+      "test/backpressure.test.ts",
+      "test/callback-routes.test.ts",
+      "test/endpoints.test.ts",
+      "test/fairness.test.ts",
+      "test/retries.test.ts",
+      "test/roles.test.ts",
+    ],
+    inputs: ["packages/contract", "packages/server"],
+  },
+  { name: "operations", tests: ["test/ops", "test/traces.test.ts"], inputs: [...service, "docs", "ops"] },
   {
     name: "systems",
     tests: ["packages/partner/src/stores/redis.test.ts", "test/systems"],
     inputs: [...service, "bench/redis.ts", "docs", "ops", "test/ops"],
   },
-  { name: "browser", tests: ["test/console"], inputs: [...service, "packages/console"] },
+  {
+    name: "browser",
+    tests: [...server("http/routes/console-oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
+    inputs: [...service, "packages/console"],
+  },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },
   { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
