@@ -150,7 +150,8 @@ if (import.meta.main) {
   try {
     const wanted = { version: versions[0] ?? version, day: new Date().toISOString().slice(0, 10), isDry };
     const commands = await release(root, wanted);
-    process.stdout.write(`dist/release/${wanted.version} is written. ${isDry ? "A dry run: nothing else is." : ""}\n`);
+    const done = isDry ? "and nothing else: this was a dry run" : "and the version is committed and tagged";
+    process.stdout.write(`dist/release/${wanted.version} is written, ${done}.\n`);
     process.stdout.write(`Nothing is published. To publish it:\n\n${commands.join("\n")}\n`);
   } catch (error) {
     process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`);

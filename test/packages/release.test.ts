@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -61,9 +62,12 @@ describe("a release", () => {
     );
     expect(readdirSync(output).sort()).toEqual(["SHA256SUMS", "notes.md", ...tarballs, "sbom.cdx.json"].sort());
     expect(readFileSync(join(output, "notes.md"), "utf8")).toBe("The next one.\n\n### Added\n\n- A bell.\n");
-    expect(execFileSync("sha256sum", ["--check", "--strict", "SHA256SUMS"], { cwd: output, encoding: "utf8" })).toMatch(
-      /^(?:\S+: OK\n){6}$/,
-    );
+    const sums = readFileSync(join(output, "SHA256SUMS"), "utf8").trimEnd().split("\n");
+    expect(sums.map((line) => line.slice(66)).sort()).toEqual(["notes.md", ...tarballs, "sbom.cdx.json"].sort());
+    for (const line of sums) {
+      const bytes = readFileSync(join(output, line.slice(66)));
+      expect(line.slice(0, 66)).toBe(`${createHash("sha256").update(bytes).digest("hex")}  `);
+    }
     const sbom = JSON.parse(readFileSync(join(output, "sbom.cdx.json"), "utf8"));
     const components = sbom.components.map(({ purl }: { purl: string }) => purl);
     const expected = ["pkg:npm/%40paybell/server@0.10.0", expect.stringMatching(/^pkg:npm\/fastify@/)];
