@@ -35,7 +35,10 @@ test("a transaction shows its batch, and a settlement the one that it settles: o
     state: "open",
   });
 
-  service.acquirer.behave(next("SETTLEMENT", { answers: { afterMs: 500 } }));
+  // It is asked again once a second.
+  const silent = service.acquirer.behave(({ command }) =>
+    command === "SETTLEMENT" ? { answers: "not_sent" } : undefined,
+  );
   const command = { command: "SETTLEMENT", reqId: randomUUID(), tid, mid };
   const { status, body } = await partner.run(command, { prefer: "respond-async" });
   expect([status, body["status"]]).toEqual([202, "INIT"]);
@@ -43,6 +46,7 @@ test("a transaction shows its batch, and a settlement the one that it settles: o
   for (const id of [settled, refused, first]) {
     expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closing" });
   }
+  silent();
   await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === settled));
   for (const id of [settled, refused, first]) {
     expect(await batchOf(id)).toEqual({ batchNo: "000001", state: "closed" });

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
-import { next } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import { sale } from "../support/commands.ts";
 import { queryHomes } from "../support/database.ts";
 import type { HttpAnswer } from "../support/service.ts";
@@ -143,7 +142,10 @@ test("another mid on a known tid is 409 terminal_mid_mismatch", async () => {
 test("a command during a settlement is 409 settlement_in_progress with Retry-After, and runs afterwards", async () => {
   const tid = newTid();
   await done(sale({ tid }));
-  instances.acquirers[0]?.behave(next("SETTLEMENT", { answers: { afterMs: 300 } }));
+  // They ask again once a second.
+  const silence = instances.acquirers.map((acquirer) =>
+    acquirer.behave(({ command: asked }) => (asked === "SETTLEMENT" ? { answers: "not_sent" } : undefined)),
+  );
   const settling = partner.run(settlementOf(tid), { prefer: "respond-async" });
   expect((await settling).status).toBe(202);
   const during = sale({ tid });
@@ -151,6 +153,7 @@ test("a command during a settlement is 409 settlement_in_progress with Retry-Aft
     expectProblem(refused, 409, "settlement_in_progress", /repeat the same request once the settlement has ended/);
     expect(refused.headers.get("retry-after")).toMatch(/^[1-9]\d*$/);
   }
+  for (const end of silence) end();
   await partner.server.until((all) =>
     all.some(({ received }) => received?.command === "SETTLEMENT" && received.ipn.tid === tid),
   );

@@ -125,7 +125,7 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
       keys,
       server,
       call,
-      run: (command, headers = {}) => call("POST", "/v1/commands", { json: command, headers }),
+      run: (command, headers = {}) => untilLeased(() => call("POST", "/v1/commands", { json: command, headers })),
       settled: (notificationId, state) =>
         eventually(`notification ${notificationId} to be ${state}`, async () => {
           const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
@@ -151,6 +151,18 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
       return results.map(({ transactionId = "" }) => transactionId);
     },
   };
+}
+
+/**
+ * A machine that pauses for longer than a lease is believed leaves its instance without one until the next beat. Until
+ * then commands are refused before anything is accepted, and a partner repeats them.
+ */
+async function untilLeased(run: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+  for (let tries = 1; ; tries += 1) {
+    const answer = await run();
+    if (answer.body["detail"] !== "No more commands can be accepted now." || tries === 3) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 1_000));
+  }
 }
 
 function receiverKeys(secrets: Secrets, settings: Partial<PartnerInput>): ReceiverOptions {

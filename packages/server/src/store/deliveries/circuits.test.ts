@@ -51,7 +51,6 @@ describe("a circuit that its owner writes", () => {
     const [found, ...more] = await load();
     expect(more).toEqual([]);
     expect(found).toEqual(loaded({ ...tripped, probeInMs: expect.any(Number) }));
-    expect(found?.circuit.probeInMs).toBeGreaterThan(0);
     expect(found?.circuit.probeInMs).toBeLessThanOrEqual(5_000);
     expect(await circuits.load([(shardOf(partnerId) + 1) % 256])).toEqual([]);
   });
