@@ -27,10 +27,11 @@ function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", at
 
 test("the counts of two instances in one minute are added up, for a partner and for all", async () => {
   const counters = [new FigureCounter(figures), new FigureCounter(figures)];
+  const atMs = Date.now();
   for (const counter of counters) {
-    count(counter, "accepted");
-    count(counter, "retry");
-    count(counter, "parked");
+    count(counter, "accepted", atMs);
+    count(counter, "retry", atMs);
+    count(counter, "parked", atMs);
     await counter.flush();
     await counter.flush();
   }
@@ -64,12 +65,14 @@ test("a count that could not be added is kept for the next time", async () => {
       isAway ? Promise.reject(new Error("away")) : figures.add(rows),
   };
   const counter = new FigureCounter(store);
-  count(counter, "accepted");
+  // Both are of one hour.
+  const atMs = Date.now();
+  count(counter, "accepted", atMs);
   await expect(counter.flush()).rejects.toThrow("away");
   isAway = false;
-  count(counter, "accepted");
+  count(counter, "accepted", atMs);
   await counter.flush();
-  const [point] = await figures.read(partner.id, "week", Date.now() - 2 * 3_600_000);
+  const [point] = await figures.read(partner.id, "week", atMs - 2 * 3_600_000);
   expect(point?.accepted).toBe(2);
 });
 

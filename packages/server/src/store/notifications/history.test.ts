@@ -11,7 +11,9 @@ import { idAt, insertAttempt, insertNotification, openBench, registerPartner } f
 const bench = await openBench();
 afterAll(() => bench.close());
 
-const today = dayOf(Date.now());
+/** The day may end while the tests run. */
+const nowMs = Date.now();
+const today = dayOf(nowMs);
 const dayText = (startMs: number) => new Date(startMs).toISOString().slice(0, 10);
 
 async function insertMany(partnerId: Parameters<typeof insertNotification>[1], atMs: number, count: number) {
@@ -37,7 +39,7 @@ test("a day is exported whole, page by page, and nothing of another day or partn
   const parked = await insertNotification(bench.pool, other.id, { id: idAt(today - 1), state: "parked" });
   await insertNotification(bench.pool, one.id, { id: idAt(today) });
   const history = new PostgresHistory(bench.homes);
-  const day = await rowsOf(readDay(history, dayText(yesterday), Date.now()));
+  const day = await rowsOf(readDay(history, dayText(yesterday), nowMs));
   expect(new Set(day.map(({ id }) => id))).toEqual(new Set([...ids, parked]));
   expect(day).toHaveLength(451);
   expect(day.find(({ id }) => id === parked)).toMatchObject({ state: "parked", attempts: [] });
@@ -48,15 +50,15 @@ test("a day is exported whole, page by page, and nothing of another day or partn
       { attemptNo: 2, httpStatus: 200, reason: null, startedAtMs: Date.UTC(2026, 10, 21, 10) },
     ],
   });
-  const own = await rowsOf(readDay(history, dayText(yesterday), Date.now(), other.id));
+  const own = await rowsOf(readDay(history, dayText(yesterday), nowMs, other.id));
   expect(own.map(({ id }) => id)).toEqual([parked]);
 });
 
 test("a day that is not over, and one that was dropped, are refused and not taken for empty", async () => {
   const history = new PostgresHistory(bench.homes);
-  await expect(readDay(history, dayText(today), Date.now())).rejects.toMatchObject({ code: "invalid_value" });
+  await expect(readDay(history, dayText(today), nowMs)).rejects.toMatchObject({ code: "invalid_value" });
   const kept = { ...history, keptFromMs: async () => today, pages: history.pages };
-  await expect(readDay(kept, dayText(today - dayMs), Date.now())).rejects.toMatchObject({ code: "not_found" });
+  await expect(readDay(kept, dayText(today - dayMs), nowMs)).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("a delivery can be proved after its history was dropped, until its proof is dropped too", async () => {
