@@ -18,6 +18,8 @@ export interface SimulationPlan {
   readonly attemptTimeoutMs: number;
   /** Transactions a second, of all processes. */
   readonly load: number;
+  /** The share by which clocks are too fast or too slow. */
+  readonly drift: number;
 }
 
 /** The parts of a run, for each other. */

@@ -1,4 +1,5 @@
 import type { SimulationContext } from "./context.ts";
+import { largestDrift } from "./service/machine.ts";
 import type { SimulatedProcess } from "./service/service-process.ts";
 import type { WorkerThread } from "./service/worker-thread.ts";
 
@@ -12,13 +13,29 @@ export class Faults {
     this.#services = services;
   }
 
-  /** Makes one fault now and then, while it is stormy. */
+  /** Makes faults while it is stormy: one now and then, or where clocks drift, half of the time, beats alone. */
   go(): void {
+    const { world, plan } = this.#context;
+    if (plan.drift === largestDrift && world.random.chance(0.5)) this.#onlyBeats();
+    else this.#all();
+  }
+
+  #all(): void {
     const { world } = this.#context;
     world.agenda.after(world.random.between(50, 2_500), () => {
       if (!this.#context.isStormy) return;
       this.#one();
-      this.go();
+      this.#all();
+    });
+  }
+
+  /** One lease after the other is deleted while its holder works: that shows for how long it believes in it. */
+  #onlyBeats(): void {
+    const { world } = this.#context;
+    world.agenda.after(world.random.between(500, 3_000), () => {
+      if (!this.#context.isStormy) return;
+      const forMs = this.#cutBeats(world.random.pick(this.#services));
+      world.agenda.after(forMs, () => this.#onlyBeats());
     });
   }
 
@@ -34,7 +51,10 @@ export class Faults {
       service.line.heal();
       service.beatLine.heal();
       service.workerLine.heal();
-      if (service.worker !== undefined) setUnstorable([service.worker], 0);
+      if (service.worker !== undefined) {
+        setUnstorable([service.worker], 0);
+        setSlow(service.worker, 0);
+      }
       // A stop that takes long would outlast the calm's beginning.
       if (service.isStopping) service.kill();
       service.start();
@@ -79,6 +99,7 @@ export class Faults {
       () => this.breakHome(random.between(50, random.chance(0.5) ? 2_000 : 12_000)),
       () => this.#kill(service),
       () => this.#stop(service),
+      () => this.#stop(service),
       () => service.threadFails(random.pick([0, 5, 50, 1_500])),
       () => service.threadFails(random.pick([0, 5, 50, 1_500])),
       () => this.#freeze(service),
@@ -89,6 +110,8 @@ export class Faults {
       () => this.#badWeather(),
       () => this.#stepClocks(service),
       () => this.#badHints(),
+      () => this.#cutBeats(service),
+      () => this.#cutBeats(service),
     ];
     random.pick(faults)();
   }
@@ -102,10 +125,14 @@ export class Faults {
   }
 
   #stop(service: SimulatedProcess): void {
-    void service.stop();
-    this.#later(
-      (random) => random.between(500, 6_000),
-      () => service.start(),
+    const { random } = this.#context.world;
+    const { worker } = service;
+    if (worker !== undefined && random.chance(0.7)) setSlow(worker, random.between(600, 3_000));
+    void service.stop(random.pick([1_000, 5_000, 10_000])).then(() =>
+      this.#later(
+        (one) => one.between(500, 6_000),
+        () => service.start(),
+      ),
     );
   }
 
@@ -152,6 +179,16 @@ export class Faults {
         for (const line of lines) line.heal();
       },
     );
+  }
+
+  /** Its beats are not answered until its lease is deleted, while everything else is. @returns for how long */
+  #cutBeats({ beatLine, worker }: SimulatedProcess): number {
+    const { world } = this.#context;
+    const forMs = world.random.between(6_500, 9_000);
+    world.note("fault", "beats cut off", worker?.name);
+    beatLine.losesStatements = true;
+    world.agenda.after(forMs, () => beatLine.heal());
+    return forMs;
   }
 
   #badWeather(): void {
@@ -207,6 +244,10 @@ export class Faults {
     const { world } = this.#context;
     world.agenda.after(afterMs(world.random), work);
   }
+}
+
+function setSlow({ outcomes }: WorkerThread, slowMs: number): void {
+  for (const one of outcomes) one.slowMs = slowMs;
 }
 
 function setUnstorable(workers: Iterable<WorkerThread>, chance: number): void {

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import { Circuits } from "../packages/server/src/delivery/circuits.ts";
 import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
@@ -80,7 +81,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "nothing is moved from the queue of a shut endpoint",
-    seed: 10,
+    seed: 3,
     variation: {
       deliveries: (store) =>
         new Proxy(store, {
@@ -126,6 +127,44 @@ export const mutants: readonly Mutant[] = [
     variation: { holder: (lease) => believing(lease) },
   },
   {
+    name: "a lease is believed in for 6 s",
+    seed: 3,
+    variation: { holder: (lease, thread) => believingLonger(lease, thread, 1_000) },
+  },
+  {
+    name: "the buckets of a lost shard are kept",
+    seed: 1,
+    sabotage: () => patch(RateLimits.prototype, "forget", () => () => undefined),
+  },
+  {
+    name: "a stop does not wait for unrecorded outcomes",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        DeliveryWorker.prototype,
+        "stop",
+        (original) =>
+          async function (this: DeliveryWorker) {
+            // Each turn of the event loop is a step.
+            for (let turns = 0; this.status.slots > 0 && turns < 5_000; turns += 1) await setImmediate();
+            return original.call(this, 0);
+          },
+      ),
+  },
+  {
+    name: "a sweep leaves a shard out",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Queues.prototype,
+        "sweep",
+        (original) =>
+          function (this: Queues, shards, ...others) {
+            return original.call(this, shards.slice(1), ...others);
+          },
+      ),
+  },
+  {
     name: "a worker that can only renew its lease keeps it",
     seed: 1,
     sabotage: () => {
@@ -146,7 +185,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 6,
+    seed: 10,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,
@@ -187,6 +226,22 @@ function believing(lease: Parameters<Variation["holder"]>[0]): ReturnType<Variat
     },
     remainingMs: () => Math.max(1, lease.remainingMs()),
   };
+}
+
+/** Believes in the last lease for longer than it is held for certain. */
+function believingLonger(
+  lease: Parameters<Variation["holder"]>[0],
+  { clock }: Parameters<Variation["holder"]>[1],
+  byMs: number,
+): ReturnType<Variation["holder"]> {
+  let last: { readonly id: LeaseId; readonly untilMs: number; readonly untilWallMs: number } | undefined;
+  const remainingMs = () => {
+    const [leftMs, id] = [lease.remainingMs(), lease.current()];
+    const [nowMs, wallMs] = [clock.monotonicMs(), clock.nowMs()];
+    if (id !== undefined) last = { id, untilMs: nowMs + leftMs + byMs, untilWallMs: wallMs + leftMs + byMs };
+    return last === undefined ? 0 : Math.max(0, Math.min(last.untilMs - nowMs, last.untilWallMs - wallMs));
+  };
+  return { remainingMs, current: () => (remainingMs() > 0 ? last?.id : undefined) };
 }
 
 export function variationOf({ variation }: Mutant): Variation {

@@ -13,6 +13,7 @@ import { Chains } from "./outside/chains.ts";
 import { Merchant } from "./outside/merchant.ts";
 import { SimulatedOperators } from "./outside/operators.ts";
 import { SimulatedHints } from "./service/hints.ts";
+import { largestDrift, usualDrift } from "./service/machine.ts";
 import { SimulatedProcess } from "./service/service-process.ts";
 import type { WorkerThread } from "./service/worker-thread.ts";
 import { faithful, type Variation } from "./variation.ts";
@@ -36,6 +37,8 @@ export interface SimulationResult {
 const ownedWithinMs = 9_000;
 /** The same for the shards of a worker that can do nothing but renew its lease. */
 const givenUpWithinMs = 15_000;
+/** The dead are found later by slow clocks, whose timers are late, too. */
+const laterByDriftMs = 2_500;
 const brokenForMs = 20_000;
 /** While a home is away, those of the others go on. */
 const awayForMs = 35_000;
@@ -130,7 +133,7 @@ export class Simulation {
     else {
       const lastFaultMs = fault === "home" ? atMs : 0;
       const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
-      agenda.after(lastFaultMs + ownedWithinMs + 100, () => this.#ask(checkAll));
+      agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
     }
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkMisplaced()));
@@ -144,9 +147,13 @@ export class Simulation {
   /** The one fault of a calm. */
   #breakWorker(): void {
     const service = this.#faults.breakWorker(brokenForMs);
-    this.#world.agenda.after(givenUpWithinMs, () =>
+    this.#world.agenda.after(this.#byDrift(givenUpWithinMs), () =>
       this.#ask(() => checkAllOwned(this.#world, this.#context.tables, service.worker?.knownLease)),
     );
+  }
+
+  #byDrift(ms: number): number {
+    return this.#context.plan.drift === largestDrift ? ms + laterByDriftMs : ms;
   }
 
   #ask(check: () => void): void {
@@ -164,6 +171,7 @@ export class Simulation {
     const isAway = ({ shard }: Merchant) =>
       homeOf(shard, this.#context.plan.homes) === home && this.#world.nowMs < untilMs + caughtUpWithinMs;
     checkProgress(this.#world, checks, tables, database.nowUs(), isAway);
+    checks.sweeps();
   }
 }
 
@@ -176,5 +184,6 @@ function planOf({ random }: World): SimulationPlan {
     attemptTimeoutMs: random.pick([1_500, 4_000, 8_000]),
     load: random.pick([20, 60, 120]),
     homes: random.pick([1, 1, 2, 4]),
+    drift: random.pick([usualDrift, largestDrift]),
   };
 }

@@ -1,5 +1,6 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
@@ -14,11 +15,13 @@ import { CompletenessCheck } from "./complete.ts";
 import { checkBelievers } from "./owners.ts";
 import { ReadsCheck } from "./reads.ts";
 import { StartChecks } from "./starts.ts";
+import { SweepsCheck } from "./sweeps.ts";
 
 /** Steps between two looks at what is not checked where it happens. */
 const boundsEvery = 16;
 const believersEvery = 64;
 const completeEvery = 256;
+const surplusMax = 8;
 
 /** The invariants: reported events are checked at once, the rest every few steps. */
 export class Checks {
@@ -29,6 +32,7 @@ export class Checks {
   readonly #starts: StartChecks;
   readonly #complete: CompletenessCheck;
   readonly #reads: ReadsCheck;
+  readonly #sweeps: SweepsCheck;
 
   constructor(
     world: World,
@@ -43,6 +47,7 @@ export class Checks {
     this.#workers = workers;
     this.#starts = new StartChecks(world, tables, plan);
     this.#reads = new ReadsCheck(world);
+    this.#sweeps = new SweepsCheck(world);
     this.#complete = new CompletenessCheck(world, tables, database);
   }
 
@@ -131,6 +136,24 @@ export class Checks {
     if (next.kind === "accepted" && !one.acceptedRounds.has(round)) {
       this.#world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
     }
+  }
+
+  swept(worker: WorkerThread, shards: readonly number[]): void {
+    this.#sweeps.swept(worker, shards);
+  }
+
+  sweeps(): void {
+    for (const worker of this.#workers) this.#sweeps.check(worker);
+  }
+
+  /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
+  releases(worker: WorkerThread, shards: readonly OwnedShard[]): void {
+    if (!worker.drains || shards.length <= surplusMax) return;
+    const { slots } = worker.worker.status;
+    const unrecorded = worker.outcomes.reduce((sum, { unwritten }) => sum + unwritten, 0);
+    if (slots + unrecorded === 0) return;
+    const left = `${slots} attempts on the wire and ${unrecorded} unrecorded outcomes`;
+    this.#world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
   }
 
   readBegins(worker: WorkerThread, reads: readonly QueueRead[]): void {

@@ -41,6 +41,8 @@ export interface DeliveriesParts {
   readonly record: (outcome: DeliveryOutcome) => Promise<Recorded>;
   /** Statements that read queues, when they begin. */
   readonly onRead: (reads: readonly QueueRead[]) => void;
+  /** Sweeps of these shards. */
+  readonly onHeads: (shards: readonly number[]) => void;
 }
 
 /** Whether the row is still of the round and attempt that a write is about. */
@@ -65,6 +67,7 @@ export class SimulatedDeliveries implements DeliveryStore {
 
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const wanted = new Set(shards);
+    this.#parts.onHeads(shards);
     return this.#select("heads", (nowUs) =>
       this.#parts.tables.merchants.filter(({ shard }) => wanted.has(shard)).flatMap((one) => this.#heads(one, nowUs)),
     );

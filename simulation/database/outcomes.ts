@@ -22,8 +22,11 @@ export class OutcomeCommits {
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
+  #unwritten = 0;
   /** The chance of an outcome that cannot be stored. */
   unstorableChance = 0;
+  /** Each commit takes so much longer. */
+  slowMs = 0;
 
   constructor(
     world: World,
@@ -39,9 +42,15 @@ export class OutcomeCommits {
     this.#apply = apply;
   }
 
+  /** The number of outcomes whose fate the worker does not know yet. */
+  get unwritten(): number {
+    return this.#unwritten;
+  }
+
   record(outcome: DeliveryOutcome): Promise<Recorded> {
     return new Promise<Recorded>((resolve, reject) => {
       this.#waiting.push({ outcome, resolve, reject });
+      this.#unwritten += 1;
       if (!this.#isCommitting) void this.#commitAll();
     });
   }
@@ -51,6 +60,7 @@ export class OutcomeCommits {
     while (this.#waiting.length > 0) {
       const batch = this.#waiting.splice(0, batchMax);
       const answers = await this.#commit(batch.map(({ outcome }) => outcome));
+      this.#unwritten -= batch.length;
       for (const [at, { resolve, reject }] of batch.entries()) {
         const answer = answers[at];
         if (answer === undefined) reject(new SimulatedFailure("no table takes it"));
@@ -62,6 +72,7 @@ export class OutcomeCommits {
 
   async #commit(outcomes: readonly DeliveryOutcome[]): Promise<readonly (Recorded | undefined)[]> {
     const { random } = this.#world;
+    if (this.slowMs > 0) await new Promise<void>((resolve) => void this.#thread.timers.after(this.slowMs, resolve));
     const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
     for (;;) {
       try {

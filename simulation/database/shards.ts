@@ -5,26 +5,26 @@ import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { ShardRow, Tables } from "./tables.ts";
 
+/** Called when a release begins, and when it is committed. */
+export interface ReleaseHooks {
+  readonly onReleases: (shards: readonly OwnedShard[]) => void;
+  readonly onGiven: (shards: readonly number[]) => void;
+}
+
 /** `shards` in the simulated database. */
 export class SimulatedShards implements ShardStore {
   readonly #database: SimulatedDatabase;
   protected readonly tables: Tables;
   readonly #thread: Thread;
   readonly #line: Line;
-  readonly #onGiven: (shards: readonly number[]) => void;
+  readonly #hooks: ReleaseHooks;
 
-  constructor(
-    database: SimulatedDatabase,
-    tables: Tables,
-    thread: Thread,
-    line: Line,
-    onGiven: (shards: readonly number[]) => void,
-  ) {
+  constructor(database: SimulatedDatabase, tables: Tables, thread: Thread, line: Line, hooks: ReleaseHooks) {
     this.#database = database;
     this.tables = tables;
     this.#thread = thread;
     this.#line = line;
-    this.#onGiven = onGiven;
+    this.#hooks = hooks;
   }
 
   map(leaseId: LeaseId): Promise<ShardMap> {
@@ -47,13 +47,14 @@ export class SimulatedShards implements ShardStore {
   }
 
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+    this.#hooks.onReleases(shards);
     const isStill = ({ shard, epoch }: OwnedShard) =>
       this.tables.shards[shard]?.leaseId === leaseId && this.tables.shards[shard]?.epoch === epoch;
     return this.#database.write(this.#thread, this.#line, {
       name: "give",
       candidates: () => shards.filter(isStill).map(({ shard }) => `shard ${shard}`),
       apply: () => {
-        this.#onGiven(shards.filter(isStill).map(({ shard }) => shard));
+        this.#hooks.onGiven(shards.filter(isStill).map(({ shard }) => shard));
         for (const { shard } of shards.filter(isStill)) {
           const row = this.tables.shards[shard];
           if (row !== undefined) this.tables.own(row, null);

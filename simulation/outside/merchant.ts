@@ -10,7 +10,7 @@ const retries = [
   [2, 5, 10, 20],
   [5, 30, 120, 600],
 ] as const;
-const rates = [null, null, null, 3, 20] as const;
+const rates = [null, null, 3, 20] as const;
 /** An instance believes what it read of a partner for so long. */
 const believedMs = 5_000;
 

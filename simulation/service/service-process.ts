@@ -57,8 +57,8 @@ export class SimulatedProcess {
     this.#lives += 1;
     this.#isStopping = false;
     world.note(this.#name, "process starts");
-    this.#machine = new SimulatedMachine(world);
-    const main = new Thread(world, this.#machine, `${this.#name}.${this.#lives}`);
+    this.#machine = new SimulatedMachine(world, this.#context.plan.drift);
+    const main = new Thread(world, this.#machine, `${this.#name}.${this.#lives}`, this.#machine.lateness);
     this.#main = main;
     this.#leases = new variation.Leases(database, tables, main, this.line);
     const onTrouble = (error: unknown) => {
@@ -89,13 +89,13 @@ export class SimulatedProcess {
     this.#forget();
   }
 
-  /** A clean stop. */
-  async stop(): Promise<void> {
+  /** A clean stop. @param drainMs the time that attempts and their outcomes have */
+  async stop(drainMs: number): Promise<void> {
     const worker = this.#worker;
     if (worker === undefined || this.#isStopping) return;
     this.#isStopping = true;
     this.#context.world.note(this.#name, "process stops");
-    await worker.stop();
+    await worker.stop(drainMs);
     await this.#lease?.stop();
     if (this.#worker !== worker) return;
     this.#main?.end();

@@ -9,10 +9,13 @@ export class Thread {
   readonly #world: World;
   #isAlive = true;
   #isStalled = false;
+  readonly #lateness: number;
   #backlog: (() => void)[] = [];
 
-  constructor(world: World, machine: SimulatedMachine, name: string) {
+  /** @param lateness the share by which its timers are late */
+  constructor(world: World, machine: SimulatedMachine, name: string, lateness = 0) {
     this.#world = world;
+    this.#lateness = lateness;
     this.machine = machine;
     this.name = name;
     machine.threads.add(this);
@@ -36,7 +39,8 @@ export class Thread {
     after: (ms, work) => {
       if (!(ms < 2 ** 31)) this.#world.violated(0, `a timer of ${ms} ms`);
       // As setTimeout has it: not less than 1 ms, and rarely on time.
-      const dueMs = this.machine.monotonicMs() + Math.max(1, ms) + this.#world.random.next() * 0.2;
+      const afterMs = Math.max(1, ms) * (1 + this.#lateness) + this.#world.random.next() * 0.2;
+      const dueMs = this.machine.monotonicMs() + afterMs;
       return this.#wakeAt(dueMs, work);
     },
   };

@@ -36,6 +36,7 @@ export class WorkerThread {
   readonly #lease: Lease;
   /** The main thread's knowledge of its lease. */
   knownLease: LeaseId | undefined;
+  #drainsUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: SimulationContext, { name, machine, line, beatLine }: WorkerThreadOptions) {
     const { world, database, tables, plan, variation, checks } = context;
@@ -72,14 +73,18 @@ export class WorkerThread {
           line: lines[home] ?? line,
           record: (outcome) => checks.recorded(this, outcome, outcomes.record(outcome)),
           onRead: (reads) => checks.readBegins(this, reads),
+          onHeads: (shards) => checks.swept(this, shards),
         }),
     );
     const circuits = lines.map((one) => new SimulatedCircuits(database, tables, thread, one, onLoaded));
     this.worker = new DeliveryWorker({
       store: variation.deliveries(deliveriesOf(world, deliveries)),
-      shards: new variation.Shards(database, tables, thread, line, (given) => {
-        world.note(name, "gave", given.join(" "));
-        context.hints.shardsGiven();
+      shards: new variation.Shards(database, tables, thread, line, {
+        onReleases: (shards) => checks.releases(this, shards),
+        onGiven: (given) => {
+          world.note(name, "gave", given.join(" "));
+          context.hints.shardsGiven();
+        },
       }),
       circuits: circuitsOf(world, circuits),
       homes: plan.homes,
@@ -97,6 +102,11 @@ export class WorkerThread {
     });
   }
 
+  /** Whether it stops, and still has time for attempts that have not ended. */
+  get drains(): boolean {
+    return this.thread.clock.monotonicMs() < this.#drainsUntilMs;
+  }
+
   /** Rejects when no lease can be had. */
   async start(): Promise<void> {
     await this.#lease.start();
@@ -110,8 +120,9 @@ export class WorkerThread {
   }
 
   /** It gives everything up, and ends. */
-  async stop(): Promise<void> {
-    await this.worker.stop(1_000);
+  async stop(drainMs: number): Promise<void> {
+    this.#drainsUntilMs = this.thread.clock.monotonicMs() + drainMs;
+    await this.worker.stop(drainMs);
     await this.#lease.stop();
     this.end();
   }
