@@ -93,7 +93,7 @@ describe.concurrent("while another session locks a table,", () => {
       const partner = await service.register();
       const command = sale();
       const lock = await lockNow("transactions");
-      expectUnavailable(await partner.run(command));
+      expectUnavailable(await partner.call("POST", "/v1/commands", { json: command }));
       await lock.release();
       const done = await eventually("the command to be taken", async () => {
         const answer = await partner.run(command);

@@ -76,7 +76,8 @@ describe.concurrent("a connection that falls silent", () => {
   test("loses no INIT: the command is refused as unavailable, and processed when it is repeated", async () => {
     const command = sale({ merchantTransId: "silent-init-1", tid: "T0000001" });
     faults.push({ statement: "insert_inits", marker: "silent-init-1" });
-    expect(await partner.run(command)).toMatchObject({ status: 503, body: { code: "unavailable" } });
+    const refused = await partner.call("POST", "/v1/commands", { json: command });
+    expect(refused).toMatchObject({ status: 503, body: { code: "unavailable" } });
     expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
   });
 

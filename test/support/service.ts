@@ -125,7 +125,7 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
       keys,
       server,
       call,
-      run: (command, headers = {}) => untilLeased(() => call("POST", "/v1/commands", { json: command, headers })),
+      run: (command, headers = {}) => untilAccepted(() => call("POST", "/v1/commands", { json: command, headers })),
       settled: (notificationId, state) =>
         eventually(`notification ${notificationId} to be ${state}`, async () => {
           const { body: found } = await call("GET", `/v1/notifications/${notificationId}`);
@@ -144,7 +144,8 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
     operator,
     register,
     async report(completions) {
-      const { body, text } = await operator("POST", "/operator/v1/completions", { completions });
+      const send = () => operator("POST", "/operator/v1/completions", { completions });
+      const { body, text } = await untilAccepted(send);
       const results = (body["results"] ?? []) as { result: string; transactionId?: string }[];
       const refused = results.filter(({ result }) => result === "refused");
       if (results.length !== completions.length || refused.length > 0) throw new Error(`not all accepted: ${text}`);
@@ -154,13 +155,13 @@ export function serviceClient(baseUrl: string, operatorUrl = baseUrl): ServiceCl
 }
 
 /**
- * A machine that pauses for longer than a lease is believed leaves its instance without one until the next beat. Until
- * then commands are refused before anything is accepted, and a partner repeats them.
+ * A machine that pauses for seconds leaves its instance without a lease until the next beat, and with writes whose time
+ * is over. What it refuses as unavailable was not accepted, and a caller repeats it. Tests of such refusals use `call`.
  */
-async function untilLeased(run: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
+async function untilAccepted(send: () => Promise<HttpAnswer>): Promise<HttpAnswer> {
   for (let tries = 1; ; tries += 1) {
-    const answer = await run();
-    if (answer.body["detail"] !== "No more commands can be accepted now." || tries === 3) return answer;
+    const answer = await send();
+    if (answer.body["code"] !== "unavailable" || tries === 3) return answer;
     await new Promise((resolve) => setTimeout(resolve, 1_000));
   }
 }
