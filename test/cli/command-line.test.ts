@@ -430,9 +430,12 @@ describe("the process", () => {
       expect(await schema()).toMatchObject({ level: "ok", detail: "is this version's" });
       const client = new Client({ connectionString: database.url });
       await client.connect();
-      await client.query("INSERT INTO migrations (number, name, sha256) VALUES (9999, 'newer', '')");
+      await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES (9999, 'newer', '', true)");
       await client.end();
-      expect(await schema()).toMatchObject({ level: "error", detail: expect.stringContaining("migration 9999") });
+      expect(await schema()).toMatchObject({
+        level: "error",
+        detail: expect.stringContaining("breaking migration newer"),
+      });
     } finally {
       await database.drop();
     }

@@ -87,6 +87,7 @@ function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean)
 function schemaFinding(schema: Inspection["schema"]): CheckFinding {
   if (schema instanceof IncompatibleSchema) return error("schema", schema.message, schema.remedy);
   if (schema.applied === 0) return ok("schema", "is created at the first start");
+  if (schema.newer > 0) return ok("schema", "is a newer version's, on which this one runs too");
   return ok(
     "schema",
     schema.missing === 0 ? "is this version's" : `is brought up to date by ${schema.missing} migrations`,

@@ -8,8 +8,8 @@ import { grantToService } from "../database/service-role.ts";
 import { requirePostgresVersion } from "./postgres-version.ts";
 
 /**
- * One numbered SQL file. Its first line may be `--! breaking`: version n−1 of the service cannot keep running beside
- * it; or `--! homes`: it is applied to each home.
+ * One numbered SQL file. Its first line may be `--! breaking`: versions without it cannot run on the schema that it
+ * makes; or `--! homes`: it is applied to each home.
  */
 interface Migration {
   readonly number: number;
@@ -26,6 +26,8 @@ export interface SchemaState {
   readonly applied: number;
   /** Migrations of this version that are missing. */
   readonly missing: number;
+  /** Applied migrations of a newer version, none of which is breaking: this version runs beside them. */
+  readonly newer: number;
 }
 
 /** This version can neither use the database's schema nor upgrade it. */
@@ -89,7 +91,7 @@ export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls
  * @param folder of the migrations; tests pass another one
  * @param serviceRole gets the rights to run the service
  * @throws PostgresTooOld before anything is changed
- * @throws IncompatibleSchema if the database belongs to a newer version of this service, or to another program
+ * @throws IncompatibleSchema after a breaking migration of a newer version, or if the database is another program's
  * @throws OlderInstancesRunning before a breaking migration, while an instance holds a lease, or did shortly before
  * @returns the names of the migrations applied now
  */
@@ -112,7 +114,7 @@ export async function migrate(
       if (!(await canCreate(client))) throw new MigrationsMissing(names);
       await client.query(
         `CREATE TABLE IF NOT EXISTS migrations (
-           number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL,
+           number integer PRIMARY KEY, name text NOT NULL, sha256 text NOT NULL, breaking boolean NOT NULL,
            applied_at timestamptz NOT NULL DEFAULT now())`,
       );
     }
@@ -142,12 +144,12 @@ async function roleOf(databaseUrl: string): Promise<string> {
 export async function inspectSchema(client: Client): Promise<SchemaState | IncompatibleSchema> {
   const migrations = await readMigrations(migrationsFolder);
   const applied = await readApplied(client);
-  return (
-    incompatibility(migrations, applied) ?? { applied: applied.length, missing: migrations.length - applied.length }
-  );
+  const newer = newerThan(migrations, applied).length;
+  const missing = migrations.length - (applied.length - newer);
+  return incompatibility(migrations, applied) ?? { applied: applied.length, missing, newer };
 }
 
-type Applied = Readonly<{ number: number; name: string; sha256: string | undefined }>;
+type Applied = Readonly<{ number: number; name: string; sha256?: string; breaking?: boolean }>;
 
 /** None in a database that was never migrated. Read as JSON, because another program's table has other columns. */
 async function readApplied(client: Client): Promise<readonly Applied[]> {
@@ -165,20 +167,27 @@ function incompatibility(
     const remedy = "Give Paybell a database of its own, and name that one by DATABASE_URL.";
     return new IncompatibleSchema("The database has another program's table `migrations`.", remedy);
   }
-  const newest = migrations.at(-1)?.number ?? 0;
-  const unknown = applied.filter(({ number }) => number > newest).map(({ number }) => number);
-  if (unknown.length > 0) {
-    const found = `The database has migration ${unknown.join(", ")}`;
-    const message = `${found}, and this version of Paybell knows none after ${newest}.`;
-    return new IncompatibleSchema(message, "Run the newer version that applied it.");
+  const newer = newerThan(migrations, applied);
+  const breaking = newer.filter((migration) => migration.breaking === true).map(({ name }) => name);
+  if (breaking.length > 0) {
+    const message = `The database has the breaking migration ${breaking.join(", ")} of a newer version of Paybell.`;
+    return new IncompatibleSchema(message, "Run the version that applied it, or restore a backup of before.");
   }
   const ours = new Map(migrations.map(({ number, sha256 }) => [number, sha256]));
-  const other = applied.find(({ number, sha256 }) => ours.get(number) !== sha256);
+  const other = applied.find(
+    (migration) => !newer.includes(migration) && ours.get(migration.number) !== migration.sha256,
+  );
   if (other === undefined) return undefined;
   return new IncompatibleSchema(
     `The database was made by a build of Paybell that was never released: its ${other.name} has other content.`,
     "There is no upgrade from it. Use a new database; for a sandbox, delete the folder .paybell.",
   );
+}
+
+/** Migrations that a newer version has applied: this one was put back in its place, or has not been replaced yet. */
+function newerThan(migrations: readonly Migration[], applied: readonly Applied[]): readonly Applied[] {
+  const newest = migrations.at(-1)?.number ?? 0;
+  return applied.filter(({ number }) => number > newest);
 }
 
 async function apply(client: Client, migration: Migration): Promise<void> {
@@ -196,8 +205,9 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     }
     if (!migration.isOfHomes) await copyReferenceTables(client);
     if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
-    const { number, name, sha256 } = migration;
-    await client.query("INSERT INTO migrations (number, name, sha256) VALUES ($1, $2, $3)", [number, name, sha256]);
+    const { number, name, sha256, isBreaking } = migration;
+    const values = [number, name, sha256, isBreaking];
+    await client.query("INSERT INTO migrations (number, name, sha256, breaking) VALUES ($1, $2, $3, $4)", values);
     await client.query("COMMIT");
   } catch (error) {
     // If the connection is lost, PostgreSQL rolls back by itself.
