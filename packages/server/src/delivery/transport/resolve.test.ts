@@ -98,13 +98,22 @@ test("names that only the system knows are looked up one at a time, and only so 
     },
   });
   const names = Array.from({ length: 12 }, (_, at) => `${at}.dead.example`);
-  const found = names.map((name) => resolve(name).catch((error: Error) => error.message));
-  const refused = await Promise.race(found);
-  expect(refused).toBe("8 other names wait to be looked up");
+  const refusals: string[] = [];
+  const allRefused = Promise.withResolvers<void>();
+  const found = names.map((name) =>
+    resolve(name).catch((error: Error) => {
+      refusals.push(error.message);
+      if (refusals.length === 4) allRefused.resolve();
+      return error.message;
+    }),
+  );
+  // The name servers answer one name after the other: an answer now would make room for a ninth.
+  await allRefused.promise;
+  expect(new Set(refusals)).toEqual(new Set(["8 other names wait to be looked up"]));
   expect(asked).toHaveLength(1);
   answer.resolve();
   const all = await Promise.all(found);
-  expect(all.filter((one) => one === refused)).toHaveLength(4);
+  expect(refusals.filter((message) => message !== "no answer")).toHaveLength(4);
   expect(all.filter((one) => Array.isArray(one)).length).toBeGreaterThanOrEqual(7);
   expect(await resolve("later.example")).toEqual(["192.0.2.9"]);
 });
