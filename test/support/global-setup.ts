@@ -22,6 +22,8 @@ const testSettings = {
   max_wal_size: "512MB",
   min_wal_size: "80MB",
   max_connections: "200",
+  // It would change the statistics of a table, and so the plans that a test looks at, at any moment.
+  autovacuum: "off",
 };
 
 /**
