@@ -30,6 +30,13 @@ describe("a chain", () => {
     expect(new Set(all).size).toBe(4);
   });
 
+  it("is another one at another terminal of the merchant, whose invoice numbers are the same", () => {
+    const one = sampleIpn({ ipn: { mid: "a", tid: "1" } });
+    const other = sampleIpn({ ipn: { mid: "a", tid: "2" } });
+    expect(one.received.ipn).toMatchObject({ invoiceNo: (other.received.ipn as { invoiceNo?: string }).invoiceNo });
+    expect(chainOf(one.received)).not.toBe(chainOf(other.received));
+  });
+
   it("does not confuse a merchant and a terminal whose concatenated names are equal", () => {
     const one = sampleIpn({ ipn: { mid: "a,b", tid: "c" } });
     const other = sampleIpn({ ipn: { mid: "a", tid: "b,c" } });

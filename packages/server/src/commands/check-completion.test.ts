@@ -154,9 +154,11 @@ describe("a report", () => {
       expect(problems.map(({ field, code }) => `${field} ${code}`)).toContain(`${name} card_number_in_clear`);
       expect(JSON.stringify(problems)).not.toContain("4111");
     }
-    expect(settlementWith({ ...one, settlementList: [{ reqId: "", refNo: "4111111111111111" }] })).toEqual([
-      "settlementList[0].refNo card_number_in_clear",
-    ]);
+    for (const reqId of ["", "8f14e45f-ceea-467f-a8a6-3c7a0e2ab111"]) {
+      expect(settlementWith({ ...one, settlementList: [{ reqId, refNo: "4111111111111111" }] })).toEqual([
+        "settlementList[0].refNo card_number_in_clear",
+      ]);
+    }
     expect(settlementWith({ ...one, settlementList: [{ reqId: "4111 1111 1111 1111", refNo: "" }] })).toEqual([
       "settlementList[0].reqId card_number_in_clear",
     ]);

@@ -217,7 +217,7 @@ export class LedgerInstance {
   readonly events: NewEvent[] = [];
   readonly passedOn: NewNotification[] = [];
   readonly logged: string[] = [];
-  readonly leaseId: LeaseId;
+  leaseId: LeaseId;
   readonly #bench: LedgerBench;
   readonly #metrics = createMetrics();
   readonly #dueWatch: DueWatch;
@@ -232,7 +232,7 @@ export class LedgerInstance {
     const { life } = this;
     this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs });
     this.link = link ?? this.acquirer;
-    const lease = { current: () => (life.lives ? leaseId : undefined) };
+    const lease = { current: () => (life.lives ? this.leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.homes));
@@ -354,6 +354,13 @@ export class LedgerInstance {
       if (event !== undefined) return event;
       await new Promise<void>((resolve) => this.#waiting.add(resolve));
     }
+  }
+
+  /** The process was paused: others have declared its lease dead, and it goes on with another. */
+  async losesLease(): Promise<void> {
+    const lost = this.leaseId;
+    this.leaseId = await insertLease(this.#bench.connections.pool);
+    await this.#bench.dropLease(lost);
   }
 
   /** Ends the process: it does nothing more, and its lease is deleted. */

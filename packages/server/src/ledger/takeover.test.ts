@@ -271,6 +271,21 @@ describe("an instance that lives", () => {
     expect(instance.events).toEqual([]);
   });
 
+  test("does not ask the acquirer for a command that it began under a lease that it has lost", async () => {
+    const instance = await bench.start();
+    const { reached, release } = instance.life.holdsAnswerOf("begin");
+    const running = instance.ended(partner, till.sale());
+    await reached;
+    await instance.losesLease();
+    const other = await bench.start();
+    expect(await other.takeOver(partner)).toBe(1);
+    release();
+    const sale = await running;
+    expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "96" } } });
+    await bench.reversed(sale.id, "25");
+    expect(bench.bank.find(sale.id)).toBeUndefined();
+  });
+
   test("ends what it took over without hearing that it did, and leaves alone what it runs", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));
