@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { holdsCardNumber } from "../packages/server/src/card-number.ts";
 
-/** Of 14 digits. */
+/** The check digit after 14 digits. */
 function luhnCheckDigit(digits: string): string {
   let sum = 0;
   for (let at = 0; at < 14; at += 1) {
