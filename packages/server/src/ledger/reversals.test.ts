@@ -322,6 +322,24 @@ describe("a partner's REVERSAL", () => {
     await expect(instance.run(partner, till.complete(other))).rejects.toMatchObject({ code: "already_completed" });
   });
 
+  test("of a Sale whose own Reversal is refused meanwhile ends when the Sale is reversed, and not before", async () => {
+    const till = new LedgerTill();
+    const answer = bench.holdLink("a SALE leaves");
+    instance.nextFares("SALE", { answers: "never" });
+    const sale = await instance.begun(partner, till.sale());
+    await answer.reached;
+    const begin = instance.life.holdsAnswerOf("begin");
+    const reversing = instance.ended(partner, till.reversal(sale));
+    await begin.reached;
+    instance.nextFares("REVERSAL", { declines: "12" });
+    answer.go();
+    await expect.poll(() => instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "parked" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
+    begin.release();
+    expect(await reversing).toMatchObject({ state: "SUCCESS" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
   test("of a Sale in flight ends it at once as ERROR 68; its late approval repeats the Reversal", async () => {
     const till = new LedgerTill();
     const answer = bench.holdLink("the answer to a SALE arrives");
@@ -341,10 +359,17 @@ describe("a partner's REVERSAL", () => {
 
   test("of a Sale that is declined meanwhile succeeds: nothing is charged", async () => {
     const till = new LedgerTill();
-    instance.nextFares("SALE", { declines: "51", answers: { afterMs: 100 } });
+    const answer = bench.holdLink("the answer to a SALE arrives");
+    instance.nextFares("SALE", { declines: "51" });
     const sale = await instance.begun(partner, till.sale());
-    expect(await instance.ended(partner, till.reversal(sale))).toMatchObject({ state: "SUCCESS" });
-    await expect.poll(async () => (await instance.find(partner, sale.id)).state).toBe("ERROR");
+    await answer.reached;
+    const begin = instance.life.holdsAnswerOf("begin");
+    const reversing = instance.ended(partner, till.reversal(sale));
+    await begin.reached;
+    answer.go();
+    expect(await instance.endOf(sale)).toMatchObject({ state: "ERROR", reversal: null });
+    begin.release();
+    expect(await reversing).toMatchObject({ state: "SUCCESS" });
   });
 
   test("that arrived before its command makes the command refused, and the acquirer is not asked", async () => {

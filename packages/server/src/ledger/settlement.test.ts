@@ -371,6 +371,22 @@ describe("a partner's own BATCH_UPLOAD", () => {
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
   });
 
+  test("that another instance continues sends what has entered the batch since, too", async () => {
+    const till = new LedgerTill();
+    const before = await instance.ended(partner, till.sale());
+    const dying = await bench.start();
+    const died = dying.crashesAt({ at: "ask", phase: "after" });
+    const { transaction } = await dying.run(partner, till.batchUpload(), true);
+    await died;
+    const since = await instance.ended(partner, till.sale());
+    const { asked, ends } = watch(till);
+    await expect
+      .poll(() => bench.runDueNow().then(() => instance.find(partner, transaction.id)), { interval: 50 })
+      .toMatchObject({ state: "SUCCESS" });
+    ends();
+    expect(asked).toMatchObject([before, since].map(({ id }) => ({ uploaded: { transactionId: id } })));
+  });
+
   test("keeps a settlement waiting until it has ended: the host would count what it uploads twice", async () => {
     const till = new LedgerTill();
     await instance.ended(partner, till.sale());
