@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { LeaseId } from "../ids.ts";
 import { shardCount } from "../shard.ts";
 import type { OwnedShard, ShardMap } from "./ownership.ts";
@@ -79,6 +79,15 @@ describe("workers share the shards", () => {
 });
 
 describe("a home that answers late", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  /** Time passes only when everything waits for it. */
+  async function inTime(work: Promise<void>): Promise<void> {
+    await vi.runAllTimersAsync();
+    await work;
+  }
+
   /** One worker with every shard, in two homes. What it asks of the first one is answered when the test says. */
   async function ownerOf(late: "release" | "prepare") {
     const owned = new Set(Array.from({ length: shardCount }, (_, shard) => shard));
@@ -115,7 +124,7 @@ describe("a home that answers late", () => {
       timers: {
         after: (ms, work) => {
           waitsMs.push(ms);
-          const timer = setTimeout(work, ms / 100);
+          const timer = setTimeout(work, ms);
           return () => clearTimeout(timer);
         },
       },
@@ -125,14 +134,14 @@ describe("a home that answers late", () => {
       onGone: () => undefined,
       onTrouble: () => undefined,
     });
-    if (late === "release") await ownership.tick();
+    if (late === "release") await inTime(ownership.tick());
     over.late = late;
     return { ownership, owned, over, answers, waitsMs };
   }
 
   test("keeps a tick waiting for a second at most", async () => {
     const { ownership, waitsMs } = await ownerOf("prepare");
-    await ownership.tick();
+    await inTime(ownership.tick());
     expect(Math.max(...waitsMs)).toBe(1_000);
     expect(ownership.ready).toHaveLength(128);
   });
@@ -140,7 +149,7 @@ describe("a home that answers late", () => {
   test("gives up no shard that an older answer gives back", async () => {
     const { ownership, owned, over, answers } = await ownerOf("release");
     over.others = 1;
-    await ownership.tick();
+    await inTime(ownership.tick());
     const count = ownership.count;
     over.beforeMap = async () => {
       // The map was read before the release, and its answer comes after the release's.
@@ -148,22 +157,23 @@ describe("a home that answers late", () => {
       await new Promise((resolve) => setTimeout(resolve, 5));
     };
     over.others = 0;
-    await ownership.tick();
+    await inTime(ownership.tick());
     expect(owned.size).toBeLessThan(count);
     expect(ownership.ready.filter((shard) => !owned.has(shard))).toEqual([]);
     over.late = undefined;
     over.beforeMap = () => Promise.resolve();
-    await ownership.tick();
+    await inTime(ownership.tick());
     expect(ownership.ready).toHaveLength(owned.size);
   });
 
   test("is waited for at the stop, and its shards are released, too", async () => {
     const { ownership, owned, answers } = await ownerOf("prepare");
-    await ownership.tick();
+    await inTime(ownership.tick());
+    // In time for the stop, and too late for what does not wait.
     setTimeout(() => {
       for (const answer of answers) answer();
-    }, 5);
-    await ownership.stop();
+    }, 900);
+    await inTime(ownership.stop());
     expect([...owned]).toEqual([]);
   });
 });
