@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { type AcquirerHealth, NoAnswer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
 import { profile } from "../iso8583/example-profile.fixture.ts";
@@ -11,9 +11,15 @@ import { OneSession, type SessionHolder, type SessionStore } from "./one-session
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 const shift = (bytes: Buffer, by: number) => Buffer.from(bytes.map((byte) => (byte + by) & 0xff));
 
+/** Time passes in small steps, between which everything else gets its turn: a paused machine loses no time. */
+beforeEach(() => {
+  const toFake = ["setTimeout", "clearTimeout", "setInterval", "clearInterval", "performance"] as const;
+  vi.useFakeTimers({ shouldAdvanceTime: true, toFake: [...toFake] });
+});
 const closing: (() => unknown)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
+  vi.useRealTimers();
 });
 
 /** The database shared by the instances: the holder of the session, and their messages. */
@@ -164,7 +170,7 @@ test("an answer that is too long for one message of the database is passed on wh
 });
 
 test("a message that comes while an instance gives the session up goes to the next one", async () => {
-  const { host, start, first } = await hosted();
+  const { host, shared, start, first } = await hosted();
   const second = start(2);
   const till = new Till();
   const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
@@ -174,7 +180,9 @@ test("a message that comes while an instance gives the session up goes to the ne
   host.answer = (later) => answerTo(later, "51");
   const closed = first.session.close();
   const meanwhile = second.session.ask(till.sale("tok_approve"), patient);
-  setTimeout(() => host.send(answerTo(request, "00")), 300);
+  // Two requests, and the refusal of the second one.
+  await expect.poll(() => shared.published.length).toBeGreaterThanOrEqual(3);
+  host.send(answerTo(request, "00"));
   await closed;
   expect((await asked).responseCode).toBe("00");
   expect((await meanwhile).responseCode).toBe("51");
@@ -193,7 +201,10 @@ test("a message that could not be passed on in its time is not wanted any more",
   });
   const address = "00000009-0000-7000-8000-000000000000";
   const asked = rpc.ask(address, "first", new Till().sale("tok_approve"), { ...patient, timeoutMs: 20 });
+  asked.catch(() => undefined);
+  vi.advanceTimersByTime(19);
   expect(wanted.map((isWanted) => isWanted())).toEqual([true]);
+  vi.advanceTimersByTime(1);
   await expect(asked).rejects.toBeInstanceOf(NoAnswer);
   expect(wanted.map((isWanted) => isWanted())).toEqual([false]);
   rpc.close();
@@ -221,11 +232,10 @@ test("the wait for a session is a part of the time that a message has", async ()
   });
   closing.push(() => session.close());
   const answer = session.ask(new Till().sale("tok_approve"), patient);
-  setTimeout(() => {
-    shared.holder = { leaseId: holder, isUp: true, detail: "" };
-  }, 100);
+  await vi.advanceTimersByTimeAsync(100);
+  shared.holder = { leaseId: holder, isUp: true, detail: "" };
   await expect(answer).rejects.toBeInstanceOf(NoAnswer);
-  expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 90);
+  expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
 });
 
 test("an instance that stops waits for the answers to what others passed on to it", async () => {
@@ -240,7 +250,8 @@ test("an instance that stops waits for the answers to what others passed on to i
   asked.catch(() => undefined);
   const request = await promise;
   const closed = first.session.close();
-  setTimeout(() => host.send(answerTo(request, "00")), 50);
+  await vi.advanceTimersByTimeAsync(2_500);
+  host.send(answerTo(request, "00"));
   await closed;
   expect((await asked).responseCode).toBe("00");
 });
@@ -299,7 +310,11 @@ test("a late answer is reported by the instance with the session, because the as
     return undefined;
   };
   const sale = new Till().sale("tok_approve");
-  const asked = second.session.ask(sale, { timeoutMs: 50, onLateAnswer: () => expect.fail("it was reported once") });
+  const onLateAnswer = () => expect.fail("it was reported once");
+  const asked = second.session.ask(sale, { timeoutMs: 60_000, onLateAnswer });
+  asked.catch(() => undefined);
+  await promise;
+  vi.advanceTimersByTime(60_000);
   await expect(asked).rejects.toBeInstanceOf(NoAnswer);
   // The one with the session has given up, too, and said so.
   await expect.poll(() => shared.published).toHaveLength(2);
