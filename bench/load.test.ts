@@ -15,7 +15,7 @@ test("without a rate, each caller calls again once it was answered", async () =>
     await new Promise((resolve) => setTimeout(resolve, 5));
     open -= 1;
   });
-  await vi.runAllTimersAsync();
+  await vi.advanceTimersByTimeAsync(10_000);
   await driven;
   expect(open).toBe(0);
   expect(mostOpen).toBe(4);
@@ -33,7 +33,7 @@ test("with a rate, calls come whatever became of those before, and all have ende
     await new Promise((resolve) => setTimeout(resolve, 200));
     ended += 1;
   });
-  await vi.runAllTimersAsync();
+  await vi.advanceTimersByTimeAsync(10_000);
   await driven;
   expect(ended).toBe(called);
   // 200 on average: eight times the standard deviation away is a mistake, not chance.

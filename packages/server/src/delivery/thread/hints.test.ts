@@ -43,7 +43,7 @@ test("a delivery goes with its content to the worker that owns its partner, and 
     { ...nothing, hinted: [{ partnerId: here, queue: "https://a.example" }] },
     { ...nothing, offered: [delivery] },
   ]);
-  vi.runAllTimers();
+  vi.runOnlyPendingTimers();
   expect(announced).toEqual([]);
 });
 
@@ -70,7 +70,7 @@ test("if one hint to a queue does not know since when, the announcement does not
   hints.offer(deliveryOf(partnerId), 0);
   hints.due({ partnerId, queue: "" });
   hints.offer(deliveryOf(partnerId), 0);
-  vi.runAllTimers();
+  vi.runOnlyPendingTimers();
   expect(announced[1]).toBe(JSON.stringify([[partnerId, ""]]));
 });
 
@@ -81,7 +81,7 @@ test("an announcement is understood by another process, and reaches only the own
   hints.due({ partnerId: here });
   hints.offer(deliveryOf(here, { scheduleStartMs: 5_000 }), 0);
   hints.due({ partnerId: elsewhere, queue: "" });
-  vi.runAllTimers();
+  vi.runOnlyPendingTimers();
   const other = processOf([], [here]);
   for (const payload of announced) other.hints.received(payload);
   expect(other.got).toEqual([
@@ -95,7 +95,7 @@ test("an announcement is understood by another process, and reaches only the own
       ],
     },
   ]);
-  vi.runAllTimers();
+  vi.runOnlyPendingTimers();
   // If it were passed on, it would circulate forever.
   expect(other.announced).toEqual([]);
 });
@@ -104,7 +104,7 @@ test("more than one NOTIFY may contain is announced in several", () => {
   const { hints, announced } = processOf([]);
   const partners = Array.from({ length: 500 }, partner);
   for (const partnerId of partners) hints.due({ partnerId, queue: "" });
-  vi.runAllTimers();
+  vi.runOnlyPendingTimers();
   expect(announced.every((payload) => Buffer.byteLength(payload) < 8_000)).toBe(true);
   const named = announced.flatMap((payload) => JSON.parse(payload) as [PartnerId, string][]);
   expect(named).toEqual(partners.map((partnerId) => [partnerId, ""]));
