@@ -384,6 +384,7 @@ export type ErrorCode =
   | "invalid_request"
   | "invalid_text"
   | "invalid_value"
+  | "last_managing_key"
   | "missing_field"
   | "no_acquirer"
   | "no_callback_url"

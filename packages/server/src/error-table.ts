@@ -155,6 +155,12 @@ export const errors = {
     title: "The partner has too many API keys",
     remedy: "Revoke one that is no longer used: GET /v1/self says when each was last used.",
   },
+  last_managing_key: {
+    status: 409,
+    title: "The partner would be locked out",
+    remedy:
+      "Make another key with the scope manage first, which is valid as long, or ask the operator to revoke this one.",
+  },
   role_not_allowed: {
     status: 403,
     title: "Your role does not allow this",

@@ -166,9 +166,9 @@ export class HttpTestService {
           this.asked.push(["addApiKey", id, input, within]);
           return { id: newId(), apiKey: "pb_new-key" };
         },
-        revoke: async (id, keyId) => {
+        revoke: async (id, keyId, by) => {
           if (keyId !== this.keyId) throw new ServiceError("not_found");
-          this.asked.push(["revokeApiKey", id, keyId]);
+          this.asked.push(["revokeApiKey", id, keyId, by]);
         },
         used: (id, keyId) => void this.used.push([id, keyId]),
       },

@@ -4,7 +4,7 @@ import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { nameProblems } from "../name-rules.ts";
 import type { ApiKeyScope, Partner } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
-import type { ApiKeyStore } from "./store.ts";
+import type { ApiKeyStore, StoredKey } from "./store.ts";
 
 /** The partner of an API key, and its scopes. */
 export interface ApiKeyHolder {
@@ -89,11 +89,18 @@ export class ApiKeys {
     return { id, apiKey: text };
   }
 
-  /** Every instance refuses it within five seconds. @throws ServiceError `not_found` */
-  async revoke(partnerId: PartnerId, keyId: KeyId): Promise<void> {
-    if (!(await this.#store.endApiKey(partnerId, keyId))) {
-      throw new ServiceError("not_found", "There is no such API key.");
-    }
+  /**
+   * Every instance refuses it within five seconds. A partner's own key must not lock out the partner, so only an
+   * operator revokes any key.
+   *
+   * @param by the scopes of the caller's key (null: everything), or an operator
+   * @throws ServiceError `not_found`, `scope_not_allowed`, `last_managing_key`
+   */
+  async revoke(partnerId: PartnerId, keyId: KeyId, by: readonly ApiKeyScope[] | null | "operator"): Promise<void> {
+    const ended = await this.#store.endApiKey(partnerId, keyId, (key, others) => {
+      if (by !== "operator") requireRevocable(key, others, by);
+    });
+    if (!ended) throw new ServiceError("not_found", "There is no such API key.");
     await this.#notify(partnerId);
   }
 
@@ -113,6 +120,31 @@ export class ApiKeys {
 
 export function scopeNotAllowed(scopes: readonly ApiKeyScope[]): ServiceError {
   return new ServiceError("scope_not_allowed", `This takes the scope ${scopes.join(", ")}, which this key lacks.`);
+}
+
+/**
+ * A key that ends before the revoked one does not replace it: the partner would be locked out a little later.
+ *
+ * @param others the partner's other valid API keys
+ */
+function requireRevocable(key: StoredKey, others: readonly StoredKey[], within: readonly ApiKeyScope[] | null): void {
+  if (within !== null) {
+    const beyond = apiKeyScopes.filter((scope) => allows(key, scope) && !within.includes(scope));
+    if (beyond.length > 0) throw scopeNotAllowed(beyond);
+    if (key.scopes === null) throw new ServiceError("scope_not_allowed", "Only a key without limits revokes this one.");
+  }
+  if (!allows(key, "manage")) return;
+  if (!others.some((other) => allows(other, "manage") && endMs(other) >= endMs(key))) {
+    throw new ServiceError("last_managing_key", "No other key with the scope manage is valid as long as this one.");
+  }
+}
+
+function allows({ scopes }: StoredKey, scope: ApiKeyScope): boolean {
+  return scopes === null || scopes.includes(scope);
+}
+
+function endMs({ expiresAt }: StoredKey): number {
+  return expiresAt?.getTime() ?? Number.POSITIVE_INFINITY;
 }
 
 /** @throws ServiceError naming each invalid field */

@@ -31,8 +31,16 @@ export interface ApiKeyStore {
     key: ApiKeyToStore,
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner">;
-  /** @returns false if the partner has no such API key */
-  endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean>;
+  /**
+   * @param judge throws if a valid key must not end; it gets the partner's other valid API keys, which no concurrent
+   *   call changes
+   * @returns false if the partner has no such API key
+   */
+  endApiKey(
+    partnerId: PartnerId,
+    keyId: KeyId,
+    judge: (key: StoredKey, others: readonly StoredKey[]) => void,
+  ): Promise<boolean>;
   apiKeyUsed(partnerId: PartnerId, keyId: KeyId): Promise<void>;
 }
 

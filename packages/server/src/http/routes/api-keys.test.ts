@@ -46,7 +46,10 @@ describe("a key with scopes", () => {
 test("a partner revokes its own keys, and gets 404 for an unknown one", async () => {
   const path = `/v1/api-keys/${service.keyId}/revoke`;
   expect(await service.call("POST", path)).toMatchObject({ status: 200, body: { id: service.keyId } });
-  expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId]);
+  expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId, null]);
+  service.scopes = ["manage", "read"];
+  expect((await service.call("POST", path)).status).toBe(200);
+  expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId, ["manage", "read"]]);
   for (const id of [newId(), "x"]) expect((await service.call("POST", `/v1/api-keys/${id}/revoke`)).status).toBe(404);
 });
 
@@ -57,6 +60,7 @@ test("an operator makes and revokes them for any partner, and needs to be admin 
   expect(made).toMatchObject({ status: 201, body: { apiKey: "pb_new-key" } });
   expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, null]);
   expect((await service.call("POST", `${partner}/${service.keyId}/revoke`)).status).toBe(200);
+  expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId, "operator"]);
   const added = await service.call("POST", "/operator/v1/operators", { json: { name: "Ada", role: "operator" } });
   const key = String(added.body["token"]);
   expect((await service.call("POST", partner, { key, json })).status).toBe(403);

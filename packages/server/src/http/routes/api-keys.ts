@@ -42,10 +42,10 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
         tags: ["Self"],
         summary: "Revoke one of your API keys",
         params: keyParams,
-        response: responses(revoked, "not_found"),
+        response: responses(revoked, "not_found", "last_managing_key"),
       },
     },
-    async (request) => revoke(parts, callers.partner(request).id, request.params.keyId),
+    async (request) => revoke(parts, callers.partner(request).id, request.params.keyId, callers.scopes(request)),
   );
 }
 
@@ -79,14 +79,19 @@ export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): voi
         response: responses(revoked, "not_found"),
       },
     },
-    async (request) => revoke(parts, requirePartner(request.params.id), request.params.keyId),
+    async (request) => revoke(parts, requirePartner(request.params.id), request.params.keyId, "operator"),
   );
 }
 
-async function revoke({ apiKeys }: HttpDependencies, partnerId: PartnerId, text: string): Promise<{ id: KeyId }> {
+async function revoke(
+  { apiKeys }: HttpDependencies,
+  partnerId: PartnerId,
+  text: string,
+  by: Parameters<HttpDependencies["apiKeys"]["revoke"]>[2],
+): Promise<{ id: KeyId }> {
   const id = readId<"key">(text);
   if (id === undefined) throw new ServiceError("not_found", "There is no such API key.");
-  await apiKeys.revoke(partnerId, id);
+  await apiKeys.revoke(partnerId, id, by);
   return { id };
 }
 

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { systemClock } from "../../clock.ts";
 import { newId, type PartnerId } from "../../ids.ts";
@@ -56,11 +56,11 @@ test("one that is revoked is refused at once, and the others stand", async () =>
     await keys.add(id, { name: "lost", scopes: ["pull"] }, null),
     await keys.add(id, { name: "kept", scopes: ["pull"] }, null),
   ];
-  await keys.revoke(id, lost.id);
+  await keys.revoke(id, lost.id, null);
   expect(await directory.findByApiKey(lost.apiKey)).toBeUndefined();
   expect(await directory.findByApiKey(kept.apiKey)).toBeDefined();
-  await expect(keys.revoke(id, newId())).rejects.toMatchObject({ code: "not_found" });
-  await expect(keys.revoke(newId(), kept.id)).rejects.toMatchObject({ code: "not_found" });
+  await expect(keys.revoke(id, newId(), null)).rejects.toMatchObject({ code: "not_found" });
+  await expect(keys.revoke(newId(), kept.id, null)).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("one that another makes ends with it at the latest", async () => {
@@ -76,9 +76,67 @@ test("one that another makes ends with it at the latest", async () => {
   expect(Date.parse((await endOf({ expiresInDays: 1 })) ?? "")).toBeLessThan(Date.parse(end ?? ""));
 });
 
+describe("a partner's own key", () => {
+  async function partnerWithKeys() {
+    const registered = await registry.register({
+      name: "B",
+      callbackAddresses: ["192.0.2.0/24"],
+      callingAddresses: [],
+    });
+    const partnerId = registered.partner.id;
+    const first = registered.partner.keys.find(({ kind }) => kind === "apiKey")?.id ?? newId<"key">();
+    const add = (scopes: NewApiKey["scopes"], expiresInDays?: number) =>
+      keys.add(partnerId, { name: "more", scopes, expiresInDays }, null);
+    const isValid = async ({ apiKey }: { readonly apiKey: string }) =>
+      (await directory.findByApiKey(apiKey)) !== undefined;
+    return { partnerId, first, mainKey: { apiKey: registered.secrets.apiKey }, add, isValid };
+  }
+
+  test("revokes none that allows more than itself, whatever the operator may", async () => {
+    const { partnerId, first, mainKey, add, isValid } = await partnerWithKeys();
+    await add(["manage"]);
+    const reader = await add(["read", "manage"]);
+    for (const [keyId, by] of [
+      [first, ["manage"]],
+      [first, ["read", "pull", "commands", "manage"]],
+      [reader.id, ["manage"]],
+    ] as const) {
+      await expect(keys.revoke(partnerId, keyId, by)).rejects.toMatchObject({ code: "scope_not_allowed" });
+    }
+    expect([await isValid(mainKey), await isValid(reader)]).toEqual([true, true]);
+    await keys.revoke(partnerId, reader.id, ["manage", "read"]);
+    await keys.revoke(partnerId, first, "operator");
+    expect([await isValid(mainKey), await isValid(reader)]).toEqual([false, false]);
+  });
+
+  test("never revokes the last one with manage that is valid as long", async () => {
+    const { partnerId, first, mainKey, add, isValid } = await partnerWithKeys();
+    await add(["read", "pull", "commands"]);
+    await add(["manage"], 1);
+    await expect(keys.revoke(partnerId, first, null)).rejects.toMatchObject({ code: "last_managing_key" });
+    expect(await isValid(mainKey)).toBe(true);
+    const lasting = await add(["manage"]);
+    await keys.revoke(partnerId, first, null);
+    expect([await isValid(mainKey), await isValid(lasting)]).toEqual([false, true]);
+    // One that has ended already is in nobody's way.
+    await keys.revoke(partnerId, first, null);
+    await keys.revoke(partnerId, lasting.id, "operator");
+    expect(await isValid(lasting)).toBe(false);
+  });
+
+  test("is not revoked by one that it revokes at the same time", async () => {
+    const { partnerId, first, add, isValid } = await partnerWithKeys();
+    const two = [await add(["manage"]), await add(["manage"])];
+    await keys.revoke(partnerId, first, "operator");
+    const results = await Promise.allSettled(two.map(({ id: keyId }) => keys.revoke(partnerId, keyId, ["manage"])));
+    expect(results.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+    expect((await Promise.all(two.map(isValid))).filter(Boolean)).toHaveLength(1);
+  });
+});
+
 test("another kind of key is not revoked by its id", async () => {
   const signing = (await registry.find(id))?.keys.find(({ kind }) => kind === "signingKey");
-  await expect(keys.revoke(id, signing?.id ?? newId())).rejects.toMatchObject({ code: "not_found" });
+  await expect(keys.revoke(id, signing?.id ?? newId(), "operator")).rejects.toMatchObject({ code: "not_found" });
 });
 
 test("replacing the first key leaves those with a name alone", async () => {

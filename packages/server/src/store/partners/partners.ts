@@ -256,14 +256,30 @@ export class PostgresPartners implements PartnerStore {
     });
   }
 
-  async endApiKey(partnerId: PartnerId, keyId: KeyId): Promise<boolean> {
+  async endApiKey(
+    partnerId: PartnerId,
+    keyId: KeyId,
+    judge: (key: StoredKey, others: readonly StoredKey[]) => void,
+  ): Promise<boolean> {
     return await this.#changing(partnerId, async (client) => {
-      const { rowCount } = await client.query(
-        `UPDATE partner_keys SET expires_at = least(expires_at, $3)
-         WHERE partner_id = $1 AND id = $2 AND kind = 'apiKey'`,
-        [partnerId, keyId, (await clockOf(client)).now],
+      // Two keys that revoke each other wait for the row lock: the second one finds the first ended.
+      const now = await touch(client, partnerId);
+      if (now === undefined) return false;
+      const keys = (await findOne(client, partnerId)).keys.filter(({ kind }) => kind === "apiKey");
+      const key = keys.find(({ id }) => id === keyId);
+      if (key === undefined) return false;
+      const valid = keys.filter(({ expiresAt }) => expiresAt === null || expiresAt > new Date(now));
+      if (valid.includes(key)) {
+        judge(
+          key,
+          valid.filter(({ id }) => id !== keyId),
+        );
+      }
+      await client.query(
+        "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND id = $2",
+        [partnerId, keyId, now],
       );
-      return rowCount === 1;
+      return true;
     });
   }
 
