@@ -236,6 +236,8 @@ describe("the records of the operator", () => {
     const set = await ok("terminal", "set", "T0000077", "--mid", "M00000000000077", "--merchant-name", "Shop", ...of);
     expect(set.stdout).toContain("T0000077 belongs to M00000000000077");
     expect((await ok("terminal", "list", ...of)).stdout).toMatch(/T0000077 +M00000000000077 +Shop/);
+    expect((await ok("terminal", "release", "T0000077", ...of)).stdout).toContain("T0000077 is released");
+    expect((await ok("terminal", "list", ...of)).stdout).not.toContain("T0000077");
     const refused = await line.run(["terminal", "set", "T0000078", ...of]);
     expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("mid")]);
   });

@@ -412,6 +412,7 @@ export type ErrorCode =
   | "too_long"
   | "too_many_api_keys"
   | "too_many_requests"
+  | "too_many_terminals"
   | "unauthorized"
   | "unavailable"
   | "unknown_field"

@@ -218,6 +218,11 @@ export const errors = {
     remedy:
       "Check tid and mid. A terminal of the acquirer belongs to one partner: two would settle each other's batch.",
   },
+  too_many_terminals: {
+    status: 409,
+    title: "The partner uses too many terminals that are not registered",
+    remedy: "Ask the operator to register your terminals: registered ones have no limit.",
+  },
   partner_in_use: {
     status: 409,
     title: "The partner cannot be deleted now",

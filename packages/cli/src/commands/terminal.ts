@@ -25,9 +25,10 @@ interface TerminalOptions extends AccessOptions, JsonOption {
 }
 
 export function terminalCommand(context: CommandContext): Command {
-  return group("terminal", "list a partner's terminals, and register or change one", [
+  return group("terminal", "list a partner's terminals, register, change or release one", [
     listCommand(context),
     setCommand(context),
+    releaseCommand(context),
   ]);
 }
 
@@ -84,6 +85,25 @@ function setCommand(context: CommandContext): Command {
       const itsAcquirer = terminal.acquirer === "" ? "" : ` Its commands go to ${printable(terminal.acquirer)}.`;
       const belongs = `Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`;
       print(context, options, terminal, [`${belongs}${itsAcquirer}`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function releaseCommand(context: CommandContext): Command {
+  const made = command("release", {
+    summary: "release a terminal, so that it belongs to no partner",
+    description:
+      "Also one that was never registered, and belongs to the partner by its first command. It is refused while " +
+      "money is open on the terminal.",
+    examples: ["paybell terminal release T0000001 --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
+  }).argument("<tid>", "as `paybell terminal list` shows it");
+  return withPartner(made).action(
+    ends(context, async (tid: string, options: TerminalOptions) => {
+      const settings = await readClientSettings(context, options);
+      const path = `${pathOf(partnerIdOf(settings, options.partner))}/${encodeURIComponent(tid)}`;
+      const released = await settings.operator().delete<Terminal>(path);
+      print(context, options, released, [`Terminal ${printable(released.tid)} is released.`]);
       return exitCodes.ok;
     }),
   );

@@ -1042,6 +1042,8 @@ export interface Api<Options> {
   disablePartner(id: string, options?: Options): Promise<Partner>;
   /** Register or change a terminal. PUT /operator/v1/partners/{id}/terminals/{tid} */
   putTerminal(id: string, tid: string, body: TerminalRegistration, options?: Options): Promise<Terminal>;
+  /** Release a terminal, so that it belongs to no partner. DELETE /operator/v1/partners/{id}/terminals/{tid} */
+  removeTerminal(id: string, tid: string, options?: Options): Promise<Terminal>;
   /** List a partner's terminals. GET /operator/v1/partners/{id}/terminals */
   listTerminals(
     id: string,
@@ -1346,6 +1348,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   resumePartner: ["POST", "/operator/v1/partners/{id}/resume"],
   disablePartner: ["POST", "/operator/v1/partners/{id}/disable"],
   putTerminal: ["PUT", "/operator/v1/partners/{id}/terminals/{tid}", "body"],
+  removeTerminal: ["DELETE", "/operator/v1/partners/{id}/terminals/{tid}"],
   listTerminals: ["GET", "/operator/v1/partners/{id}/terminals", "query"],
   putAcquirer: ["PUT", "/operator/v1/acquirers/{name}", "body"],
   getAcquirer: ["GET", "/operator/v1/acquirers/{name}"],

@@ -73,6 +73,7 @@ export function wireLedger(
     preAuthDays,
     commandsMax,
     sandbox,
+    claimsMax: config.openTerminalsMax,
     isRegisteredDevice,
     around: traces && ((begun, run) => traces.command(begun, run)),
   });

@@ -293,6 +293,15 @@ export const settings = {
       "An outage of the simulated acquirer: with `not_sent` no message is sent; with `no_answer` the bank processes " +
       "each message and its answer is lost. A restart without the setting ends it.",
   }),
+  openTerminalsMax: setting({
+    name: "PAYBELL_OPEN_TERMINALS_MAX",
+    kind: wholeNumber(0, 1_000_000),
+    default: 10_000,
+    unit: "terminals",
+    meaning:
+      "How many terminals a partner with `terminals: open` may use without a registration. The first command on a " +
+      "further one is refused (409 `too_many_terminals`).",
+  }),
   preAuthDays: setting({
     name: "PAYBELL_PREAUTH_DAYS",
     kind: wholeNumber(1, 365),

@@ -66,6 +66,7 @@ export interface HttpDependencies {
     | "setState"
     | "rotate"
     | "putTerminal"
+    | "removeTerminal"
     | "terminal"
     | "terminals"
     | "putCallbackCertificate"

@@ -53,6 +53,7 @@ const routes = [
   "DELETE /operator/v1/acquirers/{name}",
   "DELETE /operator/v1/partners/{id}",
   "DELETE /operator/v1/partners/{id}/callback-certificate",
+  "DELETE /operator/v1/partners/{id}/terminals/{tid}",
   "GET /console/session",
   "GET /healthz",
   "GET /metrics",

@@ -354,6 +354,13 @@ export class HttpTestService {
         terminals.set(tid, terminal);
         return terminal;
       },
+      removeTerminal: async (id, tid) => {
+        require(id);
+        const terminal = terminals.get(tid);
+        if (terminal === undefined) throw new ServiceError("not_found");
+        terminals.delete(tid);
+        return terminal;
+      },
       putCallbackCertificate: async (id, input) => {
         this.asked.push(["putCallbackCertificate", id, input]);
         return require(id);

@@ -15,6 +15,8 @@ export interface InitParts {
   /** The key for comparing bodies. With a plain hash a reader of the row could guess the card's token. */
   readonly bodyKey: KeyObject;
   readonly sandbox: boolean;
+  /** The number of terminals that a partner's commands may claim. */
+  readonly claimsMax: number;
 }
 
 export interface InitStart {
@@ -27,7 +29,7 @@ export interface InitStart {
 
 /** Makes the INIT of a request. */
 export function toInit(
-  { bodyKey, cards, sandbox }: InitParts,
+  { bodyKey, cards, sandbox, claimsMax }: InitParts,
   partner: Partner,
   request: CommandRequest,
   start: InitStart,
@@ -52,6 +54,7 @@ export function toInit(
     callBackUrl,
     openTerminals: partner.settings.terminals === "open",
     sharesTerminals: sandbox,
+    claimsMax,
     takes,
     amountMinor,
     currency,
@@ -77,6 +80,10 @@ export function refusedBy(
   }
   if (begun.outcome === "terminal_taken") {
     return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+  }
+  if (begun.outcome === "terminal_quota") {
+    const message = `tid ${tid} is new, and you use as many terminals without a registration as you may.`;
+    return new ServiceError("too_many_terminals", message);
   }
   return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
 }

@@ -283,6 +283,7 @@ export class LedgerInstance {
       metrics: this.#metrics,
       bodyKey: createSecretKey(Buffer.alloc(32, 7)),
       preAuthDays: 30,
+      claimsMax: 10_000,
       commandsMax: 1_000,
       sandbox: true,
       isRegisteredDevice: () => Promise.resolve(false),

@@ -145,7 +145,10 @@ describe("a terminal's acquirer", () => {
     await put("second");
     const stranger = await bench.partner();
     const terminal = (acquirer: string) => completeTerminal(till.tid, { mid: till.mid, acquirer });
-    expect(await terminals.upsert(stranger.id, terminal("second"), preAuthDays)).toEqual({ outcome: "taken" });
+    expect(await terminals.upsert(stranger.id, terminal("second"), preAuthDays)).toMatchObject({
+      outcome: "taken",
+      isRegistered: true,
+    });
     expect(await terminals.upsert(stranger.id, terminal("third"), preAuthDays)).toMatchObject({ outcome: "put" });
   });
 });

@@ -74,6 +74,8 @@ export interface Init {
   readonly openTerminals: boolean;
   /** In the sandbox: a terminal that another partner used first, without registration, is not refused. */
   readonly sharesTerminals: boolean;
+  /** The number of terminals that the partner's commands may claim. */
+  readonly claimsMax: number;
   readonly takes: {
     /** A Reversal keeps its original's. */
     readonly traceNo: boolean;
@@ -105,7 +107,9 @@ export type Begun =
   /** The terminal has another acquirer than it was taken to have; nothing was used up. */
   | { readonly outcome: "rerouted" }
   | { readonly outcome: "terminal_unknown" }
-  | { readonly outcome: "terminal_taken" };
+  | { readonly outcome: "terminal_taken" }
+  /** It would be the partner's first command on one terminal too many. */
+  | { readonly outcome: "terminal_quota" };
 
 export interface Completion {
   readonly partnerId: PartnerId;

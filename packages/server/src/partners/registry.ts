@@ -202,7 +202,9 @@ export class PartnerRegistry {
     this.#refuse({ tid, ...guarded }, terminalProblems(tid, input, partner.settings.signing));
     const put = await this.#parts.terminals.upsert(id, completeTerminal(tid, input), this.#parts.preAuthDays);
     if (put.outcome === "taken") {
-      throw new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+      const how = put.isRegistered ? "is registered for" : "was claimed by a command of";
+      const why = put.isRegistered ? "" : ", and money is open on it: a batch, a PreAuth, or a command in flight";
+      throw new ServiceError("terminal_taken", `tid ${tid} with this mid ${how} the partner ${put.holder}${why}.`);
     }
     if (put.outcome === "busy") {
       const message = `tid ${tid} keeps its mid and acquirer: its batch is not empty, or a PreAuth is open on it.`;
@@ -213,6 +215,23 @@ export class PartnerRegistry {
       throw badFields([{ field: "acquirer", code: "invalid_value", message }]);
     }
     return put.terminal;
+  }
+
+  /**
+   * Releases a terminal, registered or claimed by a command, for other partners.
+   *
+   * @returns the terminal as it was
+   * @throws ServiceError `not_found`, `terminal_busy`
+   */
+  async removeTerminal(id: PartnerId, tid: string): Promise<Terminal> {
+    await this.#require(id);
+    const removed = await this.#parts.terminals.remove(id, tid, this.#parts.preAuthDays);
+    if (removed.outcome === "not_found") throw new ServiceError("not_found", "The partner has no such terminal.");
+    if (removed.outcome === "busy") {
+      const message = `tid ${tid} is in use: its batch is not empty, a PreAuth is open on it, or a command in flight.`;
+      throw new ServiceError("terminal_busy", message);
+    }
+    return removed.terminal;
   }
 
   async terminal(id: PartnerId, tid: string): Promise<Terminal | undefined> {

@@ -134,20 +134,29 @@ export interface LoadedKey extends NewKey {
 
 export interface TerminalStore {
   /**
-   * Registers a terminal, or changes its registration; its numbers and its batch are unchanged.
+   * Registers a terminal, or changes its registration; its numbers and its batch are unchanged. A terminal that another
+   * partner has only claimed, by a command, is taken from it unless money is open on it.
    *
    * @param preAuthDays how long a PreAuth counts as open
    */
   upsert(partnerId: PartnerId, terminal: Terminal, preAuthDays: number): Promise<UpsertedTerminal>;
+  /** Releases a terminal for other partners, and forgets its numbers. */
+  remove(partnerId: PartnerId, tid: string, preAuthDays: number): Promise<RemovedTerminal>;
   find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
 }
 
 export type UpsertedTerminal =
   | { readonly outcome: "put"; readonly terminal: Terminal }
-  /** It belongs to another partner. */
-  | { readonly outcome: "taken" }
+  /** It belongs to another partner: by registration, or by its commands, and money is open on it. */
+  | { readonly outcome: "taken"; readonly holder: PartnerId; readonly isRegistered: boolean }
   /** Its mid or acquirer would change while transactions of the old one are open. */
   | { readonly outcome: "busy" }
   /** No acquirer is registered under this name. */
   | { readonly outcome: "no_such_acquirer" };
+
+export type RemovedTerminal =
+  | { readonly outcome: "removed"; readonly terminal: Terminal }
+  /** Its batch is not empty, a PreAuth is open, or something is in flight. */
+  | { readonly outcome: "busy" }
+  | { readonly outcome: "not_found" };

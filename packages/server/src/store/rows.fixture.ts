@@ -53,6 +53,7 @@ export function sampleInit(partnerId: PartnerId, leaseId: LeaseId, change: Parti
     callBackUrl: null,
     openTerminals: true,
     sharesTerminals: true,
+    claimsMax: 10_000,
     takes: { traceNo: true, invoiceNo: true, batch: true, settlement: null },
     refusal: () => undefined,
     amountMinor: 150_000n,

@@ -30,6 +30,7 @@ const commandErrors = [
   "terminal_mid_mismatch",
   "terminal_not_registered",
   "terminal_taken",
+  "too_many_terminals",
   "batch_currency",
   "owned_by_switch",
   "no_callback_url",

@@ -184,6 +184,26 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
       return await registry.putTerminal(requirePartnerId(id), tid, request.body as TerminalInput);
     },
   );
+  app.delete(
+    "/operator/v1/partners/:id/terminals/:tid",
+    {
+      schema: {
+        operationId: "removeTerminal",
+        tags,
+        summary: "Release a terminal, so that it belongs to no partner",
+        description:
+          "Also one that was never registered, and belongs to the partner by its first command. Refused while money " +
+          "is open on it: its batch is not empty, a PreAuth is open, or a command is in flight.",
+        params: terminalParams,
+        response: responses(
+          { 200: { schema: terminalSchema, description: "The terminal as it was" } },
+          "not_found",
+          "terminal_busy",
+        ),
+      },
+    },
+    async (request) => await registry.removeTerminal(requirePartnerId(request.params.id), request.params.tid),
+  );
   app.get(
     "/operator/v1/partners/:id/terminals",
     {

@@ -9,8 +9,39 @@ const claim = {
     INSERT INTO terminal_claims (mid, tid, partner_id, is_registered)
     SELECT mid, tid, partner_id, false FROM unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
     ORDER BY mid, tid
-    ON CONFLICT DO NOTHING`,
+    ON CONFLICT DO NOTHING
+    RETURNING mid, tid, partner_id`,
 };
+// Only for partners that have just claimed one, at most quota + 1 rows each.
+const counts = {
+  name: "open_claims",
+  text: `
+    SELECT i.partner_id, c.count
+    FROM unnest($1::uuid[], $2::integer[]) AS i (partner_id, claims_max)
+    CROSS JOIN LATERAL (
+      SELECT count(*)::integer AS count FROM (
+        SELECT FROM terminal_claims c WHERE c.partner_id = i.partner_id AND NOT c.is_registered
+        LIMIT i.claims_max + $3) AS found) AS c`,
+};
+const drop = {
+  name: "drop_claims",
+  text: `
+    DELETE FROM terminal_claims c USING unnest($1::text[], $2::text[], $3::uuid[]) AS i (mid, tid, partner_id)
+    WHERE c.acquirer = '' AND c.mid = i.mid AND c.tid = i.tid AND c.partner_id = i.partner_id AND NOT c.is_registered`,
+};
+
+/** The keys of terminals that may not be used, and what this transaction has claimed. */
+export interface Claimed {
+  readonly taken: ReadonlySet<string>;
+  readonly beyondQuota: ReadonlySet<string>;
+  readonly fresh: readonly FreshClaim[];
+}
+
+interface FreshClaim {
+  readonly mid: string;
+  readonly tid: string;
+  readonly partner_id: PartnerId;
+}
 const holders = {
   name: "terminal_holders",
   text: `
@@ -24,19 +55,70 @@ const holders = {
 
 /**
  * Claims terminals for partners whose first command arrives. A claim that waited for another one sees it only in a
- * separate statement. @returns the keys of terminals that belong to another partner
+ * separate statement.
  */
-export async function claimTerminals(client: PoolClient, inits: readonly Init[]): Promise<ReadonlySet<string>> {
-  if (inits.length === 0) return new Set();
+export async function claimTerminals(client: PoolClient, inits: readonly Init[]): Promise<Claimed> {
+  if (inits.length === 0) return { taken: new Set(), beyondQuota: new Set(), fresh: [] };
   const values = [inits.map(({ mid }) => mid), inits.map(({ tid }) => tid), inits.map(({ partnerId }) => partnerId)];
-  await client.query({ ...claim, values });
+  const { rows: fresh } = await client.query<FreshClaim>({ ...claim, values });
   const { rows } = await client.query<{ partner_id: PartnerId; tid: string; is_registered: boolean }>({
     ...holders,
     values,
   });
   const shares = new Set(inits.filter(({ sharesTerminals }) => sharesTerminals).map(({ partnerId }) => partnerId));
   const taken = rows.filter(({ partner_id, is_registered }) => is_registered || !shares.has(partner_id));
-  return new Set(taken.map(({ partner_id, tid }) => `${partner_id} ${tid}`));
+  return {
+    taken: new Set(taken.map(({ partner_id, tid }) => `${partner_id} ${tid}`)),
+    beyondQuota: await findBeyondQuota(client, inits, fresh),
+    fresh,
+  };
+}
+
+/**
+ * The newest claims of a partner that has too many of them. Claims that other instances make at the same time are not
+ * seen: a partner can exceed its quota by those.
+ */
+async function findBeyondQuota(
+  client: PoolClient,
+  inits: readonly Init[],
+  fresh: readonly FreshClaim[],
+): Promise<ReadonlySet<string>> {
+  const claimants = new Set(fresh.map(({ partner_id }) => partner_id));
+  // Claims shut nobody out where terminals are shared.
+  const limited = inits.filter(({ partnerId, sharesTerminals }) => claimants.has(partnerId) && !sharesTerminals);
+  const quotas = new Map(limited.map(({ partnerId, claimsMax }) => [partnerId, claimsMax]));
+  if (quotas.size === 0) return new Set();
+  const values = [[...quotas.keys()], [...quotas.values()], fresh.length];
+  const { rows } = await client.query<{ partner_id: PartnerId; count: number }>({ ...counts, values });
+  const beyond = rows.flatMap(({ partner_id, count }) => {
+    const own = fresh.filter((one) => one.partner_id === partner_id);
+    const free = Math.max(0, own.length - Math.max(0, count - (quotas.get(partner_id) ?? 0)));
+    return own.slice(free);
+  });
+  return new Set(beyond.map(({ partner_id, tid }) => `${partner_id} ${tid}`));
+}
+
+/** Without this, commands that were refused would keep terminals from others. */
+export async function dropUnusedClaims(
+  client: PoolClient,
+  fresh: readonly FreshClaim[],
+  used: ReadonlySet<string>,
+): Promise<void> {
+  const unused = fresh.filter(({ partner_id, tid }) => !used.has(`${partner_id} ${tid}`));
+  if (unused.length === 0) return;
+  const values = [
+    unused.map(({ mid }) => mid),
+    unused.map(({ tid }) => tid),
+    unused.map(({ partner_id }) => partner_id),
+  ];
+  await client.query({ ...drop, values });
+}
+
+/** A terminal as the acquirer knows it. */
+export interface ClaimedTerminal {
+  readonly acquirer: string;
+  readonly mid: string;
+  readonly tid: string;
 }
 
 /**
@@ -45,7 +127,7 @@ export async function claimTerminals(client: PoolClient, inits: readonly Init[])
  */
 export async function registerTerminalClaim(
   client: PoolClient,
-  terminal: { readonly partnerId: PartnerId; readonly acquirer: string; readonly mid: string; readonly tid: string },
+  terminal: ClaimedTerminal & { readonly partnerId: PartnerId },
 ): Promise<boolean> {
   const { partnerId, acquirer, mid, tid } = terminal;
   await client.query(
@@ -58,4 +140,44 @@ export async function registerTerminalClaim(
     [mid, tid, partnerId, acquirer],
   );
   return rowCount === 1;
+}
+
+export async function holderOf(
+  client: PoolClient,
+  { acquirer, mid, tid }: ClaimedTerminal,
+): Promise<{ readonly partnerId: PartnerId; readonly isRegistered: boolean } | undefined> {
+  const { rows } = await client.query<{ partner_id: PartnerId; is_registered: boolean }>(
+    "SELECT partner_id, is_registered FROM terminal_claims WHERE acquirer = $1 AND mid = $2 AND tid = $3",
+    [acquirer, mid, tid],
+  );
+  const [row] = rows;
+  return row && { partnerId: row.partner_id, isRegistered: row.is_registered };
+}
+
+/** Turns a claim into the registration of another partner. In one step, so that no command claims it in between. */
+export async function transferClaim(
+  client: PoolClient,
+  { acquirer, mid, tid }: ClaimedTerminal,
+  from: PartnerId,
+  to: PartnerId,
+): Promise<boolean> {
+  const { rowCount } = await client.query(
+    `UPDATE terminal_claims SET partner_id = $5, is_registered = true
+     WHERE acquirer = $1 AND mid = $2 AND tid = $3 AND partner_id = $4 AND NOT is_registered`,
+    [acquirer, mid, tid, from, to],
+  );
+  return rowCount === 1;
+}
+
+/** Releases a partner's terminal. @returns what it was claimed or registered as */
+export async function releaseClaims(
+  client: PoolClient,
+  partnerId: PartnerId,
+  tid: string,
+): Promise<readonly Omit<ClaimedTerminal, "tid">[]> {
+  const { rows } = await client.query<Omit<ClaimedTerminal, "tid">>(
+    "DELETE FROM terminal_claims WHERE partner_id = $1 AND tid = $2 RETURNING mid, acquirer",
+    [partnerId, tid],
+  );
+  return rows;
 }

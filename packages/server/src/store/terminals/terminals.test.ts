@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
+import { newId } from "../../ids.ts";
 import { completeTerminal } from "../../partners/terminal.ts";
 import { createHistory, insertPartner } from "../rows.fixture.ts";
 import { PostgresTerminals } from "./terminals.ts";
@@ -22,4 +23,30 @@ test("a registration that meets the terminal's first command leaves its mid as t
   command.release();
   expect(await other).toEqual({ outcome: "busy" });
   expect(await put("M1")).toMatchObject({ outcome: "put", terminal: { mid: "M1", appName: "app" } });
+});
+
+test.each(["registration", "release"])("a %s that waits for a command finds what it left open", async (kind) => {
+  const [claimant, owner] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  const terminal = completeTerminal(`T-${kind}`, { mid: "M3" });
+  const { tid, mid } = terminal;
+  const claim = "INSERT INTO terminal_claims (mid, tid, partner_id, is_registered) VALUES ($1, $2, $3, false)";
+  await connections.pool.query(claim, [mid, tid, claimant]);
+  const insert = "INSERT INTO terminals (partner_id, tid, mid) VALUES ($1, $2, $3)";
+  await connections.pool.query(insert, [claimant, tid, mid]);
+  const change = () =>
+    kind === "release" ? terminals.remove(claimant, tid, 30) : terminals.upsert(owner, terminal, 30);
+  const command = await connections.pool.connect();
+  await command.query("BEGIN");
+  await command.query("SELECT FROM terminals WHERE partner_id = $1 AND tid = $2 FOR UPDATE", [claimant, tid]);
+  const changed = change();
+  await lockWaits(connections.pool);
+  const reversal = "INSERT INTO reversals (partner_id, transaction_id, tid, state) VALUES ($1, $2, $3, 'PENDING')";
+  await command.query(reversal, [claimant, newId(), tid]);
+  await command.query("COMMIT");
+  command.release();
+  expect(await changed).toMatchObject(
+    kind === "release" ? { outcome: "busy" } : { outcome: "taken", holder: claimant, isRegistered: false },
+  );
+  await connections.pool.query("DELETE FROM reversals WHERE partner_id = $1", [claimant]);
+  expect((await change()).outcome).toBe(kind === "release" ? "removed" : "put");
 });

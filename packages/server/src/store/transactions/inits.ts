@@ -9,7 +9,7 @@ import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { isUniqueViolation } from "../database/retryable.ts";
 import { assertCommitted } from "../database/transaction.ts";
 import { searchable } from "../notifications/searchable.ts";
-import { claimTerminals } from "../terminals/claims.ts";
+import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/claims.ts";
 import {
   type AllottedSequence,
   allotSequences,
@@ -175,7 +175,7 @@ async function beginFresh(
   results: Results,
 ): Promise<boolean> {
   const known = new Set(terminals.keys());
-  const taken = await claimTerminals(
+  const claimed = await claimTerminals(
     client,
     inits.filter((init) => opensTerminal(init, known)),
   );
@@ -185,8 +185,7 @@ async function beginFresh(
   for (const init of inits) {
     const terminal = terminals.get(terminalOf(init));
     const original = init.originalId === null ? undefined : originals.get(`${init.partnerId} ${init.originalId}`);
-    const isTaken = taken.has(terminalOf(init)) && !known.has(terminalOf(init));
-    const forbidden = forbiddenBy(init, terminal, original, isTaken);
+    const forbidden = forbiddenBy(init, terminal, original, known.has(terminalOf(init)) ? undefined : claimed);
     if (forbidden !== undefined) {
       if (forbidden.outcome === "refused") refused.push(init);
       results.set(keyOf(init), forbidden);
@@ -202,24 +201,26 @@ async function beginFresh(
   if (refused.length > 0) {
     for (const [key, begun] of answersForUsed(refused, await findUsed(client, refused))) results.set(key, begun);
   }
+  await dropUnusedClaims(client, claimed.fresh, new Set(allowed.map(terminalOf)));
   if (allowed.length > 0) return writeAllowed(client, allowed, known, results);
   await client.query("COMMIT");
   return true;
 }
 
-/** The refusal by the terminal, or by the original; undefined without one. */
+/** The refusal by the terminal, or by the original; undefined without one. @param claimed for a terminal's first use */
 function forbiddenBy(
   init: Init,
   terminal: TerminalState | undefined,
   original: OriginalState | undefined,
-  isTaken: boolean,
+  claimed: Claimed | undefined,
 ): Begun | undefined {
   const { originalId, tid, acquirer } = init;
   if (originalId === null && tid !== "" && acquirer !== (terminal?.acquirer ?? "")) return { outcome: "rerouted" };
   const refusal = init.refusal(terminal, original);
   if (refusal !== undefined) return { outcome: "refused", refusal };
   if (terminal === undefined && !init.openTerminals && tid !== "") return { outcome: "terminal_unknown" };
-  return isTaken ? { outcome: "terminal_taken" } : undefined;
+  if (claimed?.taken.has(terminalOf(init))) return { outcome: "terminal_taken" };
+  return claimed?.beyondQuota.has(terminalOf(init)) ? { outcome: "terminal_quota" } : undefined;
 }
 
 function opensTerminal(init: Init, known: ReadonlySet<string>): boolean {
