@@ -116,7 +116,7 @@ describe("an item that is refused", () => {
         { field: "completions[0].amount", code: "invalid_amount" },
         { field: "completions[0].surprise", code: "unknown_field" },
       ]),
-      item: { ...bad, billId: "(holds what looks like a full card number)" },
+      item: { ...bad, billId: "(holds what looks like card data)" },
     });
   });
 });

@@ -1,5 +1,5 @@
 import { parseJson } from "@paybell/contract";
-import { isSensitive, namesSensitive } from "./sensitive-keys.ts";
+import { isSensitive, namesSensitive, pairsSensitive } from "./sensitive-keys.ts";
 
 const digitsMin = 13;
 const digitsMax = 19;
@@ -85,18 +85,18 @@ const digitsOnly = /^\d+$/;
 const jsonDepthMax = 8;
 /** A key and its value, or the beginning of that. */
 const jsonPair = /"([^"]{1,40})"\s{0,20}:\s{0,20}"?([^",}\]]{1,200})/g;
-/** `{"pin":"1234"}` has 14 characters, and an escaped one is longer. */
-const shortestMax = 12;
+/** `cvv 123` has seven characters. */
+const shortest = 7;
 
 /**
  * Whether the text contains a full card number, also in strings of JSON text, however escaped, or a security code, PIN
- * or track that JSON text names as such.
+ * or track that it names as such.
  *
  * A group of digits counts as a whole: a number is one group, or several consecutive ones, and never part of one,
  * because part of a longer reference would match by chance far more often than it would be a card.
  */
 export function holdsCardNumber(text: string): boolean {
-  if (text.length < shortestMax) return false;
+  if (text.length < shortest) return false;
   return groupsHoldCardNumber(text) || jsonHoldsCardNumber(text, jsonDepthMax);
 }
 
@@ -130,6 +130,7 @@ export function decodings(given: string): readonly string[] {
 
 function plainHoldsCardNumber(given: string): boolean {
   const text = beyondAscii.test(given) ? plain(given) : given;
+  if (pairsSensitive(text)) return true;
   if (!enoughDigits.test(text)) return false;
   if (digitsOnly.test(text)) return isCardNumber(text);
   const others = text.length < uuidDigits ? text : text.replace(uuidShaped, "|");

@@ -11,7 +11,15 @@ test("but for full card numbers, wherever they stand", () => {
   const item = { tc: pan, list: [{ refNo: pan }], [pan]: "x", number: 4111111111111111, text: JSON.stringify({ pan }) };
   const text = JSON.stringify(redactItem(item));
   expect(text).not.toMatch(/4111/);
-  expect(text.match(/holds what looks like a full card number/g)).toHaveLength(5);
+  expect(text.match(/holds what looks like card data/g)).toHaveLength(5);
+});
+
+test("and for security codes, PINs and tracks, by their names", () => {
+  const card = { cvvCode: "123", card_cvv: 123, track2: ";4111111111111112=25121010000?", pin: "1234" };
+  const text = JSON.stringify(redactItem({ card, ...card, note: "cvv 123", amount: "123" }));
+  expect(text).not.toMatch(/25121010000|1234|"123"(?!})|:123/);
+  expect(text).toContain('"amount":"123"');
+  expect(text.match(/holds what looks like card data/g)).toHaveLength(9);
 });
 
 test("and bounded: long texts, lists, and what is nested deeply", () => {

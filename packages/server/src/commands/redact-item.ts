@@ -1,13 +1,14 @@
 import { holdsCardNumber } from "../card-number.ts";
+import { isSensitive } from "../sensitive-keys.ts";
 import { replaceUnsendable } from "./text.ts";
 
 const textCharactersMax = 4_096;
 const entriesMax = 100;
 const depthMax = 6;
-const hidden = "(holds what looks like a full card number)";
+const hidden = "(holds what looks like card data)";
 
 /**
- * A refused item as the operator may see it: complete except for card numbers, and bounded, because its shape was not
+ * A refused item as the operator may see it: complete except for card data, and bounded, because its shape was not
  * checked.
  */
 export function redactItem(item: unknown, depth = 0): unknown {
@@ -20,7 +21,12 @@ export function redactItem(item: unknown, depth = 0): unknown {
     return item.length > entriesMax ? [...kept, `(${item.length - entriesMax} more)`] : kept;
   }
   const entries = Object.entries(item).slice(0, entriesMax);
-  return Object.fromEntries(entries.map(([name, value]) => [redactText(name), redactItem(value, depth + 1)]));
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      redactText(name),
+      isSensitive(name, value) ? hidden : redactItem(value, depth + 1),
+    ]),
+  );
 }
 
 function redactText(text: string): string {

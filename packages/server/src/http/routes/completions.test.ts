@@ -70,7 +70,7 @@ describe("POST /operator/v1/completions", () => {
 
   test("a card number as externalId is not repeated", async () => {
     const { results, body } = await report([completion("4111111111111111", { amount: "bad" })]);
-    expect(results).toMatchObject([{ externalId: "(holds what looks like a full card number)", result: "refused" }]);
+    expect(results).toMatchObject([{ externalId: "(holds what looks like card data)", result: "refused" }]);
     expect(JSON.stringify(body)).not.toContain("4111111111111111");
   });
 
