@@ -10,8 +10,14 @@ export type RequestActor = (
 
 /** Recorded elsewhere: in the ledger. */
 const inTheLedger: ReadonlySet<string> = new Set(["runCommand", "runSandboxCommand", "reportCompletions"]);
-/** Reads that are recorded like actions, because they show the content of IPNs. */
-const looks: ReadonlySet<string> = new Set(["readNotification", "proveDelivery", "exportHistory", "exportPartner"]);
+/** Reads that are recorded like actions, because they show the content of IPNs or of reports. */
+const looks: ReadonlySet<string> = new Set([
+  "readNotification",
+  "proveDelivery",
+  "exportHistory",
+  "exportPartner",
+  "inspectEvent",
+]);
 const charactersMax = 16_384;
 
 /**

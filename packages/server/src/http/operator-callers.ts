@@ -71,6 +71,11 @@ export class OperatorCallers {
     return actor;
   }
 
+  /** Whether the caller may see what a cardholder bought. */
+  mayReadContent(request: FastifyRequest): boolean {
+    return mayAs(this.actor(request).role, "operator");
+  }
+
   /** Finds the owner of a token; undefined if it is unknown. */
   async find(token: string): Promise<Actor | undefined> {
     if (this.#isBootstrap(token)) return { name: bootstrap, role: "admin", tokenId: bootstrap, subject: null };

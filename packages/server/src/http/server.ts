@@ -217,7 +217,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorEndpointRoutes(app, parts);
   operatorPartnerArchiveRoutes(app, parts);
   operatorHistoryRoutes(app, parts);
-  operatorMoneyRoutes(app, parts);
+  operatorMoneyRoutes(app, parts, callers);
   operatorRestoreRoutes(app, parts);
   operatorRoutes(app, parts);
   proposalRoutes(app, parts, callers);

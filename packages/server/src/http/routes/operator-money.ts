@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { component } from "../../input/descriptions.ts";
-import { moneyKinds } from "../../ledger/money-operations.ts";
+import { type MoneyItem, moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import type { OperatorCallers } from "../operator-callers.ts";
 import {
   chainSchema,
   merchantsQuery,
@@ -20,7 +21,11 @@ function answers<Schema extends z.ZodType>(schema: Schema) {
 }
 
 /** Transactions, Reversals and settlements for the operator, with the decisions about those in doubt. */
-export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): void {
+export function operatorMoneyRoutes(
+  app: HttpApp,
+  { money }: HttpDependencies,
+  callers: Pick<OperatorCallers, "mayReadContent">,
+): void {
   for (const kind of moneyKinds) {
     const { noun, one, query } = moneyRecords[kind];
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);
@@ -36,7 +41,10 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): 
           response: responses({ 200: { schema: page, description: "A page" } }, "unknown_partner"),
         },
       },
-      async (request) => await money.search(kind, request.query),
+      async (request) => {
+        const { items, next } = await money.search(kind, request.query);
+        return { items: items.map(withoutContent), next };
+      },
     );
     if (kind === "settlements") continue;
     app.get(
@@ -46,11 +54,19 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): 
           operationId: `inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`,
           tags,
           summary: `See one ${noun}`,
+          ...(kind === "events" && {
+            description:
+              "The role `operator` sees the report that a switch sent (`detail.item`), which others and lists do not " +
+              "show. The audit records each look.",
+          }),
           params: moneyParams,
           response: responses(answers(one), "not_found"),
         },
       },
-      async (request) => await money.find(kind, request.params.id),
+      async (request) => {
+        const found = await money.find(kind, request.params.id);
+        return callers.mayReadContent(request) ? found : withoutContent(found);
+      },
     );
   }
   app.get(
@@ -145,4 +161,11 @@ export function operatorMoneyRoutes(app: HttpApp, { money }: HttpDependencies): 
     },
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),
   );
+}
+
+/** An event may hold what a switch reported, and so what a cardholder bought. */
+function withoutContent(item: MoneyItem): MoneyItem {
+  const { detail } = item;
+  if (typeof detail !== "object" || detail === null || !("item" in detail)) return item;
+  return { ...item, detail: { ...detail, item: "(an operator sees it by the event's id)" } };
 }
