@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -181,6 +181,60 @@ describe("a file of JSON lines", () => {
     expect(bench.events).toMatchObject([
       { kind: "intake_file_failed", detail: { file: "a.jsonl", report: "failed/a.jsonl.report.jsonl" } },
     ]);
+  });
+});
+
+describe("card data in a file", () => {
+  const pan = "4111111111111111";
+  const kept = async (name: string) => {
+    await bench.report(name);
+    const path = join(bench.folder, name);
+    return { text: await readFile(path, "utf8"), mode: (await stat(path)).mode & 0o777 };
+  };
+  const cut = "(cut out: it held what looks like card data)";
+
+  test("is cut out, and only the service's account may read what is left", async () => {
+    const mid = "100000000000008";
+    const good = JSON.stringify(sale("a", { mid }));
+    const bad = [sale("b", { billId: pan, mid }), sale("c", { card: { cvvCode: "123" }, list: [pan] })];
+    const nonsense = [`{"pan":"${pan}`, "{nonsense"];
+    const lines = [good, ...bad.map((item) => JSON.stringify(item)), ...nonsense];
+    await bench.write("pan.jsonl", `${lines.join("\n")}\n`);
+    bench.drop();
+    const { text, mode } = await kept("done/pan.jsonl");
+    expect(mode).toBe(0o600);
+    expect(text.split("\n")).toEqual([
+      good,
+      JSON.stringify(sale("b", { billId: cut, mid })),
+      JSON.stringify(sale("c", { card: { cvvCode: cut }, list: [cut] })),
+      cut,
+      "{nonsense",
+      "",
+    ]);
+    expect((await readdir(bench.folder)).sort()).toEqual(["done", "failed", "reading"]);
+    await expect.poll(() => readdir(join(bench.folder, "reading"))).toEqual([]);
+  });
+
+  test("is cut out of the cells of CSV, also of a file that cannot be read", async () => {
+    const header = "partnerId,externalId,command,status,isoResponseCode,amount,currency,mid,billId";
+    const row = (externalId: string, billId: string) =>
+      `${partner.id},${externalId},SALE,SUCCESS,00,5,VND,100000000000008,${billId}`;
+    await bench.write("pan.csv", `${header}\n${row("a", "one")}\n${row("b", `"to, ${pan}"`)}\nshort\n`);
+    await bench.write("x.csv", `externalId,cvv,track2\na,123,;4111111111111112=25121010000?\n`);
+    bench.drop();
+    expect(await kept("done/pan.csv")).toEqual({
+      text: `${header}\n${row("a", "one")}\n${row("b", cut)}\nshort\n`,
+      mode: 0o600,
+    });
+    expect(await kept("failed/x.csv")).toEqual({ text: `externalId,cvv,track2\na,${cut},${cut}\n`, mode: 0o600 });
+  });
+
+  test("a refused file without any is left as it was, byte for byte", async () => {
+    const content = Buffer.concat([Buffer.from('\uFEFF{"externalId":"a"}\r\n'), Buffer.from([0xff, 0xfe])]);
+    await bench.write("a.jsonl", content);
+    bench.drop();
+    await bench.report("done/a.jsonl");
+    expect(await readFile(join(bench.folder, "done/a.jsonl"))).toEqual(content);
   });
 });
 

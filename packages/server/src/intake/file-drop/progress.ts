@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { redactItem } from "../../commands/redact-item.ts";
 import { safeFieldName } from "../../safe-field-name.ts";
 import type { ItemResult } from "../items.ts";
+import { copyWithoutCardData } from "./cut-card-data.ts";
 import type { Entry } from "./entries.ts";
 
 /** The folders inside the one that a switch writes to. */
@@ -113,13 +114,24 @@ export class FileProgress {
     return end;
   }
 
-  /** Moves the file to where it ends, with its report beside it. */
+  /** Moves the file to where it ends, with its report beside it. What was not accepted may hold card data. */
   async moveTo({ folder, name }: FileEnd): Promise<void> {
     const target = join(this.#folder, folder, name);
     await rename(reportPath(this.#folder, this.name), reportBeside(target)).catch(orMissing);
     const found = await stat(this.path).catch(orMissing);
     // Another file of the name may have come since.
-    if (found !== undefined && isUnchanged(this.#progress, found)) await rename(this.path, target);
+    if (found !== undefined && isUnchanged(this.#progress, found)) {
+      const { refused, conflict } = this.#progress;
+      const copy = join(this.#folder, "reading", `${this.name}.copy`);
+      const mayHoldCardData = folder === "failed" || refused > 0 || conflict > 0;
+      if (mayHoldCardData && (await copyWithoutCardData(this.path, copy))) {
+        await rename(copy, target);
+        await rm(this.path);
+      } else {
+        await rm(copy, { force: true });
+        await rename(this.path, target);
+      }
+    }
     await rm(progressPath(this.#folder, this.name), { force: true });
   }
 

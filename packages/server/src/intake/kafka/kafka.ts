@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type * as KafkaClient from "@platformatic/kafka";
+import { holdsCardNumber } from "../../card-number.ts";
 import { ServiceError } from "../../errors.ts";
 import { readJson } from "../../input/json.ts";
 import type { Log } from "../../log.ts";
@@ -120,14 +121,16 @@ export class KafkaIntake {
     const messages = batch.flatMap((message, index) => {
       const { result, problem } = results[index] ?? {};
       if (deadLetterTopic === null || result === undefined || problem === undefined) return [];
-      const { key, value, topic, partition, offset } = message;
+      const { key, topic, partition, offset } = message;
       const headers = {
         result,
         code: problem.code,
         detail: problem.message,
         source: `${topic}/${partition}/${offset}`,
       };
-      return [{ topic: deadLetterTopic, key, value, headers: asBuffers(headers) }];
+      // Without the value: it may hold card data, and `source` says where it is.
+      const isKeyKept = key !== undefined && key !== null && !holdsCardNumber(key.toString());
+      return [{ topic: deadLetterTopic, ...(isKeyKept && { key }), headers: asBuffers(headers) }];
     });
     if (messages.length > 0) await producer.send({ messages, acks: -1 });
   }
