@@ -6,6 +6,7 @@ import type { Log } from "../log.ts";
 import type { CallerAddress } from "./caller.ts";
 import type { HttpDependencies } from "./dependencies.ts";
 import { problemHeaders, problemOf } from "./problem.ts";
+import { noSniff } from "./security-headers.ts";
 
 /** The framework's own refusals, by our codes. Its own messages are never sent. */
 const frameworkErrors: Readonly<Record<string, ErrorCode>> = {
@@ -110,7 +111,12 @@ export function refuseBadHttp(error: { code?: string }, socket: Duplex): void {
   }
   const shown = new ServiceError(parserErrors[error.code ?? ""] ?? "invalid_http");
   const body = JSON.stringify(problemOf(shown, newId()));
-  const headers = { ...problemHeaders(shown), "content-length": String(Buffer.byteLength(body)), connection: "close" };
+  const headers = {
+    ...noSniff,
+    ...problemHeaders(shown),
+    "content-length": String(Buffer.byteLength(body)),
+    connection: "close",
+  };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${shown.status} ${reasonPhrase(shown.status)}\r\n${lines.join("")}\r\n${body}`);
   // A client that never closes its side would keep the connection forever.

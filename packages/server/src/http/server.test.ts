@@ -91,6 +91,27 @@ describe("every answer", () => {
     },
   );
 
+  test.each(["/v1/self", "/v2/unknown", "/v1/transactions/%ff", "/docs/", "/healthz", "/operator/v1/partners"])(
+    "is of the type that it says, and over TLS is for TLS only: %s",
+    async (path) => {
+      const proxied = await new HttpTestService({ env: { PAYBELL_TRUSTED_PROXIES: "127.0.0.1/32" } }).listen();
+      try {
+        for (const [from, proto] of [
+          [service, "https"],
+          [proxied, "http"],
+          [proxied, "https"],
+        ] as const) {
+          const { headers } = await from.call("GET", path, { headers: { "x-forwarded-proto": proto } });
+          const isTls = from === proxied && proto === "https";
+          expect(headers.get("x-content-type-options")).toBe("nosniff");
+          expect(headers.get("strict-transport-security")).toBe(isTls ? "max-age=63072000" : null);
+        }
+      } finally {
+        await proxied.close();
+      }
+    },
+  );
+
   test("is not cached, and names its request", async () => {
     const { headers } = await service.call("GET", "/v1/self");
     expect(headers.get("cache-control")).toBe("no-store");

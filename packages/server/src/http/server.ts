@@ -44,6 +44,7 @@ import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { documentProblems } from "./schemas/problem.ts";
 import { secondAdmin } from "./second-admin.ts";
+import { securityHeaders } from "./security-headers.ts";
 import { Sessions } from "./sessions.ts";
 import { SignInTrail } from "./sign-in-trail.ts";
 import { validate } from "./validation.ts";
@@ -60,12 +61,18 @@ const apiVersion = "1.0.0";
  */
 export function createHttp(parts: HttpDependencies, listener: HttpListener = "all"): FastifyInstance {
   const address = callerAddress(parts.config.trustedProxies);
+  const secured = securityHeaders(parts.config.trustedProxies);
+  const refusesPath = refuseBadPath({ ...parts, address });
   const app = Fastify({
     loggerInstance: parts.log as FastifyBaseLogger,
     // The log names requests by their id itself: a child logger for each would cost more than reading the request.
     childLoggerFactory: (logger) => logger,
     logController: new LogController({ disableRequestLogging: true }),
-    frameworkErrors: refuseBadPath({ ...parts, address }),
+    // No hook runs for these.
+    frameworkErrors: (error, request, reply) => {
+      reply.headers(secured(request.raw));
+      refusesPath(error, request, reply);
+    },
     genReqId: () => newId(),
     bodyLimit: bodyBytesMax,
     requestTimeout: parts.config.requestTimeoutMs,
@@ -74,6 +81,10 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
     // While it drains, routes answer `unavailable` with our own error.
     return503OnClosing: false,
     clientErrorHandler: refuseBadHttp,
+  });
+  app.addHook("onRequest", (request, reply, done) => {
+    reply.headers(secured(request.raw));
+    done();
   });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_, body: Buffer, done) => {

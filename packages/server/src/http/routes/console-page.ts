@@ -39,7 +39,6 @@ export function consolePageRoutes(app: FastifyInstance, { offersOidc }: { readon
       return reply
         .headers({
           "content-security-policy": policyWith(nonce),
-          "x-content-type-options": "nosniff",
           "referrer-policy": "same-origin",
           "cache-control": "no-store",
         })

@@ -19,9 +19,7 @@ export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">)
       throw error;
     });
     const { root, policy } = await files;
-    return reply
-      .headers({ "content-security-policy": policy, "x-content-type-options": "nosniff" })
-      .sendFile(name, root);
+    return reply.headers({ "content-security-policy": policy }).sendFile(name, root);
   };
   app.addHook("onClose", async () => await (await files)?.remove());
   const schema = { hide: true };
