@@ -4,10 +4,11 @@ interface Audit {
   readonly metadata?: { readonly vulnerabilities?: Readonly<Record<string, number>> };
 }
 
-/** The meaning of `npm audit --json`: known severe vulnerabilities, or that the registry could not be reached. */
+/** The meaning of `npm audit --json`. Without an answer nothing is known, which must not pass for nothing found. */
 export function verdictOf(output: string): { readonly exitCode: number; readonly text: string } {
   const counts = countsOf(output);
-  if (counts === undefined) return { exitCode: 0, text: "advisories: the registry does not answer that question" };
+  if (counts === undefined)
+    return { exitCode: 2, text: "advisories: not known, the registry does not answer that question" };
   const { high = 0, critical = 0, total = 0 } = counts;
   const severe = high + critical;
   return { exitCode: severe === 0 ? 0 : 1, text: `advisories: ${total} known, ${severe} of them high or critical` };

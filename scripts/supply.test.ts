@@ -65,10 +65,10 @@ test("every package in the lock file has an integrity hash, and comes from a reg
 test.each([
   [{ metadata: { vulnerabilities: { low: 2, high: 0, critical: 0, total: 2 } } }, 0, "2 known, 0 of them"],
   [{ metadata: { vulnerabilities: { high: 1, critical: 1, total: 3 } } }, 1, "3 known, 2 of them"],
-  [{ error: { summary: "404" } }, 0, "does not answer"],
+  [{ error: { summary: "404" } }, 2, "does not answer"],
 ])("an answer about advisories of %j ends with %i", (answer, exitCode, words) => {
   const verdict = verdictOf(JSON.stringify(answer));
   expect(verdict.exitCode).toBe(exitCode);
   expect(verdict.text).toContain(words);
-  expect(verdictOf("<html>")).toMatchObject({ exitCode: 0 });
+  for (const output of ["<html>", "", "{}"]) expect(verdictOf(output)).toMatchObject({ exitCode: 2 });
 });
