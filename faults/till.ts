@@ -23,8 +23,8 @@ const waitMs = 50;
 const looksMax = 300;
 const repeatable = new Set([0, 408, 425, 429, 500, 502, 503, 504]);
 const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_approve", "tok_decline_51", "tok_slow_200"];
-/** Never answered in time: ERROR 68, and a Reversal. */
-const rareToken = "tok_timeout";
+/** ERROR 68, and a Reversal: never answered in time, or booked after the link broke, and after the first Reversal. */
+const rareTokens = ["tok_timeout", "tok_break_500"];
 const rareShare = 0.02;
 
 /** One of a partner's terminals: it asks for a command, waits for what became of it, and asks for the next one. */
@@ -69,7 +69,7 @@ export class PartnerTill {
 
   async #pay(command: "SALE" | "PREAUTH"): Promise<void> {
     const no = this.#begin([]);
-    const token = this.#random.next() < rareShare ? rareToken : this.#random.pick(tokens);
+    const token = this.#random.next() < rareShare ? this.#random.pick(rareTokens) : this.#random.pick(tokens);
     if (command === "SALE") this.#inBatch.push(no);
     const taken = await this.#run(no, {
       command,

@@ -106,6 +106,7 @@ export class HostedBank implements OtherBank {
 class HostedLink implements ScriptedLink {
   readonly approvals: ReadonlySet<string>;
   readonly wantsCards: boolean;
+  readonly reversalMarginMs: number | undefined;
   readonly #acquirer: Acquirer;
   readonly #bank: HostedBank;
   readonly #rules = new Set<Rule>();
@@ -113,6 +114,7 @@ class HostedLink implements ScriptedLink {
   constructor(acquirer: Acquirer, bank: HostedBank) {
     this.approvals = acquirer.approvals;
     this.wantsCards = acquirer.wantsCards === true;
+    this.reversalMarginMs = acquirer.reversalMarginMs;
     this.#acquirer = acquirer;
     this.#bank = bank;
   }
@@ -120,6 +122,10 @@ class HostedLink implements ScriptedLink {
   behave(rule: Rule): () => void {
     this.#rules.add(rule);
     return () => this.#rules.delete(rule);
+  }
+
+  site(): string | undefined {
+    return this.#acquirer.site?.();
   }
 
   refusesToken(token: string): string | undefined {
@@ -139,8 +145,8 @@ class HostedLink implements ScriptedLink {
     if (behaviour === undefined) return this.#acquirer.ask(message, options);
     const { answers = "now", declines, approves } = behaviour;
     if (answers === "not_sent") throw new NotSent("The message did not leave");
-    if (answers === "lost" || answers === "delayed") {
-      if (answers === "delayed") this.#bank.expect(this.#askLater(message, options));
+    if (answers === "lost" || answers === "delayed" || typeof answers === "object") {
+      if (answers !== "lost") this.#bank.expect(this.#askLater(message, options));
       await pause(hurriedMs);
       throw new NoAnswer("The message was lost");
     }

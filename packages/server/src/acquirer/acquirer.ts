@@ -22,6 +22,13 @@ export interface Acquirer {
   refusesToken(token: string): string | undefined;
   /** Messages after a transaction's first want its card again: it is kept for them, sealed, while they may come. */
   readonly wantsCards?: boolean;
+  /**
+   * For so long after its time-out a message may still reach the books: until then "no such record" says nothing about
+   * it. Absent: {@link reversalMarginMsDefault}.
+   */
+  readonly reversalMarginMs?: number | undefined;
+  /** The host to which a message would go now; undefined while that is not known. */
+  site?(): string | undefined;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
   /** From now on reports answers without a waiting caller: another process may have asked, and be gone. */
@@ -52,6 +59,11 @@ export interface AcquirerHealth {
 export interface AskOptions {
   readonly timeoutMs: number;
   readonly onLateAnswer: (answer: AcquirerAnswer) => void;
+  /**
+   * The host that is noted for this message, durably; null: none is. If the message would go to another one, `ask`
+   * rejects with {@link OtherSite} before any of it leaves. Undefined: it may go to any.
+   */
+  readonly site?: string | null | undefined;
   /** Called when the message has left, by acquirers that are reached over a link of this process. */
   readonly onSent?: ((sent: SentMessage) => void) | undefined;
 }
@@ -173,7 +185,7 @@ export interface VoidMessage extends MessageHeader, Money, Partial<Card> {
 
 /**
  * MTI 0400 or 0420: reverses one message whose outcome is unknown or invalid. Answered 00 if it was reversed, 25 if
- * the acquirer never saw it. In either case nothing is charged, also if the message itself arrives later.
+ * the acquirer has not seen it. It may still see it then, and not every host remembers the Reversal.
  */
 export interface ReversalMessage extends MessageHeader, Money, Partial<Card> {
   readonly command: "REVERSAL";
@@ -222,6 +234,8 @@ export interface LogonMessage extends MessageHeader {
 }
 
 export interface AcquirerAnswer extends AcquirerReply {
+  /** The host that answered. Absent: not known. */
+  readonly site?: string;
   /** The day on which a Settlement's money moves, as given (field 15: MMDD). Absent: the acquirer does not say it. */
   readonly settlementDate?: string;
   /** The acquirer's own totals of a Settlement's batch, by field, as given. Absent: it sends none. */
@@ -239,3 +253,15 @@ export class NoAnswer extends Error {
 export class NotSent extends Error {
   override readonly name = "NotSent";
 }
+
+/** The message did not leave, because it would have gone to another host than the noted one. */
+export class OtherSite extends NotSent {
+  readonly site: string;
+
+  constructor(site: string) {
+    super(`The message would go to ${site}, which is not noted for it`);
+    this.site = site;
+  }
+}
+
+export const reversalMarginMsDefault = 15_000;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { answer, approvals, reqId, start } from "./original-facts.fixture.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
-import { beginReversal, completeReversal, reversalStateAfter, succeedReversal } from "./reversal.ts";
+import { beginReversal, reversalStateAfter, succeedReversal } from "./reversal.ts";
 
 const originalId = "01980000-0000-7000-8000-000000000001";
 const original = { id: originalId, tid: "T1", mid: "M1", traceNo: "000042" };
@@ -44,27 +44,32 @@ describe("a partner's Reversal at INIT", () => {
 });
 
 describe("a Reversal that was asked", () => {
-  test.each<[AcquirerOutcome, string, string, string]>([
-    [answered("00"), "done", "SUCCESS", "00"],
-    [answered("25"), "done", "SUCCESS", "00"],
-    [answered("12"), "parked", "ERROR", "12"],
+  const lastWord = { tries: 1, mayOvertake: false, isSameSite: true };
+
+  test.each<[AcquirerOutcome, string]>([
+    [answered("00"), "done"],
+    [answered("25"), "done"],
+    [answered("12"), "parked"],
     // An approval under another code is none of what ends a Reversal.
-    [answered("10"), "parked", "ERROR", "10"],
-    [answered("?"), "parked", "ERROR", "96"],
+    [answered("10"), "parked"],
+    [answered("?"), "parked"],
     // The acquirer, or what lies behind it, could not do it now.
-    ...["09", "19", "68", "90", "91", "96"].map((code): [AcquirerOutcome, string, string, string] => [
-      answered(code),
-      "pending",
-      "ERROR",
-      code,
-    ]),
-    [{ kind: "no_answer" }, "pending", "ERROR", "68"],
-    [{ kind: "not_sent" }, "pending", "ERROR", "91"],
-    [{ kind: "in_doubt" }, "pending", "ERROR", "96"],
-  ])("and got %j is %s; ended so, it is %s %s", (outcome, after, state, isoResponseCode) => {
-    expect(reversalStateAfter(outcome)).toBe(after);
-    const completed = completeReversal(begun, outcome);
-    expect(completed.state).toBe(state);
-    expect(completed.facts.fields).toEqual({ ...begun.fields, status: state, isoResponseCode });
+    ...["09", "19", "68", "90", "91", "96"].map((code): [AcquirerOutcome, string] => [answered(code), "pending"]),
+    [{ kind: "no_answer" }, "pending"],
+    [{ kind: "not_sent" }, "pending"],
+    [{ kind: "in_doubt" }, "pending"],
+  ])("and got %j is %s", (outcome, after) => {
+    expect(reversalStateAfter(outcome, lastWord)).toBe(after);
+  });
+
+  test.each([
+    ["pending", { tries: 1, mayOvertake: true, isSameSite: true }],
+    ["pending", { tries: 99, mayOvertake: true, isSameSite: false }],
+    ["done", { tries: 99, mayOvertake: false, isSameSite: true }],
+    ["pending", { tries: 7, mayOvertake: false, isSameSite: false }],
+    ["parked", { tries: 8, mayOvertake: false, isSameSite: false }],
+  ])("and is not known is %s by %j", (after, how) => {
+    expect(reversalStateAfter(answered("25"), how)).toBe(after);
+    expect(reversalStateAfter(answered("00"), how)).toBe("done");
   });
 });

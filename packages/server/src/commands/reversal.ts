@@ -1,7 +1,7 @@
 import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
 import type { TransactionStart } from "./sale.ts";
-import { beginSystemCommand, type CompletedSystemCommand, completeSystemCommand, type SystemFacts } from "./system.ts";
+import { beginSystemCommand, type CompletedSystemCommand, type SystemFacts } from "./system.ts";
 
 /** The fields that a Reversal inherits from its original, including its trace number. */
 export interface ReversedOriginal {
@@ -11,8 +11,9 @@ export interface ReversedOriginal {
   readonly traceNo: string;
 }
 
-/** The original is not charged: it was reversed, or the acquirer never saw it. */
-const doneCodes: ReadonlySet<string> = new Set(["00", "25"]);
+const reversedCode = "00";
+/** No such record: the host that answers does not know the original, now. */
+const unknownCode = "25";
 
 /**
  * The acquirer, or a system behind it, cannot process it now: in progress, repeat, no answer, cut-over, unavailable,
@@ -20,12 +21,33 @@ const doneCodes: ReadonlySet<string> = new Set(["00", "25"]);
  */
 const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
+/** Three to six minutes after the first try: from then on the operator should know. */
+export const lateAfterTries = 8;
+
+/** The circumstances of a try, on which the meaning of a 25 depends. */
+export interface ReversalTry {
+  /** The number of tries, this one included. */
+  readonly tries: number;
+  /** When it was sent, its original could still reach the books. */
+  readonly mayOvertake: boolean;
+  /** The host that answered is certainly the one to which the original was sent. */
+  readonly isSameSite: boolean;
+}
+
 /** The state of a Reversal after it was sent: `pending` is sent again, `parked` is left to the operator. */
-export function reversalStateAfter(outcome: AcquirerOutcome): "pending" | "done" | "parked" {
+export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): "pending" | "done" | "parked" {
   if (outcome.kind !== "answered") return "pending";
   const { responseCode } = outcome.answer;
-  if (doneCodes.has(responseCode)) return "done";
+  if (responseCode === reversedCode) return "done";
+  if (responseCode === unknownCode) return afterUnknown(how);
   return againCodes.has(responseCode) ? "pending" : "parked";
+}
+
+/** Another host may have the original in its books, whenever it says that it has not. */
+function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending" | "done" | "parked" {
+  if (mayOvertake) return "pending";
+  if (isSameSite) return "done";
+  return tries < lateAfterTries ? "pending" : "parked";
 }
 
 /** The facts of a partner's Reversal at INIT; `original` undefined: its originalReqId has not arrived yet. */
@@ -39,14 +61,9 @@ export function beginReversal(
   return beginSystemCommand(start, { reqId: request.reqId, tid, mid, traceNo }, own);
 }
 
-/** If the acquirer never saw the original (25), nothing is charged either: SUCCESS, and only 00 is success. */
-export function completeReversal(begun: SystemFacts, outcome: AcquirerOutcome): CompletedSystemCommand {
-  return reversalStateAfter(outcome) === "done" ? succeedReversal(begun) : completeSystemCommand(begun, outcome);
-}
-
 /**
- * The facts of a Reversal that succeeded. That of a command that has not arrived does: it is recorded, and its reqId is
- * refused when it arrives.
+ * The facts of a Reversal that succeeded: nothing is charged, also if the acquirer never saw the original (25). That of
+ * a command that has not arrived does: it is recorded, and its reqId is refused when it arrives.
  */
 export function succeedReversal(begun: SystemFacts): CompletedSystemCommand {
   const fields = { ...begun.fields, status: "SUCCESS", isoResponseCode: "00" };

@@ -273,6 +273,7 @@ const outcomes: readonly AcquirerOutcome[] = [
   { kind: "not_sent" },
   { kind: "in_doubt" },
 ];
+const inTime = { tries: 1, mayOvertake: false, isSameSite: true };
 const targets = <State extends string>(table: readonly Transition<State>[], from: State) =>
   new Set(table.filter((step) => step.from === from).map(({ to }) => to));
 
@@ -285,7 +286,7 @@ describe("the other tables", () => {
   });
 
   test("lead a PENDING Reversal to what outcomes make of it", () => {
-    const states = new Set(outcomes.map((outcome) => reversalStateAfter(outcome).toUpperCase()));
+    const states = new Set(outcomes.map((outcome) => reversalStateAfter(outcome, inTime).toUpperCase()));
     expect(targets(reversalTransitions, "PENDING") as ReadonlySet<string>).toEqual(states);
   });
 

@@ -581,6 +581,7 @@ function transactionOf(partner: Partner, request: CommandRequest, done: boolean)
     amountMinor: null,
     currency: null,
     acquirer: "",
+    site: null,
     batch: null,
     reversal: null,
     runBy: null,

@@ -23,6 +23,7 @@ export interface InitStart {
   readonly id: TransactionId;
   readonly leaseId: LeaseId;
   readonly acquirer: string;
+  readonly site: string | null;
   readonly procedure: Procedure;
   readonly original: Transaction | undefined;
 }
@@ -34,7 +35,7 @@ export function toInit(
   request: CommandRequest,
   start: InitStart,
 ): Init {
-  const { id, leaseId, acquirer, procedure, original } = start;
+  const { id, leaseId, acquirer, site, procedure, original } = start;
   const reqId = request.reqId.toLowerCase();
   const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
   const chainId = original?.chainId ?? (id as string as ChainId);
@@ -59,6 +60,7 @@ export function toInit(
     amountMinor,
     currency,
     acquirer,
+    site,
     sealedCard: card && cards.seal({ partnerId: partner.id, chainId, acquirer }, card),
     refusal,
     facts: (terminal) => procedure.begin(terminal),
@@ -90,7 +92,7 @@ export function refusedBy(
 
 /** The transaction that a durable INIT began. */
 export function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
-  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, leaseId } =
+  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, site } =
     init;
   return {
     partnerId,
@@ -107,11 +109,12 @@ export function toTransaction(init: Init, facts: Transaction["facts"], createdAt
     amountMinor,
     currency,
     acquirer,
+    site,
     batch: null,
     reversal: null,
     facts,
     notification: null,
-    runBy: leaseId,
+    runBy: init.leaseId,
     createdAtMs,
     completedAtMs: null,
   };

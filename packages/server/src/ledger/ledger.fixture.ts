@@ -60,6 +60,8 @@ export interface LedgerBenchOptions {
   readonly acquirerTimeoutMs?: number;
   /** The delay of late answers after the timeout. */
   readonly lateByMs?: number;
+  /** Beyond the time-out, for which a message may still be booked. Default 0. */
+  readonly reversalMarginMs?: number;
   /** The acquirer wants cards in follow-up messages. */
   readonly wantsCards?: boolean;
   /**
@@ -92,6 +94,7 @@ export class LedgerBench {
     return new LedgerBench(database, connections, {
       acquirerTimeoutMs: 200,
       lateByMs: 50,
+      reversalMarginMs: 0,
       wantsCards: false,
       watchesDue: false,
       otherBank: undefined,
@@ -148,6 +151,10 @@ export class LedgerBench {
   async runDueNow(): Promise<void> {
     await this.query("UPDATE reversals SET due_at = now() WHERE state = 'PENDING'");
     await this.query("UPDATE settlements SET due_at = now()");
+    // Nothing is on its way to a real host, so the time until which it could arrive need not pass.
+    if (this.options.otherBank?.isBusy() === false) {
+      await this.query("UPDATE reversals SET left_by = left_by - interval '1 hour' WHERE state = 'PENDING'");
+    }
     for (const { life, reverser, settler } of this.instances) {
       if (!life.lives) continue;
       reverser.wake();
@@ -173,7 +180,12 @@ export class LedgerBench {
   }
 
   async reversed(id: TransactionId, code: "00" | "25" = "00"): Promise<void> {
-    await expect.poll(() => this.reversalOf(id), { interval: 5 }).toMatchObject({ state: "DONE", code });
+    const reversal = async () => {
+      // A 25 is provisional first.
+      if (code === "25") await this.runDueNow();
+      return this.reversalOf(id);
+    };
+    await expect.poll(reversal, { interval: 5 }).toMatchObject({ state: "DONE", code });
   }
 
   /** Resolves once no command, Reversal or settlement of the partner is running. */
@@ -228,9 +240,9 @@ export class LedgerInstance {
     this.#bench = bench;
     this.leaseId = leaseId;
     const { connections, clock, options } = bench;
-    const { acquirerTimeoutMs, lateByMs } = options;
+    const { acquirerTimeoutMs, lateByMs, reversalMarginMs: marginMs } = options;
     const { life } = this;
-    this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs });
+    this.acquirer = new SimulatedAcquirer({ bank: bench.bank, lateByMs, reversalMarginMs: marginMs });
     this.link = link ?? this.acquirer;
     const lease = { current: () => (life.lives ? this.leaseId : undefined) };
     const log = createLog("debug", { write: (line: string) => void this.logged.push(line) });
@@ -238,10 +250,12 @@ export class LedgerInstance {
     const completions = life.of(new PostgresCompletions(connections.homes));
     const reversals = life.of(new PostgresReversals(connections.homes));
     const settlements = life.of(new PostgresSettlements(connections.homes));
-    const { approvals, wantsCards = options.wantsCards } = this.link;
+    const { approvals, wantsCards = options.wantsCards, reversalMarginMs } = this.link;
     const acquirer = life.of<Acquirer>({
       approvals,
       wantsCards,
+      ...(reversalMarginMs !== undefined && { reversalMarginMs }),
+      site: () => this.link.site?.(),
       refusesToken: (token) => this.link.refusesToken(token),
       close: () => this.link.close(),
       ask: async (message, how) => {

@@ -1,6 +1,6 @@
 import { notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type AcquirerMessage, NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import { type AcquirerAnswer, type AcquirerMessage, NoAnswer, NotSent, OtherSite } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
@@ -70,6 +70,8 @@ const pollMostMs = 250;
 const reverseAgainMs = 1_000;
 /** A terminal that has another acquirer at each look is being changed over and over. */
 const reroutesMax = 3;
+/** A link that is at another host at each try changes its host over and over. */
+const sitesMax = 3;
 
 /** Runs commands: makes INIT durable, asks the acquirer, makes the result and its IPN durable, answers. */
 export class Ledger {
@@ -157,7 +159,15 @@ export class Ledger {
     for (let tries = 1; ; tries += 1) {
       // A transaction that does not exist needs no Reversal.
       if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
-      const init = toInit(this.#parts, partner, request, { id: start.id, leaseId, acquirer, procedure, original });
+      const site = acquirers.of(acquirer).site?.() ?? null;
+      const init = toInit(this.#parts, partner, request, {
+        id: start.id,
+        leaseId,
+        acquirer,
+        site,
+        procedure,
+        original,
+      });
       this.#beginning.add(start.id);
       const begun = await transactions.begin(init).finally(() => this.#beginning.delete(start.id));
       if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
@@ -359,6 +369,8 @@ export class Ledger {
       if (ended !== undefined) return withChipAnswer(ended, outcome);
       // It was reversed, or taken over, while the acquirer had it.
       if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
+      // It may have left only after its Reversal was answered.
+      if (outcome.kind === "no_answer" && movesMoney(begun)) void this.#repeatReversal(begun);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
     } catch (error) {
       // A caller must not wait forever for a command whose result cannot be stored.
@@ -368,18 +380,35 @@ export class Ledger {
   }
 
   async #ask(begun: Transaction, message: NonNullable<Procedure["message"]>): Promise<AcquirerOutcome> {
-    const { acquirers, log, acquirerTimeoutMs: timeoutMs } = this.#parts;
+    const { acquirers, log } = this.#parts;
     try {
       const asked = await this.#withCard(begun, message(begun.facts));
-      // Only now, because its link may have been replaced meanwhile.
-      const acquirer = acquirers.of(begun.acquirer);
-      const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
-      const answer = await acquirer.ask(asked, { timeoutMs, onLateAnswer });
-      return { kind: "answered", answer, approvals: acquirer.approvals };
+      const answer = await this.#askNotedSite(begun, asked);
+      return { kind: "answered", answer, approvals: acquirers.of(begun.acquirer).approvals };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
       if (!(error instanceof NoAnswer)) log.error({ err: error, transaction: begun.id }, "asking the acquirer failed");
       return { kind: "no_answer" };
+    }
+  }
+
+  /** Whichever instance reverses it knows the host that got it: it is durable before the message leaves. */
+  async #askNotedSite(begun: Transaction, message: AcquirerMessage): Promise<AcquirerAnswer> {
+    const { acquirers, acquirerTimeoutMs: timeoutMs, transactions } = this.#parts;
+    const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
+    for (let { site } = begun, tries = 1; ; tries += 1) {
+      try {
+        // Only now, because its link may have been replaced meanwhile.
+        return await acquirers.of(begun.acquirer).ask(message, { timeoutMs, onLateAnswer, site });
+      } catch (error) {
+        if (!(error instanceof OtherSite) || tries === sitesMax) throw error;
+        site = error.site;
+      }
+      const { partnerId, id, runBy } = begun;
+      const isNoted = await transactions.redirect(partnerId, id, runBy as LeaseId, site).catch((error: unknown) => {
+        throw new NotSent("The host of the message could not be noted", { cause: error });
+      });
+      if (!isNoted) throw new NotSent("The command has ended before its message left");
     }
   }
 
@@ -399,10 +428,10 @@ export class Ledger {
     const approved = acquirers.of(transaction.acquirer).approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
     completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
-    if (approved && transaction.command !== "LOGON") void this.#repeatReversal(transaction);
+    if (approved && movesMoney(transaction)) void this.#repeatReversal(transaction);
   }
 
-  /** Nobody else knows that the approval came. So failures, such as an unavailable database, are retried. */
+  /** Nobody else knows that it may be charged since. So failures, such as an unavailable database, are retried. */
   async #repeatReversal({ partnerId, id }: Transaction): Promise<void> {
     const { reversals, reverser, log } = this.#parts;
     for (;;) {
@@ -471,7 +500,10 @@ export class Ledger {
         const result = resultOf(original, { kind: "no_answer" }, partner, begun.id);
         if ((await completer.complete(original, result, original.runBy)) === undefined) continue;
       } else if (original.reversal === "done" || (original.state === "ERROR" && original.reversal === null)) {
-        return (await completer.complete(begun, reversalResult(begun, "00"), leaseId)) ?? begun;
+        return (
+          (await completer.complete(begun, reversalResult(begun, { state: "DONE", responseCode: "00" }), leaseId)) ??
+          begun
+        );
       } else {
         await reversals.queue(begun.partnerId, original.id, begun.id);
       }
@@ -489,6 +521,10 @@ function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transacti
 /** The settler runs it, on any instance. */
 function carriesItself({ command }: Pick<Transaction, "command">): boolean {
   return command === "SETTLEMENT" || command === "BATCH_UPLOAD";
+}
+
+function movesMoney({ command }: Pick<Transaction, "command">): boolean {
+  return command !== "LOGON";
 }
 
 function isNotified(command: string, { settings }: Partner): boolean {

@@ -46,6 +46,7 @@ const outcomes: Record<Ending, readonly ["SUCCESS" | "ERROR", string]> = {
   lost: ["ERROR", "68"],
   late: ["ERROR", "68"],
   delayed: ["ERROR", "68"],
+  "books late": ["ERROR", "68"],
   "crash before asking": ["ERROR", "96"],
   "crash after asking": ["ERROR", "96"],
   "crash before completing": ["ERROR", "96"],

@@ -17,6 +17,7 @@ export const endings = [
   "lost",
   "late",
   "delayed",
+  "books late",
   "crash before asking",
   "crash after asking",
   "crash before completing",
@@ -121,6 +122,7 @@ const behaviours: Partial<Record<Ending, Behaviour>> = {
   lost: { answers: "lost" },
   late: { answers: "late" },
   delayed: { answers: "delayed" },
+  "books late": { answers: { breaksAndArrivesAfterMs: 10 }, forgetsReversals: true },
 };
 
 const deaths = {

@@ -23,7 +23,7 @@ import type {
   TerminalRequest,
   VoidRequest,
 } from "../commands/request.ts";
-import { beginReversal, completeReversal } from "../commands/reversal.ts";
+import { beginReversal, succeedReversal } from "../commands/reversal.ts";
 import { beginSale, type TransactionStart } from "../commands/sale.ts";
 import { beginSettlement } from "../commands/settlement.ts";
 import { beginTerminalCommand, completeSystemCommand } from "../commands/system.ts";
@@ -254,11 +254,17 @@ export function resultOf(
   return { ...result, original: begun.originalId === null ? null : { id: begun.originalId, becomes } };
 }
 
-/** The result of the partner's own REVERSAL for the acquirer's answer to the Reversal. */
-export function reversalResult({ facts, originalId }: Transaction, responseCode: string): CommandResult {
+/** The result of the partner's own REVERSAL for the end of the Reversal. */
+export function reversalResult(
+  { facts, originalId }: Transaction,
+  end: { readonly state: "DONE" | "PARKED"; readonly responseCode: string },
+): CommandResult {
   if (facts.kind !== "system") throw new Error("A REVERSAL is a system command.");
-  const answer = { responseCode, approveCode: "", refId: "", tc: "" };
-  const { state, facts: completed } = completeReversal(facts, { kind: "answered", answer, approvals: new Set() });
+  const answer = { responseCode: end.responseCode, approveCode: "", refId: "", tc: "" };
+  const { state, facts: completed } =
+    end.state === "DONE"
+      ? succeedReversal(facts)
+      : completeSystemCommand(facts, { kind: "answered", answer, approvals: new Set() });
   const becomes = state === "SUCCESS" ? ("done" as const) : ("in_doubt" as const);
   return { state, facts: completed, original: originalId === null ? null : { id: originalId, becomes } };
 }

@@ -113,6 +113,138 @@ describe("a command that the acquirer does not answer in time", () => {
   });
 });
 
+describe("a 25 to a Reversal", async () => {
+  const booksLate = { answers: { breaksAndArrivesAfterMs: 20 }, forgetsReversals: true } as const;
+  // So long that no test reaches it by waiting.
+  const patient = await LedgerBench.open({ reversalMarginMs: 3_600_000 });
+  const first = await patient.start();
+  const own = await patient.partner();
+  afterAll(() => patient.close());
+
+  async function answered25(id: TransactionId, tries: number): Promise<void> {
+    const reversal = () => patient.reversalOf(id);
+    await expect.poll(reversal, { interval: 5 }).toMatchObject({ state: "PENDING", code: "25", tries });
+    await patient.query("UPDATE reversals SET response_code = NULL WHERE transaction_id = $1", [id]);
+  }
+
+  /** Its original can no longer be booked from now on. */
+  async function pastTheMargin(id: TransactionId): Promise<void> {
+    await patient.query("UPDATE reversals SET left_by = now() - interval '2 hours' WHERE transaction_id = $1", [id]);
+  }
+
+  test("is provisional while the Sale may still be booked: it is repeated, and undoes the Sale if it is", async () => {
+    first.nextFares("SALE", booksLate);
+    const sale = await first.ended(own, new LedgerTill().sale());
+    expect(field(sale, "isoResponseCode")).toBe("68");
+    await expect.poll(() => patient.bank.find(sale.id)?.standing, { interval: 5 }).toBe("stands");
+    await expect
+      .poll(() => patient.runDueNow().then(() => patient.reversalOf(sale.id)), { interval: 20 })
+      .toMatchObject({ state: "DONE", code: "00" });
+    expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
+  test("is not final if the Reversal was sent before that moment, even if the 25 comes after it", async () => {
+    first.nextFares("SALE", { answers: "lost" });
+    const answer = patient.holdLink("the answer to a REVERSAL arrives");
+    const sale = await first.ended(own, new LedgerTill().sale());
+    await answer.reached;
+    await pastTheMargin(sale.id);
+    answer.go();
+    await answered25(sale.id, 1);
+    await patient.runDueNow();
+    await patient.reversed(sale.id, "25");
+  });
+
+  test("leaves the partner's REVERSAL open, and the Reversal is sent again if the Sale leaves only later", async () => {
+    const till = new LedgerTill();
+    const leaves = patient.holdLink("a SALE leaves");
+    const sale = await first.begun(own, till.sale());
+    await leaves.reached;
+    first.nextFares("SALE", booksLate);
+    const { transaction, done } = await first.run(own, till.reversal(sale));
+    expect(done).toBe(false);
+    await answered25(sale.id, 1);
+    await pastTheMargin(sale.id);
+    await patient.reversed(sale.id, "25");
+    expect(await first.endOf(transaction)).toMatchObject({ state: "SUCCESS" });
+    // As from a process that was stopped. The link breaks, and nobody is answered.
+    leaves.go();
+    await expect.poll(() => patient.bank.find(sale.id)?.standing, { interval: 5 }).toBe("stands");
+    await expect
+      .poll(() => patient.runDueNow().then(() => patient.reversalOf(sale.id)), { interval: 20 })
+      .toMatchObject({ state: "DONE", code: "00" });
+    expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
+  test.each(["another host", "an unknown host"])("parks it after the schedule if %s got the Sale", async (where) => {
+    const [dying, other] = [await patient.start(), await patient.start()];
+    dying.nextFares("SALE", { answers: "lost" });
+    const death = dying.crashesAt({ at: "ask", phase: "before", when: isReversal });
+    const sale = await dying.ended(own, new LedgerTill().sale());
+    await death;
+    expect(sale.site).toBe("simulator");
+    for (const { acquirer } of [first, other]) acquirer.host = where === "another host" ? "second" : "simulator";
+    onTestFinished(() => {
+      first.acquirer.host = "simulator";
+    });
+    if (where === "an unknown host") {
+      await patient.query("UPDATE transactions SET site = NULL WHERE id = $1", [sale.id]);
+    }
+    await pastTheMargin(sale.id);
+    for (let tries = 2; tries <= 7; tries += 1) {
+      await patient.runDueNow();
+      await answered25(sale.id, tries);
+    }
+    await patient.runDueNow();
+    await expect
+      .poll(() => patient.reversalOf(sale.id), { interval: 5 })
+      .toMatchObject({ state: "PARKED", code: "25" });
+    const [event] = await patient.query<{ detail: unknown }>(
+      "SELECT detail FROM events WHERE kind = 'reversal_refused' AND subject_id = $1",
+      [sale.id],
+    );
+    const [site, originalSite] = where === "another host" ? ["second", "simulator"] : ["simulator", ""];
+    expect(event?.detail).toEqual({ responseCode: "25", site, originalSite });
+    expect(await first.find(own, sale.id)).toMatchObject({ state: "ERROR", reversal: "parked" });
+    await other.close();
+  });
+
+  test("from another host ends the partner's REVERSAL as an ERROR once it is parked", async () => {
+    const till = new LedgerTill();
+    const sale = await first.ended(own, till.sale());
+    first.acquirer.host = "second";
+    onTestFinished(() => {
+      first.acquirer.host = "simulator";
+    });
+    const denies = first.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "25" } : undefined));
+    onTestFinished(denies);
+    const reversal = await first.begun(own, till.reversal(sale));
+    await answered25(sale.id, 1);
+    await patient.query("UPDATE reversals SET tries = 7 WHERE transaction_id = $1", [sale.id]);
+    await pastTheMargin(sale.id);
+    await patient.runDueNow();
+    const ended = await first.endOf(reversal);
+    expect(ended).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "25" } } });
+  });
+
+  test("is judged by the host that really got the Sale: it is noted again if the link has moved", async () => {
+    const leaves = patient.holdLink("a SALE leaves");
+    const begun = await first.begun(own, new LedgerTill().sale());
+    expect(begun.site).toBe("simulator");
+    await leaves.reached;
+    first.acquirer.host = "second";
+    onTestFinished(() => {
+      first.acquirer.host = "simulator";
+    });
+    leaves.go();
+    expect(await first.endOf(begun)).toMatchObject({ state: "SUCCESS", site: "second" });
+  });
+
+  function isReversal(message: { readonly command: string }): boolean {
+    return message.command === "REVERSAL";
+  }
+});
+
 describe("a late answer", () => {
   test("that is an approval repeats the Reversal, changes no status and sends no IPN", async () => {
     instance.nextFares("SALE", { answers: "never" });

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { NoAnswer, NotSent, type ReversalMessage } from "../acquirer/acquirer.ts";
+import { NoAnswer, NotSent, type ReversalMessage, reversalMarginMsDefault } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { reversalStateAfter } from "../commands/reversal.ts";
+import { lateAfterTries, reversalStateAfter } from "../commands/reversal.ts";
 import type { NewEvent } from "../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
@@ -33,7 +33,7 @@ export interface ReversalStore {
   retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /** Ends a parked one as done, on the operator's decision. False if it is not parked. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
-  /** Sends an ended one again, because a late approval arrived. */
+  /** Sends it again: its original was sent, or approved, later than it was known. */
   repeat(partnerId: PartnerId, transactionId: TransactionId): Promise<void>;
 }
 
@@ -44,6 +44,8 @@ export interface DueReversal {
   readonly tries: number;
   /** The time of the first request. */
   readonly queuedAtMs: number;
+  /** The time since which its original has certainly left, or never will. */
+  readonly sinceLeftMs: number;
 }
 
 export interface EndedReversal {
@@ -70,8 +72,6 @@ export interface ReverserParts {
   readonly onEnded?: ((transaction: Transaction, end: ReversalEnd) => void) | undefined;
 }
 
-/** Three to six minutes after the first try: from then on the operator should know. */
-const lateAfterTries = 8;
 const rowsMax = 50;
 const graceMs = 10_000;
 /** An hour: what fails for longer is no lost connection. */
@@ -112,9 +112,13 @@ export class Reverser {
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);
     const card = await this.#parts.cards.of(transaction);
-    const outcome = await this.#ask(transaction.acquirer, { ...messageOf(transaction, due), ...card });
+    const { outcome, site } = await this.#ask(transaction.acquirer, { ...messageOf(transaction, due), ...card });
     const responseCode = outcome.kind === "answered" ? outcome.answer.responseCode : "";
-    const after = reversalStateAfter(outcome);
+    const after = reversalStateAfter(outcome, {
+      tries: due.tries,
+      mayOvertake: due.sinceLeftMs < this.#arrivesWithinMs(transaction),
+      isSameSite: site !== undefined && site === transaction.site,
+    });
     if (after === "pending") {
       // The eighth may have been skipped: its instance died, or the Reversal was requested again.
       if (due.tries >= lateAfterTries) {
@@ -123,12 +127,15 @@ export class Reverser {
       return reversals.postpone(due, backoffMs(due.tries), responseCode);
     }
     const state = after === "done" ? "DONE" : "PARKED";
-    const refused = { ...eventOf(transaction, "reversal_refused", { responseCode }), id: newId<"event">() };
+    // A 25 that parks it is not that of the host which got the original.
+    const sites = responseCode === "25" && { site: site ?? "", originalSite: transaction.site ?? "" };
+    const refused = { ...eventOf(transaction, "reversal_refused", { responseCode, ...sites }), id: newId<"event">() };
     const ended = await this.#end(due, { state, responseCode, ...(state === "PARKED" && { event: refused }) });
     if (ended === undefined) return;
     this.#parts.onEnded?.(transaction, { state, responseCode });
     if (state === "PARKED") completer.recordWritten(refused);
-    if (ended.requestedBy !== null) await this.#answerPartner(due.partnerId, ended.requestedBy, responseCode);
+    if (ended.requestedBy !== null)
+      await this.#answerPartner(due.partnerId, ended.requestedBy, { state, responseCode });
   }
 
   /**
@@ -147,15 +154,24 @@ export class Reverser {
     }
   }
 
-  async #ask(name: string, message: ReversalMessage): Promise<AcquirerOutcome> {
+  /** For so long after it left, a message may still be booked. */
+  #arrivesWithinMs({ acquirer }: Transaction): number {
+    const { acquirers, acquirerTimeoutMs } = this.#parts;
+    return acquirerTimeoutMs + (acquirers.of(acquirer).reversalMarginMs ?? reversalMarginMsDefault);
+  }
+
+  async #ask(
+    name: string,
+    message: ReversalMessage,
+  ): Promise<{ readonly outcome: AcquirerOutcome; readonly site?: string | undefined }> {
     const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
     const acquirer = acquirers.of(name);
     try {
       const answer = await acquirer.ask(message, { timeoutMs, onLateAnswer: () => undefined });
-      return { kind: "answered", answer, approvals: acquirer.approvals };
+      return { outcome: { kind: "answered", answer, approvals: acquirer.approvals }, site: answer.site };
     } catch (error) {
-      if (error instanceof NotSent) return { kind: "not_sent" };
-      if (error instanceof NoAnswer) return { kind: "no_answer" };
+      if (error instanceof NotSent) return { outcome: { kind: "not_sent" } };
+      if (error instanceof NoAnswer) return { outcome: { kind: "no_answer" } };
       throw error;
     }
   }
@@ -164,12 +180,16 @@ export class Reverser {
    * Ends the partner's own REVERSAL with the answer. The Reversal is final by now, so this is retried until it succeeds
    * or this instance ends: then the instance that takes the REVERSAL over finds the answer.
    */
-  async #answerPartner(partnerId: PartnerId, id: TransactionId, responseCode: string): Promise<void> {
+  async #answerPartner(
+    partnerId: PartnerId,
+    id: TransactionId,
+    end: Pick<ReversalEnd, "state" | "responseCode">,
+  ): Promise<void> {
     for (let tries = 1; !this.#stopping.signal.aborted; tries += 1) {
       try {
         const reversal = await this.#parts.transactions.find(partnerId, id);
         if (reversal?.state !== "INIT" || reversal.runBy === null) return;
-        await this.#parts.completer.complete(reversal, reversalResult(reversal, responseCode), reversal.runBy);
+        await this.#parts.completer.complete(reversal, reversalResult(reversal, end), reversal.runBy);
         return;
       } catch (error) {
         this.#parts.log.warn({ err: error, transaction: id }, "a REVERSAL could not be answered yet");

@@ -22,6 +22,11 @@ export interface TransactionStore {
   chain(transaction: Transaction): Promise<readonly Transaction[]>;
   /** The reported transactions with these external ids. */
   findReported(partnerId: PartnerId, externalIds: readonly string[]): Promise<ReadonlyMap<string, ReportedOriginal>>;
+  /**
+   * Notes that a command's message will go to this host of the acquirer, and not to the one noted before. False if the
+   * command has ended, or is another instance's: then the message must not leave.
+   */
+  redirect(partnerId: PartnerId, id: TransactionId, leaseId: LeaseId, site: string): Promise<boolean>;
   /** Takes over, under `leaseId`, commands still INIT whose own lease is gone: they are in doubt. */
   takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]>;
   /** The INITs of a lease, without those that the settler runs. */
@@ -89,6 +94,8 @@ export interface Init {
   readonly currency: string | null;
   /** The acquirer of its original, or the one assumed for its terminal: checked again under the terminal's lock. */
   readonly acquirer: string;
+  /** The acquirer's host to which its message will go; null: not known yet. */
+  readonly site: string | null;
   /** For a Sale or PreAuth whose acquirer wants its card in follow-up messages. */
   readonly sealedCard: Buffer | null;
   /** Checks the locked state; undefined: the command may run. An unknown terminal is passed as undefined. */

@@ -28,6 +28,8 @@ export interface Transaction {
   readonly currency: string | null;
   /** The acquirer of its chain; empty: that of the settings, or none. */
   readonly acquirer: string;
+  /** The acquirer's host to which its message went, or was about to go; null: not known. */
+  readonly site: string | null;
   /** The state of its batch, or of the batch it settles; null for a PreAuth, a system command, a switch's report. */
   readonly batch: BatchState | null;
   /** The state of its own Reversal. */

@@ -59,6 +59,7 @@ export function sampleInit(partnerId: PartnerId, leaseId: LeaseId, change: Parti
     amountMinor: 150_000n,
     currency: "VND",
     acquirer: "",
+    site: null,
     sealedCard: null,
     facts: (terminal) =>
       sampleFacts({ traceNo: terminal.traceNo, invoiceNo: terminal.invoiceNo, batchNo: terminal.batchNo }),

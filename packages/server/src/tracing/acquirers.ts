@@ -16,6 +16,8 @@ function traced(name: string, acquirer: Acquirer, traces: Traces): Acquirer {
   return {
     approvals: acquirer.approvals,
     wantsCards: acquirer.wantsCards === true,
+    reversalMarginMs: acquirer.reversalMarginMs,
+    site: () => acquirer.site?.(),
     ask: (message, options) => traces.ask(name, acquirer, message, options),
     refusesToken: (token) => acquirer.refusesToken(token),
     close: () => acquirer.close(),

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { systemClock } from "../../clock.ts";
-import { NoAnswer, NotSent, type SentMessage } from "../acquirer.ts";
+import { NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
@@ -46,6 +46,35 @@ describe("an acquirer over ISO 8583", () => {
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
     await expect(acquirer.ask(thb, options)).rejects.toBeInstanceOf(NotSent);
     expect(sent).toHaveLength(2);
+  });
+
+  test("sends a message only to the host that is noted for it, and says which host answered", async () => {
+    const { acquirer, host } = await opened();
+    expect(acquirer.site()).toBeUndefined();
+    const sale = new Till().sale("tok_approve");
+    const site = `127.0.0.1:${host.port}`;
+    for (const other of [null, "127.0.0.1:1"]) {
+      const refused = acquirer.ask(sale, { ...patient, site: other });
+      await expect(refused).rejects.toThrow(expect.objectContaining({ constructor: OtherSite, site }));
+    }
+    expect(acquirer.site()).toBe(site);
+    expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
+    expect(await acquirer.ask(sale, { ...patient, site })).toMatchObject({ responseCode: "00", site });
+  });
+
+  test("says that its host does not know a message that is still on its way there", async () => {
+    const { acquirer, host } = await opened();
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    // The line breaks under the Sale, which the host books later; the Reversal overtakes it.
+    host.answer = (request, socket) => {
+      if (request.mti === "0400") return answerTo(request, "25");
+      socket.destroy();
+      return undefined;
+    };
+    await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
+    const answer = await acquirer.ask(till.reversal(sale), patient);
+    expect(answer).toMatchObject({ responseCode: "25", site: `127.0.0.1:${host.port}` });
   });
 
   test("ends in NotSent if no host is ready in time, or the message cannot be written", async () => {

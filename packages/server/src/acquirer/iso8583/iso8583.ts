@@ -7,6 +7,7 @@ import {
   type AskOptions,
   NoAnswer,
   NotSent,
+  OtherSite,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
 import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
@@ -53,6 +54,7 @@ const malfunction = "96";
 export class Iso8583Acquirer implements Acquirer {
   readonly approvals: ReadonlySet<string>;
   readonly wantsCards: boolean;
+  readonly reversalMarginMs: number;
   readonly #mapping: Mapping;
   readonly #link: Link;
   readonly #tokens: RegExp;
@@ -82,6 +84,7 @@ export class Iso8583Acquirer implements Acquirer {
     };
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
+    this.reversalMarginMs = profile.timings.reversalMarginMs;
     const macKeys = macKeysOf(options);
     this.#keys = macKeys && keyExchangeOf(options, macKeys);
     const wire = new Wire({
@@ -120,7 +123,10 @@ export class Iso8583Acquirer implements Acquirer {
     return this.#tokens.test(token) ? undefined : "The acquirer's host does not know tokens of this form.";
   }
 
-  async ask(message: AcquirerMessage, { timeoutMs, onLateAnswer, onSent }: AskOptions): Promise<AcquirerAnswer> {
+  async ask(
+    message: AcquirerMessage,
+    { timeoutMs, onLateAnswer, onSent, site: noted }: AskOptions,
+  ): Promise<AcquirerAnswer> {
     const startedMs = this.#clock.monotonicMs();
     if (this.#closed) throw new NotSent("The link to the acquirer is closed");
     const request = this.#request(message);
@@ -128,6 +134,8 @@ export class Iso8583Acquirer implements Acquirer {
     if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
       throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
     }
+    const site = this.#link.host;
+    if (noted !== undefined && site !== undefined && noted !== site) throw new OtherSite(site);
     const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
     const answer = await this.#link.request(request, {
       timeoutMs: leftMs,
@@ -135,10 +143,15 @@ export class Iso8583Acquirer implements Acquirer {
       onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
     });
     try {
-      return this.#mapping.answer(answer, request);
+      return { ...this.#mapping.answer(answer, request), ...(site !== undefined && { site }) };
     } catch (error) {
       throw new NoAnswer("The host's answer has no outcome", { cause: error });
     }
+  }
+
+  /** Undefined while no host is connected. */
+  site(): string | undefined {
+    return this.#link.host;
   }
 
   /** Whether a host is connected within `timeoutMs`. */

@@ -159,6 +159,14 @@ class CountedAcquirer implements Acquirer {
     return this.#acquirer.wantsCards === true;
   }
 
+  get reversalMarginMs(): number | undefined {
+    return this.#acquirer.reversalMarginMs;
+  }
+
+  site(): string | undefined {
+    return this.#acquirer.site?.();
+  }
+
   async ask(message: AcquirerMessage, options: AskOptions) {
     this.#inFlight += 1;
     try {

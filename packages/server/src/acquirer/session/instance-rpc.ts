@@ -1,5 +1,12 @@
 import { randomUUID } from "node:crypto";
-import { type AcquirerAnswer, type AcquirerMessage, type AskOptions, NoAnswer, NotSent } from "../acquirer.ts";
+import {
+  type AcquirerAnswer,
+  type AcquirerMessage,
+  type AskOptions,
+  NoAnswer,
+  NotSent,
+  OtherSite,
+} from "../acquirer.ts";
 
 export interface InstanceRpcParts {
   /** Sends a message to all instances, including this one, unless it is no longer wanted when its turn comes. */
@@ -11,7 +18,10 @@ export interface InstanceRpcParts {
 }
 
 /** Runs the requests of other instances. */
-export type RequestHandler = (message: AcquirerMessage, timeoutMs: number) => Promise<AcquirerAnswer>;
+export type RequestHandler = (
+  message: AcquirerMessage,
+  options: Pick<AskOptions, "timeoutMs" | "site">,
+) => Promise<AcquirerAnswer>;
 
 interface RpcRequest {
   readonly kind: "ask";
@@ -20,6 +30,8 @@ interface RpcRequest {
   readonly acquirer: string;
   readonly message: AcquirerMessage;
   readonly timeoutMs: number;
+  /** The noted host, as in {@link AskOptions}. An older version sends none, and ignores it. */
+  readonly site?: string | null | undefined;
 }
 
 interface RpcReply {
@@ -30,6 +42,8 @@ interface RpcReply {
   readonly notSent?: boolean;
   /** It did not leave because the instance no longer has the session. */
   readonly isGone?: boolean;
+  /** It did not leave because it would have gone to this host, which is not the noted one. */
+  readonly otherSite?: string;
   readonly why?: string;
 }
 
@@ -94,8 +108,8 @@ export class InstanceRpc {
   /** Asks another instance. Equivalent to {@link Acquirer.ask}. */
   ask(to: string, acquirer: string, message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
     const id = randomUUID();
-    const { timeoutMs, onLateAnswer } = options;
-    const payload = this.#sealed(to, { kind: "ask", id, from: this.#self, acquirer, message, timeoutMs });
+    const { timeoutMs, onLateAnswer, site } = options;
+    const payload = this.#sealed(to, { kind: "ask", id, from: this.#self, acquirer, message, timeoutMs, site });
     if (payload.length > payloadBytesMax) {
       return Promise.reject(new NotSent("The message is too long to be passed on to the instance with the session"));
     }
@@ -114,11 +128,12 @@ export class InstanceRpc {
         giveUp(why);
       },
       pieces: new Map(),
-      settle: ({ answer, notSent, isGone, why = "" }) => {
+      settle: ({ answer, notSent, isGone, otherSite, why = "" }) => {
         clearTimeout(timer);
         this.#waiting.delete(id);
         if (answer !== undefined) resolve(answer);
         else if (isGone === true) reject(new SessionGone(why));
+        else if (otherSite !== undefined) reject(new OtherSite(otherSite));
         else reject(notSent === true ? new NotSent(why) : new NoAnswer(why));
       },
     });
@@ -164,17 +179,18 @@ export class InstanceRpc {
     this.#handlers.clear();
   }
 
-  async #handle(to: string, { id, from, acquirer, message, timeoutMs }: RpcRequest): Promise<void> {
+  async #handle(to: string, { id, from, acquirer, message, timeoutMs, site }: RpcRequest): Promise<void> {
     const reply = (content: Omit<RpcReply, "kind" | "id">) => this.#reply(from, { kind: "reply", id, ...content });
     const handler = this.#handlers.get(keyOf(to, acquirer));
     if (handler === undefined) {
       return reply({ notSent: true, isGone: true, why: "The instance no longer has the session" });
     }
     try {
-      await reply({ answer: await handler(message, timeoutMs) });
+      await reply({ answer: await handler(message, { timeoutMs, site }) });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
-      await reply({ notSent: error instanceof NotSent, why });
+      const otherSite = error instanceof OtherSite && { otherSite: error.site };
+      await reply({ notSent: error instanceof NotSent, ...otherSite, why });
     }
   }
 

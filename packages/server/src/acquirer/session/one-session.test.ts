@@ -120,6 +120,18 @@ test("one instance connects; another passes its messages on, and gets the same a
     });
 });
 
+test("a message is passed on only to the noted host, which the other instance knows from then on", async () => {
+  const { host, start, first } = await hosted();
+  const second = start(2);
+  const site = `127.0.0.1:${host.port}`;
+  expect(first.session.site()).toBe(site);
+  const sale = new Till().sale("tok_approve");
+  await expect(second.session.ask(sale, { ...patient, site: null })).rejects.toMatchObject({ site });
+  expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
+  expect(second.session.site()).toBe(site);
+  expect(await second.session.ask(sale, { ...patient, site })).toMatchObject({ responseCode: "00", site });
+});
+
 test("concurrent messages get each its own answer", async () => {
   const { host, start } = await hosted();
   const second = start(2);

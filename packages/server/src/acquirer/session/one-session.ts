@@ -6,6 +6,7 @@ import {
   type AcquirerMessage,
   type AskOptions,
   NotSent,
+  OtherSite,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
 import { type InstanceRpc, SessionGone } from "./instance-rpc.ts";
@@ -68,6 +69,8 @@ export class OneSession implements Acquirer {
   /** The messages of other instances that wait for their answers. */
   readonly #served = new Set<Promise<unknown>>();
   #holder: SessionHolder | undefined;
+  /** The host of another holder's link, as far as it is known from what that holder said. */
+  #siteOfOther: string | undefined;
   #described = "";
   #looking: Promise<void> | undefined;
   /** The end of the link of the session that was given up last. */
@@ -96,6 +99,14 @@ export class OneSession implements Acquirer {
     return this.#link.wantsCards === true;
   }
 
+  get reversalMarginMs(): number | undefined {
+    return this.#link.reversalMarginMs;
+  }
+
+  site(): string | undefined {
+    return this.#heldBy === undefined ? this.#siteOfOther : this.#link.site?.();
+  }
+
   refusesToken(token: string): string | undefined {
     return this.#link.refusesToken(token);
   }
@@ -114,6 +125,7 @@ export class OneSession implements Acquirer {
       try {
         return await this.#parts.rpc.ask(other, this.#parts.name, message, left);
       } catch (error) {
+        if (error instanceof OtherSite && other === this.#other()) this.#siteOfOther = error.site;
         // It gives the session up, and may do so for seconds: the next look may find another holder.
         if (!(error instanceof SessionGone)) throw error;
         const isWoken = await this.#wokenWithin(holderByMs - monotonicMs(), () => true);
@@ -175,6 +187,8 @@ export class OneSession implements Acquirer {
     const before = this.#other();
     this.#holder = await store.claim(name, lease);
     await this.#released;
+    // The next holder may be of an older version, which does not compare hosts.
+    if (before !== this.#other()) this.#siteOfOther = undefined;
     if (before !== undefined && before !== this.#holder.leaseId) rpc.instanceLost(before, name);
     const isOurs = this.#holder.leaseId === lease && this.#parts.lease() === lease;
     if (isOurs && this.#heldBy === undefined && !this.#isClosed) this.#take(lease);
@@ -194,10 +208,10 @@ export class OneSession implements Acquirer {
     this.#heldBy = lease;
     this.#described = "";
     this.#link.connect();
-    this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, timeoutMs) => {
+    this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, asked) => {
       // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
       const onLateAnswer = (answer: AcquirerAnswer) => this.#onUnmatched(unmatchedAnswerOf(message, answer));
-      const answer = this.#link.ask(message, { timeoutMs, onLateAnswer });
+      const answer = this.#link.ask(message, { ...asked, onLateAnswer });
       this.#served.add(answer);
       try {
         return await answer;

@@ -108,7 +108,8 @@ export class SimulatedBank {
   }
 
   #move(message: MoneyMessage, behaviour: Behaviour, followUps: Behaviour | undefined): AcquirerAnswer {
-    if (this.#books.isRevoked(message.transactionId)) return answered(invalidTransaction);
+    if (!behaviour.forgetsReversals && this.#books.isRevoked(message.transactionId))
+      return answered(invalidTransaction);
     const seen = this.#books.seen(message.transactionId);
     if (seen === undefined) return this.#books.enter(this.#judge(message, behaviour, followUps)).answer;
     if (seen.command !== message.command) return answered(duplicateTransmission);

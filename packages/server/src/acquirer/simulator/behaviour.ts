@@ -7,6 +7,8 @@ export interface Behaviour {
   /** The code under which a Sale, PreAuth, PreAuth-Complete or Void is approved, in place of 00. */
   readonly approves?: string;
   readonly answers?: Answers;
+  /** Booked although it was reversed before it came: many hosts do not remember a Reversal that they answered 25. */
+  readonly forgetsReversals?: boolean;
 }
 
 /**
@@ -25,7 +27,9 @@ export type Answers =
   | "lost"
   | "not_sent"
   /** The bank acts at once, its answer takes so long. */
-  | { readonly afterMs: number };
+  | { readonly afterMs: number }
+  /** The link breaks at once; the message reaches the bank so much later, and its answer nobody. */
+  | { readonly breaksAndArrivesAfterMs: number };
 
 /** Returns the behaviour for a message; undefined if the rule does not apply to it. */
 export type Rule = (message: AcquirerMessage) => Behaviour | undefined;

@@ -26,6 +26,11 @@ export class DelayedAnswers {
     });
   }
 
+  /** Acts later, unless the link is closed before. */
+  later(delayMs: number, act: () => void): void {
+    this.#after(delayMs, act);
+  }
+
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#timers.clear();

@@ -51,7 +51,7 @@ describe("the simulator's test cards", () => {
     expect(approved.approveCode).toMatch(/^[0-9A-Z]{6}$/);
     expect(approved.refId).toMatch(/^[0-9]{12}$/);
     const declined = await open().ask(till.sale("tok_decline_51"), patient);
-    expect(declined).toEqual({ responseCode: "51", approveCode: "", refId: "", tc: "" });
+    expect(declined).toEqual({ responseCode: "51", approveCode: "", refId: "", tc: "", site: "simulator" });
   });
 
   test.each([
@@ -69,12 +69,25 @@ describe("the simulator's test cards", () => {
     "tok_slow_-1",
     "tok_slow_600001",
     "tok_slow_1e3",
+    "tok_break_",
+    "tok_break_600001",
     "tok_approve ",
     "tok_then_",
     "tok_then_then_timeout",
     "tok_then_decline_00",
   ])("refuses %j before anything, naming the ones it knows", (token) => {
     expect(open().refusesToken(token)).toContain("tok_decline_<code>");
+  });
+
+  test("tok_break breaks the link at once, and is booked later although it was reversed meanwhile", async () => {
+    const acquirer = open();
+    const till = new Till();
+    const sale = till.sale("tok_break_20");
+    await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
+    expect((await acquirer.ask(till.reversal(sale), patient)).responseCode).toBe("25");
+    await expect.poll(() => acquirer.bank.find(sale.transactionId)?.standing, { interval: 5 }).toBe("stands");
+    expect((await acquirer.ask(again(till.reversal(sale)), patient)).responseCode).toBe("00");
+    expect(acquirer.bank.find(sale.transactionId)?.standing).toBe("reversed");
   });
 
   test("tok_slow is in time below the time-out, and late above it", async () => {

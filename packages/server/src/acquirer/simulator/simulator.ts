@@ -5,9 +5,10 @@ import {
   type AskOptions,
   NoAnswer,
   NotSent,
+  OtherSite,
 } from "../acquirer.ts";
 import { SimulatedBank } from "./bank.ts";
-import type { Behaviour, Rule } from "./behaviour.ts";
+import type { Answers, Behaviour, Rule } from "./behaviour.ts";
 import { DelayedAnswers } from "./delayed-answers.ts";
 import { approvalCodes, plainCard, type TestCard, testCard, testCards } from "./test-card.ts";
 import { testTerminal } from "./test-terminal.ts";
@@ -19,6 +20,10 @@ export interface SimulatorOptions {
   readonly lateByMs?: number;
   /** The bank that it asks. Links that share one are several processes with one acquirer. Default: its own. */
   readonly bank?: SimulatedBank;
+  /** The name of its host. All simulated banks have the same by default: none has a real card in its books. */
+  readonly site?: string;
+  /** Default 0. */
+  readonly reversalMarginMs?: number;
 }
 
 /** Messages certainly do not leave; or the bank acts on them and the link breaks before its answer. */
@@ -31,6 +36,9 @@ export type Outage = "not_sent" | "no_answer";
 export class SimulatedAcquirer implements Acquirer {
   readonly approvals = approvalCodes;
   readonly bank: SimulatedBank;
+  readonly reversalMarginMs: number;
+  /** May be changed, as a link goes to another host of its acquirer. */
+  host: string;
   readonly #latencyMs: number;
   readonly #lateByMs: number;
   readonly #answers = new DelayedAnswers();
@@ -39,8 +47,10 @@ export class SimulatedAcquirer implements Acquirer {
   #closed = false;
 
   constructor(options: SimulatorOptions = {}) {
-    const { latencyMs = 0, lateByMs = 1_000, bank = new SimulatedBank() } = options;
+    const { latencyMs = 0, lateByMs = 1_000, bank = new SimulatedBank(), site = "simulator" } = options;
+    this.reversalMarginMs = options.reversalMarginMs ?? 0;
     this.bank = bank;
+    this.host = site;
     this.#latencyMs = latencyMs;
     this.#lateByMs = lateByMs;
   }
@@ -50,6 +60,10 @@ export class SimulatedAcquirer implements Acquirer {
     return `The simulator knows the test cards ${testCards.map((card) => card.token).join(", ")} only.`;
   }
 
+  site(): string {
+    return this.host;
+  }
+
   async ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
     if (this.#closed) throw new NotSent("The link to the acquirer is closed");
     if (this.#outage === "not_sent") throw new NotSent("The link to the acquirer is down");
@@ -57,13 +71,23 @@ export class SimulatedAcquirer implements Acquirer {
     if (card === undefined) throw new NotSent("No such test card");
     const behaviour = this.#ruled(message) ?? testTerminal(message) ?? card.first;
     if (behaviour.answers === "not_sent") throw new NotSent("The message was not sent");
-    const receive = () => withChipAnswer(message, this.bank.receive(message, behaviour, card.followUps));
+    const { host } = this;
+    if (options.site !== undefined && options.site !== host) throw new OtherSite(host);
+    const receive = () => {
+      const answer = this.bank.receive(message, behaviour, card.followUps);
+      return { ...withChipAnswer(message, answer), site: host };
+    };
     if (this.#outage === "no_answer") {
       receive();
       throw new NoAnswer("The link to the acquirer broke");
     }
-    const acted = behaviour.answers === "delayed" || behaviour.answers === "lost" ? undefined : receive();
-    return this.#answers.answer(() => acted ?? receive(), this.#delayMs(behaviour, options.timeoutMs), options);
+    const { answers = "now" } = behaviour;
+    if (typeof answers === "object" && "breaksAndArrivesAfterMs" in answers) {
+      this.#answers.later(answers.breaksAndArrivesAfterMs, receive);
+      throw new NoAnswer("The link to the acquirer broke");
+    }
+    const acted = answers === "delayed" || answers === "lost" ? undefined : receive();
+    return this.#answers.answer(() => acted ?? receive(), this.#delayMs(answers, options.timeoutMs), options);
   }
 
   /**
@@ -109,7 +133,7 @@ export class SimulatedAcquirer implements Acquirer {
     return followUps === undefined ? plainCard : { first: followUps, followUps };
   }
 
-  #delayMs({ answers = "now" }: Behaviour, timeoutMs: number): number {
+  #delayMs(answers: Exclude<Answers, { breaksAndArrivesAfterMs: number }>, timeoutMs: number): number {
     if (answers === "now") return this.#latencyMs;
     if (answers === "late" || answers === "delayed") return timeoutMs + this.#lateByMs;
     if (answers === "never" || answers === "lost" || answers === "not_sent") return Number.POSITIVE_INFINITY;

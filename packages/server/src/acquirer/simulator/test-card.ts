@@ -19,6 +19,10 @@ export const testCards = [
   { token: "tok_late", meaning: "approved, the answer arrives after the time-out" },
   { token: "tok_slow_<ms>", meaning: "approved after so many milliseconds, at most 600000" },
   {
+    token: "tok_break_<ms>",
+    meaning: "the link breaks at once; booked so many milliseconds later, at most 600000, and never answered",
+  },
+  {
     token: "tok_then_<rest>",
     meaning: "approved; its Voids and PreAuth-Completes behave like tok_<rest>: tok_then_timeout, tok_then_decline_51",
   },
@@ -47,10 +51,10 @@ function behaviourNamed(name: string): Behaviour | undefined {
   if (name === "approve") return {};
   if (name === "timeout") return { answers: "never" };
   if (name === "late") return { answers: "late" };
-  const [, verb, rest = ""] = /^(approve|decline|slow)_([0-9A-Z]+)$/.exec(name) ?? [];
+  const [, verb, rest = ""] = /^(approve|decline|slow|break)_([0-9A-Z]+)$/.exec(name) ?? [];
   if (verb === "approve" && approvalCodes.has(rest)) return { approves: rest };
   if (verb === "decline" && rest.length === 2 && rest !== "00") return { declines: rest };
-  if (verb === "slow" && /^\d{1,6}$/.test(rest) && Number(rest) <= slowMsMax)
-    return { answers: { afterMs: Number(rest) } };
-  return undefined;
+  if (!/^\d{1,6}$/.test(rest) || Number(rest) > slowMsMax) return undefined;
+  if (verb === "slow") return { answers: { afterMs: Number(rest) } };
+  return verb === "break" ? { answers: { breaksAndArrivesAfterMs: Number(rest) }, forgetsReversals: true } : undefined;
 }

@@ -14,7 +14,8 @@ const takeDue = {
       WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
     FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
-    RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at`,
+    RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at,
+      extract(epoch FROM now() - r.left_by)::float8 * 1000 AS since_left_ms`,
 };
 
 // If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time.
@@ -63,20 +64,20 @@ const queue = {
     WITH original AS (
       UPDATE transactions SET reversal_state = 'pending'
       WHERE partner_id = $1 AND id = $2 AND state <> 'INIT'
-      RETURNING partner_id, id, tid)
-    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
-    SELECT partner_id, id, tid, $3 FROM original
+      RETURNING partner_id, id, tid, completed_at)
+    INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
+    SELECT partner_id, id, tid, $3, completed_at FROM original
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
       tries = r.tries + 1, requested_by = excluded.requested_by
     WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`,
 };
 
-// A late approval: the reversed, or unknown, transaction may be charged now.
+// The original was sent, or answered, after its Reversal was queued: it may be charged now.
 const repeat = {
   name: "repeat_reversal",
   text: `
     WITH again AS (
-      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
+      UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1, left_by = now()
       WHERE partner_id = $1 AND transaction_id = $2
       RETURNING partner_id, transaction_id)
     UPDATE transactions t SET reversal_state = 'pending'
@@ -116,6 +117,7 @@ export class PostgresReversals implements ReversalStore {
       readonly transaction_id: TransactionId;
       readonly tries: number;
       readonly created_at: Date;
+      readonly since_left_ms: number;
     }
     const values = [this.#homes.share(rowsMax), heldForMs];
     const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
@@ -124,6 +126,7 @@ export class PostgresReversals implements ReversalStore {
       transactionId: row.transaction_id,
       tries: row.tries,
       queuedAtMs: row.created_at.getTime(),
+      sinceLeftMs: row.since_left_ms,
     }));
   }
 

@@ -26,7 +26,7 @@ const queueReversals = {
     SELECT partner_id, transaction_id, tid, requested_by
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-      tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
+      left_by = excluded.left_by, tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
 // Each state that a batch can get has its own statement. Citus fails to run `WITH (UPDATE … AND $4) INSERT …` if $4 is

@@ -35,14 +35,15 @@ const insertInits = {
   name: "insert_inits",
   text: `
     INSERT INTO transactions (partner_id, id, origin, command, state, req_id, body_hash, original_id, chain_id,
-      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
+      callback_url, tid, batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer,
+      site)
     SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
-      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer
+      batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site
     FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
       $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
-      $15::text[], $16::uuid[], $17::text[])
+      $15::text[], $16::uuid[], $17::text[], $18::text[])
       AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
-        amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer)
+        amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site)
     RETURNING id, created_at`,
 };
 
@@ -336,6 +337,7 @@ async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promi
       ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
       ready.map(({ init }) => init.leaseId),
       ready.map(({ init }) => init.acquirer),
+      ready.map(({ init }) => init.site),
     ],
   });
   return rows;

@@ -20,8 +20,8 @@ import { Inits } from "./inits.ts";
 // result has changed, at every call until its connection ends.
 const columns = `
   t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
-  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.acquirer, t.reversal_state, t.lease_id,
-  t.facts, t.notification_id, t.created_at, t.completed_at`;
+  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.acquirer, t.site, t.reversal_state,
+  t.lease_id, t.facts, t.notification_id, t.created_at, t.completed_at`;
 
 const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
 
@@ -96,6 +96,13 @@ const findByReqId = {
     LIMIT 1`,
 };
 
+// Before the message leaves. Zero rows: it must not leave any more.
+const redirect = {
+  name: "redirect_transaction",
+  text: `
+    UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`,
+};
+
 // From any transaction of a chain up to its first, and down to all that refer to one of them. A switch may report two
 // that refer to each other: UNION ends the recursion.
 const findChain = {
@@ -145,6 +152,7 @@ interface TransactionRow {
   readonly amount_text: string | null;
   readonly currency: string | null;
   readonly acquirer: string;
+  readonly site: string | null;
   readonly batch_state: BatchState | null;
   readonly reversal_state: Transaction["reversal"];
   readonly lease_id: LeaseId | null;
@@ -222,6 +230,11 @@ export class PostgresTransactions implements TransactionStore {
     );
   }
 
+  async redirect(partnerId: PartnerId, id: TransactionId, leaseId: LeaseId, site: string): Promise<boolean> {
+    const values = [partnerId, id, leaseId, site];
+    return (await this.#homes.of(partnerId).engine.query({ ...redirect, values })).rowCount === 1;
+  }
+
   async takeOver(leaseId: LeaseId, rowsMax: number): Promise<readonly Transaction[]> {
     const named = await this.#homes.gather(
       async ({ engine }) => (await engine.query<{ lease_id: LeaseId }>(findLeasesOfInits)).rows,
@@ -263,6 +276,7 @@ function toTransaction(row: TransactionRow): Transaction {
     amountMinor: row.amount_text === null ? null : BigInt(row.amount_text),
     currency: row.currency,
     acquirer: row.acquirer,
+    site: row.site,
     batch: row.batch_state,
     reversal: row.reversal_state,
     runBy: row.lease_id,

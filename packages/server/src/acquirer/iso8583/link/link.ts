@@ -116,6 +116,11 @@ export class Link {
     return this.#session !== undefined;
   }
 
+  /** The host at which it is signed on, as name and port. */
+  get host(): string | undefined {
+    return this.#session?.name;
+  }
+
   state(): LinkState {
     if (this.#session === undefined) return { isUp: false, detail: this.#downBecause };
     const { name, sinceMs, heardAtMs } = this.#session;

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { reversalMarginMsDefault } from "../../acquirer.ts";
 import { elementFormat } from "../message/format.ts";
 
 const alternatives = <const Values extends readonly [string, ...string[]]>(...values: Values) => z.enum(values);
@@ -141,6 +142,8 @@ export const profileSchema = z.strictObject({
     connectTimeoutMs: z.number().int().min(100).max(60_000),
     networkTimeoutMs: z.number().int().min(100).max(60_000),
     echoEveryMs: z.number().int().min(100).max(3_600_000),
+    /** After its time-out a message may still be booked for so long. */
+    reversalMarginMs: z.number().int().min(0).max(3_600_000).default(reversalMarginMsDefault),
   }),
   /** Private fields that hold no card data, and may be shown in a trace. */
   shownFields: z.array(number),
