@@ -31,10 +31,16 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
   const gauge = async () =>
     /^paybell_reversals_parked (\d+)$/m.exec((await service.operator("GET", "/metrics")).text)?.[1];
   await eventually("the gauge", async () => ((await gauge()) === "2" ? true : undefined));
-  const retry = () => service.operator("POST", `/operator/v1/reversals/${retried}/retry`);
+  const retry = (json?: unknown) => service.operator("POST", `/operator/v1/reversals/${retried}/retry`, json);
   expect(await retry()).toMatchObject({ status: 200 });
   await eventually("the Reversal to be done", async () => ((await states(retried)) === "DONE" ? true : undefined));
-  expect(await retry()).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
+  expect(await retry()).toMatchObject({ status: 400, body: { errors: [{ field: "reason" }] } });
+  const reason = "the acquirer still has it";
+  const fails = service.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
+  expect(await retry({ reason })).toMatchObject({ status: 200, body: { state: "PENDING" } });
+  expect(await retry({ reason })).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
+  fails();
+  await eventually("it to be done again", async () => ((await states(retried)) === "DONE" ? true : undefined));
   const resolve = (json: unknown) => service.operator("POST", `/operator/v1/reversals/${resolved}/resolve`, json);
   expect(await resolve({})).toMatchObject({ status: 400 });
   expect(await resolve({ reason: "card 4111 1111 1111 1111" })).toMatchObject({

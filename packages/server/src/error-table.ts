@@ -362,7 +362,7 @@ export const errors = {
     status: 409,
     title: "The Reversal is not parked",
     remedy:
-      "Wait for its answer: only a Reversal that the acquirer finally refused can be retried or resolved manually.",
+      "Wait for its answer: a Reversal under way is sent again without a retry, and only a parked one can be resolved.",
   },
   settlement_ended: {
     status: 409,

@@ -78,7 +78,9 @@ export function settlementCommand(context: CommandContext): Command {
 export function reversalCommand(context: CommandContext): Command {
   const retry = actionCommand(context, reversal, {
     name: "retry",
-    summary: "send a parked Reversal again",
+    summary: "send a parked Reversal again, or with a reason one that is done",
+    exampleReason: "the bank still has the charge in its books",
+    isReasonOptional: true,
     done: "is due again",
   });
   const resolve = actionCommand(context, reversal, {
@@ -174,8 +176,10 @@ function showCommand(context: CommandContext, kind: Kind): Command {
 interface Action {
   readonly name: string;
   readonly summary: string;
-  /** Present if the command requires a reason, which the audit names. */
-  readonly exampleReason?: string;
+  /** The reason is kept by the audit. */
+  readonly exampleReason: string;
+  /** The service may do without, and says so if not. */
+  readonly isReasonOptional?: boolean;
   readonly done: string;
 }
 
@@ -183,26 +187,27 @@ interface ActionOptions extends AccessOptions, JsonOption {
   readonly reason?: string;
 }
 
-function actionCommand(context: CommandContext, kind: Kind, { name, summary, exampleReason, done }: Action): Command {
-  const asksReason = exampleReason !== undefined;
+function actionCommand(context: CommandContext, kind: Kind, action: Action): Command {
+  const { name, summary, exampleReason, isReasonOptional = false, done } = action;
   const { noun } = kind;
   const example = `paybell ${noun} ${name} 01a1fc40-577c-728c-bd54-142edc79a51f`;
   const made = command(name, {
     summary,
-    examples: [asksReason ? `${example} --reason "${exampleReason}"` : example],
+    examples: [...(isReasonOptional ? [example] : []), `${example} --reason "${exampleReason}"`],
   }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
-  if (asksReason) made.option("--reason <text>", "why, for the audit; required");
+  const needed = isReasonOptional ? `required if the ${noun} is done` : "required";
+  made.option("--reason <text>", `why, for the audit; ${needed}`);
   return withAccessOptions(made).action(
     ends(context, async (id: string, options: ActionOptions) => {
       const { reason } = options;
-      if (asksReason && reason === undefined) {
+      if (!isReasonOptional && reason === undefined) {
         throw new Failure(`a ${noun} cannot be ended manually without a reason.`, {
           code: "bad_usage",
           remedy: "Give it with --reason; the audit keeps it.",
         });
       }
       const api = (await readClientSettings(context, options)).operator();
-      const changed = await api.post<LedgerRecord>(pathOf(kind, id, name), asksReason ? { reason } : {});
+      const changed = await api.post<LedgerRecord>(pathOf(kind, id, name), reason === undefined ? {} : { reason });
       print(context, options, changed, [`The ${noun} ${printable(changed.id)} ${done}.`]);
       return exitCodes.ok;
     }),

@@ -725,6 +725,8 @@ export type ReversalRecord = {
   createdAt: string;
 };
 
+export type ReversalRetry = { reason?: string };
+
 export type ReversalsPage = { items: ReversalRecord[]; next: string | null };
 
 export type RotatedKey = {
@@ -1238,8 +1240,8 @@ export interface Api<Options> {
   ): Promise<MerchantTotalsList>;
   /** See a transaction with those that it changes, and those that change it. GET /operator/v1/transactions/{id}/chain */
   getChain(id: string, options?: Options): Promise<{ items: LinkedTransaction[] }>;
-  /** Send a parked Reversal again. POST /operator/v1/reversals/{id}/retry */
-  retryReversal(id: string, options?: Options): Promise<ReversalRecord>;
+  /** Send a parked Reversal again, or with a reason one that is done. POST /operator/v1/reversals/{id}/retry */
+  retryReversal(id: string, body: ReversalRetry, options?: Options): Promise<ReversalRecord>;
   /** End a parked Reversal manually: the acquirer confirmed that nothing is charged. POST /operator/v1/reversals/{id}/resolve */
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
@@ -1381,7 +1383,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   inspectSettlement: ["GET", "/operator/v1/settlements/{id}"],
   getMerchantTotals: ["GET", "/operator/v1/merchants", "query"],
   getChain: ["GET", "/operator/v1/transactions/{id}/chain"],
-  retryReversal: ["POST", "/operator/v1/reversals/{id}/retry"],
+  retryReversal: ["POST", "/operator/v1/reversals/{id}/retry", "body"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],
   abortSettlement: ["POST", "/operator/v1/settlements/{id}/abort", "body"],
   readRestore: ["GET", "/operator/v1/restore"],

@@ -4,6 +4,22 @@ import { api } from "../api/call.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { useMay } from "../session/session.ts";
 
+/** Retries a Reversal that is done: the acquirer has the transaction in its books all the same. */
+export function RetryDoneReversal({ id }: { readonly id: string }) {
+  const mayAct = useMay("operator");
+  const refresh = useRefresh();
+  if (!mayAct) return null;
+  return (
+    <Confirm
+      label="Reverse again"
+      title="Send this Reversal to the acquirer once more?"
+      text="It is done here. Send it again if the acquirer still has the transaction in its books."
+      needsReason
+      onConfirm={(reason) => api.retryReversal(id, { reason }).then(refresh)}
+    />
+  );
+}
+
 /** Retries or resolves a parked Reversal. */
 export function ReversalActions({ id }: { readonly id: string }) {
   const mayAct = useMay("operator");
@@ -15,7 +31,7 @@ export function ReversalActions({ id }: { readonly id: string }) {
         label="Retry"
         title="Send this Reversal to the acquirer again?"
         text="The acquirer is asked again to reverse one transaction. Nothing is sent to the partner."
-        onConfirm={() => api.retryReversal(id).then(refresh)}
+        onConfirm={() => api.retryReversal(id, {}).then(refresh)}
       />
       <Confirm
         label="Resolve"

@@ -15,7 +15,7 @@ import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
-import { ReversalActions } from "./actions.tsx";
+import { RetryDoneReversal, ReversalActions } from "./actions.tsx";
 import { transactionStates } from "./transactions.tsx";
 
 const lookEveryMs = 5_000;
@@ -56,6 +56,11 @@ export function TransactionPage({ id }: { readonly id: string }) {
       {one.reversal === "parked" && (
         <Group>
           <ReversalActions id={one.id} />
+        </Group>
+      )}
+      {one.reversal === "done" && (
+        <Group>
+          <RetryDoneReversal id={one.id} />
         </Group>
       )}
       <Panel title="Chain">

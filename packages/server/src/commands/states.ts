@@ -75,6 +75,7 @@ export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARK
   },
   { from: "PENDING", event: "answered otherwise", to: "PARKED", guard: "the operator is alerted" },
   { from: "PARKED", event: "the operator retries it", to: "PENDING" },
+  { from: "DONE", event: "the operator retries it, with a reason", to: "PENDING" },
   { from: "PARKED", event: "the operator resolves it, with a reason", to: "DONE" },
   { from: "DONE", event: "the original is approved late", to: "PENDING" },
   { from: "PARKED", event: "the original is approved late", to: "PENDING" },

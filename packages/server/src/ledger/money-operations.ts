@@ -143,11 +143,20 @@ export class MoneyOperations {
     return partnerId === null ? [] : await this.#parts.store.chain(partnerId, id);
   }
 
-  /** Sends a parked Reversal again. */
-  async retryReversal(id: string): Promise<MoneyItem> {
-    const { partnerId } = await this.find("reversals", id);
-    if (!(await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId))) throw notParked();
-    this.#record("reversal_retried", partnerId, id, {});
+  /**
+   * Sends a Reversal again that is parked, or done: the acquirer has the transaction in its books all the same. For one
+   * that is done a reason is required.
+   */
+  async retryReversal(id: string, reason: string | undefined): Promise<MoneyItem> {
+    if (reason !== undefined) requireNoCardNumber(reason);
+    const { partnerId, state } = await this.find("reversals", id);
+    if (state === "DONE" && reason === undefined) {
+      const message = "reason must say why a Reversal that is done is sent again.";
+      throw badFields([{ field: "reason", code: "missing_field", message }]);
+    }
+    const from = state === "DONE" ? "DONE" : "PARKED";
+    if (!(await this.#parts.reversals.retry(partnerId as PartnerId, id as TransactionId, from))) throw notParked();
+    this.#record("reversal_retried", partnerId, id, { from, ...(reason !== undefined && { reason }) });
     this.#parts.reverser.wake();
     return await this.find("reversals", id);
   }
@@ -188,7 +197,10 @@ export class MoneyOperations {
 }
 
 function notParked(): ServiceError {
-  return new ServiceError("reversal_not_parked", "The Reversal is not parked: it is under way, or has ended.");
+  return new ServiceError(
+    "reversal_not_parked",
+    "The Reversal is not parked: it is under way, or has ended meanwhile.",
+  );
 }
 
 /** The reason is kept in an event and in the audit. @throws ServiceError `card_number_in_clear` */

@@ -29,8 +29,8 @@ export interface ReversalStore {
   end(reversal: DueReversal, end: ReversalEnd): Promise<EndedReversal | undefined>;
   /** Queues the Reversal of a successful transaction, for the partner's REVERSAL that holds it. */
   queue(partnerId: PartnerId, transactionId: TransactionId, requestedBy: TransactionId): Promise<void>;
-  /** Sends a parked one again. False if it is not parked. */
-  retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
+  /** Sends one again that is parked or done. False if it is not in that state. */
+  retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean>;
   /** Ends a parked one as done, on the operator's decision. False if it is not parked. */
   resolve(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean>;
   /** Sends it again: its original was sent, or approved, later than it was known. */

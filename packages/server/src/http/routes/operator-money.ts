@@ -10,6 +10,7 @@ import {
   moneyParams,
   moneyRecords,
   reasonBody,
+  retryBody,
   settlementDetail,
 } from "../schemas/money.ts";
 import { responses } from "../schemas/problem.ts";
@@ -116,12 +117,18 @@ export function operatorMoneyRoutes(
       schema: {
         operationId: "retryReversal",
         tags,
-        summary: "Send a parked Reversal again",
+        summary: "Send a parked Reversal again, or with a reason one that is done",
         params: moneyParams,
-        response: responses(answers(moneyRecords.reversals.one), "not_found", "reversal_not_parked"),
+        body: retryBody.optional(),
+        response: responses(
+          answers(moneyRecords.reversals.one),
+          "not_found",
+          "reversal_not_parked",
+          "card_number_in_clear",
+        ),
       },
     },
-    async (request) => await money.retryReversal(request.params.id),
+    async (request) => await money.retryReversal(request.params.id, request.body?.reason),
   );
   app.post(
     "/operator/v1/reversals/:id/resolve",

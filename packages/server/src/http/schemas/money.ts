@@ -239,8 +239,16 @@ export const chainSchema = z.object({ items: z.array(linkedTransaction) });
 
 export const moneyParams = z.object({ id: z.guid() });
 
+const reason = z.string().trim().min(1).max(1_000);
+
+export const retryBody = component(
+  z.strictObject({ reason: described(reason, "Kept with the event; required if the Reversal is done").optional() }),
+  "ReversalRetry",
+  "Why the Reversal is sent again",
+);
+
 export const reasonBody = component(
-  z.strictObject({ reason: described(z.string().trim().min(1).max(1_000), "Kept with the event") }),
+  z.strictObject({ reason: described(reason, "Kept with the event") }),
   "Reason",
   "Why the operator decided so",
 );

@@ -89,7 +89,7 @@ const retry = {
   text: `
     WITH again AS (
       UPDATE reversals SET state = 'PENDING', due_at = now(), tries = tries + 1
-      WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PARKED'
+      WHERE partner_id = $1 AND transaction_id = $2 AND state = $3
       RETURNING partner_id, transaction_id),
     own AS (
       UPDATE transactions t SET reversal_state = 'pending'
@@ -164,8 +164,8 @@ export class PostgresReversals implements ReversalStore {
     await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...queue, values }));
   }
 
-  async retry(partnerId: PartnerId, transactionId: TransactionId): Promise<boolean> {
-    const values = [partnerId, transactionId];
+  async retry(partnerId: PartnerId, transactionId: TransactionId, from: "PARKED" | "DONE"): Promise<boolean> {
+    const values = [partnerId, transactionId, from];
     return (await despiteConflicts(() => this.#homes.of(partnerId).engine.query({ ...retry, values }))).rowCount === 1;
   }
 
