@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
-import { databaseUrl } from "../support/database.ts";
+import { databaseUrl, queryHomes } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
@@ -428,6 +428,27 @@ describe("notifications", () => {
 test("restore release takes the notifications of one partner, or the commands of all", async () => {
   const { code, stderr } = await line.run(["restore", "release", "--partner", crypto.randomUUID(), "--commands"]);
   expect([code, stderr]).toEqual([2, expect.stringContaining("exclude each other")]);
+});
+
+test("restore release sends what the restore holds, and nothing that was parked otherwise", async () => {
+  const shop = await service.register({ retry: [1] });
+  shop.server.answersAlways(400);
+  const park = async () => {
+    const { body } = await shop.run(sale());
+    const { id } = body["notification"] as { id: string };
+    await shop.settled(id, "parked");
+    return id;
+  };
+  const [held, refused] = await Promise.all([park(), park()]);
+  // As if the first instance on a restored database had parked it.
+  const hold = "UPDATE parked SET reason = 'restored' WHERE partner_id = $1 AND id = $2";
+  await queryHomes(service.database, hold, [shop.id, held]);
+  shop.server.answersAlways(204);
+  const released = await ok("restore", "release", "--partner", shop.id, "--json");
+  expect(released.json()).toMatchObject({ redelivered: 1 });
+  await shop.settled(held, "accepted");
+  const { body } = await shop.call("GET", `/v1/notifications/${refused}`);
+  expect(body["state"]).toBe("parked");
 });
 
 describe("status", () => {

@@ -22,6 +22,7 @@ const open: LoadedCircuit = {
   circuit: { state: "open", failures: 5, probes: 0, probeInMs: 60_000, lastReason: "timeout" },
   controlNo: 0,
 };
+const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
 
 /** A worker that owns every shard from its first tick on. */
 async function workerOver(
@@ -260,8 +261,7 @@ describe("a worker", () => {
         return { parked: 0, after: undefined };
       },
     });
-    const gone = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
-    circuits.load = async () => [{ partnerId, queue: name, circuit: gone, controlNo: 0 }];
+    circuits.load = async () => [{ partnerId, queue: name, circuit: goneCircuit, controlNo: 0 }];
     worker.leaseLost();
     pending.rows = [deliveryOf(partnerId, { queue: name, callBackUrl: url })];
     await time.pass(25_000);
@@ -273,6 +273,21 @@ describe("a worker", () => {
     worker.circuitsChanged();
     await time.pass(2_000);
     expect(begun).toEqual(pending.rows);
+  });
+
+  test("sends a redelivery to the registered URL although the command's own URL is gone", async () => {
+    const own = "https://till.example/ipn";
+    const aside: object[] = [];
+    const { time, worker, begun, circuits } = await workerOver({ setAside: async (all) => void aside.push(...all) });
+    circuits.load = async () => [{ partnerId, queue: urlQueue(own), circuit: goneCircuit, controlNo: 0 }];
+    worker.leaseLost();
+    await time.pass(2_000);
+    const redelivered = deliveryOf(partnerId, { callBackUrl: own, toRegistered: true });
+    const toOwn = deliveryOf(partnerId, { callBackUrl: own, queue: originQueue(own) });
+    worker.offer([redelivered, toOwn], time.ms);
+    await time.pass(100);
+    expect(begun).toEqual([redelivered]);
+    expect(aside).toMatchObject([{ id: toOwn.id, queue: urlQueue(own) }]);
   });
 
   test("sweeps after ten times as long as the last sweep took, whatever hints arrive", async () => {
