@@ -214,6 +214,7 @@ describe("the mapping of a host's answer", () => {
 
   test("reads an approval of another amount as a partial one, which the ledger reverses", () => {
     expect(mapping.answer(answer([4, "000000000100"], [39, "00"]), request).responseCode).toBe("10");
+    expect(mapping.answer(answer([4, "000015000100"], [39, "00"]), request).responseCode).toBe("10");
     expect(mapping.answer(answer([4, "000015000000"], [39, "00"]), request).responseCode).toBe("00");
     expect(mapping.answer(answer([4, "000000000100"], [39, "51"]), request).responseCode).toBe("51");
     expect(mapping.approvals).toContain("10");

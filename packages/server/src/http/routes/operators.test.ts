@@ -34,10 +34,10 @@ describe("an operator", () => {
   });
 
   test.each([
-    ["viewer", [200, 403, 403, 403]],
-    ["operator", [200, 200, 403, 403]],
-    ["admin", [200, 200, 200, 200]],
-  ])("may, as %s, read, act, rotate keys and see the audit: %j", async (role, expected) => {
+    ["viewer", [200, 403, 403, 403, 403]],
+    ["operator", [200, 200, 403, 403, 403]],
+    ["admin", [200, 200, 200, 200, 200]],
+  ])("may, as %s, read, act, rotate keys, see the audit and export a partner: %j", async (role, expected) => {
     const { token: key } = await added(role);
     const { id } = service.partner;
     const answers = [
@@ -48,6 +48,7 @@ describe("an operator", () => {
         json: { key: "signingKey", overlapHours: 1 },
       }),
       await service.call("GET", "/operator/v1/audit", { key }),
+      await service.call("GET", `/operator/v1/partners/${id}/archive`, { key }),
     ];
     expect(answers.map(({ status }) => status)).toEqual(expected);
     const refused = answers.find(({ status }) => status === 403);
