@@ -54,6 +54,14 @@ export interface NewEvent {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
+/**
+ * A refused report is kept as `detail.item`: what a cardholder bought. Lists and alerts, which go to people and systems
+ * without a role here, do not have it.
+ */
+export function withoutReport(detail: NewEvent["detail"]): NewEvent["detail"] {
+  return "item" in detail ? { ...detail, item: "(an operator sees it by the event's id)" } : detail;
+}
+
 /** The recorder of events. It never throws: an event that cannot be recorded now is logged. */
 export interface EventSink {
   record(event: NewEvent): void;

@@ -48,6 +48,12 @@ const group = groupOf(
   })),
 );
 
+test("an alert of a refused report does not have the report", () => {
+  const detail = { problems: ["amount"], item: { merchantTransId: "order-17" } };
+  const { first } = groupOf([{ ...group.first, kind: "report_refused", detail }]);
+  expect(first.detail).toEqual({ problems: ["amount"], item: "(an operator sees it by the event's id)" });
+});
+
 function send(url: string, signal = AbortSignal.timeout(600_000)) {
   const target = mailTarget({
     url,

@@ -1,4 +1,5 @@
 import { firstFailure } from "../errors.ts";
+import { withoutReport } from "../events.ts";
 import type { Alert } from "./store.ts";
 
 /** Alerts of one kind that are sent together: an outage is one message with a count, not a thousand messages. */
@@ -26,7 +27,8 @@ const othersMax = 100;
 
 /** @param alerts of one kind, at least one */
 export function groupOf(alerts: readonly Alert[]): AlertGroup {
-  const sorted = alerts.toSorted((a, b) => a.atMs - b.atMs || (a.id < b.id ? -1 : 1));
+  const shown = alerts.map((alert) => ({ ...alert, detail: withoutReport(alert.detail) }));
+  const sorted = shown.toSorted((a, b) => a.atMs - b.atMs || (a.id < b.id ? -1 : 1));
   const [first, ...others] = sorted;
   if (first === undefined) throw new Error("a group has at least one alert");
   const lastAtMs = sorted.at(-1)?.atMs ?? first.atMs;

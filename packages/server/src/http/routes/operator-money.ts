@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type NewEvent, withoutReport } from "../../events.ts";
 import { component } from "../../input/descriptions.ts";
 import { type MoneyItem, moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
@@ -173,6 +174,6 @@ export function operatorMoneyRoutes(
 /** An event may hold what a switch reported, and so what a cardholder bought. */
 function withoutContent(item: MoneyItem): MoneyItem {
   const { detail } = item;
-  if (typeof detail !== "object" || detail === null || !("item" in detail)) return item;
-  return { ...item, detail: { ...detail, item: "(an operator sees it by the event's id)" } };
+  if (typeof detail !== "object" || detail === null) return item;
+  return { ...item, detail: withoutReport(detail as NewEvent["detail"]) };
 }
