@@ -17,6 +17,7 @@ async function mailServer(options: SMTPServerOptions = {}): Promise<{ url: strin
   const server = new SMTPServer({
     authOptional: true,
     disabledCommands: ["STARTTLS"],
+    closeTimeout: 10,
     onData(stream, { envelope }, done) {
       const chunks: Buffer[] = [];
       stream.on("data", (chunk: Buffer) => chunks.push(chunk));
