@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
+import { holdAnswers } from "./support/held-answers.ts";
 import { startTestService } from "./support/service.ts";
 
 const service = await startTestService();
@@ -17,8 +18,12 @@ async function deliveriesOf(id: unknown): Promise<number> {
 
 test("one command sent 20 times at once is one transaction, one charge and one IPN", async () => {
   const booked = service.acquirer.bank.all().length;
-  const command = sale({ card: { token: "tok_slow_100" } });
-  const answers = await Promise.all(Array.from({ length: 20 }, () => partner.run(command)));
+  const command = sale();
+  const held = holdAnswers(service.acquirer);
+  const running = Array.from({ length: 20 }, () => partner.run(command));
+  await held.begun(20);
+  held.go();
+  const answers = await Promise.all(running);
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
   // The notification proceeds meanwhile: its state may differ between answers, but not its id.
   const told = answers.map(({ body: { notification, ...fields } }) => ({
@@ -43,17 +48,20 @@ test("the reqId in other letters, and the fields in another order, are the same 
 });
 
 test("the same reqId with another body is refused, before and after the outcome, and charges nothing", async () => {
-  const command = sale({ card: { token: "tok_slow_300" } });
-  const running = partner.run(command, { prefer: "respond-async" });
-  const begun = await running;
+  const command = sale();
   const booked = service.acquirer.bank.all().length;
+  const held = holdAnswers(service.acquirer);
+  const begun = await partner.run(command, { prefer: "respond-async" });
   const during = await partner.run({ ...command, amount: "150001" });
   expect(during).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
-  const { body } = await partner.run(command);
+  const again = partner.run(command);
+  await held.begun(3);
+  held.go();
+  const { body } = await again;
   expect(body).toMatchObject({ id: begun.body["id"], status: "SUCCESS" });
   const after = await partner.run({ ...command, amount: "150001" });
   expect(after).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
-  expect(service.acquirer.bank.all()).toHaveLength(booked);
+  expect(service.acquirer.bank.all()).toHaveLength(booked + 1);
 });
 
 test("a decline is a result too: repeated, not tried again", async () => {

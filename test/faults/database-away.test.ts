@@ -4,6 +4,7 @@ import { FaultyLink } from "../../faults/link.ts";
 import { seeded } from "../../faults/random.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
+import { holdAnswers } from "../support/held-answers.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "../support/service.ts";
 
 let database: TestDatabase;
@@ -43,20 +44,21 @@ const voidReport = () => {
 
 test("a command whose INIT is durable is answered 202 during a database outage, and continues by itself", async () => {
   const [slow, settlement] = [randomUUID(), randomUUID()];
-  const card = { token: "tok_slow_2000" };
   const terminal = { tid: "T0000009", mid: "M00000000000001" };
   const begun = (reqId: string) =>
     eventually(`${reqId} to be begun`, async () => {
       const { status } = await partner.call("GET", `/v1/transactions?reqId=${reqId}`);
       return status === 200 ? true : undefined;
     });
-  const sold = partner.run(sale({ ...terminal, card, reqId: slow }));
+  const held = holdAnswers(service.acquirer);
+  const sold = partner.run(sale({ ...terminal, reqId: slow }));
   await begun(slow);
   // It waits for the Sale, and looks again and again whether it has ended.
   const settled = partner.run({ command: "SETTLEMENT", reqId: settlement, ...terminal });
   await begun(settlement);
   await link.begin("cut");
   expect(await settled).toMatchObject({ status: 202, body: { status: "INIT" } });
+  held.go();
   await link.end();
   expect(await sold).toMatchObject({ status: 200 });
 });

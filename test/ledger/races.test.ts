@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { sale } from "../support/commands.ts";
+import { holdAnswers } from "../support/held-answers.ts";
 import type { HttpAnswer } from "../support/service.ts";
 import { startInstances } from "./instances.fixture.ts";
 
@@ -60,8 +61,13 @@ test("a settlement on both instances at once: one settles the batch, the other w
 
 test("the same reqId on both instances at once is one command, one charge and one IPN", async () => {
   for (let round = 0; round < rounds; round += 1) {
-    const command = sale({ tid: tidOf("Q", round), card: { token: round % 2 === 0 ? "tok_approve" : "tok_slow_50" } });
-    const [first, second] = await onBoth(command);
+    const command = sale({ tid: tidOf("Q", round) });
+    const held = holdAnswers(...instances.acquirers);
+    const running = onBoth(command);
+    // In every second round the acquirer has not answered when the second one comes.
+    if (round % 2 === 1) await held.begun(2);
+    held.go();
+    const [first, second] = await running;
     expect([first.status, second.status]).toEqual([200, 200]);
     expect(second.body["id"]).toBe(first.body["id"]);
     expect(instances.bank.all().filter(({ tid }) => tid === command["tid"])).toHaveLength(1);
