@@ -76,7 +76,7 @@ test("without any callback URL a command is refused before it is processed", asy
 });
 
 test("a corrected registration also applies to queued notifications", async () => {
-  const partner = await service.register({ retry: [1, 1, 1] });
+  const partner = await service.register({ retry: Array(30).fill(1) });
   partner.server.answersAlways(404);
   const { body } = await partner.run(sale());
   await partner.server.next(1);

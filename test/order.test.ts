@@ -20,7 +20,7 @@ async function voidOf(partner: TestPartner, transactionId: unknown): Promise<voi
 // Each has a partner of its own.
 describe.concurrent("the notifications of one chain", () => {
   test("leave in commit order: a Void's waits until its Sale's is accepted", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
+    const partner = await service.register({ retry: [2, 3_600] });
     const { promise: when, resolve: answer } = Promise.withResolvers<void>();
     partner.server.answers({ when, status: 503 });
     const { body } = await partner.run(sale());
@@ -72,8 +72,9 @@ describe.concurrent("the notifications of one chain", () => {
 
 describe.concurrent("a settlement's notification", () => {
   test("leaves after those of its batch", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
-    partner.server.answers(503, 503);
+    const partner = await service.register({ retry: [2, 3_600] });
+    const { promise: when, resolve: answer } = Promise.withResolvers<void>();
+    partner.server.answers({ when, status: 503 }, { when, status: 503 });
     const own = { tid: "T0000009" };
     await partner.run(sale(own));
     await partner.run(sale(own));
@@ -81,21 +82,24 @@ describe.concurrent("a settlement's notification", () => {
     const { reqId, mid } = sale();
     const settled = await partner.run({ command: "SETTLEMENT", reqId, mid, ...own });
     expect(settled.status, settled.text).toBe(200);
+    answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
     expect(all.map(({ received }) => received?.command)).toEqual(["SALE", "SALE", "SALE", "SALE", "SETTLEMENT"]);
     expect(accepted(all)).toEqual(["SALE", "SALE", "SETTLEMENT"]);
   });
 
   test("leaves after that of a Void of its batch", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
+    const partner = await service.register({ retry: [2, 3_600] });
     const own = { tid: "T0000010" };
     const { body } = await partner.run(sale(own));
     await partner.server.next(1);
-    partner.server.answers(503);
+    const { promise: when, resolve: answer } = Promise.withResolvers<void>();
+    partner.server.answers({ when, status: 503 });
     await voidOf(partner, body["id"]);
     await partner.server.next(2);
     const { reqId, mid } = sale();
     await partner.run({ command: "SETTLEMENT", reqId, mid, ...own });
+    answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
     expect(accepted(all)).toEqual(["SALE", "VOID", "SETTLEMENT"]);
   });
@@ -120,14 +124,16 @@ function reportedOf(partner: TestPartner, command: string, change: Readonly<Reco
 
 describe.concurrent("the notification of a settlement that a switch reported", () => {
   test("leaves after those of its batch", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
-    partner.server.answers(503);
+    const partner = await service.register({ retry: [2, 3_600] });
+    const { promise: when, resolve: answer } = Promise.withResolvers<void>();
+    partner.server.answers({ when, status: 503 });
     await service.report([reportedOf(partner, "SALE")]);
     await partner.server.next(1);
     await service.report([reportedOf(partner, "SETTLEMENT")]);
+    answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
-      ["SALE", 503],
+    expect(all.map(({ received, answer: given }) => [received?.command, given])).toEqual([
+      ["SALE", { when, status: 503 }],
       ["SALE", 204],
       ["SETTLEMENT", 204],
     ]);
@@ -135,7 +141,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
   });
 
   test("leaves last of one report, and a Void after its Sale, wherever they stand in it", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
+    const partner = await service.register({ retry: [2, 3_600] });
     partner.server.answers(503);
     const results = await service.report([
       reportedOf(partner, "SETTLEMENT"),
@@ -153,13 +159,15 @@ describe.concurrent("the notification of a settlement that a switch reported", (
   });
 
   test("leaves after that of a Void that names no batch: it is in its Sale's", async () => {
-    const partner = await service.register({ retry: [2, 2, 2] });
+    const partner = await service.register({ retry: [2, 3_600] });
     await service.report([reportedOf(partner, "SALE", { externalId: "sale" })]);
     await partner.server.next(1);
-    partner.server.answers(503);
+    const { promise: when, resolve: answer } = Promise.withResolvers<void>();
+    partner.server.answers({ when, status: 503 });
     await service.report([reportedOf(partner, "VOID", { originalExternalId: "sale", batchNo: undefined })]);
     await partner.server.next(2);
     await service.report([reportedOf(partner, "SETTLEMENT")]);
+    answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
     expect(accepted(all)).toEqual(["SALE", "VOID", "SETTLEMENT"]);
   });
