@@ -19,12 +19,12 @@ test("backpressure is asked before intake, and told of each notification and of 
   // The shards of a service that has just started may have no owner yet: the first one is found by a sweep.
   await partner.run(sale());
   await partner.server.next(1);
-  await expect.poll(rowsRecorded, { timeout: 60_000 }).toBe(1);
+  await expect.poll(rowsRecorded).toBe(1);
   for (const calls of [asked, handedOver, recorded]) calls.mockClear();
   const sales = 5;
   await Promise.all(Array.from({ length: sales }, () => partner.run(sale())));
   expect(asked).toHaveBeenCalled();
   await partner.server.next(sales);
-  await expect.poll(rowsRecorded, { timeout: 60_000 }).toBe(sales);
+  await expect.poll(rowsRecorded).toBe(sales);
   expect(handedOver).toHaveBeenCalledTimes(sales);
 });

@@ -192,6 +192,5 @@ describe.each(documents)("$path", ({ examples }) => {
     async (_place, _does, example) => {
       await expectAsWritten(example, terminal);
     },
-    60_000,
   );
 });

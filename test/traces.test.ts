@@ -182,6 +182,9 @@ test("a request that its caller does not sample has no span, and its notificatio
     "the attempt",
     ({ name, traceId }) => /^attempt/.test(name) && traceId === traceOf(body["id"]),
   );
+  const later = caller();
+  await partner.call("GET", "/v1/self", { headers: later.headers });
+  await collector.received("what is exported after it", ({ traceId }) => traceId === later.traceId);
   expect(collector.spans.filter(({ traceId }) => traceId === unsampled.traceId)).toEqual([]);
   const notification = only(
     collector.spans.filter(({ traceId }) => traceId === traceOf(body["id"])),
@@ -339,6 +342,7 @@ test("the exporter trusts the authority that OpenTelemetry's own setting names, 
   onTestFinished(() => void vi.unstubAllEnvs());
   expect(await tracingFindings(config)).toMatchObject([{ level: "warning" }]);
   expect(own.bodies).toEqual([]);
+  vi.stubEnv("OTEL_EXPORTER_OTLP_TIMEOUT", "600000");
   vi.stubEnv("OTEL_EXPORTER_OTLP_CERTIFICATE", caFile);
   expect(await tracingFindings(config)).toMatchObject([{ level: "ok" }]);
 });

@@ -21,7 +21,8 @@ describe("paybell acquirer test", needed, () => {
     PAYBELL_ACQUIRER_PROFILE: profile,
     PAYBELL_ACQUIRER_HOSTS: hosts,
     PAYBELL_ACQUIRER_TLS: "off",
-    PAYBELL_ACQUIRER_TIMEOUT_MS: "500",
+    // Two messages are not answered. Any other is, although the machine may pause for five seconds.
+    PAYBELL_ACQUIRER_TIMEOUT_MS: "10000",
   });
 
   function run(more: readonly string[], change: NodeJS.ProcessEnv = {}): SpokenProcess {

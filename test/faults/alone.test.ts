@@ -13,16 +13,12 @@ async function serving(options: Parameters<typeof startTestService>[0] = {}): Pr
 const quietMs = 7_000;
 
 /** The first event of a kind, as soon as there is one. */
-function eventOf(service: WholeService, kind: string, withinMs: number) {
-  return eventually(
-    `the event ${kind}`,
-    async () => {
-      const { body } = await service.operator("GET", "/operator/v1/events");
-      const items = body["items"] as readonly Readonly<Record<string, unknown>>[];
-      return items.find((event) => event["kind"] === kind);
-    },
-    withinMs,
-  );
+function eventOf(service: WholeService, kind: string) {
+  return eventually(`the event ${kind}`, async () => {
+    const { body } = await service.operator("GET", "/operator/v1/events");
+    const items = body["items"] as readonly Readonly<Record<string, unknown>>[];
+    return items.find((event) => event["kind"] === kind);
+  });
 }
 
 test("a partner whose keys cannot be decrypted waits alone, is reported, and continues once they can", async () => {
@@ -38,7 +34,7 @@ test("a partner whose keys cannot be decrypted waits alone, is reported, and con
     INSERT INTO partner_keys (partner_id, id, kind, material)
     SELECT partner_id, gen_random_uuid(), kind, '\\x00' FROM partner_keys
     WHERE partner_id = $1 AND kind = 'encryptionKey'`);
-  const told = await eventOf(service, "partner_unreadable", 30_000);
+  const told = await eventOf(service, "partner_unreadable");
   expect(told).toMatchObject({ partnerId: bad.id });
   await eventually("its last snapshot to be too old", async () => {
     const last = bad.server.deliveries.at(-1);
@@ -56,7 +52,7 @@ test("a partner whose keys cannot be decrypted waits alone, is reported, and con
 
 test("shards without an owner for 15 s are reported by a process that delivers nothing itself", async () => {
   const service = await serving({ role: "api" });
-  const told = await eventOf(service, "shards_unowned", 60_000);
+  const told = await eventOf(service, "shards_unowned");
   const { shards, seconds } = told["detail"] as { shards: number; seconds: number };
   expect(shards).toBe(256);
   expect(seconds).toBeGreaterThanOrEqual(15);

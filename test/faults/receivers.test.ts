@@ -12,7 +12,8 @@ import { callbackCa, type PartnerServer, startPartnerServer } from "../support/r
 import { eventually, operatorToken, type ServiceClient, serviceClient, type TestPartner } from "../support/service.ts";
 import { type Authorities, faults, flood } from "./misbehaving.ts";
 
-const attemptTimeoutMs = 2_500;
+/** A machine that pauses for five seconds changes no result. */
+const attemptTimeoutMs = 10_000;
 /** Only the first attempt is of interest. */
 const retry = [3_600];
 
@@ -38,7 +39,7 @@ beforeAll(async () => {
   const env = {
     PAYBELL_OPERATOR_TOKEN: operatorToken,
     PAYBELL_ATTEMPT_TIMEOUT_MS: String(attemptTimeoutMs),
-    PAYBELL_CONNECT_TIMEOUT_MS: "1500",
+    PAYBELL_CONNECT_TIMEOUT_MS: "8000",
   };
   service = await startService({
     config: { ...readConfig(env), port: 0 },
