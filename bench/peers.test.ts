@@ -8,7 +8,7 @@ import { Cleanup } from "./environment.ts";
 import { installedVersion, installPeers } from "./install-peers.ts";
 import { peerNames, readOptions } from "./options.ts";
 
-beforeAll(() => installPeers(() => undefined), 300_000);
+beforeAll(() => installPeers(() => undefined));
 
 test("the peers compile against the versions that are installed", async () => {
   // The root's own check leaves them out: `npm ci` there does not install them.
