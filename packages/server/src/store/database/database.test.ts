@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
@@ -43,14 +44,26 @@ test("the engine never scans a whole table, people may query for longer, and no 
   await database.drop();
 });
 
+/** Ends once the session does: a process of its own, for one that may not do anything else meanwhile. */
+const untilGone = `
+  import { Client } from "pg";
+  const [url, pid] = process.argv.slice(1);
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  while ((await client.query("SELECT FROM pg_stat_activity WHERE pid = $1", [pid])).rowCount > 0);
+  await client.end();
+`;
+
 test("a process that stalled in a transaction finds its locks gone, and repeats all of it", async () => {
   const database = await createDatabase();
   const { engine, close } = openDatabase(database.url, options);
   const client = await engine.connect();
+  const { rows } = await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
   await client.query("SET idle_in_transaction_session_timeout = 50");
   await client.query("BEGIN");
   // The whole thread stalls, so it has not noticed the end of its connection when it continues.
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+  const watching = ["--input-type=module", "--eval", untilGone, database.url, String(rows[0]?.pid)];
+  execFileSync(process.execPath, watching, { cwd: import.meta.dirname });
   const broken = await client.query("COMMIT").catch((error: unknown) => error);
   expect(failureKindOf(broken)).toBe("connection");
   client.release(true);

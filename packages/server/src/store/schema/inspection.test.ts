@@ -1,5 +1,5 @@
 import { Client } from "pg";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { inspectDatabase } from "./inspection.ts";
 
@@ -9,11 +9,25 @@ test("the clocks are compared at the answer, however long the other answers take
   const client = new Client({ connectionString: database.url });
   await client.connect();
   await client.query(`
-    CREATE VIEW public.pg_settings AS SELECT s.* FROM pg_catalog.pg_settings s, pg_sleep(2);
+    CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+      AS $$ SELECT '2026-01-31T00:00:00Z'::timestamptz $$;
     DO $$ BEGIN
       EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
     END $$`);
   await client.end();
+  // The database's clock stands still. Ours advances by a second with each answer.
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.parse("2026-01-31T00:00:00Z") });
+  const { query } = Client.prototype;
+  async function queryForASecond(this: Client, ...asked: unknown[]): Promise<unknown> {
+    const answer: unknown = await query.apply(this, asked as never);
+    vi.setSystemTime(Date.now() + 1_000);
+    return answer;
+  }
+  const slow = vi.spyOn(Client.prototype, "query").mockImplementation(queryForASecond as never);
+  onTestFinished(() => {
+    slow.mockRestore();
+    vi.useRealTimers();
+  });
   const { clockAheadMs } = await inspectDatabase(database.url);
-  expect(Math.abs(clockAheadMs)).toBeLessThan(500);
+  expect(clockAheadMs).toBe(-500);
 });
