@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { isApiKey } from "../partners/secrets.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
@@ -78,6 +78,8 @@ describe("an address without a key", () => {
 
   test("causes one read of health and metrics a second, however often it asks", async () => {
     await start({});
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     const before = await service.call("GET", "/readyz", { key: null });
     service.health = { ready: false, checks: {} };
     expect((await service.call("GET", "/readyz", { key: null })).body).toEqual(before.body);
@@ -86,6 +88,8 @@ describe("an address without a key", () => {
       await service.call("GET", "/metrics", { key: null }),
     ];
     expect(two.text).toBe(one.text);
+    vi.advanceTimersByTime(1_000);
+    expect((await service.call("GET", "/readyz", { key: null })).body).not.toEqual(before.body);
   });
 });
 

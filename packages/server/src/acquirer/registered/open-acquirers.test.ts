@@ -27,7 +27,7 @@ class Held extends SimulatedAcquirer {
   }
 }
 
-async function opened(drainMs = 10_000) {
+async function opened(drainMs = 600_000) {
   const registered = new Map<string, string>();
   const links: Held[] = [];
   const ended: boolean[] = [];

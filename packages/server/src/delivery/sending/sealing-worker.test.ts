@@ -1,6 +1,6 @@
 import { openAndVerify } from "@paybell/contract";
 import { pino } from "pino";
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { type NotificationId, newId } from "../../ids.ts";
 import type { IpnFacts } from "../../ipn/facts.ts";
@@ -158,9 +158,13 @@ describe("a large envelope", () => {
   });
 
   test("fails if the thread is silent for too long", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const stuck = sealingWorker({ smallCharsMax: 0, silentMs: 1_000 });
+    const made = Promise.resolve(stuck.make(settlementOf(1), partnerSnapshot(), attempt()));
     // The thread has not even started by then.
-    const stuck = sealingWorker({ smallCharsMax: 0, silentMs: 1 });
-    await expect(stuck.make(settlementOf(1), partnerSnapshot(), attempt())).rejects.toThrow(/stuck/);
+    vi.advanceTimersByTime(1_000);
+    await expect(made).rejects.toThrow(/stuck/);
     expect(stuck.status).toEqual({ jobs: 0, waitingChars: 0, threadId: undefined });
     expect(lines.join("")).toContain("the sealing thread is stuck");
   });
