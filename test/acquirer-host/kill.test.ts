@@ -34,7 +34,7 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
     start = () => spawnInstance({ databaseUrl: database.url, masterKey, callsLoopback, env });
     instances = [await start(), await start()];
     partner = await (instances[0] as Instance).register({}, { host: address });
-  }, 120_000);
+  });
   afterAll(async () => {
     for (const instance of instances) instance.signal("SIGTERM");
     await Promise.all(instances.map(({ exited }) => exited));
@@ -130,5 +130,5 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
       const own = reported.filter((row) => row.tid === tid);
       expect(settled).toMatchObject({ status: "SUCCESS", quantity: String(own.length) });
     }
-  }, 240_000);
+  });
 });

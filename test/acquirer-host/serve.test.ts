@@ -119,5 +119,5 @@ describe("the service on a host of ISO 8583", needed, () => {
     expect(instance.output()).not.toContain("tok_");
     const settled = await settlement(fresh());
     expect(settled.body, settled.text).toMatchObject({ status: "SUCCESS", saleQuantity: "0" });
-  }, 60_000);
+  });
 });

@@ -439,7 +439,7 @@ describe("the process", () => {
     } finally {
       await database.drop();
     }
-  }, 60_000);
+  });
 
   test("prints what the production guide shows, except for the database's role and all numbers", async () => {
     const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
@@ -452,7 +452,7 @@ describe("the process", () => {
       .output()
       .replace("reads and writes rows; another role owns the schema", "may create tables");
     expect(comparable(ofOneRole)).toBe(comparable(shown));
-  }, 60_000);
+  });
 
   /** A server of the test's own; `asked` resolves with the first request. */
   async function startServer(answer: (path: string) => object | undefined) {

@@ -18,7 +18,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-const limitMs = 120_000;
+const limitMs = 300_000;
 
 /** A partner of whose notifications so many are parked. */
 async function withParked(name: string, count: number): Promise<TestPartner> {

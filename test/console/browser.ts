@@ -80,7 +80,7 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
       contexts.push(context);
       if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
       const page = await context.newPage();
-      page.setDefaultTimeout(20_000);
+      page.setDefaultTimeout(120_000);
       await page.goto(`${baseUrl}/console${path}`);
       return page;
     },

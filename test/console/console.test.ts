@@ -77,7 +77,7 @@ describe("the console", () => {
     await page.keyboard.press("Enter");
     await page.getByText(/Delivered at the first attempt/).waitFor();
     expect(page.url()).toMatch(/\/console\/notifications\/[0-9a-f-]{36}$/);
-  }, 60_000);
+  });
 
   test("says why an order was not delivered", async () => {
     const page = await bench.open("/search?q=order-18");
@@ -86,7 +86,7 @@ describe("the console", () => {
       .getByText(/next try/)
       .first()
       .waitFor();
-  }, 60_000);
+  });
 
   test("shows the IPN's fields and its signature to an operator, and the audit records the look", async () => {
     const page = await bench.open("/search?q=order-17");
@@ -96,7 +96,7 @@ describe("the console", () => {
     await page.getByText("HMAC-SHA-256 over key=value").waitFor();
     await page.goto(`${bench.baseUrl}/console/audit`);
     await page.getByText("read notification").first().waitFor();
-  }, 60_000);
+  });
 
   test("shows the API's messages at their fields, and keeps what was typed", async () => {
     const page = await bench.open("/partners/new");
@@ -107,7 +107,7 @@ describe("the console", () => {
     await page.getByText("callBackUrl is not an absolute https:// URL.").waitFor();
     expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("A shop");
     expect(await page.getByRole("textbox", { name: "Callback URL" }).getAttribute("aria-invalid")).toBe("true");
-  }, 60_000);
+  });
 
   test("asks for a sign-in where the session has ended, above what was typed", async () => {
     const page = await bench.open("/partners/new", { token: bench.credentials["operatorToken"] ?? "" });
@@ -121,7 +121,7 @@ describe("the console", () => {
     await page.getByText("Your session has ended").waitFor({ state: "hidden" });
     expect(await page.getByRole("textbox", { name: "Name" }).inputValue()).toBe("A shop");
     expect(page.url()).toMatch(/\/partners\/new$/);
-  }, 60_000);
+  });
 
   test("makes a Sale in the sandbox, and shows its IPN encrypted and decrypted", async () => {
     const page = await bench.open("/try");
@@ -129,7 +129,7 @@ describe("the console", () => {
     await page.getByRole("button", { name: "Sale", exact: true }).click();
     await page.getByText('"merchantTransId": "tried-1"').waitFor();
     await page.getByText('{"data":"').waitFor();
-  }, 60_000);
+  });
 
   test("makes the sandbox's receiver fail, hang, cut and reject, and the notification says so", async () => {
     const page = await bench.open("/try");
@@ -155,7 +155,7 @@ describe("the console", () => {
     });
     await page.getByText("Accept", { exact: true }).click();
     await page.getByRole("radio", { name: "Accept" }).and(page.locator(":checked")).waitFor({ state: "attached" });
-  }, 90_000);
+  });
 
   test("shows a partner its own notifications alone", async () => {
     const own = await bench.open("/notifications", { token: bench.credentials["apiKey"] ?? "" });
@@ -167,17 +167,17 @@ describe("the console", () => {
     await other.getByText("There is no such notification").waitFor();
     await other.goto(`${bench.baseUrl}/console/partners`);
     await other.getByText("There is no such page").waitFor();
-  }, 60_000);
+  });
 
   test("certifies a partner's endpoint, and shows when its certificate ends", async () => {
     const own = await bench.open("/?tab=certify", { token: bench.credentials["apiKey"] ?? "" });
     await own.getByRole("button", { name: "Certify" }).click();
     await own.getByRole("dialog").getByRole("button", { name: "Certify" }).click();
-    await own.getByText(/All \d+ cases passed/).waitFor({ timeout: 60_000 });
+    await own.getByText(/All \d+ cases passed/).waitFor();
     await own.getByRole("tab", { name: "Endpoints" }).click();
     await own.getByText("The endpoint's server").waitFor();
     expect(await violationsOf(own)).toEqual([]);
-  }, 120_000);
+  });
 
   test("counts what merchants sold, and opens a settled batch with its transactions", async () => {
     const { operatorToken } = bench.credentials;
@@ -193,13 +193,13 @@ describe("the console", () => {
     await page.getByText("the acquirer agreed with the totals").waitFor();
     await page.locator(`a[href$="/transactions/${String(sold["id"])}"]`).waitFor();
     expect(await violationsOf(page)).toEqual([]);
-  }, 60_000);
+  });
 
   test("redelivers a notification", async () => {
     const page = await bench.open("/search?q=order-17");
     await page.getByRole("button", { name: "Redeliver", exact: true }).click();
     await page.getByText(/Delivered at the second attempt/).waitFor();
-  }, 60_000);
+  });
 });
 
 describe("a page", () => {
@@ -230,7 +230,7 @@ describe("a page", () => {
         await page.context().close();
       }
     },
-    90_000,
+    300_000,
   );
 
   test.each(["light", "dark"] as const)(
@@ -247,7 +247,7 @@ describe("a page", () => {
       });
       expect(contrastOf(String(text), String(ground))).toBeGreaterThanOrEqual(4.5);
     },
-    60_000,
+    300_000,
   );
 
   test("that makes commands fits a phone, with what it made and what arrived", async () => {
@@ -257,7 +257,7 @@ describe("a page", () => {
     await page.getByRole("button", { name: "Sale", exact: true }).click();
     await page.getByRole("button", { name: "Show" }).first().waitFor();
     expect(await tooWide(page)).toEqual([]);
-  }, 60_000);
+  });
 
   test("whose session has ended asks for a sign-in that fits a phone, and says why a token is refused", async () => {
     const page = await bench.open("/partners/new", { width: 390, token: bench.credentials["operatorToken"] ?? "" });
@@ -273,7 +273,7 @@ describe("a page", () => {
     await button.click();
     await dialog.getByText("Nobody has this token: it is mistyped, revoked or expired.").waitFor();
     expect(await dialog.getByText("Authorization").count()).toBe(0);
-  }, 60_000);
+  });
 
   test("takes at most 300 kB when it is first opened", async () => {
     const page = await bench.open("/");
@@ -285,7 +285,7 @@ describe("a page", () => {
     );
     expect(bytes).toBeGreaterThan(50_000);
     expect(bytes).toBeLessThanOrEqual(300_000);
-  }, 60_000);
+  });
 
   test("breaks no rule of its own content security policy, and fits a phone", async () => {
     const page = await bench.open("/notifications", { width: 390 });
@@ -298,5 +298,5 @@ describe("a page", () => {
       "document.documentElement.scrollWidth > document.documentElement.clientWidth",
     );
     expect(wide).toBe(false);
-  }, 60_000);
+  });
 });

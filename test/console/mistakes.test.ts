@@ -15,7 +15,7 @@ afterAll(async () => {
   await service.stop();
 });
 
-const limitMs = 60_000;
+const limitMs = 300_000;
 
 /** The requests at addresses that end so, from now on. */
 function requestsOf(page: Page, end: string): unknown[] {

@@ -7,7 +7,7 @@ import { type Scenario, startScenario } from "./scenario.ts";
 /** Set: the pictures of docs/operator/console.md are taken anew. */
 const takesPictures = process.env["PAYBELL_PICTURES"] !== undefined;
 const pictures = join(import.meta.dirname, "../../docs/operator/console");
-const limitMs = 120_000;
+const limitMs = 300_000;
 
 let scenario: Scenario;
 beforeAll(async () => {

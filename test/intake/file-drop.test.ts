@@ -92,5 +92,5 @@ describe("completions in files", () => {
     for (const instance of instances) instance.signal("SIGTERM");
     await Promise.all(instances.map(({ exited }) => exited));
     await partner.server.close();
-  }, 300_000);
+  });
 });

@@ -55,7 +55,7 @@ describe.each(nodes)("on Node $version", (node) => {
         notification: { state: "accepted" },
       });
     });
-  }, 120_000);
+  });
 });
 
 /** Run by node directly, because npx would intercept the signal. */

@@ -272,7 +272,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
     // From its sixth run on, a connection keeps the plan that it made for a statement.
     for (let run = 0; run < runsToSettle; run += 1) for (const [, , work] of works) await work();
     await planWhileNothingIsThere();
-  }, 300_000);
+  });
 
   test.each(works)("%s touches no more rows than it is asked for, and reads no table whole", async (_, named, work) => {
     await work();

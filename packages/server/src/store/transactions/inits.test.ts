@@ -183,6 +183,6 @@ test("a Void whose COMMIT was not answered is undone, and its original is free a
     expect(await successorOf()).toEqual(held);
   });
   client.release();
-  await expect.poll(() => first.find(partnerId, id), { timeout: 10_000 }).toBeUndefined();
+  await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
   expect(await successorOf()).toEqual({ successor_id: null, successor_command: null, successor_state: null });
 });
