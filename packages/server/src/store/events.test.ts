@@ -334,8 +334,8 @@ describe("an outage", () => {
   test("reads in a chat as a title with its number, and a line for each, nothing of it markup", async () => {
     const targets = async () => [slackTarget(url, rulesOf(["127.0.0.1/32"]))];
     const { alerts, sent } = alertsWith({ targets, quietS: 1 });
-    await alerts.record({ ...event, kind: "report_refused", detail: { item: "<!channel>" } });
-    await alerts.record({ ...event, kind: "report_refused", detail: { item: "b" } });
+    await alerts.record({ ...event, kind: "report_refused", detail: { problem: "<!channel>" } });
+    await alerts.record({ ...event, kind: "report_refused", detail: { problem: "b" } });
     alerts.start();
     expect(await sent()).toBe(true);
     const { text } = JSON.parse(received[0]?.body ?? "") as { text: string };
