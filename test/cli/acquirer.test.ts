@@ -154,9 +154,9 @@ test("each MAC key that comes over a link is an event, a metric, and in the acqu
       isCounted: true,
     });
   const key = Buffer.alloc(16, 2);
+  host.wireAfterKey = wireUnder(key);
   host.send(keyMessage(encrypted(key)));
   await linkSays("under the MAC key that came at ");
-  host.wire = wireUnder(key);
   await expect
     .poll(() => seen("mac_key_taken", "taken"))
     .toMatchObject({

@@ -24,6 +24,8 @@ export class FakeHost {
   answersEchoes = true;
   /** The wire format of the messages that it sends and receives. */
   wire = wire;
+  /** The wire format from the answer to a key message on: all that its peer sends afterwards is under the new key. */
+  wireAfterKey: Wire | undefined;
   /** Field 48 of the answer to a request for a key. */
   keyContent = "";
   onKey: () => void = () => undefined;
@@ -91,6 +93,7 @@ export class FakeHost {
 
   #receive(message: IsoMessage, socket: Socket): void {
     if (!this.keepsNothing) this.heard.push(message);
+    if (message.mti === "0810") this.wire = this.wireAfterKey ?? this.wire;
     const answer = message.mti.startsWith("08") ? this.#networkAnswer(message) : this.answer(message, socket);
     if (answer !== undefined) socket.write(this.wire.write(answer));
     if (message.fields.get(70) === "161") this.onKey();
