@@ -2,6 +2,14 @@ import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 
+// The claims of a partner with a quota are made one transaction after the other: each sees those before it. In order,
+// like every statement that locks several.
+const lockQuotas = {
+  name: "lock_claim_quotas",
+  text: `
+    SELECT pg_advisory_xact_lock(hashtextextended(partner_id, 0))
+    FROM (SELECT DISTINCT partner_id::text FROM unnest($1::uuid[]) AS i (partner_id) ORDER BY 1) AS ordered`,
+};
 // In key order, like every statement that locks several rows.
 const claim = {
   name: "claim_terminals",
@@ -60,6 +68,9 @@ const holders = {
 export async function claimTerminals(client: PoolClient, inits: readonly Init[]): Promise<Claimed> {
   if (inits.length === 0) return { taken: new Set(), beyondQuota: new Set(), fresh: [] };
   const values = [inits.map(({ mid }) => mid), inits.map(({ tid }) => tid), inits.map(({ partnerId }) => partnerId)];
+  // Claims shut nobody out where terminals are shared.
+  const limited = inits.filter(({ sharesTerminals }) => !sharesTerminals);
+  if (limited.length > 0) await client.query({ ...lockQuotas, values: [limited.map(({ partnerId }) => partnerId)] });
   const { rows: fresh } = await client.query<FreshClaim>({ ...claim, values });
   const { rows } = await client.query<{ partner_id: PartnerId; tid: string; is_registered: boolean }>({
     ...holders,
@@ -69,24 +80,20 @@ export async function claimTerminals(client: PoolClient, inits: readonly Init[])
   const taken = rows.filter(({ partner_id, is_registered }) => is_registered || !shares.has(partner_id));
   return {
     taken: new Set(taken.map(({ partner_id, tid }) => `${partner_id} ${tid}`)),
-    beyondQuota: await findBeyondQuota(client, inits, fresh),
+    beyondQuota: await findBeyondQuota(client, limited, fresh),
     fresh,
   };
 }
 
-/**
- * The newest claims of a partner that has too many of them. Claims that other instances make at the same time are not
- * seen: a partner can exceed its quota by those.
- */
+/** The newest claims of a partner that has too many of them. */
 async function findBeyondQuota(
   client: PoolClient,
-  inits: readonly Init[],
+  limited: readonly Init[],
   fresh: readonly FreshClaim[],
 ): Promise<ReadonlySet<string>> {
   const claimants = new Set(fresh.map(({ partner_id }) => partner_id));
-  // Claims shut nobody out where terminals are shared.
-  const limited = inits.filter(({ partnerId, sharesTerminals }) => claimants.has(partnerId) && !sharesTerminals);
-  const quotas = new Map(limited.map(({ partnerId, claimsMax }) => [partnerId, claimsMax]));
+  const claiming = limited.filter(({ partnerId }) => claimants.has(partnerId));
+  const quotas = new Map(claiming.map(({ partnerId, claimsMax }) => [partnerId, claimsMax]));
   if (quotas.size === 0) return new Set();
   const values = [[...quotas.keys()], [...quotas.values()], fresh.length];
   const { rows } = await client.query<{ partner_id: PartnerId; count: number }>({ ...counts, values });
