@@ -45,8 +45,10 @@ async function compile(root: string, one: Package, outDir: string, paths: Record
   writeFileSync(join(directory, "tsconfig.json"), JSON.stringify(settings));
   const tsc = [join(root, "node_modules/typescript/bin/tsc"), "-p", directory];
   try {
-    await run(process.execPath, [...tsc, "--emitDeclarationOnly"]);
-    await run(process.execPath, [...tsc, "--declaration", "false", "--removeComments"]);
+    // Each further checker checks much of the same again: one takes half of four's processor time (measured), and no
+    // longer on two cores.
+    await run(process.execPath, [...tsc, "--emitDeclarationOnly", "--checkers", "1"]);
+    await run(process.execPath, [...tsc, "--declaration", "false", "--removeComments", "--noCheck"]);
   } catch (error) {
     const words = error instanceof Error && "stdout" in error ? String(error.stdout) : String(error);
     throw new Error(`${one.manifest.name} does not compile:\n${words}`, { cause: error });
