@@ -91,16 +91,40 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
   };
 }
 
+/** The rules of axe for which the scheme matters: the others judge the same elements again. */
+const rulesOfColours = ["color-contrast", "link-in-text-block"];
+
 /** The violations that axe finds on the page: WCAG 2 A and AA. */
 export async function violationsOf(page: Page): Promise<readonly string[]> {
+  return await runAxe(page, { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
+}
+
+/** The same in light and, where only colours differ, in dark. The page is loaded once. */
+export async function violationsInBothSchemes(page: Page): Promise<readonly string[]> {
+  await showScheme(page, "light");
+  const inLight = await violationsOf(page);
+  await showScheme(page, "dark");
+  const inDark = await runAxe(page, { type: "rule", values: rulesOfColours });
+  return [...inLight, ...inDark.map((violation) => `dark: ${violation}`)];
+}
+
+async function showScheme(page: Page, scheme: "light" | "dark"): Promise<void> {
+  await page.emulateMedia({ colorScheme: scheme });
+  await page.locator(`html[data-mantine-color-scheme="${scheme}"]`).waitFor();
+  // Colours of an open page change gradually.
+  await page.evaluate(
+    "document.getAnimations().filter((one) => one instanceof CSSTransition).forEach((one) => one.finish())",
+  );
+}
+
+async function runAxe(page: Page, runOnly: axe.RunOnly): Promise<readonly string[]> {
   // The page's policy allows no foreign script, so this one is injected through the debugger's protocol.
-  await page.evaluate(axe.source);
-  const found = await page.evaluate(async () => {
+  if (await page.evaluate<boolean>("globalThis.axe === undefined")) await page.evaluate(axe.source);
+  return await page.evaluate(async (rules) => {
     const { axe: loaded } = globalThis as unknown as { axe: typeof axe };
-    const { violations } = await loaded.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] });
+    const { violations } = await loaded.run({ runOnly: rules });
     return violations.flatMap(({ id, nodes }) =>
       nodes.map(({ target, failureSummary }) => `${id}: ${target.join(" ")}: ${failureSummary}`),
     );
-  });
-  return found;
+  }, runOnly);
 }
