@@ -33,10 +33,15 @@ export interface Release {
  * Writes the packages, SBOM, checksums and notes of a version into `dist/release/<version>`. Then, unless it is a dry
  * run, writes the version into the repository, commits and tags it.
  *
+ * @param pack builds the packages of a tree; a test of what follows has its own
  * @returns the commands that publish it
  * @throws Error if it is refused
  */
-export async function release(root: string, { version, day, isDry }: Release): Promise<readonly string[]> {
+export async function release(
+  root: string,
+  { version, day, isDry }: Release,
+  pack: typeof packPackages = buildAndPack,
+): Promise<readonly string[]> {
   const problem = refusalOf(root, version);
   if (problem !== undefined) throw new Error(problem);
   const output = join(root, "dist/release", version);
@@ -49,8 +54,7 @@ export async function release(root: string, { version, day, isDry }: Release): P
     extractCommit(root, "HEAD", tree);
     symlinkSync(realpathSync(join(root, "node_modules")), join(tree, "node_modules"));
     const notes = writeVersion(tree, version, day);
-    execFileSync(process.execPath, [join(tree, "scripts/console.js")]);
-    const packed = await packPackages(tree, { staging: join(folder, "staging"), destination: output });
+    const packed = await pack(tree, { staging: join(folder, "staging"), destination: output });
     writeFileSync(join(output, "sbom.cdx.json"), await sbomOf(tree, listPackages(tree)));
     writeFileSync(join(output, "notes.md"), notes);
     const sums = readdirSync(output).map((name) => `${sha256(join(output, name))}  ${name}\n`);
@@ -66,6 +70,11 @@ export async function release(root: string, { version, day, isDry }: Release): P
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+const buildAndPack: typeof packPackages = (tree, folders) => {
+  execFileSync(process.execPath, [join(tree, "scripts/console.js")]);
+  return packPackages(tree, folders);
+};
 
 function refusalOf(root: string, version: string): string | undefined {
   if (!/^\d+\.\d+\.\d+$/.test(version)) return `${version} is not a version such as 1.2.3`;

@@ -8,7 +8,7 @@ import { extractCommit, lastReleased, release } from "../../scripts/release.ts";
 import { repository } from "./project.ts";
 
 const day = "2031-05-06";
-// Each builds everything.
+// It builds everything.
 const timeout = 600_000;
 const manifests = ["package.json", ...["cli", "console", "contract", "partner", "server"].map(manifestOf)];
 let clone = "";
@@ -84,10 +84,15 @@ describe("a release", () => {
     ]);
   });
 
-  test("commits the version in all packages, lock file, changelog and image's tag, and tags it", {
-    timeout,
-  }, async () => {
-    await release(clone, { version: "0.10.0", day, isDry: false });
+  test("commits the version in all packages, lock file, changelog and image's tag, and tags it", async () => {
+    const output = join(clone, "dist/release/0.10.0");
+    // The dry run has shown what is packed.
+    await release(clone, { version: "0.10.0", day, isDry: false }, async (tree, { destination }) => {
+      writeFileSync(join(destination, "packed"), readFileSync(join(tree, "packages/cli/package.json")));
+      return [];
+    });
+    expect(readdirSync(output).sort()).toEqual(["SHA256SUMS", "notes.md", "packed", "sbom.cdx.json"]);
+    expect(JSON.parse(readFileSync(join(output, "packed"), "utf8"))).toMatchObject({ version: "0.10.0" });
     expect(git("log", "-1", "--format=%s")).toBe("release: 0.10.0");
     expect(git("rev-parse", "v0.10.0^{commit}")).toBe(git("rev-parse", "HEAD"));
     expect(git("status", "--porcelain")).toBe("");
