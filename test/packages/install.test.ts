@@ -10,14 +10,13 @@ import { packAll, run } from "./project.ts";
 
 // Installs the packed files with npm, and every dependency from the registry.
 const nodes = await findNodes(process.env["PATH"] ?? "");
-const folder = mkdtempSync(join(tmpdir(), "paybell-install-"));
 const shop = mkdtempSync(join(tmpdir(), "paybell-shop-"));
 let whyNot: string | undefined;
 
 beforeAll(async () => {
   // PostgreSQL's own user can enter, so the sandbox's data are here, and are removed with the rest.
   chmodSync(shop, 0o711);
-  const tarballs = (await packAll(folder)).map(({ tarball }) => tarball);
+  const tarballs = (await packAll()).packed.map(({ tarball }) => tarball);
   await run("npm", ["init", "-y"], { cwd: shop });
   const args = ["install", "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"];
   await run("npm", [...args, ...tarballs], { cwd: shop }).catch((error: Error & { stderr?: string }) => {
@@ -25,10 +24,7 @@ beforeAll(async () => {
     whyNot = "the dependencies could not be fetched";
   });
 });
-afterAll(() => {
-  rmSync(folder, { recursive: true, force: true });
-  rmSync(shop, { recursive: true, force: true });
-});
+afterAll(() => rmSync(shop, { recursive: true, force: true }));
 
 describe.each(nodes)("on Node $version", (node) => {
   const env = () => ({ ...process.env, PATH: `${dirname(node.path)}:${process.env["PATH"]}` });

@@ -1,13 +1,15 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { inject } from "vitest";
 import { packPackages } from "../../scripts/build/pack.ts";
 import type { Package } from "../../scripts/build/packages.ts";
 import { readImports } from "../../scripts/imports/statements.ts";
 import { withSources } from "../../scripts/sources/program.ts";
+import { withAdmin } from "../support/database.ts";
 
 export const repository = join(import.meta.dirname, "../..");
 export const run = promisify(execFile);
@@ -19,19 +21,26 @@ export interface Packed {
   readonly files: readonly string[];
 }
 
-/** Builds and packs every package that has an entry. */
-export async function packAll(directory: string): Promise<Packed[]> {
-  const packed = await packPackages(repository, { staging: directory, destination: directory });
-  return await Promise.all(
-    packed.map(async (one) => {
-      const { stdout } = await run("tar", ["-tzf", one.tarball]);
-      const files = stdout
-        .trim()
-        .split("\n")
-        .map((path) => path.replace(/^package\//, ""));
-      return { ...one, files };
-    }),
-  );
+/** An arbitrary number: test files that need the packages take turns. */
+const packLock = 7_420_003;
+
+/** Builds and packs every package that has an entry, once for each run. The folder is the run's. */
+export async function packAll(): Promise<{ readonly directory: string; readonly packed: Packed[] }> {
+  const directory = join(inject("runFolder"), "packed");
+  const list = join(directory, "list.json");
+  await withAdmin(inject("databaseServerUrl"), async (client) => {
+    await client.query("SELECT pg_advisory_lock($1)", [packLock]);
+    if (existsSync(list)) return;
+    const packed = await packPackages(repository, { staging: directory, destination: directory });
+    writeFileSync(list, JSON.stringify(await Promise.all(packed.map(withFiles))));
+  });
+  return { directory, packed: JSON.parse(readFileSync(list, "utf8")) as Packed[] };
+}
+
+async function withFiles<One extends { readonly tarball: string }>(one: One): Promise<One & Pick<Packed, "files">> {
+  const { stdout } = await run("tar", ["-tzf", one.tarball]);
+  const paths = stdout.trim().split("\n");
+  return { ...one, files: paths.map((path) => path.replace(/^package\//, "")) };
 }
 
 /**

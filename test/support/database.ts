@@ -12,6 +12,8 @@ declare module "vitest" {
     databaseServiceUrl: string;
     /** The other nodes, with Citus: each has a copy of every database. */
     databaseNodeUrls: readonly string[];
+    /** For files that several test files share; removed at the end of the run. Not provided on Citus. */
+    runFolder: string;
   }
 }
 

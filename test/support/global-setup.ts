@@ -52,6 +52,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   });
   const { connectionString, superuserConnectionString } = postgres;
   await makeTemplate(superuserConnectionString, connectionString);
+  project.provide("runFolder", folder);
   project.provide("databaseServerUrl", superuserConnectionString);
   project.provide("databaseServiceUrl", connectionString);
   return async () => {
