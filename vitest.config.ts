@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./scripts/tests/longest-first.ts";
 import { leftOutGlobs, leftOutVariable } from "./scripts/tests/tiers.ts";
 
 const all = [
@@ -34,6 +35,7 @@ export default defineConfig({
     isolate: false,
     // Many tests wait for leases, time limits and answers: with a file for each of two cores, a third of them is idle.
     maxWorkers: availableParallelism() + 1,
+    sequence: { sequencer: LongestFirst },
     execArgv: ["--conditions=paybell-source"],
     testTimeout: endsMs,
     hookTimeout: endsMs,

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { availableParallelism, homedir, tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { add, countsLine, countTests, type TestCounts } from "./checks/counts.ts";
 import { STATIC_CHECKS } from "./checks/list.ts";
@@ -11,6 +11,8 @@ import { type Selection, selectAll, selectChanged, selectCore, selectTiers } fro
 import { leftOutVariable } from "./tests/tiers.ts";
 
 const PARALLEL_MAX = 2;
+/** Files of tiers at once: they wait more than those of the core, for leases, restarts and schedules of retries. */
+const TIER_WORKERS = availableParallelism() + 2;
 
 const none: TestCounts = { passed: 0, failed: 0, skipped: 0 };
 
@@ -36,7 +38,7 @@ if (import.meta.main) {
   const { tested, missing } =
     selection.files?.length === 0
       ? { tested: none, missing: { count: 0, tests: new Map() } }
-      : await runTests(cwd, env, filters);
+      : await runTests(cwd, env, [...(selection.files ? [`--maxWorkers=${TIER_WORKERS}`] : []), ...filters]);
   const counts = add(checked, mode === "--tier" ? failMissing(tested, missing) : tested);
   if (mode === "--changed" && counts.failed === 0 && process.env["CI"] !== undefined) recordPassed(record, cwd);
   process.stdout.write(`\n${selection.words}\n${describeMissing(missing)}${countsLine(counts)}\n`);

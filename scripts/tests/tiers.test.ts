@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { changesSince, recordPassed } from "./changes.ts";
+import { longest } from "./longest-first.ts";
 import { selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
 import { isInput, leftOutGlobs, leftOutVariable, tierOf, tiers } from "./tiers.ts";
 
@@ -53,6 +54,10 @@ describe("each test file", () => {
     expect(new Set(tiersOfOthers)).toEqual(new Set(["large-tables", "postgres", "browser"]));
     expect(tiersOfOthers.length).toBeLessThan(15);
   });
+});
+
+test("the files that start first are of tiers", () => {
+  for (const path of longest) expect(files.filter(tierOf), path).toContain(path);
 });
 
 test("the inputs of a tier exist", () => {
