@@ -46,7 +46,7 @@ export async function startHost(options: AcquirerHostOptions = {}): Promise<Acqu
   const { port = 0, encoding = "bcd", macKey } = options;
   const classpath = [classes(), readFileSync(classpathFile, "utf8").trim()].join(":");
   // It runs only briefly: less compilation is faster than faster code.
-  const java = ["-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128m", "-cp", classpath, "Host"];
+  const java = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx128m", "-cp", classpath, "Host"];
   const child = spawn(
     join(dirname(pathOf("jdk")), "java"),
     [...java, port.toString(), encoding, ...(macKey === undefined ? [] : [macKey])],
