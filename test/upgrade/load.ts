@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
 import { reportedSale, sale } from "../support/commands.ts";
 import type { Instance } from "../support/instance.ts";
 import { callHttp, eventually, type HttpAnswer, type TestPartner } from "../support/service.ts";
@@ -6,6 +7,8 @@ import { callHttp, eventually, type HttpAnswer, type TestPartner } from "../supp
 /** A machine with other work takes minutes for what takes seconds; a notification that is lost never comes. */
 const deliveredMs = 300_000;
 const reportedSales = 5;
+/** Between two rounds of a till or switch: while an instance is replaced, all of them together do tens. */
+const pauseMs = 250;
 
 /** The port of an instance. Another instance gets another one. */
 interface Port {
@@ -96,7 +99,10 @@ export class Load {
     const rounds = { count: 0 };
     this.#rounds.push(rounds);
     const repeat = async () => {
-      for (; !this.#isOver; rounds.count += 1) await round();
+      for (; !this.#isOver; rounds.count += 1) {
+        await round();
+        await pause(pauseMs);
+      }
     };
     this.#running.push(
       repeat().catch((error: unknown) => {
