@@ -4,13 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import chromium from "@sparticuz/chromium";
 import axe from "axe-core";
-import { type Browser, type BrowserContext, type Page, chromium as playwright } from "playwright-core";
+import { type Browser, type Page, chromium as playwright } from "playwright-core";
+import { onTestFinished } from "vitest";
 import { freePort, type SpokenProcess, spawnPaybell } from "../support/instance.ts";
 
 /** A headless browser at the console of a service. */
 export interface ConsoleBrowser {
   readonly baseUrl: string;
-  /** A page of another user, with separate cookies. */
+  /** A page of another user, with separate cookies, until the test ends. */
   open(path: string, options?: OpenOptions): Promise<Page>;
   close(): Promise<void>;
 }
@@ -71,23 +72,20 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
     args: ["--no-sandbox", "--disable-gpu"],
     timeout: startMs,
   });
-  const contexts: BrowserContext[] = [];
   return {
     baseUrl,
     async open(path, { width = 1280, scheme = "light", token } = {}) {
       const viewport = { width, height: width < 500 ? 844 : 800 };
       const context = await browser.newContext({ viewport, colorScheme: scheme, locale: "en-GB", timezoneId: "UTC" });
-      contexts.push(context);
+      // An open page continues to ask the service.
+      onTestFinished(() => context.close());
       if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
       const page = await context.newPage();
       page.setDefaultTimeout(120_000);
       await page.goto(`${baseUrl}/console${path}`);
       return page;
     },
-    async close() {
-      for (const context of contexts) await context.close();
-      await browser.close();
-    },
+    close: () => browser.close(),
   };
 }
 

@@ -145,7 +145,6 @@ describe("the console", () => {
       await page.getByRole("button", { name: "Sale", exact: true }).click();
       const own = await bench.open(`/search?q=broken-${nth}`);
       await own.getByText(words).first().waitFor();
-      await own.context().close();
     }
     await page.getByText("Hang", { exact: true }).click();
     await page.getByRole("radio", { name: "Hang" }).and(page.locator(":checked")).waitFor({ state: "attached" });
@@ -211,7 +210,6 @@ describe("a page", () => {
       await page.locator("h1").first().waitFor();
       await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
       expect(await violationsInBothSchemes(page)).toEqual([]);
-      await page.context().close();
     },
     300_000,
   );

@@ -181,7 +181,6 @@ describe("in the middle of a working day", () => {
         expect(await page.evaluate(isPageCut), String(width)).toBe(false);
       }
       expect(await violationsInBothSchemes(page)).toEqual([]);
-      await page.context().close();
     },
     limitMs,
   );
@@ -232,7 +231,6 @@ describe("in the middle of a working day", () => {
       expect(scrollWidth).toBeLessThanOrEqual(clientWidth);
       if (takesPictures) await takePicture(page, name);
       expect(await violationsOf(page)).toEqual([]);
-      await page.context().close();
     },
     limitMs,
   );
@@ -273,7 +271,6 @@ describe("in the middle of a working day", () => {
       const s = ((performance.now() - beganMs) / 1_000).toFixed(1);
       process.stdout.write(`| ${asked} | ${found} | ${user.clicks} | ${user.keys} | ${s} |\n`);
       expect(user.clicks + user.keys).toBeLessThanOrEqual(4);
-      await page.context().close();
     },
     limitMs,
   );
