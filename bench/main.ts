@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { runBench } from "./bench.ts";
 import { Cleanup } from "./environment.ts";
 import { readOptions, usage } from "./options.ts";
+import { measurePairs, pairLines } from "./pairs.ts";
 import { summary, tableLines } from "./report.ts";
 
 const results = join(import.meta.dirname, "results");
@@ -36,7 +37,13 @@ async function measure(cleanup: Cleanup): Promise<"done" | Error> {
   try {
     const options = readOptions(process.argv.slice(2));
     await mkdir(results, { recursive: true });
-    const result = await runBench(options, cleanup, (line) => process.stderr.write(`${line}\n`));
+    const note = (line: string) => void process.stderr.write(`${line}\n`);
+    if (options.against !== undefined) {
+      const pairs = await measurePairs(options.against, options.pairs, cleanup, note);
+      process.stdout.write(`${pairLines(pairs).join("\n")}\n`);
+      return "done";
+    }
+    const result = await runBench(options, cleanup, note);
     const path = join(results, `${new Date().toISOString().replaceAll(":", "-")}.json`);
     const parts = [...options.parts];
     await writeFile(path, `${JSON.stringify({ options: { ...options, parts }, ...result }, null, 2)}\n`);

@@ -61,11 +61,22 @@ export interface BenchOptions {
   readonly takeover: TakeoverPlan;
   readonly session: SessionPlan;
   readonly scale: ScalePlan;
+  /** Another checkout of this repository; then nothing else is measured. */
+  readonly against: string | undefined;
+  readonly pairs: PairsPlan;
+}
+
+/** Two checkouts in turns. */
+export interface PairsPlan {
+  readonly rounds: number;
+  readonly roundMs: number;
+  readonly ratesPerS: readonly number[];
 }
 
 const usageParts = [
   "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n] [--profile]",
   `  [--only ${partNames.join(",")}]`,
+  "npm run bench -- --against <checkout> [--quick] measures this checkout and another one in turns",
   "--quick measures less, and of each part a short form; with --only, of the parts that it names",
 ];
 export const usage = `${usageParts.join("\n")}\n`;
@@ -87,6 +98,7 @@ const modes = {
     takeover: { beforeMs: 5_000 },
     session: { rounds: 5, roundMs: 3_000 },
     scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
+    pairs: { rounds: 7, roundMs: 4_000, ratesPerS: [200, 1_000] },
   },
   quick: {
     rounds: 5,
@@ -104,6 +116,7 @@ const modes = {
     takeover: { beforeMs: 3_000 },
     session: { rounds: 3, roundMs: 2_000 },
     scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
+    pairs: { rounds: 3, roundMs: 2_000, ratesPerS: [200, 1_000] },
   },
   smoke: {
     rounds: 1,
@@ -121,6 +134,7 @@ const modes = {
     takeover: { beforeMs: 500 },
     session: { rounds: 1, roundMs: 200 },
     scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
+    pairs: { rounds: 1, roundMs: 300, ratesPerS: [100] },
   },
 } as const;
 
@@ -138,6 +152,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       rounds: { type: "string" },
       "round-ms": { type: "string" },
       rate: { type: "string" },
+      against: { type: "string" },
     },
   });
   const mode = values.smoke ? modes.smoke : values.quick ? modes.quick : modes.full;
@@ -150,6 +165,7 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
     ratePerS: wholeNumber("--rate", values.rate, undefined),
+    against: values.against,
   };
 }
 

@@ -45,7 +45,7 @@ export async function runRounds(
   return rows.map((row) => resultOf(row, samples.get(row) ?? [], rawSamples));
 }
 
-async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, load: Load): Promise<RoundSample> {
+export async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, load: Load): Promise<RoundSample> {
   const received = await receiver.ask("received", undefined);
   const postgresBefore = await treeCpuMs(postgres.pid);
   const { count, elapsedMs, cpuMs } = await row.round(load);

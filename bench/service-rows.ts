@@ -20,16 +20,22 @@ export interface BenchService {
   readonly databaseUrl: string;
 }
 
+export interface ServicePlan extends Partial<ServiceStart> {
+  readonly execArgv?: readonly string[];
+  /** The program: of this checkout, unless it is named. */
+  readonly entry?: URL;
+}
+
 /** On a database of its own, unless it joins others. Without anything said, its partners all have the one receiver. */
 export async function openService(
   around: BenchEnvironment,
   cleanup: Cleanup,
   name: string,
-  plan: Partial<ServiceStart> & { readonly execArgv?: readonly string[] } = {},
+  plan: ServicePlan = {},
 ): Promise<BenchService> {
-  const { execArgv = [], ...given } = plan;
+  const { execArgv = [], entry = new URL("./processes/service.ts", import.meta.url), ...given } = plan;
   const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
-  const process: BenchService["process"] = startProcess(new URL("./processes/service.ts", import.meta.url), [
+  const process: BenchService["process"] = startProcess(entry, [
     // As `npm run paybell` starts it.
     "--max-old-space-size=1024",
     "--heap-growing-percent=100",
@@ -67,7 +73,7 @@ export async function openCalledService(
   around: BenchEnvironment,
   cleanup: Cleanup,
   name = "service",
-  plan: Partial<ServiceStart> = {},
+  plan: ServicePlan = {},
 ): Promise<CalledService> {
   const service = await openService(around, cleanup, name, plan);
   const caller: CalledService["caller"] = startProcess(new URL("./processes/caller.ts", import.meta.url));

@@ -29,6 +29,13 @@ export interface OpenLoop {
   readonly callbackBase: string;
 }
 
+export interface ClosedLoop {
+  readonly callers: number;
+  readonly durationMs: number;
+  /** The callback of call n goes to <callbackBase>/n. */
+  readonly callbackBase: string;
+}
+
 export interface Trickle {
   readonly partnerId: string;
   readonly ratePerS: number;
@@ -146,6 +153,20 @@ export function callerMethods(process: NodeJS.Process) {
       }
       await Promise.all(calls);
       return { scheduledMs, lateMs: late.sort()[late.length >> 1] ?? 0 };
+    },
+
+    /** Each caller calls again when it has its answer. @returns when each call was answered, by its number */
+    async closedLoop({ callers, durationMs, callbackBase }: ClosedLoop): Promise<Float64Array> {
+      const acceptedMs: number[] = [];
+      let called = 0;
+      await drive({ durationMs }, callers, async () => {
+        const index = called;
+        called += 1;
+        const partnerId = at?.partners[index % at.partners.length]?.id ?? "";
+        await report([{ ...saleCompletion(partnerId, randomUUID()), callBackUrl: `${callbackBase}/${index}` }]);
+        acceptedMs[index] = nowMs(process);
+      });
+      return Float64Array.from(acceptedMs);
     },
 
     async close(): Promise<void> {

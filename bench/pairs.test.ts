@@ -1,0 +1,26 @@
+import { join } from "node:path";
+import { expect, onTestFinished, test } from "vitest";
+import { Cleanup } from "./environment.ts";
+import { readOptions } from "./options.ts";
+import { measurePairs, pairLines } from "./pairs.ts";
+
+const root = join(import.meta.dirname, "..");
+const { pairs: plan } = readOptions(["--smoke"]);
+
+test("another checkout is measured in turns with this one", async () => {
+  const cleanup = new Cleanup();
+  onTestFinished(() => cleanup.run());
+  const result = await measurePairs(root, plan, cleanup, () => undefined);
+  expect(result.rows).toHaveLength(4);
+  for (const { rate, processor } of result.rows) {
+    expect(rate.median).toBeGreaterThan(0);
+    expect(processor.median).toBeGreaterThan(0);
+  }
+  for (const { times } of result.latency) for (const { p50Ms } of times) expect(p50Ms).toBeGreaterThanOrEqual(0);
+  expect(pairLines(result).join("\n")).toMatch(/^service: POST \S+ +rate \d/m);
+});
+
+test("a folder that is no checkout is refused by name", async () => {
+  const measuring = measurePairs("/nowhere", plan, new Cleanup(), () => undefined);
+  await expect(measuring).rejects.toThrow("/nowhere/bench/processes/service.ts is not there");
+});
