@@ -3,8 +3,8 @@ import type { Checks } from "./checks/checks.ts";
 import type { SimulatedDatabase } from "./database/database.ts";
 import type { Line } from "./database/line.ts";
 import type { Tables } from "./database/tables.ts";
-import type { SimulatedHints } from "./service/hints.ts";
-import type { WorkerThread } from "./service/worker-thread.ts";
+import type { Instance } from "./service/instance.ts";
+import type { SimulatedNotifications } from "./service/notifications.ts";
 import type { Variation } from "./variation.ts";
 import type { World } from "./world.ts";
 
@@ -28,11 +28,11 @@ export interface SimulationContext {
   readonly plan: SimulationPlan;
   readonly database: SimulatedDatabase;
   readonly tables: Tables;
-  readonly hints: SimulatedHints;
+  readonly notifications: SimulatedNotifications;
   readonly checks: Checks;
   readonly variation: Variation;
-  /** Workers whose thread lives. */
-  readonly workers: Set<WorkerThread>;
+  /** The processes that live and have had a lease. */
+  readonly instances: Set<Instance>;
   /** The ways to the homes, of all processes. */
   readonly homeLines: readonly Line[];
   readonly carryOut: (outcome: DeliveryOutcome) => Recorded;

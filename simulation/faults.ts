@@ -1,7 +1,9 @@
 import type { SimulationContext } from "./context.ts";
-import { largestDrift } from "./service/machine.ts";
+import { largestDrift } from "./service/event-loop.ts";
+import type { Instance } from "./service/instance.ts";
 import type { SimulatedProcess } from "./service/service-process.ts";
-import type { WorkerThread } from "./service/worker-thread.ts";
+
+const restartAfterMs = 100;
 
 /** The faults of a storm. Everything that began ends by itself, or with `heal`. */
 export class Faults {
@@ -40,20 +42,19 @@ export class Faults {
   }
 
   heal(): void {
-    const { database, hints, homeLines } = this.#context;
+    const { database, notifications, homeLines } = this.#context;
     Object.assign(database.weather, { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 });
     for (const line of homeLines) line.isBroken = false;
-    hints.lossChance = 0;
-    hints.lateChance = 0;
+    notifications.lossChance = 0;
+    notifications.lateChance = 0;
     for (const service of this.#services) {
-      service.machine?.runOn();
-      for (const thread of service.machine?.threads ?? []) thread.runOn();
+      const { instance } = service;
+      instance?.loop.runOn();
       service.line.heal();
       service.beatLine.heal();
-      service.workerLine.heal();
-      if (service.worker !== undefined) {
-        setUnstorable([service.worker], 0);
-        setSlow(service.worker, 0);
+      if (instance !== undefined) {
+        setUnstorable([instance], 0);
+        setSlow(instance, 0);
       }
       // A stop that takes long would outlast the calm's beginning.
       if (service.isStopping) service.kill();
@@ -62,15 +63,15 @@ export class Faults {
   }
 
   /**
-   * From now on nothing that a worker asks is answered, although its beats are. @returns the process whose worker it is
+   * From now on nothing that a process asks is answered, although its beats are. @returns the process
    */
-  breakWorker(forMs: number): SimulatedProcess {
+  breakAllButBeats(forMs: number): SimulatedProcess {
     const { world } = this.#context;
     const service = world.random.pick(this.#services);
-    world.note("fault", "nothing is answered but beats", service.worker?.name);
-    service.workerLine.isBroken = true;
+    world.note("fault", "nothing is answered but beats", service.instance?.name);
+    service.line.isBroken = true;
     world.agenda.after(forMs, () => {
-      service.workerLine.isBroken = false;
+      service.line.isBroken = false;
     });
     return service;
   }
@@ -91,8 +92,8 @@ export class Faults {
   #one(): void {
     const { random } = this.#context.world;
     const service = random.pick(this.#services);
-    if (this.#context.variation.faults === "exits") {
-      service.threadFails(0);
+    if (this.#context.variation.faults === "crashes") {
+      this.#crash(service);
       return;
     }
     const faults = [
@@ -100,8 +101,7 @@ export class Faults {
       () => this.#kill(service),
       () => this.#stop(service),
       () => this.#stop(service),
-      () => service.threadFails(random.pick([0, 5, 50, 1_500])),
-      () => service.threadFails(random.pick([0, 5, 50, 1_500])),
+      () => this.#crash(service),
       () => this.#freeze(service),
       () => this.#stall(service),
       () => this.#cut(service),
@@ -109,7 +109,7 @@ export class Faults {
       () => this.#badWeather(),
       () => this.#badWeather(),
       () => this.#stepClocks(service),
-      () => this.#badHints(),
+      () => this.#badNotifications(),
       () => this.#cutBeats(service),
       () => this.#cutBeats(service),
     ];
@@ -124,10 +124,19 @@ export class Faults {
     );
   }
 
+  /** An error ends the process, and it is started again at once. */
+  #crash(service: SimulatedProcess): void {
+    service.kill();
+    this.#later(
+      () => restartAfterMs,
+      () => service.start(),
+    );
+  }
+
   #stop(service: SimulatedProcess): void {
     const { random } = this.#context.world;
-    const { worker } = service;
-    if (worker !== undefined && random.chance(0.7)) setSlow(worker, random.between(600, 3_000));
+    const { instance } = service;
+    if (instance !== undefined && random.chance(0.7)) setSlow(instance, random.between(600, 3_000));
     void service.stop(random.pick([1_000, 5_000, 10_000])).then(() =>
       this.#later(
         (one) => one.between(500, 6_000),
@@ -138,37 +147,35 @@ export class Faults {
 
   /** SIGSTOP, or a machine that is suspended. */
   #freeze(service: SimulatedProcess): void {
-    const { machine } = service;
-    if (machine === undefined) return;
-    const isSuspended = this.#context.world.random.chance(0.4) && machine.maySuspend;
-    this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", [...machine.threads][0]?.name);
-    if (isSuspended) machine.suspend();
-    else machine.freeze();
+    const loop = service.instance?.loop;
+    if (loop === undefined) return;
+    const isSuspended = this.#context.world.random.chance(0.4) && loop.maySuspend;
+    this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", loop.name);
+    if (isSuspended) loop.suspend();
+    else loop.freeze();
     this.#later(
       (random) => random.between(20, random.chance(0.5) ? 3_000 : 14_000),
-      () => machine.runOn(),
+      () => loop.runOn(),
     );
   }
 
   #stall(service: SimulatedProcess): void {
-    const thread = this.#context.world.random.chance(0.5)
-      ? service.worker?.thread
-      : [...(service.machine?.threads ?? [])][0];
-    if (thread === undefined) return;
-    this.#context.world.note("fault", "stall", thread.name);
-    thread.stall();
+    const loop = service.instance?.loop;
+    if (loop === undefined) return;
+    this.#context.world.note("fault", "stall", loop.name);
+    loop.stall();
     this.#later(
       (random) => random.between(10, random.chance(0.5) ? 1_000 : 25_000),
-      () => thread.runOn(),
+      () => loop.runOn(),
     );
   }
 
   #cut(service: SimulatedProcess): void {
     const { random } = this.#context.world;
-    const { line, beatLine, workerLine } = service;
-    const lines = random.pick([[line, workerLine], [beatLine], [line, beatLine, workerLine]]);
+    const { line, beatLine } = service;
+    const lines = random.pick([[line], [beatLine], [line, beatLine]]);
     const isOneWay = random.chance(0.5);
-    this.#context.world.note("fault", isOneWay ? "answers lost" : "cut off", service.worker?.name, lines.length);
+    this.#context.world.note("fault", isOneWay ? "answers lost" : "cut off", service.instance?.name, lines.length);
     for (const line of lines) {
       if (isOneWay) line.losesAnswers = true;
       else line.losesStatements = true;
@@ -182,10 +189,10 @@ export class Faults {
   }
 
   /** Its beats are not answered until its lease is deleted, while everything else is. @returns for how long */
-  #cutBeats({ beatLine, worker }: SimulatedProcess): number {
+  #cutBeats({ beatLine, instance }: SimulatedProcess): number {
     const { world } = this.#context;
     const forMs = world.random.between(6_500, 9_000);
-    world.note("fault", "beats cut off", worker?.name);
+    world.note("fault", "beats cut off", instance?.name);
     beatLine.losesStatements = true;
     world.agenda.after(forMs, () => beatLine.heal());
     return forMs;
@@ -206,14 +213,14 @@ export class Faults {
     world.note("fault", "database", kind);
     if (kind === "isDown") weather.isDown = true;
     else if (kind === "slowness") weather.slowness = random.between(2, 40);
-    else if (kind === "unstorable") setUnstorable(this.#context.workers, 0.05);
+    else if (kind === "unstorable") setUnstorable(this.#context.instances, 0.05);
     else weather[kind] = random.between(0.01, 0.2);
     this.#later(
       (one) => one.between(50, one.chance(0.6) ? 2_000 : 12_000),
       () => {
         if (kind === "isDown") weather.isDown = false;
         else if (kind === "slowness") weather.slowness = 1;
-        else if (kind === "unstorable") setUnstorable(this.#context.workers, 0);
+        else if (kind === "unstorable") setUnstorable(this.#context.instances, 0);
         else weather[kind] = 0;
       },
     );
@@ -223,19 +230,19 @@ export class Faults {
     const { random } = this.#context.world;
     const ms = random.between(-40_000, 40_000);
     this.#context.world.note("fault", "clock steps", ms);
-    if (random.chance(0.5)) service.machine?.stepWallClock(ms);
+    if (random.chance(0.5)) service.instance?.loop.stepWallClock(ms);
     else this.#context.database.stepClock(ms);
   }
 
-  #badHints(): void {
-    const { hints, world } = this.#context;
-    hints.lossChance = world.random.pick([0, 0.1, 0.9]);
-    hints.lateChance = world.random.pick([0, 0.1, 0.5]);
+  #badNotifications(): void {
+    const { notifications, world } = this.#context;
+    notifications.lossChance = world.random.pick([0, 0.1, 0.9]);
+    notifications.lateChance = world.random.pick([0, 0.1, 0.5]);
     this.#later(
       (random) => random.between(1_000, 10_000),
       () => {
-        hints.lossChance = 0.02;
-        hints.lateChance = 0.02;
+        notifications.lossChance = 0.02;
+        notifications.lateChance = 0.02;
       },
     );
   }
@@ -246,10 +253,10 @@ export class Faults {
   }
 }
 
-function setSlow({ outcomes }: WorkerThread, slowMs: number): void {
+function setSlow({ outcomes }: Instance, slowMs: number): void {
   for (const one of outcomes) one.slowMs = slowMs;
 }
 
-function setUnstorable(workers: Iterable<WorkerThread>, chance: number): void {
+function setUnstorable(workers: Iterable<Instance>, chance: number): void {
   for (const { outcomes } of workers) for (const one of outcomes) one.unstorableChance = chance;
 }

@@ -3,7 +3,7 @@ import { mutants, variationOf } from "./mutants.ts";
 import { Simulation } from "./simulation.ts";
 
 /** A world of its own for each seed, so that a change elsewhere does not hide a mutant behind one quiet run. */
-const stepsPerWorld = 150_000;
+const stepsPerWorld = 200_000;
 const worldsMax = 6;
 
 describe("the simulation finds", () => {

@@ -6,7 +6,8 @@ import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
-import type { LeaseBeat } from "../packages/server/src/leases/store.ts";
+import { Lease } from "../packages/server/src/leases/lease.ts";
+import type { LeaseBeat, LeaseKind } from "../packages/server/src/leases/store.ts";
 import { carryOut } from "./database/deliveries.ts";
 import { SimulatedLeases } from "./database/leases.ts";
 import { SimulatedShards } from "./database/shards.ts";
@@ -35,8 +36,8 @@ class TakesByNotExists extends SimulatedShards {
 
 /** Deletes what was found dead, whatever its beat is by now, and by the database's clock. */
 class ReapsByTime extends SimulatedLeases {
-  override async beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
-    const beats = (await super.beat(id)) ?? [];
+  override async beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
+    const beats = (await super.beat(id, kind)) ?? [];
     const nowUs = this.database.nowUs();
     const stale = beats.filter(({ id }) => nowUs - (this.tables.leases.get(id)?.beatenUs ?? nowUs) > 6_000_000);
     await this.delete(
@@ -44,6 +45,12 @@ class ReapsByTime extends SimulatedLeases {
       () => true,
     );
     return beats.length === 0 ? undefined : beats;
+  }
+}
+
+class SurrendersNothing extends SimulatedShards {
+  override async surrender(): Promise<void> {
+    return undefined;
   }
 }
 
@@ -56,7 +63,7 @@ function patch<T extends object, Name extends keyof T>(on: T, name: Name, method
 }
 
 export const mutants: readonly Mutant[] = [
-  { name: "a take without compare-and-set", seed: 2, variation: { Shards: TakesByNotExists, faults: "exits" } },
+  { name: "a take without compare-and-set", seed: 2, variation: { Shards: TakesByNotExists, faults: "crashes" } },
   { name: "reaping by time alone", seed: 2, variation: { Leases: ReapsByTime } },
   {
     name: "a stale row of a read is kept",
@@ -81,7 +88,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "nothing is moved from the queue of a shut endpoint",
-    seed: 3,
+    seed: 4,
     variation: {
       deliveries: (store) =>
         new Proxy(store, {
@@ -108,7 +115,6 @@ export const mutants: readonly Mutant[] = [
     seed: 1,
     sabotage: () => patch(Queues.prototype, "forgetReady", () => () => undefined),
   },
-  { name: "a supervisor acts on an error", seed: 1, variation: { supervisorActsOn: "error" } },
   {
     name: "an outcome has no guard",
     seed: 1,
@@ -129,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a lease is believed in for 6 s",
     seed: 3,
-    variation: { holder: (lease, thread) => believingLonger(lease, thread, 1_000) },
+    variation: { holder: (lease, loop) => believingLonger(lease, loop, 1_000) },
   },
   {
     name: "the buckets of a lost shard are kept",
@@ -165,13 +171,31 @@ export const mutants: readonly Mutant[] = [
       ),
   },
   {
-    name: "a worker that can only renew its lease keeps it",
+    name: "a worker that can only renew its lease keeps its share",
     seed: 1,
     sabotage: () => {
       const fit = Object.getOwnPropertyDescriptor(Ownership.prototype, "isFit");
       Object.defineProperty(Ownership.prototype, "isFit", { get: () => true, configurable: true });
       return () => void Object.defineProperty(Ownership.prototype, "isFit", fit as PropertyDescriptor);
     },
+  },
+  {
+    name: "a worker that is not fit keeps its shards",
+    seed: 1,
+    variation: { Shards: SurrendersNothing },
+  },
+  {
+    name: "a worker that is not fit gives up its lease",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Lease.prototype,
+        "kindChanged",
+        () =>
+          function (this: Lease) {
+            void this.stop().then(() => this.start());
+          },
+      ),
   },
   {
     name: "two probes at once",
@@ -191,8 +215,8 @@ export const mutants: readonly Mutant[] = [
         DeliveryWorker.prototype,
         "offer",
         (original) =>
-          function (this: DeliveryWorker, deliveries) {
-            original.call(this, deliveries, Number.POSITIVE_INFINITY);
+          function (this: DeliveryWorker, delivery) {
+            original.call(this, delivery, Number.POSITIVE_INFINITY);
           },
       ),
   },

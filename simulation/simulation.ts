@@ -12,10 +12,10 @@ import { Faults } from "./faults.ts";
 import { Chains } from "./outside/chains.ts";
 import { Merchant } from "./outside/merchant.ts";
 import { SimulatedOperators } from "./outside/operators.ts";
-import { SimulatedHints } from "./service/hints.ts";
-import { largestDrift, usualDrift } from "./service/machine.ts";
+import { largestDrift, usualDrift } from "./service/event-loop.ts";
+import type { Instance } from "./service/instance.ts";
+import { SimulatedNotifications } from "./service/notifications.ts";
 import { SimulatedProcess } from "./service/service-process.ts";
-import type { WorkerThread } from "./service/worker-thread.ts";
 import { faithful, type Variation } from "./variation.ts";
 import { type Violation, World } from "./world.ts";
 
@@ -35,11 +35,11 @@ export interface SimulationResult {
 
 /** In a calm, by the design: all shards are owned again, all are even, and everything has left. */
 const ownedWithinMs = 9_000;
-/** The same for the shards of a worker that can do nothing but renew its lease. */
+/** The same for the shards of a process that can do nothing but renew its lease, once its attempts have ended. */
 const givenUpWithinMs = 15_000;
 /** The dead are found later by slow clocks, whose timers are late, too. */
 const laterByDriftMs = 2_500;
-const brokenForMs = 20_000;
+const brokenForMs = 30_000;
 /** While a home is away, those of the others go on. */
 const awayForMs = 35_000;
 /** It has a backlog when it is back. */
@@ -63,8 +63,8 @@ export class Simulation {
     const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
     const database = new SimulatedDatabase(world);
     const tables = new Tables(merchants, () => world.nowMs);
-    const workers = new Set<WorkerThread>();
-    const checks = new Checks(world, plan, tables, database, workers);
+    const instances = new Set<Instance>();
+    const checks = new Checks(world, plan, tables, database, instances);
     const homeLines = Array.from({ length: plan.homes }, () => new Line());
     const carryOut: SimulationContext["carryOut"] = (outcome) => {
       const one = tables.notifications.get(outcome.id);
@@ -73,8 +73,8 @@ export class Simulation {
       if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
       return recorded;
     };
-    const hints = new SimulatedHints(world, workers);
-    const parts = { world, plan, database, tables, hints, checks, variation, workers, homeLines, carryOut };
+    const notifications = new SimulatedNotifications(world, database, instances);
+    const parts = { world, plan, database, tables, notifications, checks, variation, instances, homeLines, carryOut };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
     const chains = new Chains(world, tables);
     const services = Array.from(
@@ -123,13 +123,13 @@ export class Simulation {
     this.#faults.heal();
     this.#people.settle();
     agenda.after(100, () => this.#faults.heal());
-    const fault = random.pick(["none", "none", "worker", "home"]);
+    const fault = random.pick(["none", "none", "beats", "home"]);
     const atMs = random.between(200, 2_000);
     if (fault === "home" && this.#context.plan.homes > 1)
       agenda.after(atMs, () => {
         this.#away = this.#faults.breakHome(awayForMs);
       });
-    if (fault === "worker") agenda.after(atMs, () => this.#ask(() => this.#breakWorker()));
+    if (fault === "beats") agenda.after(atMs, () => this.#ask(() => this.#breakAllButBeats()));
     else {
       const lastFaultMs = fault === "home" ? atMs : 0;
       const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
@@ -145,10 +145,11 @@ export class Simulation {
   }
 
   /** The one fault of a calm. */
-  #breakWorker(): void {
-    const service = this.#faults.breakWorker(brokenForMs);
-    this.#world.agenda.after(this.#byDrift(givenUpWithinMs), () =>
-      this.#ask(() => checkAllOwned(this.#world, this.#context.tables, service.worker?.knownLease)),
+  #breakAllButBeats(): void {
+    const service = this.#faults.breakAllButBeats(brokenForMs);
+    const { attemptTimeoutMs } = this.#context.plan;
+    this.#world.agenda.after(this.#byDrift(givenUpWithinMs + attemptTimeoutMs), () =>
+      this.#ask(() => checkAllOwned(this.#world, this.#context.tables, service.instance?.lease.current())),
     );
   }
 

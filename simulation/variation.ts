@@ -3,18 +3,17 @@ import type { LeaseHolder } from "../packages/server/src/leases/lease.ts";
 import { carryOut } from "./database/deliveries.ts";
 import { SimulatedLeases } from "./database/leases.ts";
 import { SimulatedShards } from "./database/shards.ts";
-import type { Thread } from "./service/thread.ts";
+import type { EventLoop } from "./service/event-loop.ts";
 
 /** Parts of a run that a mutant puts something wrong in the place of. */
 export interface Variation {
   readonly Leases: typeof SimulatedLeases;
   readonly Shards: typeof SimulatedShards;
   readonly deliveries: (store: DeliveryStore) => DeliveryStore;
-  readonly holder: (lease: LeaseHolder, thread: Thread) => LeaseHolder;
+  readonly holder: (lease: LeaseHolder, loop: EventLoop) => LeaseHolder;
   readonly carryOut: typeof carryOut;
-  readonly supervisorActsOn: "exit" | "error";
-  /** `exits`: nothing but threads that exit, so that shards change hands all the time. */
-  readonly faults: "all" | "exits";
+  /** `crashes`: nothing else, so that shards change hands all the time. */
+  readonly faults: "all" | "crashes";
 }
 
 /** The code without a mutation. */
@@ -24,6 +23,5 @@ export const faithful: Variation = {
   deliveries: (store) => store,
   holder: (lease) => lease,
   carryOut,
-  supervisorActsOn: "exit",
   faults: "all",
 };

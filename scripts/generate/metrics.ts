@@ -5,12 +5,12 @@ import { type Section, sectionTables } from "./sections.ts";
 const sections: readonly Section[] = [
   ["Notifications", /^paybell_(notifications|parked|attempt|attempts|delivery|oldest)_/],
   ["Notifications by partner", /^paybell_partner_/],
-  ["Delivery workers", /_(slots|sealing|queued|bytes_in_flight|outcomes|shards)/],
+  ["Delivery", /_(slots|queued|bytes_in_flight|outcomes|shards)/],
   ["Commands, acquirers, alerts", /_(commands?|acquirer|late_answers|reversals|alerts)_/],
   ["Completions from a switch", /_(reports|intake|settlements)_/],
   ["Database", /_(group_commit|database|lease|ledger|partitions)_/],
   ["HTTP", /_(http|pulls|callers|requests)_/],
-  ["Process", /^process_|_(event_loop|thread|trace)_/],
+  ["Process", /^process_|_(event_loop|loop|trace)_/],
 ];
 
 /** Everything that /metrics shows. */

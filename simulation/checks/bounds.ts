@@ -1,5 +1,5 @@
 import type { SimulationPlan } from "../context.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 
 const rowsPerSlot = 8;
@@ -9,7 +9,7 @@ const unrecordedPerSlot = 4;
 const pageBytesMax = 4 * 1_024 * 1_024;
 
 /** Invariant 10: a worker's memory stays within its bounds, and nothing in it waits for a partner that is paused. */
-export function checkBounds(world: World, plan: SimulationPlan, { name, worker, partners }: WorkerThread): void {
+export function checkBounds(world: World, plan: SimulationPlan, { name, worker, partners }: Instance): void {
   const { slots, bytes, rows, rowsBytes, unrecorded } = worker.status;
   const { slotsMax, bytesInFlightMax, merchants } = plan;
   const bounds = [

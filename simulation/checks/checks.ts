@@ -8,7 +8,7 @@ import type { SimulatedDatabase } from "../database/database.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
 import type { Reception } from "../outside/endpoint.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { checkBounds } from "./bounds.ts";
 import { CompletenessCheck } from "./complete.ts";
@@ -28,7 +28,7 @@ export class Checks {
   readonly #world: World;
   readonly #plan: SimulationPlan;
   readonly #tables: Tables;
-  readonly #workers: ReadonlySet<WorkerThread>;
+  readonly #instances: ReadonlySet<Instance>;
   readonly #starts: StartChecks;
   readonly #complete: CompletenessCheck;
   readonly #reads: ReadsCheck;
@@ -39,12 +39,12 @@ export class Checks {
     plan: SimulationPlan,
     tables: Tables,
     database: SimulatedDatabase,
-    workers: ReadonlySet<WorkerThread>,
+    instances: ReadonlySet<Instance>,
   ) {
     this.#world = world;
     this.#plan = plan;
     this.#tables = tables;
-    this.#workers = workers;
+    this.#instances = instances;
     this.#starts = new StartChecks(world, tables, plan);
     this.#reads = new ReadsCheck(world);
     this.#sweeps = new SweepsCheck(world);
@@ -57,27 +57,27 @@ export class Checks {
 
   /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
   slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
-    const owner = [...this.#workers].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
+    const owner = [...this.#instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
     return owner !== undefined && this.#starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
   }
 
   afterStep(): void {
     const { steps } = this.#world;
-    if (steps % boundsEvery === 0) for (const worker of this.#workers) checkBounds(this.#world, this.#plan, worker);
-    if (steps % believersEvery === 0) checkBelievers(this.#world, this.#tables, this.#workers);
-    if (steps % completeEvery === 0) for (const worker of this.#workers) this.#complete.check(worker);
+    if (steps % boundsEvery === 0) for (const worker of this.#instances) checkBounds(this.#world, this.#plan, worker);
+    if (steps % believersEvery === 0) checkBelievers(this.#world, this.#tables, this.#instances);
+    if (steps % completeEvery === 0) for (const worker of this.#instances) this.#complete.check(worker);
   }
 
-  attemptBegins(worker: WorkerThread, delivery: Delivery, url: string): void {
+  attemptBegins(worker: Instance, delivery: Delivery, url: string): void {
     this.#starts.attemptBegins(worker, delivery, url);
     this.#reads.begins(worker, delivery.partnerId);
   }
 
-  attemptEnds(worker: WorkerThread, delivery: Delivery, url: string): void {
+  attemptEnds(worker: Instance, delivery: Delivery, url: string): void {
     this.#starts.attemptEnds(worker, delivery, url);
   }
 
-  firstByte(worker: WorkerThread, delivery: Delivery, options: AttemptOptions, begunMs: number): NotificationStart {
+  firstByte(worker: Instance, delivery: Delivery, options: AttemptOptions, begunMs: number): NotificationStart {
     return this.#starts.firstByte(worker, delivery, options, begunMs);
   }
 
@@ -87,7 +87,7 @@ export class Checks {
     if (isAccepted) this.#tables.notifications.get(id)?.acceptedRounds.add(round);
   }
 
-  circuitsLoaded(worker: WorkerThread, loaded: readonly LoadedCircuit[]): void {
+  circuitsLoaded(worker: Instance, loaded: readonly LoadedCircuit[]): void {
     const shardOf = (id: string) => this.#tables.merchants.find((one) => one.id === id)?.shard ?? -1;
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
       this.#world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
@@ -96,7 +96,7 @@ export class Checks {
   }
 
   /** An outcome is on its way to the database. */
-  async recorded(worker: WorkerThread, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
+  async recorded(worker: Instance, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
     const known = this.#starts.circuitsOf(worker);
     for (const change of outcome.circuits) {
       const { state, probeInMs } = change.circuit;
@@ -138,16 +138,16 @@ export class Checks {
     }
   }
 
-  swept(worker: WorkerThread, shards: readonly number[]): void {
+  swept(worker: Instance, shards: readonly number[]): void {
     this.#sweeps.swept(worker, shards);
   }
 
   sweeps(): void {
-    for (const worker of this.#workers) this.#sweeps.check(worker);
+    for (const worker of this.#instances) this.#sweeps.check(worker);
   }
 
   /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
-  releases(worker: WorkerThread, shards: readonly OwnedShard[]): void {
+  releases(worker: Instance, shards: readonly OwnedShard[]): void {
     if (!worker.drains || shards.length <= surplusMax) return;
     const { slots } = worker.worker.status;
     const unrecorded = worker.outcomes.reduce((sum, { unwritten }) => sum + unwritten, 0);
@@ -156,7 +156,7 @@ export class Checks {
     this.#world.violated(16, `${worker.name} stops with ${left}, although it has time for them`);
   }
 
-  readBegins(worker: WorkerThread, reads: readonly QueueRead[]): void {
+  readBegins(worker: Instance, reads: readonly QueueRead[]): void {
     for (const read of reads) {
       const { partnerId, queue, after } = read;
       this.#reads.count(worker, read);
@@ -165,12 +165,12 @@ export class Checks {
     this.#complete.readBegins(worker, reads);
   }
 
-  told(worker: WorkerThread, one: SimulatedNotification): void {
+  told(worker: Instance, one: SimulatedNotification): void {
     this.#world.note(worker.name, "is offered", one.id);
     this.#complete.told(worker, one);
   }
 
-  woken(worker: WorkerThread, hint: Hint): void {
+  woken(worker: Instance, hint: Hint): void {
     this.#world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
     this.#complete.woken(worker, hint);
   }

@@ -2,7 +2,7 @@ import type { CircuitState } from "../../packages/server/src/delivery/circuit.ts
 import type { CircuitChange, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { circuitKey } from "../database/circuits.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 
 interface Known {
   /** As it was loaded or changed, which tells one change from the next. */
@@ -21,7 +21,7 @@ export class CircuitsKnown {
   readonly #epochOf: (partnerId: PartnerId) => number | undefined;
   readonly #nowMs: () => number;
 
-  constructor(worker: WorkerThread, nowMs: () => number) {
+  constructor(worker: Instance, nowMs: () => number) {
     this.#epochOf = (partnerId) => worker.worker.ownership.epochOf(partnerId);
     this.#nowMs = nowMs;
   }

@@ -3,7 +3,7 @@ import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.t
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 
 interface Moment {
@@ -20,7 +20,7 @@ export class CompletenessCheck {
   readonly #tables: Tables;
   readonly #database: SimulatedDatabase;
   /** The last read from a queue's head, by worker, epoch and queue. */
-  readonly #reads = new WeakMap<WorkerThread, Map<string, Moment>>();
+  readonly #reads = new WeakMap<Instance, Map<string, Moment>>();
 
   constructor(world: World, tables: Tables, database: SimulatedDatabase) {
     this.#world = world;
@@ -28,7 +28,7 @@ export class CompletenessCheck {
     this.#database = database;
   }
 
-  readBegins(worker: WorkerThread, reads: readonly QueueRead[]): void {
+  readBegins(worker: Instance, reads: readonly QueueRead[]): void {
     const begun = this.#reads.get(worker) ?? new Map<string, Moment>();
     this.#reads.set(worker, begun);
     for (const { partnerId, queue, after } of reads) {
@@ -39,14 +39,14 @@ export class CompletenessCheck {
     }
   }
 
-  told(worker: WorkerThread, one: SimulatedNotification): void {
+  told(worker: Instance, one: SimulatedNotification): void {
     const epoch = worker.worker.ownership.epochOf(one.partnerId);
     const isDue = one.dueAtUs <= this.#database.nowUs();
     if (epoch !== undefined && isDue) one.told = { worker: worker.name, epoch, atMs: this.#world.nowMs };
   }
 
   /** Only the rows of that time are looked at: a queue may have many thousands, and be named at every step. */
-  woken(worker: WorkerThread, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
+  woken(worker: Instance, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
     const { pending } = this.#tables;
     const rows = pending.queue(partnerId, queue);
     const nowUs = this.#database.nowUs();
@@ -57,7 +57,7 @@ export class CompletenessCheck {
     }
   }
 
-  check(worker: WorkerThread): void {
+  check(worker: Instance): void {
     const { queues, ownership } = worker.worker;
     for (const partnerId of queues.partners()) {
       const epoch = ownership.epochOf(partnerId);
@@ -68,10 +68,10 @@ export class CompletenessCheck {
     }
   }
 
-  #checkQueue(worker: WorkerThread, queue: Queue, epoch: number): void {
+  #checkQueue(worker: Instance, queue: Queue, epoch: number): void {
     const { partnerId, name, nextDueMs } = queue;
     // It is about to read.
-    if (nextDueMs !== undefined && nextDueMs <= worker.thread.clock.monotonicMs()) return;
+    if (nextDueMs !== undefined && nextDueMs <= worker.loop.clock.monotonicMs()) return;
     const read = this.#reads.get(worker)?.get(`${epoch} ${partnerId} ${name}`);
     const { queues } = worker.worker;
     const isInHand = ({ id }: SimulatedNotification) =>

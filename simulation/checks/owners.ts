@@ -1,10 +1,10 @@
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { ShardRow, Tables } from "../database/tables.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 
 /** Invariant 4: at most one believing owner for each shard. */
-export function checkBelievers(world: World, tables: Tables, workers: Iterable<WorkerThread>): void {
+export function checkBelievers(world: World, tables: Tables, workers: Iterable<Instance>): void {
   for (const { id, shard } of tables.merchants) {
     const believers = [...workers].filter(({ worker }) => worker.ownership.epochOf(id) !== undefined);
     if (believers.length <= 1) continue;

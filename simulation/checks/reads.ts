@@ -1,5 +1,5 @@
 import type { QueueRead } from "../../packages/server/src/delivery/store.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 
 const windowMs = 1_000;
@@ -8,13 +8,13 @@ const readsMax = 150;
 /** No queue is read endlessly: a worker that reads without result is a busy loop. */
 export class ReadsCheck {
   readonly #world: World;
-  readonly #counts = new WeakMap<WorkerThread, Map<string, { sinceMs: number; count: number }>>();
+  readonly #counts = new WeakMap<Instance, Map<string, { sinceMs: number; count: number }>>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  count(worker: WorkerThread, { partnerId, queue, after }: QueueRead): void {
+  count(worker: Instance, { partnerId, queue, after }: QueueRead): void {
     if (after !== undefined) return;
     const counts = this.#counts.get(worker) ?? new Map<string, { sinceMs: number; count: number }>();
     this.#counts.set(worker, counts);
@@ -32,7 +32,7 @@ export class ReadsCheck {
   }
 
   /** An attempt of the partner begins: reading for it is worth while. */
-  begins(worker: WorkerThread, partnerId: string): void {
+  begins(worker: Instance, partnerId: string): void {
     for (const [key, counted] of this.#counts.get(worker) ?? []) if (key.startsWith(partnerId)) counted.count = 0;
   }
 }

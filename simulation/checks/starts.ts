@@ -6,7 +6,7 @@ import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { CircuitsKnown } from "./circuits-known.ts";
 import { RateCheck } from "./rates.ts";
@@ -29,9 +29,9 @@ export class StartChecks {
   readonly #plan: SimulationPlan;
   readonly #rates: RateCheck;
   readonly #probeSlack: number;
-  readonly #circuits = new WeakMap<WorkerThread, CircuitsKnown>();
-  readonly #underWay = new WeakMap<WorkerThread, Map<string, UnderWay[]>>();
-  readonly #fullMs = new WeakMap<WorkerThread, number>();
+  readonly #circuits = new WeakMap<Instance, CircuitsKnown>();
+  readonly #underWay = new WeakMap<Instance, Map<string, UnderWay[]>>();
+  readonly #fullMs = new WeakMap<Instance, number>();
   /** When a partner last began an attempt, in the world's time. */
   readonly startedMs = new Map<string, number>();
 
@@ -44,24 +44,24 @@ export class StartChecks {
   }
 
   /** When the worker last had no free slot, in the world's time. */
-  fullMs(worker: WorkerThread): number {
+  fullMs(worker: Instance): number {
     this.#noteSlots(worker);
     return this.#fullMs.get(worker) ?? Number.NEGATIVE_INFINITY;
   }
 
   /** At the end of an attempt its slot is not free yet. */
-  #noteSlots(worker: WorkerThread): void {
+  #noteSlots(worker: Instance): void {
     if (worker.worker.status.slots >= this.#plan.slotsMax) this.#fullMs.set(worker, this.#world.nowMs);
   }
 
-  circuitsOf(worker: WorkerThread): CircuitsKnown {
+  circuitsOf(worker: Instance): CircuitsKnown {
     const known = this.#circuits.get(worker) ?? new CircuitsKnown(worker, () => this.#world.nowMs);
     this.#circuits.set(worker, known);
     return known;
   }
 
   /** Invariant 7: one probe for each open endpoint, at its time, and nothing for one that is gone. */
-  attemptBegins(worker: WorkerThread, { partnerId, id, bytes }: Delivery, url: string): void {
+  attemptBegins(worker: Instance, { partnerId, id, bytes }: Delivery, url: string): void {
     const epoch = worker.worker.ownership.epochOf(partnerId);
     this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
     this.startedMs.set(partnerId, this.#world.nowMs);
@@ -87,7 +87,7 @@ export class StartChecks {
     underWay.push({ id, epoch, beganMs: this.#world.nowMs });
   }
 
-  attemptEnds(worker: WorkerThread, { partnerId, id }: Delivery, url: string): void {
+  attemptEnds(worker: Instance, { partnerId, id }: Delivery, url: string): void {
     this.#noteSlots(worker);
     const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
     underWay.splice(
@@ -96,12 +96,7 @@ export class StartChecks {
     );
   }
 
-  firstByte(
-    worker: WorkerThread,
-    delivery: Delivery,
-    { outOfOrder }: AttemptOptions,
-    begunMs: number,
-  ): NotificationStart {
+  firstByte(worker: Instance, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): NotificationStart {
     const one = this.#tables.notifications.get(delivery.id);
     const leaseId = worker.lease.current();
     const world = this.#world;
@@ -169,7 +164,7 @@ export class StartChecks {
     this.#world.violated(6, `${id} is one more than ${perSecond} a second allow for ${partnerId}`);
   }
 
-  #isProbed(worker: WorkerThread, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {
+  #isProbed(worker: Instance, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {
     for (const [key, attempts] of this.#underWay.get(worker) ?? []) {
       if (!key.startsWith(`${partnerId} ${origin}/`)) continue;
       if (attempts.some((one) => one.epoch === epoch && one.beganMs >= sinceMs)) return true;
@@ -177,7 +172,7 @@ export class StartChecks {
     return false;
   }
 
-  #underWayOf(worker: WorkerThread, key: string): UnderWay[] {
+  #underWayOf(worker: Instance, key: string): UnderWay[] {
     const all = this.#underWay.get(worker) ?? new Map<string, UnderWay[]>();
     this.#underWay.set(worker, all);
     const one = all.get(key) ?? [];

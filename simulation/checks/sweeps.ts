@@ -1,4 +1,4 @@
-import type { WorkerThread } from "../service/worker-thread.ts";
+import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 
 /** A sweep of a slow database takes seconds, and rests for ten seconds at most. */
@@ -8,19 +8,19 @@ const sweptWithinMs = 25_000;
 export class SweepsCheck {
   readonly #world: World;
   /** When each shard was swept last, or first seen, by worker. */
-  readonly #swept = new WeakMap<WorkerThread, Map<number, number>>();
+  readonly #swept = new WeakMap<Instance, Map<number, number>>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  swept(worker: WorkerThread, shards: readonly number[]): void {
+  swept(worker: Instance, shards: readonly number[]): void {
     const swept = this.#sweptBy(worker);
     for (const shard of shards) swept.set(shard, this.#world.nowMs);
   }
 
   /** Called each second of a calm phase, after its first 20 s. */
-  check(worker: WorkerThread): void {
+  check(worker: Instance): void {
     const swept = this.#sweptBy(worker);
     const ready = new Set(worker.worker.ownership.ready);
     for (const shard of swept.keys()) if (!ready.has(shard)) swept.delete(shard);
@@ -32,7 +32,7 @@ export class SweepsCheck {
     }
   }
 
-  #sweptBy(worker: WorkerThread): Map<number, number> {
+  #sweptBy(worker: Instance): Map<number, number> {
     const swept = this.#swept.get(worker) ?? new Map<number, number>();
     this.#swept.set(worker, swept);
     return swept;

@@ -1,6 +1,6 @@
 import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { CircuitRow, Tables } from "./tables.ts";
@@ -29,7 +29,7 @@ export function closeCircuit(row: CircuitRow): void {
 export class SimulatedCircuits implements CircuitStore {
   readonly #database: SimulatedDatabase;
   readonly #tables: Tables;
-  readonly #thread: Thread;
+  readonly #loop: EventLoop;
   readonly #line: Line;
   readonly #onLoaded: (loaded: readonly LoadedCircuit[]) => void;
 
@@ -37,13 +37,13 @@ export class SimulatedCircuits implements CircuitStore {
   constructor(
     database: SimulatedDatabase,
     tables: Tables,
-    thread: Thread,
+    loop: EventLoop,
     line: Line,
     onLoaded: (loaded: readonly LoadedCircuit[]) => void,
   ) {
     this.#database = database;
     this.#tables = tables;
-    this.#thread = thread;
+    this.#loop = loop;
     this.#line = line;
     this.#onLoaded = onLoaded;
   }
@@ -64,7 +64,7 @@ export class SimulatedCircuits implements CircuitStore {
     isWanted: (row: CircuitRow) => boolean,
   ): Promise<readonly LoadedCircuit[]> {
     const wanted = new Set(shards);
-    const loaded = await this.#database.read(this.#thread, this.#line, {
+    const loaded = await this.#database.read(this.#loop, this.#line, {
       name,
       apply: () => {
         const partners = new Set(this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));

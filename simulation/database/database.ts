@@ -1,4 +1,4 @@
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
 import type { Line } from "./line.ts";
 import { RowLocks, type TransactionNo } from "./row-locks.ts";
@@ -38,7 +38,7 @@ export interface DatabaseConditions {
 
 /** A statement's caller. */
 interface Call<T> {
-  readonly thread: Thread;
+  readonly loop: EventLoop;
   readonly line: Line;
   readonly resolve: (value: T) => void;
   readonly reject: (error: Error) => void;
@@ -84,9 +84,9 @@ export class SimulatedDatabase {
     this.#clockOffsetMs += ms;
   }
 
-  read<T>(thread: Thread, line: Line, statement: ReadStatement<T>): Promise<T> {
+  read<T>(loop: EventLoop, line: Line, statement: ReadStatement<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { thread, line, resolve, reject };
+      const call = { loop, line, resolve, reject };
       this.#send(call, () => {
         const value = statement.apply();
         this.#answer(call, this.tookMs(0.4), () => resolve(value));
@@ -94,9 +94,9 @@ export class SimulatedDatabase {
     });
   }
 
-  write<T>(thread: Thread, line: Line, statement: WriteStatement<T>): Promise<T> {
+  write<T>(loop: EventLoop, line: Line, statement: WriteStatement<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const call = { thread, line, resolve, reject };
+      const call = { loop, line, resolve, reject };
       this.#send(call, () => {
         this.#transactions += 1;
         const running = { transaction: this.#transactions, statement, keys: [...statement.candidates()], call };
@@ -140,7 +140,7 @@ export class SimulatedDatabase {
 
   #answer<T>(call: Call<T>, afterMs: number, run: () => void): void {
     if (call.line.isOneWay || call.line.isCut) this.#fallSilent(call);
-    else this.#world.agenda.after(afterMs, () => call.thread.enter(run));
+    else this.#world.agenda.after(afterMs, () => call.loop.enter(run));
   }
 
   #fail<T>(call: Call<T>, why: string): void {
@@ -149,9 +149,9 @@ export class SimulatedDatabase {
     this.#answer(call, afterMs, () => call.reject(new SimulatedFailure(why)));
   }
 
-  #fallSilent<T>({ thread, reject }: Call<T>): void {
+  #fallSilent<T>({ loop, reject }: Call<T>): void {
     const giveUp = () => reject(new SimulatedFailure("the connection fell silent"));
-    this.#world.agenda.after(silenceMs, () => thread.enter(giveUp));
+    this.#world.agenda.after(silenceMs, () => loop.enter(giveUp));
   }
 
   #lock<T>(running: Running<T>): void {

@@ -18,7 +18,7 @@ import type {
 } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import { writeCircuit } from "./circuits.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
@@ -36,7 +36,7 @@ interface Look {
 export interface DeliveriesParts {
   readonly database: SimulatedDatabase;
   readonly tables: Tables;
-  readonly thread: Thread;
+  readonly loop: EventLoop;
   readonly line: Line;
   readonly record: (outcome: DeliveryOutcome) => Promise<Recorded>;
   /** Statements that read queues, when they begin. */
@@ -111,12 +111,12 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {
-    const { database, tables, thread, line } = this.#parts;
+    const { database, tables, loop, line } = this.#parts;
     let looked: Look = { rows: [], after: undefined };
     let overdue: readonly SimulatedNotification[] = [];
     const isOverdue = (one: SimulatedNotification) =>
       one.state === "pending" && one.scheduleStartMs + scheduleMs <= database.nowUs() / 1_000;
-    return database.write(thread, line, {
+    return database.write(loop, line, {
       name: "park overdue",
       candidates: () => {
         looked = this.#look(partnerId, queue, after);
@@ -132,8 +132,8 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #select<T>(name: string, apply: (nowUs: number) => T): Promise<T> {
-    const { database, thread, line } = this.#parts;
-    return database.read(thread, line, { name, apply: () => apply(database.nowUs()) });
+    const { database, loop, line } = this.#parts;
+    return database.read(loop, line, { name, apply: () => apply(database.nowUs()) });
   }
 
   #update<Key extends DeliveryKey>(
@@ -141,9 +141,9 @@ export class SimulatedDeliveries implements DeliveryStore {
     keys: readonly Key[],
     changes: (key: Key) => Partial<SimulatedNotification>,
   ): Promise<void> {
-    const { database, tables, thread, line } = this.#parts;
+    const { database, tables, loop, line } = this.#parts;
     const rowOf = ({ id }: Key) => tables.notifications.get(id);
-    return database.write(thread, line, {
+    return database.write(loop, line, {
       name,
       candidates: () =>
         keys

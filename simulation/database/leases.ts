@@ -1,6 +1,6 @@
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { LeaseBeat, LeaseKind, LeaseStore } from "../../packages/server/src/leases/store.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { Tables } from "./tables.ts";
@@ -14,19 +14,28 @@ function leaseLocks(id: LeaseId): readonly string[] {
 export class SimulatedLeases implements LeaseStore {
   protected readonly database: SimulatedDatabase;
   protected readonly tables: Tables;
-  readonly #thread: Thread;
+  readonly #loop: EventLoop;
   readonly #line: Line;
+  readonly #onRemove: (id: LeaseId) => void;
 
-  constructor(database: SimulatedDatabase, tables: Tables, thread: Thread, line: Line) {
+  /** @param onRemove called before the holder removes its own lease */
+  constructor(
+    database: SimulatedDatabase,
+    tables: Tables,
+    loop: EventLoop,
+    line: Line,
+    onRemove: (id: LeaseId) => void,
+  ) {
     this.database = database;
     this.tables = tables;
-    this.#thread = thread;
+    this.#loop = loop;
     this.#line = line;
+    this.#onRemove = onRemove;
   }
 
   insert(id: LeaseId, kind: LeaseKind): Promise<void> {
     const { leases } = this.tables;
-    return this.database.write(this.#thread, this.#line, {
+    return this.database.write(this.#loop, this.#line, {
       name: "insert lease",
       candidates: () => leaseLocks(id),
       apply: () => {
@@ -36,10 +45,10 @@ export class SimulatedLeases implements LeaseStore {
     });
   }
 
-  beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
+  beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
     const { leases } = this.tables;
     let beats: readonly LeaseBeat[] = [];
-    return this.database.write(this.#thread, this.#line, {
+    return this.database.write(this.#loop, this.#line, {
       name: "beat",
       candidates: () => {
         beats = [...leases.values()].map((lease) => ({ id: lease.id, beat: lease.beat }));
@@ -49,6 +58,7 @@ export class SimulatedLeases implements LeaseStore {
         const lease = leases.get(id);
         if (lease === undefined) return undefined;
         lease.beat += 1;
+        lease.kind = kind;
         lease.beatenUs = this.database.nowUs();
         return beats;
       },
@@ -56,6 +66,7 @@ export class SimulatedLeases implements LeaseStore {
   }
 
   async remove(id: LeaseId): Promise<void> {
+    this.#onRemove(id);
     await this.delete([id], () => true);
   }
 
@@ -67,7 +78,7 @@ export class SimulatedLeases implements LeaseStore {
   /** Deletes leases; their shards are free with it. @param isStill is asked again when the rows are locked */
   protected delete(ids: readonly LeaseId[], isStill: (id: LeaseId) => boolean): Promise<readonly LeaseId[]> {
     const { leases } = this.tables;
-    return this.database.write(this.#thread, this.#line, {
+    return this.database.write(this.#loop, this.#line, {
       name: "delete leases",
       candidates: () => ids.filter((id) => leases.has(id) && isStill(id)).flatMap(leaseLocks),
       more: () => ids.flatMap((id) => this.tables.shardsOf(id)).map(({ shard }) => `shard ${shard}`),

@@ -1,5 +1,5 @@
 import type { DeliveryOutcome, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
 import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import type { Line } from "./line.ts";
@@ -17,7 +17,7 @@ const againMs = 250;
 export class OutcomeCommits {
   readonly #world: World;
   readonly #database: SimulatedDatabase;
-  readonly #thread: Thread;
+  readonly #loop: EventLoop;
   readonly #line: Line;
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
@@ -31,13 +31,13 @@ export class OutcomeCommits {
   constructor(
     world: World,
     database: SimulatedDatabase,
-    thread: Thread,
+    loop: EventLoop,
     line: Line,
     apply: (outcome: DeliveryOutcome) => Recorded,
   ) {
     this.#world = world;
     this.#database = database;
-    this.#thread = thread;
+    this.#loop = loop;
     this.#line = line;
     this.#apply = apply;
   }
@@ -72,18 +72,18 @@ export class OutcomeCommits {
 
   async #commit(outcomes: readonly DeliveryOutcome[]): Promise<readonly (Recorded | undefined)[]> {
     const { random } = this.#world;
-    if (this.slowMs > 0) await new Promise<void>((resolve) => void this.#thread.timers.after(this.slowMs, resolve));
+    if (this.slowMs > 0) await new Promise<void>((resolve) => void this.#loop.timers.after(this.slowMs, resolve));
     const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
     for (;;) {
       try {
-        return await this.#database.write(this.#thread, this.#line, {
+        return await this.#database.write(this.#loop, this.#line, {
           name: "record",
           candidates: () => outcomes.map(({ id }) => id).sort(),
           apply: () => outcomes.map((outcome, at) => (areStorable[at] ? this.#apply(outcome) : undefined)),
         });
       } catch (error) {
         if (!(error instanceof SimulatedFailure)) throw error;
-        await new Promise<void>((resolve) => void this.#thread.timers.after(againMs, resolve));
+        await new Promise<void>((resolve) => void this.#loop.timers.after(againMs, resolve));
       }
     }
   }

@@ -1,6 +1,6 @@
 import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/ownership.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 import { type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import type { Line } from "./line.ts";
 import type { ShardRow, Tables } from "./tables.ts";
@@ -15,20 +15,29 @@ export interface ReleaseHooks {
 export class SimulatedShards implements ShardStore {
   readonly #database: SimulatedDatabase;
   protected readonly tables: Tables;
-  readonly #thread: Thread;
+  readonly #loop: EventLoop;
   readonly #line: Line;
+  readonly #beatLine: Line;
   readonly #hooks: ReleaseHooks;
 
-  constructor(database: SimulatedDatabase, tables: Tables, thread: Thread, line: Line, hooks: ReleaseHooks) {
+  constructor(
+    database: SimulatedDatabase,
+    tables: Tables,
+    loop: EventLoop,
+    line: Line,
+    beatLine: Line,
+    hooks: ReleaseHooks,
+  ) {
     this.#database = database;
     this.tables = tables;
-    this.#thread = thread;
+    this.#loop = loop;
     this.#line = line;
+    this.#beatLine = beatLine;
     this.#hooks = hooks;
   }
 
   map(leaseId: LeaseId): Promise<ShardMap> {
-    return this.#database.read(this.#thread, this.#line, {
+    return this.#database.read(this.#loop, this.#line, {
       name: "map",
       apply: () => {
         const owned = new Map<LeaseId | null, number>();
@@ -48,9 +57,17 @@ export class SimulatedShards implements ShardStore {
 
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     this.#hooks.onReleases(shards);
+    return this.#release(this.#line, leaseId, shards);
+  }
+
+  surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+    return this.#release(this.#beatLine, leaseId, shards);
+  }
+
+  #release(line: Line, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const isStill = ({ shard, epoch }: OwnedShard) =>
       this.tables.shards[shard]?.leaseId === leaseId && this.tables.shards[shard]?.epoch === epoch;
-    return this.#database.write(this.#thread, this.#line, {
+    return this.#database.write(this.#loop, line, {
       name: "give",
       candidates: () => shards.filter(isStill).map(({ shard }) => `shard ${shard}`),
       apply: () => {
@@ -70,7 +87,7 @@ export class SimulatedShards implements ShardStore {
     mayTake: (row: ShardRow) => boolean,
   ): Promise<readonly OwnedShard[]> {
     let candidates: readonly ShardRow[] = [];
-    return this.#database.write(this.#thread, this.#line, {
+    return this.#database.write(this.#loop, this.#line, {
       name: "take",
       candidates: () => {
         candidates = this.tables.shards.filter(mayTake).slice(0, count);

@@ -8,7 +8,7 @@ import { PendingIndex } from "./pending-index.ts";
 
 export interface LeaseRow {
   readonly id: LeaseId;
-  readonly kind: LeaseKind;
+  kind: LeaseKind;
   readonly sinceUs: number;
   beat: number;
   beatenUs: number;

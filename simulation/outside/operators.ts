@@ -1,3 +1,4 @@
+import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { queueOf } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
@@ -38,7 +39,7 @@ export class SimulatedOperators {
       if (row.circuit.state !== "closed" && !hangs) closeCircuit(row);
     }
     world.note("people", "settle everything", database.nowUs());
-    this.#context.hints.circuitsChanged();
+    this.#context.notifications.circuitsChanged();
   }
 
   #act(): void {
@@ -69,22 +70,22 @@ export class SimulatedOperators {
     if ((merchant.partner.state === "paused") === isPaused) return;
     this.#context.world.note("people", isPaused ? "pause" : "resume", merchant.id);
     merchant.setState(isPaused ? "paused" : "active");
-    this.#context.hints.partnerChanged(merchant.id);
+    this.#context.notifications.partnerChanged(merchant.id);
   }
 
   /** Another URL is registered: for all commands, or for one, which may have none of its own again. */
   #move(merchant: Merchant): void {
-    const { world, hints } = this.#context;
+    const { world, notifications } = this.#context;
     const { random, nowMs } = world;
     const command = random.chance(0.3) ? undefined : random.pick(["VOID", "SETTLEMENT"] as const);
     const endpoint = command !== undefined && random.chance(0.3) ? undefined : random.below(merchant.endpoints.length);
     world.note("people", "register", merchant.id, command, endpoint);
     merchant.register(endpoint, command, nowMs);
-    hints.partnerChanged(merchant.id);
+    notifications.partnerChanged(merchant.id);
   }
 
   #redeliver(most: number): void {
-    const { tables, database, world, hints } = this.#context;
+    const { tables, database, world } = this.#context;
     const nowUs = database.nowUs();
     const asked = Array.from({ length: 1 + world.random.below(most) }, () => this.#anyNotification());
     for (const one of new Set(asked)) {
@@ -98,8 +99,16 @@ export class SimulatedOperators {
       const changes = { state: "pending", round: round + 1, attemptsMade: 0, dueAtUs: nowUs } as const;
       tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue });
       world.note("people", "redeliver", one.id, "round", one.round);
-      hints.keys([{ partnerId: one.partnerId, queue }]);
+      this.#hint({ partnerId: one.partnerId, queue });
     }
+  }
+
+  /** The process that was asked passes it on, when it has the answer to its statement. */
+  #hint(hint: Hint): void {
+    const { instances, world, database } = this.#context;
+    if (instances.size === 0) return;
+    const { loop, hints } = world.random.pick([...instances]);
+    world.agenda.after(database.tookMs(0.2), () => loop.enter(() => hints.due(hint)));
   }
 
   #anyNotification() {
@@ -110,13 +119,13 @@ export class SimulatedOperators {
   }
 
   #closeOne(): void {
-    const { tables, world, hints } = this.#context;
+    const { tables, world, notifications } = this.#context;
     const tripped = [...tables.circuits.values()].filter(({ circuit }) => circuit.state !== "closed");
     if (tripped.length === 0) return;
     const row = world.random.pick(tripped);
     world.note("people", "close", row.partnerId, row.queue);
     closeCircuit(row);
-    hints.circuitsChanged();
+    notifications.circuitsChanged();
   }
 
   #endpointTurns(merchant: Merchant): void {

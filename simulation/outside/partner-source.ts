@@ -4,7 +4,7 @@ import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { Line } from "../database/line.ts";
 import type { Tables } from "../database/tables.ts";
-import type { Thread } from "../service/thread.ts";
+import type { EventLoop } from "../service/event-loop.ts";
 
 const believedMs = 5_000;
 const refreshMs = 3_000;
@@ -19,7 +19,7 @@ interface Known {
 export class SimulatedPartners implements PartnerSource {
   readonly #database: SimulatedDatabase;
   readonly #tables: Tables;
-  readonly #thread: Thread;
+  readonly #loop: EventLoop;
   readonly #line: Line;
   readonly #onChanged: (id: PartnerId) => void;
   readonly #known = new Map<PartnerId, Known>();
@@ -28,20 +28,20 @@ export class SimulatedPartners implements PartnerSource {
   constructor(
     database: SimulatedDatabase,
     tables: Tables,
-    thread: Thread,
+    loop: EventLoop,
     line: Line,
     onChanged: (id: PartnerId) => void,
   ) {
     this.#database = database;
     this.#tables = tables;
-    this.#thread = thread;
+    this.#loop = loop;
     this.#line = line;
     this.#onChanged = onChanged;
   }
 
   peek(id: PartnerId): Partner | undefined {
     const known = this.#known.get(id);
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#thread.clock.monotonicMs() - known.readMs;
+    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#loop.clock.monotonicMs() - known.readMs;
     if (ageMs > refreshMs) void this.#ask(id);
     return ageMs > believedMs ? undefined : known?.partner;
   }
@@ -53,7 +53,7 @@ export class SimulatedPartners implements PartnerSource {
   }
 
   #isFresh({ readMs }: Known): boolean {
-    return this.#thread.clock.monotonicMs() - readMs <= believedMs;
+    return this.#loop.clock.monotonicMs() - readMs <= believedMs;
   }
 
   /** A person changed it. */
@@ -64,9 +64,9 @@ export class SimulatedPartners implements PartnerSource {
   async #ask(id: PartnerId): Promise<void> {
     if (this.#asking.has(id)) return;
     this.#asking.add(id);
-    const sentMs = this.#thread.clock.monotonicMs();
+    const sentMs = this.#loop.clock.monotonicMs();
     try {
-      const partner = await this.#database.read(this.#thread, this.#line, {
+      const partner = await this.#database.read(this.#loop, this.#line, {
         name: "partner",
         apply: () => this.#tables.merchants.find((merchant) => merchant.id === id)?.partner,
       });
@@ -77,7 +77,7 @@ export class SimulatedPartners implements PartnerSource {
       this.#known.set(id, { partner, readMs: sentMs });
       if (before?.partner !== partner || !wasKnown) this.#onChanged(id);
     } catch {
-      this.#thread.timers.after(againMs, () => {
+      this.#loop.timers.after(againMs, () => {
         this.#asking.delete(id);
         this.peek(id);
       });

@@ -7,7 +7,7 @@ import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulationContext } from "../context.ts";
 import type { NotificationStart } from "../database/notification.ts";
 import type { Reception } from "../outside/endpoint.ts";
-import type { WorkerThread } from "./worker-thread.ts";
+import type { Instance } from "./instance.ts";
 
 const postponeMs = 1_000;
 
@@ -29,9 +29,9 @@ interface Answer {
 /** Attempts of one worker: made ready, written, and answered by simulated endpoints. */
 export class SimulatedAttempts {
   readonly #context: SimulationContext;
-  readonly #sender: WorkerThread;
+  readonly #sender: Instance;
 
-  constructor(context: SimulationContext, sender: WorkerThread) {
+  constructor(context: SimulationContext, sender: Instance) {
     this.#context = context;
     this.#sender = sender;
   }
@@ -40,13 +40,13 @@ export class SimulatedAttempts {
     new Promise((resolve) => {
       const { world } = this.#context;
       const url = callbackUrlOf(delivery, partner) ?? "";
-      const { monotonicMs } = this.#sender.thread.clock;
+      const { monotonicMs } = this.#sender.loop.clock;
       const posting = { delivery, partner, options, url, startedMs: monotonicMs(), resolve };
       this.#context.checks.attemptBegins(this.#sender, delivery, url);
-      // A settlement is sealed in a thread of its own.
+      // A settlement is sealed in a loop of its own.
       const readyMs = world.random.chance(0.02) ? world.random.between(1, 400) : world.random.between(0.05, 0.6);
       const begunMs = world.nowMs;
-      world.agenda.after(readyMs, () => this.#sender.thread.enter(() => this.#write(posting, begunMs)));
+      world.agenda.after(readyMs, () => this.#sender.loop.enter(() => this.#write(posting, begunMs)));
     });
 
   #write(posting: Posting, begunMs: number): void {
@@ -61,21 +61,21 @@ export class SimulatedAttempts {
     const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
     const reception = merchant?.endpointAt(url)?.receive(url) ?? { kind: "refused", afterMs: 1 };
     checks.received(delivery, reception);
-    const { thread } = this.#sender;
-    const leftMs = this.#context.plan.attemptTimeoutMs - (thread.clock.monotonicMs() - startedMs);
+    const { loop } = this.#sender;
+    const leftMs = this.#context.plan.attemptTimeoutMs - (loop.clock.monotonicMs() - startedMs);
     const answer = answerOf(reception);
     if (answer === undefined || answer.afterMs >= leftMs) {
       const timeout = { status: null, reason: "timeout" } as const;
-      thread.timers.after(Math.max(1, leftMs), () => this.#end(posting, start, timeout));
+      loop.timers.after(Math.max(1, leftMs), () => this.#end(posting, start, timeout));
     } else {
-      world.agenda.after(answer.afterMs, () => thread.enter(() => this.#end(posting, start, answer)));
+      world.agenda.after(answer.afterMs, () => loop.enter(() => this.#end(posting, start, answer)));
     }
   }
 
   #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Answer): void {
     start.isEnded = true;
     this.#context.checks.attemptEnds(this.#sender, delivery, url);
-    const { clock } = this.#sender.thread;
+    const { clock } = this.#sender.loop;
     const attempt: Attempt = {
       startedAtMs: clock.nowMs(),
       durationMs: clock.monotonicMs() - startedMs,

@@ -1,25 +1,21 @@
-import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { SimulationContext } from "../context.ts";
 import { deliveryOf, type SimulatedNotification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";
-import type { Thread } from "./thread.ts";
-import type { WorkerThread } from "./worker-thread.ts";
+import type { Instance } from "./instance.ts";
 
-/** Rows that are handed to the own worker with their content. */
-const creditMax = 8;
+/** A few answers to a COMMIT are later than outcomes are remembered. */
+const veryLateMs = 25_000;
 
-/** The part of a process that runs commands: each makes notifications durable, and then hints at them. */
+/** The part of a process that runs commands: each makes notifications durable, and then passes them on. */
 export class Producer {
   readonly #context: SimulationContext;
   readonly #chains: Chains;
-  readonly #thread: Thread;
-  readonly #worker: () => WorkerThread | undefined;
+  readonly #instance: Instance;
 
-  constructor(context: SimulationContext, chains: Chains, thread: Thread, worker: () => WorkerThread | undefined) {
+  constructor(context: SimulationContext, chains: Chains, instance: Instance) {
     this.#context = context;
     this.#chains = chains;
-    this.#thread = thread;
-    this.#worker = worker;
+    this.#instance = instance;
   }
 
   /** Begins a transaction now and then. */
@@ -27,7 +23,7 @@ export class Producer {
     const { world, plan, loadFactor } = this.#context;
     const perSecond = (plan.load * Math.max(loadFactor, 0.001)) / plan.services;
     const waitMs = Math.min(2_000, (-Math.log(1 - world.random.next()) / perSecond) * 1_000);
-    this.#thread.timers.after(waitMs, () => {
+    this.#instance.loop.timers.after(waitMs, () => {
       if (this.#context.loadFactor > 0 && waitMs < 2_000) this.#begin();
       this.start();
     });
@@ -37,7 +33,7 @@ export class Producer {
     const { world, database } = this.#context;
     const made = this.#chains.begin(database.nowUs());
     // Most take a moment; a few stay open while others are committed.
-    const begunMs = this.#thread.clock.monotonicMs();
+    const begunMs = this.#instance.loop.clock.monotonicMs();
     const openMs = world.random.chance(0.03) ? world.random.between(5, 3_000) : world.random.between(0.3, 3);
     world.agenda.after(openMs, () => this.#commit(made, begunMs));
   }
@@ -46,31 +42,23 @@ export class Producer {
     const { world, database } = this.#context;
     const { isCommitted, isKnown } = database.fateOfCommit();
     // A process that died before it sent the COMMIT takes its transaction along.
-    const isSent = this.#thread.isAlive || world.random.chance(0.5);
+    const isSent = this.#instance.loop.isAlive || world.random.chance(0.5);
     if (isCommitted && isSent) this.#chains.committed(made);
     else this.#chains.rolledBack(made);
     if (!isCommitted || !isSent || !isKnown) return;
-    // As they were committed: a stalled main thread sends the hints late, whatever happened since.
+    // As they were committed: a stalled process passes them on late, whatever happened since.
     const rows = made.map((one) => deliveryOf(one));
-    world.agenda.after(database.tookMs(0.2), () => this.#thread.enter(() => this.#hint(made, rows, begunMs)));
+    world.agenda.after(this.#answeredAfterMs(), () =>
+      this.#instance.loop.enter(() => {
+        for (const row of rows) this.#instance.hints.offer(row, begunMs);
+      }),
+    );
   }
 
-  #hint(made: readonly SimulatedNotification[], rows: readonly Delivery[], begunMs: number): void {
-    const { hints, checks } = this.#context;
-    const worker = this.#worker();
-    const isOwn = ({ partnerId }: Delivery) => worker?.worker.ownership.epochOf(partnerId) !== undefined;
-    const own = worker === undefined ? [] : rows.filter(isOwn).slice(0, creditMax);
-    if (worker !== undefined && own.length > 0) {
-      hints.rows(worker, own, begunMs, () => {
-        // A late hint may be of a round that is over.
-        for (const [at, one] of made.entries()) {
-          const row = rows[at];
-          if (row === undefined || !own.includes(row)) continue;
-          if (one.state === "pending" && one.round === row.round) checks.told(worker, one);
-        }
-      });
-    }
-    const others = rows.filter((one) => !own.includes(one));
-    hints.keys(others.map(({ partnerId, queue, scheduleStartMs: sinceMs }) => ({ partnerId, queue, sinceMs })));
+  #answeredAfterMs(): number {
+    const { world, database, notifications } = this.#context;
+    const { random } = world;
+    const isLate = notifications.lateChance > 0 && random.chance(notifications.lateChance);
+    return isLate ? random.between(1, random.chance(0.2) ? veryLateMs : 400) : database.tookMs(0.2);
   }
 }

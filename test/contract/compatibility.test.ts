@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ciphers, encodings, type Signing, wireNames } from "@paybell/contract";
 import { type ReceivedIpn, receiver } from "@paybell/partner";
 import { afterAll, describe, expect, test } from "vitest";
-import { makeEnvelope } from "../../packages/server/src/delivery/sending/envelope.ts";
+import { makeEnvelope } from "../../packages/server/src/delivery/envelope.ts";
 import { newId } from "../../packages/server/src/ids.ts";
 import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
 import { testSale } from "../../packages/server/src/notifications/sample.ts";

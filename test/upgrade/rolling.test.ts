@@ -15,7 +15,8 @@ const maxInFlight = 4;
 const old = findOldVersion();
 const { host, callsLoopback } = partnerHost();
 const masterKey = randomBytes(32);
-const env = { PAYBELL_DELIVERY_WORKERS: "1" };
+/** One worker of 0.1.0 a process, so that each instance sends under one lease. Later versions refuse the setting. */
+const oldEnv = old.name === "0.1.0" ? { PAYBELL_DELIVERY_WORKERS: "1" } : {};
 
 const started: Instance[] = [];
 let database: TestDatabase;
@@ -71,8 +72,8 @@ describe.skipIf(old.commit === undefined)(`a rolling upgrade from ${old.title}`,
 });
 
 async function start(from?: string): Promise<Instance> {
-  const options = { databaseUrl: database.url, masterKey, callsLoopback, env };
-  const instance = await spawnInstance({ ...options, ...(from !== undefined && { tree: from }) });
+  const options = { databaseUrl: database.url, masterKey, callsLoopback };
+  const instance = await spawnInstance({ ...options, ...(from !== undefined && { tree: from, env: oldEnv }) });
   started.push(instance);
   return instance;
 }

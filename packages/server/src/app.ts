@@ -8,6 +8,7 @@ import { openInfrastructure } from "./app/infrastructure.ts";
 import { openIntakes } from "./app/intake.ts";
 import { wireLedger } from "./app/ledger.ts";
 import { openListeners } from "./app/listeners.ts";
+import { watchLoop } from "./app/loop-watch.ts";
 import { maintainPartitions } from "./app/maintain-partitions.ts";
 import { startMaintenance } from "./app/maintenance.ts";
 import { observeStatus } from "./app/observation.ts";
@@ -144,28 +145,31 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ],
       onNotify: (channel, payload) => {
         if (channel === "paybell_due") delivery.hints.received(payload);
-        if (channel === "paybell_endpoint") delivery.tell("circuits");
-        if (channel === "paybell_shards") delivery.tell("shards");
+        if (channel === "paybell_endpoint") delivery.worker?.circuitsChanged();
+        if (channel === "paybell_shards") delivery.worker?.tick();
         if (channel === "paybell_acquirers") void acquirers.refresh();
         if (channel === "paybell_session") rpc.received(payload);
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId === undefined) return;
-        const told = directory.invalidate(partnerId).then(() => delivery.partnerChanged(partnerId));
-        told.catch(warn("a partner could not be refreshed"));
+        directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
       },
       onTrouble: warn("the database cannot be listened to"),
     });
     closing.push(() => listener.stop());
-    const leases = new PostgresLeases(() => listener.connection());
+    let isStopping = false;
     const lease = new Lease({
-      kind: "api",
-      store: leases,
+      kind: () => (delivery.worker?.isFit === true && !isStopping ? "delivery" : "api"),
+      store: new PostgresLeases(() => listener.connection()),
       clock: systemClock,
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
+      onLost: () => {
+        log.warn({}, "the lease is lost: its commands and shards belong to others now");
+        delivery.worker?.leaseLost();
+      },
       onReaped: (leases) => {
         log.warn({ leases }, "leases are dead: their work is taken over");
-        delivery.tell("shards");
+        delivery.worker?.tick();
       },
     });
     const {
@@ -180,14 +184,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     closing.push(() => acquirers.stop());
     const delivery = wireDelivery(infrastructure, partners, {
-      databaseUrl: options.databaseUrl,
-      homes,
-      leases,
-      workers: role === "api" ? 0 : config.deliveryWorkers,
+      sends: role !== "api",
+      lease,
+      listener,
       callbackCas: options.callbackCas,
       onAttempt: options.onAttempt,
     });
-    const { hints, status, endpoints, sealingWorker } = delivery;
+    const { hints, status, endpoints, worker } = delivery;
     const notificationStore = new PostgresNotifications(database, partitions);
     const arrivals = new LongPolls({
       store: notificationStore,
@@ -235,7 +238,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         store: notificationStore,
         arrivals,
         proofs,
-        seal: sealing(partners.seals, systemClock, sealingWorker.make),
+        seal: sealing(partners.seals, systemClock),
         clock: systemClock,
         newReqId: randomUUID,
         onDue: (partnerId) => hints.due({ partnerId }),
@@ -248,7 +251,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         pending: standing.pending,
         nowMs: systemClock.nowMs,
       }),
-      endpoints: new EndpointOperations(endpoints, () => delivery.tell("circuits")),
+      endpoints: new EndpointOperations(endpoints, () => worker?.circuitsChanged()),
       restores,
       archive: partners.archive,
       history: new PostgresHistory(database.homes),
@@ -261,8 +264,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       health: () =>
         health({
           standing,
-          leaseMs: () => (runsCommands ? lease.remainingMs() : delivery.leaseMs()),
-          deliveryLeaseMs: role === "all" ? () => delivery.leaseMs() : undefined,
+          leaseMs: () => lease.remainingMs(),
+          isDeliveryFit: worker && (() => worker.isFit),
           acquirers: acquirerDetails(options.acquirerName, acquirers),
         }),
       systemOnly: !runsCommands,
@@ -301,8 +304,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       callbackCas: options.callbackCas,
     };
     const endUpkeep = startMaintenance(infrastructure, kept);
+    const endLoopWatch = watchLoop(log);
+    closing.push(endLoopWatch);
     observeStatus(metrics, {
-      delivery,
+      worker,
       arrivals,
       database,
       lease,
@@ -312,6 +317,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
 
     const stop = async () => {
+      isStopping = true;
+      lease.kindChanged();
       // No new commands: callers are refused. Running commands end, requests in flight are answered, then the lease is
       // released.
       const closed = http.close();
@@ -332,8 +339,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           pending = (await status.count()).count;
         },
         () => lease.stop(),
+        endLoopWatch,
         () => directory.stop(),
-        () => sealingWorker.stop(),
         () => listener.stop(),
         () => database.close(),
         () => tracing?.stop(),

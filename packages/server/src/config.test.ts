@@ -117,6 +117,13 @@ describe("readConfig", () => {
     expect(problemsOf({ PAYBELL_QQQQQQQQQQQQQ: "1" })).toEqual(["PAYBELL_QQQQQQQQQQQQQ is not a setting"]);
   });
 
+  test("a setting of an earlier version is an error that says what replaced it", () => {
+    expect(problemsOf({ PAYBELL_DELIVERY_WORKERS: "4" })).toEqual([
+      "PAYBELL_DELIVERY_WORKERS is no longer a setting: a process sends by itself: to use more processors, " +
+        "start more instances (docs/scaling.md)",
+    ]);
+  });
+
   test.each([
     "a".repeat(32),
     "ab".repeat(16),

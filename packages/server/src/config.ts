@@ -80,11 +80,18 @@ function readSetting(setting: ServiceSetting<unknown, unknown>, env: NodeJS.Proc
   return setting.default;
 }
 
+/** Settings of earlier versions, and what replaced them. */
+const replaced: Readonly<Record<string, string>> = {
+  PAYBELL_DELIVERY_WORKERS: "a process sends by itself: to use more processors, start more instances (docs/scaling.md)",
+};
+
 function unknownNames(env: NodeJS.ProcessEnv): string[] {
   const known = Object.values(settings).map((setting) => setting.name);
   return Object.keys(env)
     .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
     .map((name) => {
+      const instead = replaced[name];
+      if (instead !== undefined) return `${name} is no longer a setting: ${instead}`;
       const suggestion = nearest(name, known, "PAYBELL_");
       return suggestion === undefined
         ? `${name} is not a setting`

@@ -9,7 +9,7 @@ export type TransactionId = Id<"transaction">;
 export type NotificationId = Id<"notification">;
 /** Transactions whose IPNs are delivered in order: a Sale and its Void, a PreAuth with its Complete and Void. */
 export type ChainId = Id<"chain">;
-/** A living process that runs commands, or a thread that sends: see leases/. */
+/** A living process: see leases/. */
 export type LeaseId = Id<"lease">;
 export type KeyId = Id<"key">;
 export type EventId = Id<"event">;

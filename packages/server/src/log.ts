@@ -3,7 +3,7 @@ import { messageOf } from "./errors.ts";
 
 export type Log = Logger;
 
-/** The logger of a part that only logs failures; also in a thread whose lines another thread writes. */
+/** The logger of a part that only logs failures. */
 export interface TroubleLog {
   warn(fields: object, message: string): void;
   error(fields: object, message: string): void;

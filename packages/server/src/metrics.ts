@@ -137,24 +137,11 @@ export function createMetrics() {
     ),
     oldestPendingSeconds: gauge("oldest_pending_seconds", "Age of the oldest pending notification, of all instances"),
     slotsInUse: gauge("slots_in_use", "POSTs in flight on this instance"),
-    sealingWaiting: gauge("sealing_waiting_bytes", "Bytes of large IPNs that wait for the thread that encrypts them"),
-    sealingWaitSeconds: histogram(
-      "sealing_wait_seconds",
-      "How long a large IPN waited for the thread that encrypts it",
-      fastSeconds,
-    ),
-    threadBusySeconds: gauge(
-      "thread_busy_seconds",
-      "For how long a thread was busy since it began; `main`, `delivery 1` and so on",
-      "thread",
-    ),
-    queuedRows: gauge("queued_rows", "Deliveries in the memory of this instance's workers"),
+    loopBusySeconds: gauge("loop_busy_seconds", "For how long the event loop of this instance was busy since it began"),
+    queuedRows: gauge("queued_rows", "Deliveries in the memory of this instance"),
     bytesInFlight: gauge("bytes_in_flight", "Content in flight on this instance"),
     unrecorded: gauge("outcomes_pending", "Deliveries of this instance whose outcome is not durable yet"),
-    leaseRemainingSeconds: gauge(
-      "lease_remaining_seconds",
-      "For how long the shortest of this instance's leases is still held",
-    ),
+    leaseRemainingSeconds: gauge("lease_remaining_seconds", "For how long this instance's lease is still held"),
     ledgerDropped: counter("ledger_rows_dropped_total", "Rows of the ledger dropped after their retention", "table"),
     shardsUnowned: gauge(
       "shards_unowned",

@@ -3,15 +3,12 @@ import type { ServiceStatus } from "./service-status.ts";
 
 const partitionsWarnBelow = 3;
 const databaseTimeoutMsDefault = 2_000;
-/** A few beats: a worker that has just started, or been restarted, has no lease yet. */
-const leaseMissingWarnMs = 3_000;
 
 export interface HealthParts {
   readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
-  /** The lease of this process's main work: commands, or delivery if it runs none. */
   readonly leaseMs: () => number;
-  /** The delivery workers' shortest lease, beside that for commands; negative: for how long one has had none. */
-  readonly deliveryLeaseMs?: (() => number) | undefined;
+  /** Whether delivery may own shards; undefined: this process only runs commands. */
+  readonly isDeliveryFit?: (() => boolean) | undefined;
   /** The status of the acquirers, by the name of the check. */
   readonly acquirers: ReadonlyMap<string, string>;
   /** The timeout for the database. */
@@ -40,9 +37,9 @@ export async function health(parts: HealthParts): Promise<Health> {
   const checks = {
     database: { ok: database === undefined, detail: database ?? "answers" },
     lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
-    ...(parts.deliveryLeaseMs !== undefined && {
+    ...(parts.isDeliveryFit !== undefined && {
       // A warning: commands are accepted, and the other instances send.
-      delivery: { ok: true, detail: deliveryDetail(parts.deliveryLeaseMs()) },
+      delivery: { ok: true, detail: parts.isDeliveryFit() ? "sends" : deliveryUnfit },
     }),
     // Few days are a warning: deliveries continue until today's partition is missing.
     history: { ok: daysAhead !== undefined && daysAhead >= 0, detail: historyDetail(daysAhead) },
@@ -51,11 +48,7 @@ export async function health(parts: HealthParts): Promise<Health> {
   return { ready: Object.values(checks).every((check) => check.ok), checks };
 }
 
-function deliveryDetail(leaseMs: number): string {
-  if (leaseMs > -leaseMissingWarnMs) return "sends";
-  const missingS = Math.round(-leaseMs / 1_000);
-  return `warning: a worker has had no lease for ${missingS} s and sends nothing: run paybell check, and see the log`;
-}
+const deliveryUnfit = "warning: its statements fail, and it sends nothing: run paybell check, and see the log";
 
 function historyDetail(daysAhead: number | undefined): string {
   if (daysAhead === undefined) return "could not be read";

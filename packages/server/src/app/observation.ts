@@ -1,11 +1,10 @@
 import type { Acquirers } from "../acquirer/acquirers.ts";
-import type { AttemptResult } from "../delivery/attempt.ts";
-import type { AttemptedDelivery, WorkerStatus } from "../delivery/thread/messages.ts";
+import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
+import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import { acquirerLinks } from "./acquirer-watch.ts";
-import type { DeliveryParts } from "./delivery.ts";
 import type { PartnerMetrics } from "./partner-metrics.ts";
 import type { ServiceStatus } from "./service-status.ts";
 
@@ -31,11 +30,27 @@ export function countAttempt(
   partners.accepted(delivery.partnerId, seconds);
 }
 
+const busyEveryMs = 50;
+
+/** @returns whether this process's event loop was busy for at least this share of the last moment, from 0 to 1 */
+export function busyShareOf(share: number): () => boolean {
+  let usage = performance.eventLoopUtilization();
+  let isBusy = false;
+  let readMs = performance.now();
+  return () => {
+    const nowMs = performance.now();
+    if (nowMs - readMs < busyEveryMs) return isBusy;
+    isBusy = performance.eventLoopUtilization(usage).utilization >= share;
+    usage = performance.eventLoopUtilization();
+    readMs = nowMs;
+    return isBusy;
+  };
+}
+
 export interface Observed {
   readonly arrivals: Pick<LongPolls, "waiting">;
-  readonly delivery: Pick<DeliveryParts, "workers" | "inFlight">;
-  /** The lease for commands; undefined if none are run. */
-  readonly lease: Pick<LeaseHolder, "remainingMs"> | undefined;
+  readonly worker: Pick<DeliveryWorker, "status"> | undefined;
+  readonly lease: Pick<LeaseHolder, "remainingMs">;
   readonly database: { readonly [Name in "pool" | "engine"]: { readonly waitingCount: number } };
   readonly standing: Pick<ServiceStatus, "pending" | "byPartner" | "daysAhead" | "unownedShards" | "currentCounts">;
   readonly partnerMetrics: PartnerMetrics;
@@ -44,21 +59,18 @@ export interface Observed {
 
 /** Reads current values, each time the metrics are read. */
 export function observeStatus(metrics: Metrics, observed: Observed): void {
-  const { delivery, arrivals, database, lease, standing, partnerMetrics, acquirers } = observed;
+  const { worker, arrivals, database, lease, standing, partnerMetrics, acquirers } = observed;
   metrics.onRead(async () => {
     metrics.acquirerLinks.reset();
     for (const [acquirer, canAsk] of acquirerLinks(acquirers)) metrics.acquirerLinks.set({ acquirer }, canAsk ? 1 : 0);
-    const sumOf = (read: (status: WorkerStatus) => number) =>
-      delivery.workers.reduce((sum, { status }) => sum + (status === undefined ? 0 : read(status)), 0);
-    metrics.slotsInUse.set(delivery.inFlight());
-    metrics.queuedRows.set(sumOf(({ rows }) => rows));
+    const { slots, rows, unrecorded, bytes } = worker?.status ?? { slots: 0, rows: 0, unrecorded: 0, bytes: 0 };
+    metrics.slotsInUse.set(slots);
+    metrics.queuedRows.set(rows);
     metrics.pullsWaiting.set(arrivals.waiting);
-    metrics.unrecorded.set(sumOf(({ unrecorded }) => unrecorded));
+    metrics.unrecorded.set(unrecorded);
     for (const pool of ["pool", "engine"] as const) metrics.databaseWaiting.set({ pool }, database[pool].waitingCount);
-    metrics.bytesInFlight.set(sumOf(({ bytes }) => bytes));
-    const leasesMs = delivery.workers.map((worker) => Math.max(0, worker.leaseMs()));
-    if (lease !== undefined) leasesMs.push(lease.remainingMs());
-    metrics.leaseRemainingSeconds.set(Math.min(...leasesMs) / 1_000);
+    metrics.bytesInFlight.set(bytes);
+    metrics.leaseRemainingSeconds.set(lease.remainingMs() / 1_000);
     const [{ count, oldestMs, parked }, byPartner, daysAhead, unowned, { reversalsParked }] = await Promise.all([
       standing.pending(),
       standing.byPartner(),

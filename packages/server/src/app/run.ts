@@ -11,7 +11,7 @@ import { guarded, interruptible } from "./guarded.ts";
 import { newMasterKeyText, rotateMasterKeyOf } from "./master-key.ts";
 import { migrateDatabaseOf } from "./migrate.ts";
 import { serve } from "./serve.ts";
-import { type StopSignals, stopSignalsOf, unlessAborted } from "./signals.ts";
+import { endAtUnhandled, type StopSignals, stopSignalsOf, unlessAborted } from "./signals.ts";
 
 /** The context of a service command. */
 export interface RunContext {
@@ -44,6 +44,7 @@ export async function runServe({ process }: RunContext, role: InstanceRole = "al
   return guarded(process, async () => {
     const config = readConfig(env, ["databaseUrl", "masterKey"]);
     const log = createLog(config.logLevel, stdout);
+    endAtUnhandled(process, log);
     const signals = stopSignalsOf(process);
     // readConfig has required it.
     const starting = serve(config, config.databaseUrl as string, log, role);

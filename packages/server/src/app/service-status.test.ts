@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { onlyAcquirer } from "../acquirer/acquirers.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
-import type { WorkerStatus } from "../delivery/thread/messages.ts";
 import { createMetrics } from "../metrics.ts";
 import { health } from "./health.ts";
 import { observeStatus } from "./observation.ts";
@@ -47,26 +46,15 @@ function database() {
 
 const leaseMs = () => 5_000;
 
-function workerStatus(more: Partial<WorkerStatus>): WorkerStatus {
-  return { bytes: 0, rows: 0, unrecorded: 0, leaseMs: 5_000, busyMs: 0, sealingWaiting: 0, ...more };
-}
-
 test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
   const { asked, standing, passes } = database();
   const metrics = createMetrics();
-  // The third one's thread has just been restarted.
-  const statuses = [
-    workerStatus({ rows: 3, unrecorded: 4, bytes: 5, leaseMs: 4_000 }),
-    workerStatus({ rows: 30, unrecorded: 40, bytes: 50, leaseMs: 3_000 }),
-    undefined,
-  ];
-  const workers = statuses.map((status) => ({ status, leaseMs: () => status?.leaseMs ?? -500 }));
-  const delivery = { workers: workers as never, inFlight: () => 5 };
-  const lease = { remainingMs: () => 5_000 };
+  const worker = { status: { slots: 5, bytes: 55, rows: 33, rowsBytes: 330, unrecorded: 44, shards: 256 } };
+  const lease = { remainingMs: () => 4_500 };
   const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
   const partnerMetrics = new PartnerMetrics(metrics, 1);
   observeStatus(metrics, {
-    delivery,
+    worker,
     arrivals: { waiting: 8 },
     database: connections,
     lease,
@@ -84,7 +72,7 @@ test("however often the metrics and /readyz are read, the database is asked once
     expect(text).toContain("paybell_outcomes_pending 44");
     expect(text).toContain("paybell_shards_unowned 9");
     expect(text).toContain("paybell_reversals_parked 7");
-    expect(text).toContain("paybell_lease_remaining_seconds 0\n");
+    expect(text).toContain("paybell_lease_remaining_seconds 4.5\n");
     expect(text).toContain("paybell_pulls_pending 8");
     expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
     expect(state.ready).toBe(true);
@@ -153,17 +141,37 @@ test("an instance whose lease is lost is not ready, and says so", async () => {
   });
 });
 
-test("an instance that runs commands stays ready while a delivery worker has no lease, and says so", async () => {
+test("an instance that runs commands stays ready while delivery is not fit, and says so", async () => {
   const { standing } = database();
-  const deliveryOf = async (ms: number) => {
-    const { ready, checks } = await health({ standing, leaseMs, deliveryLeaseMs: () => ms, acquirers });
+  const deliveryOf = async (isFit: boolean) => {
+    const { ready, checks } = await health({ standing, leaseMs, isDeliveryFit: () => isFit, acquirers });
     return { ready, ...checks["delivery"] };
   };
-  expect(await deliveryOf(4_000)).toEqual({ ready: true, ok: true, detail: "sends" });
-  expect(await deliveryOf(-2_999)).toEqual({ ready: true, ok: true, detail: "sends" });
-  expect(await deliveryOf(-12_300)).toEqual({
+  expect(await deliveryOf(true)).toEqual({ ready: true, ok: true, detail: "sends" });
+  expect(await deliveryOf(false)).toEqual({
     ready: true,
     ok: true,
-    detail: "warning: a worker has had no lease for 12 s and sends nothing: run paybell check, and see the log",
+    detail: "warning: its statements fail, and it sends nothing: run paybell check, and see the log",
   });
+  // A process that does not send says nothing of it.
+  expect((await health({ standing, leaseMs, acquirers })).checks).not.toHaveProperty("delivery");
+});
+
+test("a process that only runs commands shows that it sends nothing", async () => {
+  const { standing } = database();
+  const metrics = createMetrics();
+  observeStatus(metrics, {
+    worker: undefined,
+    arrivals: { waiting: 0 },
+    database: { pool: { waitingCount: 0 }, engine: { waitingCount: 0 } },
+    lease: { remainingMs: () => 5_000 },
+    standing,
+    partnerMetrics: new PartnerMetrics(metrics, 1),
+    acquirers: onlyAcquirer(new SimulatedAcquirer()),
+  });
+  const text = await metrics.text();
+  for (const name of ["slots_in_use", "queued_rows", "bytes_in_flight", "outcomes_pending"]) {
+    expect(text).toContain(`paybell_${name} 0\n`);
+  }
+  metrics.close();
 });

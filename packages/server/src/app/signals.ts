@@ -1,3 +1,5 @@
+import type { Log } from "../log.ts";
+
 /** The signals that end a service in order: Ctrl-C, a supervisor's stop, a closed terminal. */
 const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -26,6 +28,17 @@ export function stopSignalsOf(process: NodeJS.Process): StopSignals {
       for (const signal of stopSignals) process.off(signal, onSignal);
     },
   };
+}
+
+/**
+ * An error that nothing handles is logged as every other, without secrets, and ends the process: its supervisor starts
+ * another one, which finds everything in the database.
+ */
+export function endAtUnhandled(process: NodeJS.Process, log: Pick<Log, "fatal">): void {
+  process.once("uncaughtException", (error, origin) => {
+    log.fatal({ err: error, origin }, "an error was not handled: the process ends");
+    process.exit(1);
+  });
 }
 
 /** The exit code of a command that a signal interrupted. */

@@ -155,8 +155,8 @@ export const settings = {
     default: 16,
     unit: "connections",
     meaning:
-      "Maximum connections to PostgreSQL for commands and queries. Each delivery worker has up to four in addition " +
-      "to them, and each lease one.",
+      "Maximum connections to PostgreSQL of one process: a third for queries of people, the others for commands and " +
+      "delivery. The lease has one in addition.",
   }),
   ...accessSettings,
   ...oidcSettings,
@@ -193,24 +193,15 @@ export const settings = {
     default: 512,
     unit: "POSTs",
     meaning:
-      "Maximum callbacks in flight of one delivery worker, of all its partners together. A partner gets one more " +
+      "Maximum callbacks in flight of one process, of all its partners together. A partner gets one more " +
       "while it has fewer than are free, so that one partner alone has at most half of them.",
-  }),
-  deliveryWorkers: setting({
-    name: "PAYBELL_DELIVERY_WORKERS",
-    kind: wholeNumber(1, 64),
-    default: 1,
-    unit: "threads",
-    meaning:
-      "Delivery workers: threads that send notifications, each for its own share of the partners. Each needs its own " +
-      "processor.",
   }),
   bytesInFlightMax: setting({
     name: "PAYBELL_BYTES_IN_FLIGHT_MAX",
     kind: wholeNumber(8 * 1024 * 1024, 16 * 1024 * 1024 * 1024),
     default: 64 * 1024 * 1024,
     unit: "bytes",
-    meaning: "Maximum content of all callbacks in flight of one delivery worker.",
+    meaning: "Maximum content of all callbacks in flight of one process.",
   }),
   acquirer: optional({
     name: "PAYBELL_ACQUIRER",

@@ -5,8 +5,6 @@ import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { KeyExhausted } from "../partners/seal-budget.ts";
 import { type AttemptParts, attemptMaker } from "./attempt.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
-import { makeEnvelope } from "./sending/envelope.ts";
-import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { CallbackPost, PostResult } from "./transport/transport.ts";
 
 const held = { outOfOrder: false, mayWrite: () => true };
@@ -17,7 +15,6 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
   return {
     transport: { post: nothingMayBeSent },
     seals: { spend: () => undefined },
-    makeEnvelope,
     clock: systemClock,
     log: pino({ level: "silent" }),
     attemptTimeoutMs: 1_000,
@@ -40,7 +37,7 @@ function nothingMayBeSent(): Promise<never> {
   return Promise.reject(new Error("nothing may be sent"));
 }
 
-test("an IPN whose lease expired while it waited to be sealed is not sent, and no attempt is recorded", async () => {
+test("an IPN whose lease expired while seals were reserved is not sent, and no attempt is recorded", async () => {
   let isHeld = true;
   const asked: boolean[] = [];
   const attempt = attemptMaker(
@@ -51,29 +48,17 @@ test("an IPN whose lease expired while it waited to be sealed is not sent, and n
           return Promise.resolve({ notWritten: true });
         },
       },
-      makeEnvelope: async () => {
-        await Promise.resolve();
-        isHeld = false;
-        return { headers: {}, body: Buffer.from("{}"), keyId: "k" };
+      seals: {
+        spend: async () => {
+          await Promise.resolve();
+          isHeld = false;
+        },
       },
     }),
   );
   const options = { outOfOrder: false, mayWrite: () => isHeld };
-  expect(await attempt(deliveryOf(partner.id), partner, options)).toEqual({ postponeMs: 1_000 });
+  expect(await attempt(deliveryOf(partner.id, { content }), partner, options)).toEqual({ postponeMs: 1_000 });
   expect(asked).toEqual([false]);
-});
-
-test("an IPN that finds the sealing queue full is put off for a second, and no attempt is recorded", async () => {
-  const lines: string[] = [];
-  const attempt = attemptMaker(
-    partsOf({
-      makeEnvelope: () => Promise.reject(new SealingQueueFull()),
-      log: pino({}, { write: (line) => void lines.push(line) }),
-    }),
-  );
-  expect(await attempt(deliveryOf(partner.id), partner, held)).toEqual({ postponeMs: 1_000 });
-  // This is no failure: many may wait at once, and their number is a metric.
-  expect(lines).toEqual([]);
 });
 
 test("a 2xx is an accepted attempt, with its URL and key version", async () => {
@@ -93,17 +78,31 @@ test("a 2xx is an accepted attempt, with its URL and key version", async () => {
   expect(posts).toMatchObject([{ url: "https://callback.test/ipn", deadlineMs: 1_000, mayWrite: held.mayWrite }]);
 });
 
-test("the time for sealing is subtracted from the attempt's timeout", async () => {
+test.each([
+  [400, [{ deadlineMs: 600 }]],
+  [1_000, []],
+])("%i ms for sealing are subtracted from the attempt's timeout of a second", async (sealingMs, posted) => {
   let nowMs = 0;
   const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
-  const sealedLater = () => {
-    nowMs += 400;
-    return Promise.resolve({ headers: {}, body: Buffer.from("{}"), keyId: "k" });
-  };
   const clock = { ...systemClock, monotonicMs: () => nowMs };
-  const attempt = attemptMaker(partsOf({ transport, makeEnvelope: sealedLater, clock }));
-  await attempt(deliveryOf(partner.id, { content }), partner, held);
-  expect(posts).toMatchObject([{ deadlineMs: 600 }]);
+  const { keys } = partner;
+  const sealedSlowly = {
+    ...partner,
+    keys: {
+      ...keys,
+      get signing() {
+        nowMs += sealingMs;
+        return keys.signing;
+      },
+    },
+  };
+  const made = await attemptMaker(partsOf({ transport, clock }))(
+    deliveryOf(partner.id, { content }),
+    sealedSlowly,
+    held,
+  );
+  expect(posts).toMatchObject(posted);
+  if (posted.length === 0) expect(made).toEqual({ postponeMs: 1_000 });
 });
 
 test("a failure is retried, no sooner than the partner asked; the last one of the schedule parks", async () => {

@@ -4,16 +4,14 @@ import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf } from "./callback-url.ts";
+import { makeEnvelope } from "./envelope.ts";
 import { nextAttempt, statusFailure } from "./schedule.ts";
-import type { MakeEnvelope } from "./sending/envelope.ts";
-import { SealingQueueFull } from "./sending/sealing-worker.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
   readonly seals: Pick<SealBudget, "spend">;
-  readonly makeEnvelope: MakeEnvelope;
   readonly clock: Clock;
   readonly log: TroubleLog;
   /** The timeout of everything: connecting, sending, the response. */
@@ -21,6 +19,12 @@ export interface AttemptParts {
   /** From 0 to less than 1. */
   readonly random: () => number;
 }
+
+/** The part of a delivery that is reported with its attempt. */
+export type AttemptedDelivery = Pick<
+  Delivery,
+  "partnerId" | "id" | "transactionId" | "command" | "attemptsBefore" | "attemptsMade" | "scheduleStartMs"
+>;
 
 /** The result of one attempt. */
 export interface AttemptResult {
@@ -47,7 +51,7 @@ export type MakeAttempt = (
   options: AttemptOptions,
 ) => Promise<AttemptResult | { readonly postponeMs: number }>;
 
-/** By then part of the sealing queue is done. */
+/** By then another worker owns the shard, or this one has its lease again. */
 const postponeMs = 1_000;
 
 interface Tried {
@@ -63,12 +67,11 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(delivery, partner);
     const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch((error: unknown) => {
-      if (error instanceof SealingQueueFull) return { result: { notWritten: true } } as Tried;
       parts.log.error({ err: error, notification: delivery.id }, "an attempt failed before it was sent");
       return { failure: { reason: "internal", detail: "The attempt failed on our side; the log says why." } } as Tried;
     });
     const { result, failure, keyId } = tried;
-    // The lease expired first, or the sealing queue is full.
+    // The lease expired first.
     if (result !== undefined && "notWritten" in result) return { postponeMs };
     const answered = result !== undefined && "httpStatus" in result ? result : undefined;
     const attempt: Attempt = {
@@ -118,8 +121,7 @@ async function tryOnce(
     outOfOrder,
     nowMs: clock.nowMs(),
   };
-  const made = parts.makeEnvelope(delivery.content, partner, attempt);
-  const { headers, body } = made instanceof Promise ? await made : made;
+  const { headers, body } = makeEnvelope(delivery.content, partner, attempt);
   // Sealing a large content, or reserving seals, counts towards the timeout. It is rounded to tenths of a second for
   // people.
   const leftMs = deadlineMs - Math.floor((clock.monotonicMs() - startedMs) / 100) * 100;

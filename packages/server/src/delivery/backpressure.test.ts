@@ -56,7 +56,7 @@ test("too far ahead, every batch waits until enough outcomes are recorded", asyn
   expect(ask()).toEqual({ mayBegin: true });
 });
 
-test("while the threads are not busy they wait for partners, and intake does not wait", () => {
+test("while the event loop is not busy, delivery waits for partners, and intake does not wait", () => {
   const { handOver, ask } = backpressure({ isBusy: false });
   handOver(1_000);
   expect(ask()).toEqual({ mayBegin: true });

@@ -2,8 +2,7 @@ import type { Clock, Timers } from "../clock.ts";
 
 export interface BackpressureOptions {
   /**
-   * Whether the delivery threads are busy: then notifications wait because of this process, not because of their
-   * partners.
+   * Whether the event loop is busy: then notifications wait because of this process, not because of their partners.
    */
   readonly isBusy: () => boolean;
   /** The number of notifications by which intake may be ahead of delivery. */
@@ -34,7 +33,7 @@ export class Backpressure {
     this.#options = options;
   }
 
-  /** A notification was handed over to a thread of this process. */
+  /** A notification was handed over to the worker of this process. */
   handedOver(): void {
     this.#rows += 1;
   }

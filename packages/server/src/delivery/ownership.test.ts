@@ -4,6 +4,10 @@ import { shardCount } from "../shard.ts";
 import type { OwnedShard, ShardMap } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 
+function neverSurrendered(): Promise<never> {
+  return Promise.reject(new Error("a worker whose ticks do not fail surrenders nothing"));
+}
+
 /** Workers over one table of shards; every timer fires at once. */
 function workersOver(count: number) {
   const owners: (LeaseId | null)[] = Array.from({ length: shardCount }, () => null);
@@ -24,6 +28,7 @@ function workersOver(count: number) {
     release: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
       for (const { shard } of shards) if (owners[shard] === id) owners[shard] = null;
     },
+    surrender: neverSurrendered,
   };
   const gone: number[] = [];
   const ownerships = ids.map(
@@ -42,6 +47,7 @@ function workersOver(count: number) {
         prepare: async () => undefined,
         onReady: () => undefined,
         windUp: async () => undefined,
+        isOnWire: () => false,
         onGone: (shards) => void gone.push(...shards),
         onTrouble: () => undefined,
       }),
@@ -122,6 +128,7 @@ describe("a home that answers late", () => {
           await answer("release", numbers);
           for (const shard of numbers) owned.delete(shard);
         },
+        surrender: neverSurrendered,
       },
       homes: 2,
       lease: { current: () => leaseId, remainingMs: () => 5_000 },
@@ -136,6 +143,7 @@ describe("a home that answers late", () => {
       prepare: (shards) => answer("prepare", shards),
       onReady: () => undefined,
       windUp: async () => undefined,
+      isOnWire: () => false,
       onGone: () => undefined,
       onTrouble: () => undefined,
     });
@@ -184,42 +192,94 @@ describe("a home that answers late", () => {
 });
 
 describe("a worker whose ticks fail", () => {
-  /** One worker whose reads take a while, and fail or not. */
-  function workerWith({ tookMs }: { tookMs: number }) {
-    const over = { nowMs: 0, leaseId: "lease" as LeaseId | undefined, isFailing: true, tookMs };
+  const leaseId = "lease" as LeaseId;
+
+  /** One worker that claims every free shard, and whose reads take a while, and fail or not. */
+  function workerWith({ tookMs = 0, homes = 1, isFailing = true } = {}) {
+    const over = {
+      nowMs: 0,
+      leaseId: leaseId as LeaseId | undefined,
+      isFailing,
+      tookMs,
+      /** No other worker claims them. */
+      free: new Set(Array.from({ length: shardCount }, (_, shard) => shard)),
+      onWire: new Set<number>(),
+      prepare: async (_: readonly number[]): Promise<void> => undefined,
+      surrender: async (): Promise<void> => undefined,
+      whileReading: (): void => undefined,
+    };
+    const surrendered: number[][] = [];
+    const fitness: boolean[] = [];
+    const gone: number[] = [];
+    const troubles: unknown[] = [];
     const read = async () => {
       over.nowMs += over.tookMs;
+      over.whileReading();
       if (over.isFailing) throw new Error("too many clients already");
     };
-    const ownership = new Ownership({
+    const mine = () => Array.from({ length: shardCount }, (_, shard) => shard).filter((shard) => !over.free.has(shard));
+    const ownedOf = (shards: Iterable<number>) => Array.from(shards, (shard) => ({ shard, epoch: 1 }));
+    const ownership: Ownership = new Ownership({
       store: {
-        map: async (leaseId) => {
+        map: async () => {
           await read();
-          return { workers: [{ leaseId, ageMs: 60_000, owned: 0 }], mine: [], free: 0 };
+          const owned = ownedOf(mine());
+          return { workers: [{ leaseId, ageMs: 60_000, owned: owned.length }], mine: owned, free: over.free.size };
         },
-        claim: async () => [],
-        release: async () => undefined,
+        claim: async () => {
+          const claimed = ownedOf(over.free);
+          over.free.clear();
+          return claimed;
+        },
+        release: async (_, shards) => {
+          for (const { shard } of shards) over.free.add(shard);
+        },
+        surrender: async (id, shards) => {
+          expect(id).toBe(leaseId);
+          await over.surrender();
+          surrendered.push(shards.map(({ shard }) => shard));
+          for (const { shard } of shards) over.free.add(shard);
+        },
       },
-      homes: 1,
+      homes,
       lease: { current: () => over.leaseId, remainingMs: () => 5_000 },
       clock: { monotonicMs: () => over.nowMs },
-      timers: { after: () => () => undefined },
-      prepare: async () => undefined,
+      timers: {
+        after: (_, work) => {
+          setImmediate(work);
+          return () => undefined;
+        },
+      },
+      prepare: (shards) => over.prepare(shards),
       onReady: () => undefined,
       windUp: async () => undefined,
-      onGone: () => undefined,
-      onTrouble: () => undefined,
+      isOnWire: (shard) => over.onWire.has(shard),
+      onFitness: () => void fitness.push(ownership.isFit),
+      onGone: (shards) => void gone.push(...shards),
+      onTrouble: (error) => void troubles.push(error),
     });
-    const tick = async () => {
-      await ownership.tick().catch(() => undefined);
-      over.nowMs += 1_000;
+    const tick = async (ticks = 1) => {
+      for (let nth = 0; nth < ticks; nth += 1) {
+        await ownership.tick().catch(() => undefined);
+        over.nowMs += 1_000;
+      }
     };
-    return { over, ownership, tick };
+    /** A worker with every shard ready, whose ticks begin to fail. */
+    const beginToFail = async () => {
+      await tick();
+      expect(ownership.ready).toHaveLength(shardCount);
+      over.isFailing = true;
+      await tick(5);
+      expect([ownership.isFit, ownership.ready.length, surrendered]).toEqual([true, shardCount, []]);
+    };
+    return { over, ownership, tick, beginToFail, surrendered, fitness, gone, troubles };
   }
 
+  const all = Array.from({ length: shardCount }, (_, shard) => shard);
+
   test("is not fit after 5 s, and fit again when what a tick reads is read, without a lease", async () => {
-    const { over, ownership, tick } = workerWith({ tookMs: 0 });
-    for (let ticks = 0; ticks < 5; ticks += 1) await tick();
+    const { over, ownership, tick, fitness } = workerWith();
+    await tick(5);
     expect(ownership.isFit).toBe(true);
     await tick();
     expect(ownership.isFit).toBe(false);
@@ -229,6 +289,7 @@ describe("a worker whose ticks fail", () => {
     over.isFailing = false;
     await tick();
     expect(ownership.isFit).toBe(true);
+    expect(fitness).toEqual([false, true]);
   });
 
   test("stays fit if one statement was not answered for long, and while its lease is silent", async () => {
@@ -236,8 +297,109 @@ describe("a worker whose ticks fail", () => {
     await tick();
     over.leaseId = undefined;
     await tick();
-    Object.assign(over, { leaseId: "lease", tookMs: 0 });
+    Object.assign(over, { leaseId, tookMs: 0 });
     await tick();
     expect(ownership.isFit).toBe(true);
+  });
+
+  test("surrenders the shards with nothing in flight, and each other one once its POST has ended", async () => {
+    const { over, ownership, tick, beginToFail, surrendered, fitness, gone } = workerWith({ isFailing: false });
+    await beginToFail();
+    over.onWire = new Set([3, 200]);
+    await tick();
+    expect([ownership.isFit, fitness]).toEqual([false, [false]]);
+    const quiet = all.filter((shard) => shard !== 3 && shard !== 200);
+    expect(surrendered).toEqual([quiet]);
+    expect(gone).toEqual(quiet);
+    // Nothing more starts for those that are left.
+    expect([ownership.count, ownership.ready]).toEqual([2, []]);
+    await tick(10);
+    expect(surrendered).toHaveLength(1);
+    over.onWire.delete(200);
+    await tick();
+    over.onWire.delete(3);
+    await tick(3);
+    expect(surrendered.slice(1)).toEqual([[200], [3]]);
+    expect(ownership.count).toBe(0);
+    expect(fitness).toEqual([false]);
+  });
+
+  test("repeats a surrender that failed", async () => {
+    const { over, ownership, tick, beginToFail, surrendered, troubles } = workerWith({ isFailing: false });
+    await beginToFail();
+    over.surrender = () => Promise.reject(new Error("the connection is closed"));
+    await tick(2);
+    expect([ownership.count, ownership.ready, surrendered]).toEqual([shardCount, [], []]);
+    expect(troubles).toEqual(Array(2).fill(new Error("the connection is closed")));
+    over.surrender = async () => undefined;
+    await tick();
+    expect([ownership.count, surrendered]).toEqual([0, [all]]);
+  });
+
+  test.each(["another lease" as LeaseId, undefined])(
+    "surrenders nothing under a lease that is lost or silent: then it has %s",
+    async (now) => {
+      const { over, tick, beginToFail, surrendered } = workerWith({ isFailing: false });
+      await beginToFail();
+      over.onWire.add(3);
+      await tick();
+      over.leaseId = now;
+      over.onWire.clear();
+      await tick(2);
+      expect(surrendered.flat()).not.toContain(3);
+      over.leaseId = leaseId;
+      await tick();
+      expect(surrendered.at(-1)).toEqual([3]);
+    },
+  );
+
+  test("is not called unfit while its beats are not answered either", async () => {
+    const { over, ownership, tick } = workerWith({ tookMs: 10_000 });
+    over.whileReading = () => {
+      over.leaseId = undefined;
+    };
+    for (let ticks = 0; ticks < 3; ticks += 1) {
+      over.leaseId = leaseId;
+      await tick();
+    }
+    expect(ownership.isFit).toBe(true);
+    over.whileReading = () => undefined;
+    over.leaseId = leaseId;
+    await tick();
+    expect(ownership.isFit).toBe(false);
+  });
+
+  test("sends nothing for a shard that is prepared after it was found unfit", async () => {
+    const { over, ownership, tick, surrendered } = workerWith({ homes: 2, isFailing: false });
+    const late = Promise.withResolvers<void>();
+    over.prepare = (shards) => ((shards[0] ?? 0) < shardCount / 2 ? late.promise : Promise.resolve());
+    await tick();
+    expect(ownership.ready).toEqual(all.slice(shardCount / 2));
+    over.isFailing = true;
+    // An attempt of an earlier ownership.
+    over.onWire.add(7);
+    await tick(6);
+    expect(ownership.isFit).toBe(false);
+    late.resolve();
+    await new Promise((resolve) => setImmediate(resolve));
+    expect([ownership.count, ownership.ready]).toEqual([1, []]);
+    expect(surrendered.flat()).toHaveLength(shardCount - 1);
+  });
+
+  test("stays unfit while circuits cannot be read, and claims shards again once everything is read", async () => {
+    const { over, ownership, tick, beginToFail, fitness } = workerWith({ isFailing: false });
+    await beginToFail();
+    over.onWire.add(3);
+    await tick();
+    over.isFailing = false;
+    over.prepare = () => Promise.reject(new Error("relation endpoints is locked"));
+    await tick(3);
+    expect([ownership.isFit, ownership.count, fitness]).toEqual([false, 1, [false]]);
+    over.prepare = async () => undefined;
+    await tick();
+    expect([ownership.isFit, fitness]).toEqual([true, [false, true]]);
+    over.onWire.clear();
+    await tick(3);
+    expect(ownership.ready.toSorted((a, b) => a - b)).toEqual(all);
   });
 });

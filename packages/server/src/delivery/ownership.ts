@@ -31,6 +31,8 @@ export interface ShardStore {
   claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
   /** Releases shards that the lease still owns under their epoch, and notifies the others. */
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
+  /** The same over the connection of the lease, which is answered while the engine's connections are not. */
+  surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
 }
 
 export interface OwnershipParts {
@@ -44,6 +46,10 @@ export interface OwnershipParts {
   readonly onReady: (shards: readonly number[]) => void;
   /** Nothing more starts for these, of one home: puts off the deliveries on the wire. They are released afterwards. */
   readonly windUp: (shards: readonly number[]) => Promise<void>;
+  /** Whether a POST for a partner of the shard is in flight. */
+  readonly isOnWire: (shard: number) => boolean;
+  /** The worker is not fit any more, or fit again. */
+  readonly onFitness?: () => void;
   /** These are no longer ours: forgets what is known about them. */
   readonly onGone: (shards: readonly number[]) => void;
   readonly onTrouble: (error: unknown) => void;
@@ -82,10 +88,11 @@ const noLease = "00000000-0000-0000-0000-000000000000" as LeaseId;
  * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
  *
- * A worker whose beats are answered and whose ticks fail would keep its shards from the others for ever:
+ * A worker whose beats are answered and whose ticks fail would keep its shards from the others for ever. It releases
+ * each shard once nothing of it is in flight, and counts for no share; its lease stays, with the commands under it:
  *
  * ```
- * fit ──(every tick fails for 5 s, at least two)──► unfit: the lease is given up ──(what a tick reads is read)──► fit
+ * fit ──(every tick fails for 5 s, at least two)──► unfit ──(what a tick reads is read)──► fit
  * ```
  */
 export class Ownership {
@@ -116,7 +123,7 @@ export class Ownership {
     return this.#isSettled && this.#parts.lease.current() === this.#leaseId;
   }
 
-  /** Whether it can use a lease: see `LeaseParts.isFit`. */
+  /** Whether it may own shards. */
   get isFit(): boolean {
     return this.#isFit;
   }
@@ -136,21 +143,31 @@ export class Ownership {
   async tick(): Promise<void> {
     const startedMs = this.#parts.clock.monotonicMs();
     try {
-      await this.#tick();
+      if (this.#isFit) await this.#tick();
+      else await this.#try();
       this.#failingSinceMs = undefined;
-      this.#isFit = true;
+      this.#setFit(true);
     } catch (error) {
       this.#failingSinceMs ??= startedMs;
       const isAgain = this.#failingSinceMs < startedMs;
-      if (isAgain && this.#parts.clock.monotonicMs() - this.#failingSinceMs >= failingMaxMs) this.#isFit = false;
+      const isForLong = this.#parts.clock.monotonicMs() - this.#failingSinceMs >= failingMaxMs;
+      // Without an answer to its beats, the lease says by itself what it may do.
+      if (isAgain && isForLong && this.#parts.lease.current() !== undefined) this.#setFit(false);
+      if (!this.#isFit) await this.#surrender();
       throw error;
     }
+  }
+
+  #setFit(isFit: boolean): void {
+    if (this.#isFit === isFit) return;
+    this.#isFit = isFit;
+    this.#parts.onFitness?.();
   }
 
   async #tick(): Promise<void> {
     this.#isSettled = false;
     const leaseId = this.#parts.lease.current();
-    if (leaseId === undefined) return this.#isFit ? undefined : this.#try();
+    if (leaseId === undefined) return;
     if (leaseId !== this.#leaseId) this.lose();
     this.#leaseId = leaseId;
     const working = new Set(this.#working.keys());
@@ -164,10 +181,32 @@ export class Ownership {
     this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
   }
 
-  /** Asks what a tick asks, without a lease. */
+  /** Asks what a tick asks. */
   async #try(): Promise<void> {
-    await this.#parts.store.map(noLease);
+    await this.#parts.store.map(this.#leaseId ?? noLease);
     await this.#parts.prepare([]);
+  }
+
+  /** Nothing more starts; what is in flight ends first, because the next owner would send it again. */
+  async #surrender(): Promise<void> {
+    const leaseId = this.#leaseId;
+    if (leaseId === undefined || this.#parts.lease.current() !== leaseId) return;
+    for (const owned of this.#owned.values()) owned.state = "releasing";
+    const quiet = [...this.#owned].filter(([shard]) => !this.#parts.isOnWire(shard));
+    if (quiet.length === 0) return;
+    const shards = quiet.map(([shard, { epoch }]) => ({ shard, epoch }));
+    try {
+      await this.#parts.store.surrender(leaseId, shards);
+      this.#gone(quiet);
+    } catch (error) {
+      this.#parts.onTrouble(error);
+    }
+  }
+
+  #gone(shards: readonly (readonly [number, Owned])[]): void {
+    const gone = shards.filter(([shard, owned]) => this.#owned.get(shard) === owned).map(([shard]) => shard);
+    for (const shard of gone) this.#owned.delete(shard);
+    if (gone.length > 0) this.#parts.onGone(gone);
   }
 
   /** The lease is lost: other workers own everything. */
@@ -220,7 +259,7 @@ export class Ownership {
     const claimed = [...this.#owned].filter(([, { state }]) => state === "claimed");
     await this.#inEachHome(claimed, async (some) => {
       await this.#parts.prepare(some.map(([shard]) => shard));
-      const ready = some.filter(([shard, owned]) => this.#owned.get(shard) === owned);
+      const ready = some.filter(([shard, owned]) => this.#owned.get(shard) === owned && owned.state === "claimed");
       for (const [, owned] of ready) owned.state = "ready";
       this.#parts.onReady(ready.map(([shard]) => shard));
     });
@@ -267,9 +306,7 @@ export class Ownership {
         leaseId,
         some.map(([shard, { epoch }]) => ({ shard, epoch })),
       );
-      const gone = some.filter(([shard, owned]) => this.#owned.get(shard) === owned).map(([shard]) => shard);
-      for (const shard of gone) this.#owned.delete(shard);
-      this.#parts.onGone(gone);
+      this.#gone(some);
     });
   }
 }

@@ -11,7 +11,7 @@ export interface QueueLimits {
 /** Rows of one queue for each POST that its partner may have in flight. */
 const rowsPerInFlight = 4;
 const rowsPerQueueMax = 512;
-/** Rows of a queue whose partner was requested from the main thread and arrives shortly. */
+/** Rows of a queue whose partner was requested and arrives shortly. */
 const rowsOfUnknown = 32;
 
 /** @param partner undefined while it is not known @param isMissing it was requested, and did not arrive */

@@ -292,7 +292,7 @@ export class Queue {
 }
 
 const restFactor = 10;
-/** A thread or database that stalled for seconds must not make a queue wait for a minute. */
+/** A process or database that stalled for seconds must not make a queue wait for a minute. */
 const headRestMaxMs = 5_000;
 
 /** An expensive read is followed by a rest ten times as long as it took, within a bound. */

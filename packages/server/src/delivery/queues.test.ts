@@ -25,7 +25,6 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     onReady: () => undefined,
     onReleased: () => undefined,
     onFollowing: () => undefined,
-    onBehind: () => undefined,
     onTrouble: (error) => {
       throw error;
     },

@@ -27,8 +27,6 @@ export interface QueuesParts {
   readonly onReleased: (id: NotificationId) => void;
   /** Deliveries of a partner that follow others are in memory: check whether they may leave. */
   readonly onFollowing: (partnerId: PartnerId, deliveries: readonly Delivery[]) => void;
-  /** Whether a queue has more in the database than in memory. */
-  readonly onBehind: (key: QueueKey, isBehind: boolean) => void;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -68,7 +66,6 @@ export class Queues {
   readonly #readers: readonly Reader[];
   #bytes = 0;
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
-  readonly #behind = new Set<Queue>();
   #isStopped = false;
 
   constructor(parts: QueuesParts) {
@@ -104,7 +101,6 @@ export class Queues {
     if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return;
     const queue = this.#open(delivery);
     if (queue.offer(delivery)) this.#added(queue, [delivery]);
-    else this.#setBehind(queue);
     this.#consider(queue);
   }
 
@@ -347,7 +343,6 @@ export class Queues {
           queue.rowsMax = this.#roomOf(queue);
           const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue));
           this.#added(queue, added);
-          if (!queue.hasMore) this.#clearBehind(queue);
           this.#consider(queue);
         }
       } catch (error) {
@@ -408,16 +403,6 @@ export class Queues {
     this.#ended.forget(nowMs, Math.min(nowMs, ...this.#readers.map(({ sinceMs }) => sinceMs)));
   }
 
-  #setBehind(queue: Queue): void {
-    if (this.#behind.has(queue)) return;
-    this.#behind.add(queue);
-    this.#parts.onBehind(queueKeyOf(queue), true);
-  }
-
-  #clearBehind(queue: Queue): void {
-    if (this.#behind.delete(queue)) this.#parts.onBehind(queueKeyOf(queue), false);
-  }
-
   #close(queue: Queue): void {
     const queues = this.#partners.get(queue.partnerId);
     queues?.delete(queue.name);
@@ -427,7 +412,6 @@ export class Queues {
 
   #detach(queue: Queue): void {
     this.#readerOf(queue).wanting.delete(queue);
-    this.#clearBehind(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
     this.#leave([...queue.notReady, ...queue.forgetReady()]);

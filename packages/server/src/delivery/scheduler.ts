@@ -30,6 +30,7 @@ export interface Slot {
   readonly partnerId: PartnerId;
   readonly bytes: number;
   readonly token: Token | undefined;
+  isEnded: boolean;
 }
 
 export interface Picked<Queue> {
@@ -128,8 +129,10 @@ export class Scheduler<Queue extends Schedulable> {
     return soonestMs;
   }
 
-  /** @param wasSent false: nothing was sent, and the token is returned */
+  /** Releases the slot, once. @param wasSent false: nothing was sent, and the token is returned */
   end(slot: Slot, wasSent: boolean): void {
+    if (slot.isEnded) return;
+    slot.isEnded = true;
     this.#taken -= 1;
     this.#bytes -= slot.bytes;
     if (slot.token !== undefined) this.#rates.end(slot.token, wasSent);
@@ -183,7 +186,7 @@ export class Scheduler<Queue extends Schedulable> {
     entry.queues.add(queue);
     if (entry.inFlight >= limits.maxInFlight) this.#ring.delete(entry);
     else if (entry.deficit <= 0) this.#rotate(entry);
-    return { queue, slot: { partnerId, bytes, token } };
+    return { queue, slot: { partnerId, bytes, token, isEnded: false } };
   }
 
   /** Tries each partner once, in its turn. */

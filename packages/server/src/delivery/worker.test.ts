@@ -27,12 +27,15 @@ const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, la
 /** A worker that owns every shard from its first tick on. */
 async function workerOver(
   more: Partial<DeliveryStore> = {},
-  { homes = 1, slotsMax = 8, maxPerSecond = null as number | null } = {},
+  { homes = 1, slotsMax = 8, maxPerSecond = null as number | null, bytesInFlightMax = 1e6 } = {},
 ) {
   const time = new Time();
   const pending = new Pending();
   const begun: Delivery[] = [];
   const troubles: string[] = [];
+  /** The number begun by the end of each turn of the event loop that left some to the next. */
+  const begunByTurn: number[] = [];
+  const fitness: boolean[] = [];
   const settings = {
     maxInFlight: slotsMax / 4,
     maxPerSecond,
@@ -53,7 +56,17 @@ async function workerOver(
   };
   let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
   /** The shards of this worker, and the shares of the others. */
-  const shards = { mine: [] as readonly OwnedShard[], others: [] as readonly WorkerShare[], epoch: 0 };
+  const shards = {
+    mine: [] as readonly OwnedShard[],
+    others: [] as readonly WorkerShare[],
+    epoch: 0,
+    isFailing: false,
+    surrendered: [] as number[],
+  };
+  const release = (released: readonly OwnedShard[]) => {
+    const gone = new Set(released.map(({ shard }) => shard));
+    shards.mine = shards.mine.filter(({ shard }) => !gone.has(shard));
+  };
   const worker = new DeliveryWorker({
     store: {
       read: (reads) => pending.read(reads),
@@ -67,11 +80,14 @@ async function workerOver(
       ...more,
     },
     shards: {
-      map: async (): Promise<ShardMap> => ({
-        workers: [{ leaseId, ageMs: 60_000, owned: shards.mine.length }, ...shards.others],
-        mine: shards.mine,
-        free: shardCount - shards.mine.length,
-      }),
+      map: async (): Promise<ShardMap> => {
+        if (shards.isFailing) throw new Error("too many clients already");
+        return {
+          workers: [{ leaseId, ageMs: 60_000, owned: shards.mine.length }, ...shards.others],
+          mine: shards.mine,
+          free: shardCount - shards.mine.length,
+        };
+      },
       claim: async () => {
         shards.epoch += 1;
         const owned = new Map(shards.mine.map((one) => [one.shard, one]));
@@ -79,9 +95,10 @@ async function workerOver(
         shards.mine = Array.from({ length: shardCount }, (_, shard) => owned.get(shard) ?? { shard, epoch });
         return shards.mine.filter(({ shard }) => !owned.has(shard));
       },
-      release: async (_, released) => {
-        const gone = new Set(released.map(({ shard }) => shard));
-        shards.mine = shards.mine.filter(({ shard }) => !gone.has(shard));
+      release: async (_, released) => release(released),
+      surrender: async (_, released) => {
+        shards.surrendered.push(...released.map(({ shard }) => shard));
+        release(released);
       },
     },
     circuits: {
@@ -99,11 +116,15 @@ async function workerOver(
     },
     clock: time.clock,
     timers: time.timers,
-    inNextTurn: (work) => void time.timers.after(0, work),
+    inNextTurn: (work) => {
+      begunByTurn.push(begun.length);
+      time.timers.after(0, work);
+    },
     random: () => 0.5,
     slotsMax,
-    bytesInFlightMax: 1e6,
+    bytesInFlightMax,
     attemptTimeoutMs: 15_000,
+    onFitness: () => void fitness.push(worker.isFit),
     onTrouble: (message) => void troubles.push(message),
   });
   worker.start();
@@ -114,6 +135,8 @@ async function workerOver(
     worker,
     begun,
     troubles,
+    begunByTurn,
+    fitness,
     circuits,
     others,
     shards,
@@ -133,7 +156,7 @@ describe("partners that are not sent to", () => {
       return [1, 2, 3, 4].map(() => deliveryOf(id, more));
     });
     made.pending.rows = rows;
-    made.worker.offer(rows, made.time.ms);
+    for (const row of rows) made.worker.offer(row, made.time.ms);
     await made.time.pass(heldMs);
     return { ...made, rows };
   };
@@ -142,7 +165,7 @@ describe("partners that are not sent to", () => {
     const { time, worker, begun } = await offered(state);
     expect(worker.status).toMatchObject({ rows: 0, rowsBytes: 0 });
     const theirs = [1, 2, 3, 4].map(() => deliveryOf(partnerId));
-    worker.offer(theirs, time.ms);
+    for (const row of theirs) worker.offer(row, time.ms);
     await time.pass(10);
     expect(begun).toEqual(theirs);
   });
@@ -184,7 +207,7 @@ describe("a worker", () => {
     const { time, pending, worker, begun, troubles, answer } = await workerOver({ ...store, heads: async () => [] });
     const row = deliveryOf(partnerId);
     pending.rows = [row];
-    worker.offer([row], time.ms);
+    worker.offer(row, time.ms);
     await time.pass(10);
     expect(begun).toEqual([row]);
     answer(attempted);
@@ -198,14 +221,17 @@ describe("a worker", () => {
       setAside: broken,
       heads: async () => [],
     });
-    const rows = [1, 2, 3].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url }));
-    worker.offer(rows.slice(0, 1), time.ms);
+    const [first, second] = [1, 2].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url })) as [
+      Delivery,
+      Delivery,
+    ];
+    worker.offer(first, time.ms);
     await time.pass(10);
     const gone = { ...failedAttempt, httpStatus: 410, reason: "gone" } as const;
     answer({ attempt: { ...gone, url }, next: { kind: "retry", delayMs: 60_000 } });
     await time.pass(10);
-    pending.rows = rows.slice(1, 2);
-    worker.offer(rows.slice(1, 2), time.ms);
+    pending.rows = [second];
+    worker.offer(second, time.ms);
     await time.pass(100);
     expect(begun).toHaveLength(1);
     expect(troubles[0]).toBe("a delivery could not be set aside");
@@ -215,22 +241,32 @@ describe("a worker", () => {
   test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {
     const { time, pending, worker, begun } = await workerOver();
     const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
-    worker.offer([late], time.ms - 5_001);
+    worker.offer(late, time.ms - 5_001);
     await time.pass(100);
     expect(pending.reads).toHaveLength(1);
     expect(begun).toEqual([]);
-    worker.offer([inTime], time.ms - 5_000);
+    worker.offer(inTime, time.ms - 5_000);
     await time.pass(100);
     expect(begun).toEqual([inTime]);
   });
 
   test("starts a few deliveries in each turn of the event loop", async () => {
-    const { time, worker, begun } = await workerOver({}, { slotsMax: 64 });
-    const rows = Array.from({ length: 12 }, () => deliveryOf(partnerId));
-    worker.offer(rows, time.ms);
+    const { time, worker, begun } = await workerOver({}, { slotsMax: 256 });
+    const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
+    for (const row of rows) worker.offer(row, time.ms);
     await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).toHaveLength(8);
+    expect(begun).toHaveLength(32);
     await time.pass(0);
+    expect(begun).toEqual(rows);
+  });
+
+  test("seals at most 256 KiB in each turn of the event loop, and a larger content alone", async () => {
+    const { time, worker, begun, begunByTurn } = await workerOver({}, { slotsMax: 64, bytesInFlightMax: 1e8 });
+    const kib = (size: number) => deliveryOf(partnerId, { bytes: size * 1_024 });
+    const rows = [kib(200), kib(56), kib(4_096), kib(1), kib(255), kib(1)];
+    for (const row of rows) worker.offer(row, time.ms);
+    await time.pass(0);
+    expect(begunByTurn).toEqual([2, 3, 5]);
     expect(begun).toEqual(rows);
   });
 
@@ -284,7 +320,7 @@ describe("a worker", () => {
     await time.pass(2_000);
     const redelivered = deliveryOf(partnerId, { callBackUrl: own, toRegistered: true });
     const toOwn = deliveryOf(partnerId, { callBackUrl: own, queue: originQueue(own) });
-    worker.offer([redelivered, toOwn], time.ms);
+    for (const row of [redelivered, toOwn]) worker.offer(row, time.ms);
     await time.pass(100);
     expect(begun).toEqual([redelivered]);
     expect(aside).toMatchObject([{ id: toOwn.id, queue: urlQueue(own) }]);
@@ -305,7 +341,7 @@ describe("a worker", () => {
     const before = sweeps;
     for (let nth = 0; nth < 6; nth += 1) {
       worker.tick();
-      worker.wake([{ partnerId }]);
+      worker.wake({ partnerId });
       await time.pass(1_000);
     }
     expect(sweeps).toBe(before);
@@ -324,7 +360,7 @@ describe("a worker", () => {
     const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
     nowMs = () => over.time.ms;
     over.pending.rows = rows;
-    over.worker.wake([{ partnerId, queue: "" }]);
+    over.worker.wake({ partnerId, queue: "" });
     await over.time.pass(10);
     const deadlineMs = over.time.ms + 15_000;
     expect(over.begun).toHaveLength(2);
@@ -346,7 +382,7 @@ describe("a worker", () => {
   test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
     const recording = Promise.withResolvers<"applied">();
     const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
-    worker.offer([deliveryOf(partnerId)], time.ms);
+    worker.offer(deliveryOf(partnerId), time.ms);
     await time.pass(10);
     answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(10);
@@ -364,7 +400,7 @@ describe("a worker", () => {
 
   test("puts deliveries off whose outcome is still unrecorded when the time of a stop is over", async () => {
     const { time, worker, begun, shards, answer } = await workerOver({ record: () => new Promise(() => {}), postpone });
-    worker.offer([deliveryOf(partnerId)], time.ms);
+    worker.offer(deliveryOf(partnerId), time.ms);
     await time.pass(10);
     answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
     await time.pass(10);
@@ -373,6 +409,27 @@ describe("a worker", () => {
     await stopped;
     expect(shards.mine).toEqual([]);
     expect(postponed).toEqual(begun.map(({ id }) => id));
+  });
+
+  test("hands over the shard of a POST in flight only after that has ended, while its statements fail", async () => {
+    // Its outcome is not recorded, either: that keeps no shard.
+    const { time, worker, begun, fitness, shards, answer } = await workerOver({ record: () => new Promise(() => {}) });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    shards.isFailing = true;
+    await time.pass(12_000);
+    expect([worker.isFit, fitness]).toEqual([false, [false]]);
+    expect(begun).toHaveLength(1);
+    expect(shards.mine.map(({ shard }) => shard)).toEqual([shardOf(partnerId)]);
+    expect(worker.owns(partnerId)).toBe(false);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(2_000);
+    expect(shards.mine).toEqual([]);
+    expect(shards.surrendered.toSorted((a, b) => a - b)).toEqual(Array.from({ length: shardCount }, (_, at) => at));
+    shards.isFailing = false;
+    await time.pass(3_000);
+    expect([worker.isFit, fitness]).toEqual([true, [false, true]]);
+    expect(worker.owns(partnerId)).toBe(true);
   });
 
   test.each([1, 2, 4])("sweeps every shard that it owns, in %i homes", async (homes) => {
@@ -395,7 +452,7 @@ describe("a worker", () => {
     late.resolve([{ ...open, circuit: { ...open.circuit, state: "closed", failures: 1, probeInMs: null } }]);
     await time.pass(2_000);
     expect(worker.status.shards).toBe(256);
-    worker.offer([deliveryOf(partnerId)], time.ms);
+    worker.offer(deliveryOf(partnerId), time.ms);
     await time.pass(100);
     expect(begun).toEqual([]);
   });
@@ -432,17 +489,14 @@ describe("a partner's rate, when its shard comes back", () => {
     const made = await workerOver({}, { slotsMax: 64, maxPerSecond: perSecond });
     const { time, worker, begun } = made;
     await time.pass(5_000);
-    worker.offer([deliveryOf(inFirstShard)], time.ms);
+    worker.offer(deliveryOf(inFirstShard), time.ms);
     await time.pass(5_000);
     expect(begun).toHaveLength(1);
     const epoch = worker.ownership.epochOf(inFirstShard);
     await losses[how]?.(made);
     expect(worker.ownership.epochOf(inFirstShard)).toBeDefined();
     if (how !== "the lease was lost") expect(worker.ownership.epochOf(inFirstShard)).not.toBe(epoch);
-    worker.offer(
-      Array.from({ length: 2 * perSecond }, () => deliveryOf(inFirstShard)),
-      time.ms,
-    );
+    for (let nth = 0; nth < 2 * perSecond; nth += 1) worker.offer(deliveryOf(inFirstShard), time.ms);
     await time.pass(200);
     expect(begun).toHaveLength(1);
     await time.pass(1_000);
@@ -481,8 +535,8 @@ describe("a home that is away", () => {
     isAway = true;
     // Read after a hint, beside one of the home that is away; the second one follows another.
     pending.rows = [rowOf(here), rowOf(here, { follows: true }), rowOf(there), rowOf(there, { follows: true })];
-    worker.offer([rowOf(there, { follows: true })], time.ms);
-    worker.wake([there, here].map((of) => ({ partnerId: of, queue: "" })));
+    worker.offer(rowOf(there, { follows: true }), time.ms);
+    for (const of of [there, here]) worker.wake({ partnerId: of, queue: "" });
     await time.pass(500);
     expect(begun.map((one) => one.partnerId)).toEqual([here, here]);
     // Found by the sweep alone, after the shards were handed over.
@@ -505,7 +559,7 @@ describe("a home that is away", () => {
       { homes: 2 },
     );
     pending.rows = Array.from({ length: 60 }, () => rowOf(there));
-    worker.wake([{ partnerId: there, queue: "" }]);
+    worker.wake({ partnerId: there, queue: "" });
     for (let attempts = 0; attempts < 40; attempts += 1) {
       await time.pass(10);
       answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
@@ -513,7 +567,7 @@ describe("a home that is away", () => {
     const before = begun.length;
     expect(before).toBeLessThan(20);
     const row = rowOf(here);
-    worker.offer([row], time.ms);
+    worker.offer(row, time.ms);
     await time.pass(10);
     expect(begun.at(-1)).toBe(row);
     recorded.resolve("applied");

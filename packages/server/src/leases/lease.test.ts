@@ -1,59 +1,70 @@
 import { afterEach, describe, expect, test } from "vitest";
 import type { LeaseId } from "../ids.ts";
 import { Lease } from "./lease.ts";
-import type { LeaseBeat, LeaseStore } from "./store.ts";
+import type { LeaseBeat, LeaseKind, LeaseStore } from "./store.ts";
 
 /** Others delete it after 6 s: a holder that believes longer in it than this is not alone. */
 const believedMs = 5_000;
 
 /** A lease whose clocks, timers and rows are ruled by the test. */
-function leaseOver(rows: { beat: LeaseStore["beat"]; isFit?: () => boolean }) {
+function leaseOver(answer: LeaseStore["beat"]) {
   const clock = { monotonic: 0, wall: 1_000_000 };
-  const timers: (() => void)[] = [];
+  const over = { kind: "delivery" as LeaseKind };
+  let timers: { readonly ms: number; readonly work: () => void }[] = [];
   const inserted: LeaseId[] = [];
   const removed: LeaseId[] = [];
+  const kinds: LeaseKind[] = [];
   const lost: number[] = [];
   const reaped: LeaseId[] = [];
   const lease = new Lease({
-    kind: "delivery",
+    kind: () => over.kind,
     store: {
-      insert: async (id) => void inserted.push(id),
-      beat: rows.beat,
+      insert: async (id, kind) => {
+        inserted.push(id);
+        kinds.push(kind);
+      },
+      beat: (id, kind) => {
+        kinds.push(kind);
+        return answer(id, kind);
+      },
       remove: async (id) => void removed.push(id),
       removeDead: async (dead) => dead.map(({ id }) => id),
     },
     clock: { nowMs: () => clock.wall, monotonicMs: () => clock.monotonic },
     timers: {
-      after: (_, work) => {
-        timers.push(work);
-        return () => undefined;
+      after: (ms, work) => {
+        const timer = { ms, work };
+        timers.push(timer);
+        return () => {
+          timers = timers.filter((one) => one !== timer);
+        };
       },
     },
     onTrouble: () => undefined,
-    isFit: rows.isFit ?? (() => true),
     onLost: () => void lost.push(clock.monotonic),
     onReaped: (ids) => void reaped.push(...ids),
   });
   const beat = async () => {
-    for (const work of timers.splice(0)) work();
+    for (const { work } of timers.splice(0)) work();
     await new Promise((resolve) => setImmediate(resolve));
   };
   const pass = (ms: number) => {
     clock.monotonic += ms;
     clock.wall += ms;
   };
-  return { lease, clock, inserted, removed, lost, reaped, beat, pass };
+  const beatsInMs = () => timers.map(({ ms }) => ms);
+  return { lease, clock, over, inserted, removed, kinds, lost, reaped, beat, pass, beatsInMs };
 }
 
 describe("a lease", () => {
   const leases: Lease[] = [];
   afterEach(() => Promise.all(leases.splice(0).map((lease) => lease.stop())));
 
-  async function held(beat: LeaseStore["beat"] = async () => [], isFit?: () => boolean) {
-    const over = leaseOver(isFit === undefined ? { beat } : { beat, isFit });
-    leases.push(over.lease);
-    await over.lease.start();
-    return over;
+  async function held(answer: LeaseStore["beat"] = async () => []) {
+    const made = leaseOver(answer);
+    leases.push(made.lease);
+    await made.lease.start();
+    return made;
   }
 
   test("is believed for 5 s after the last beat that was answered, and again after the next", async () => {
@@ -99,20 +110,54 @@ describe("a lease", () => {
     expect(lease.current()).toBe(inserted[1]);
   });
 
-  test("is given up while its holder is not fit, and held under another id when it is again", async () => {
-    let isFit = true;
-    const { lease, inserted, removed, lost, beat } = await held(undefined, () => isFit);
+  test("says of which kind it is at its start and at each beat, and stays the same lease", async () => {
+    const { lease, over, inserted, removed, kinds, lost, beat } = await held();
     await beat();
-    expect(lease.current()).toBe(inserted[0]);
-    isFit = false;
-    for (let beats = 0; beats < 3; beats += 1) await beat();
-    expect(lease.current()).toBeUndefined();
-    expect(removed).toEqual(inserted);
-    expect(lost).toHaveLength(1);
-    isFit = true;
+    over.kind = "api";
     await beat();
-    expect(inserted).toHaveLength(2);
-    expect(lease.current()).toBe(inserted[1]);
+    await beat();
+    over.kind = "delivery";
+    await beat();
+    expect(kinds).toEqual(["delivery", "delivery", "api", "api", "delivery"]);
+    expect([inserted, removed, lost]).toEqual([[lease.current()], [], []]);
+  });
+
+  test("begins anew under the kind of that moment", async () => {
+    const { over, kinds, beat } = await held(async () => undefined);
+    over.kind = "api";
+    await beat();
+    expect(kinds).toEqual(["delivery", "api", "api"]);
+  });
+
+  test("beats at once when its kind has changed, and then once a second again", async () => {
+    const { lease, over, kinds, beat, beatsInMs } = await held();
+    await beat();
+    expect(beatsInMs()).toEqual([1_000]);
+    over.kind = "api";
+    lease.kindChanged();
+    expect(beatsInMs()).toEqual([0]);
+    await beat();
+    expect(kinds.at(-1)).toBe("api");
+    expect(beatsInMs()).toEqual([1_000]);
+  });
+
+  test("has one beat under way although its kind changes, and none before its start or after its end", async () => {
+    const answer = Promise.withResolvers<readonly LeaseBeat[]>();
+    const { lease, kinds, beat, beatsInMs } = await held(() => answer.promise);
+    await beat();
+    lease.kindChanged();
+    const meanwhile = beatsInMs();
+    answer.resolve([]);
+    await beat();
+    expect(meanwhile).toEqual([]);
+    expect(kinds).toHaveLength(2);
+    expect(beatsInMs()).toEqual([1_000]);
+    await lease.stop();
+    lease.kindChanged();
+    expect(beatsInMs()).toEqual([]);
+    const idle = leaseOver(async () => []);
+    idle.lease.kindChanged();
+    expect(idle.beatsInMs()).toEqual([]);
   });
 
   test("deletes another one that it saw stand still for 6 s of its own beats", async () => {

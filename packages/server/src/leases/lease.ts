@@ -3,7 +3,7 @@ import { type LeaseId, newId } from "../ids.ts";
 import { LeaseReaper } from "./reaper.ts";
 import type { LeaseBeat, LeaseKind, LeaseStore } from "./store.ts";
 
-/** The lease of a process or thread: it keeps others off its rows and shards. */
+/** The lease of a process: it keeps others off its rows and shards. */
 export interface LeaseHolder {
   /** The current lease; undefined while it cannot be relied on. */
   current(): LeaseId | undefined;
@@ -12,18 +12,15 @@ export interface LeaseHolder {
 }
 
 export interface LeaseParts {
-  readonly kind: LeaseKind;
+  /** Asked at each beat. */
+  readonly kind: () => LeaseKind;
   readonly store: LeaseStore;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly onTrouble: (error: unknown) => void;
-  /** Whether the holder can do what it holds the lease for. While it cannot, others are to have its rows and shards. */
-  readonly isFit?: () => boolean;
   /** The lease was lost. Its rows and shards may belong to others by now. */
   readonly onLost?: () => void;
-  /** A new lease is held. */
-  readonly onHeld?: (id: LeaseId) => void;
-  /** Leases of dead holders were deleted. Without it, this holder does not look for them. */
+  /** Leases of dead holders were deleted. */
   readonly onReaped?: (ids: readonly LeaseId[]) => void;
 }
 
@@ -38,8 +35,10 @@ export const believedMs = 5_000;
  * clock was set back meanwhile, the next beat decides. A lease without a row is dead for good, and the holder begins
  * again under another id.
  *
- * Held → (no beat answered for 5 s) → silent → (a beat is answered) → held, or → (its row is gone) → lost → held under
- * a new id. Held → (the holder is not fit) → its row is deleted → lost → (the holder is fit) → held under a new id.
+ * ```
+ * held ──(no beat answered for 5 s)──► silent ──(a beat is answered)──► held
+ * held, silent ──(its row is gone)──► lost ──► held under a new id
+ * ```
  */
 export class Lease implements LeaseHolder {
   readonly #parts: LeaseParts;
@@ -75,6 +74,13 @@ export class Lease implements LeaseHolder {
     return Math.max(0, Math.min(leftMs, believedMs));
   }
 
+  /** The kind has changed: a beat tells the others now. */
+  kindChanged(): void {
+    if (this.#isStopped || this.#id === undefined || this.#beating !== undefined) return;
+    this.#cancel();
+    this.#schedule(0);
+  }
+
   /** Releases the lease: its row is deleted, so that others take over at once. */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -99,10 +105,9 @@ export class Lease implements LeaseHolder {
 
   async #beat(): Promise<void> {
     try {
-      if (this.#parts.isFit?.() === false) return await this.#giveUp();
       if (this.#id === undefined) return await this.#begin();
       const sent = this.#readClocks();
-      const beats = await this.#parts.store.beat(this.#id);
+      const beats = await this.#parts.store.beat(this.#id, this.#parts.kind());
       if (beats !== undefined) {
         this.#believe(sent);
         return await this.#reap(beats, sent.monotonicMs);
@@ -116,28 +121,17 @@ export class Lease implements LeaseHolder {
     }
   }
 
-  async #giveUp(): Promise<void> {
-    if (this.#id === undefined) return;
-    this.#untilMonotonicMs = Number.NEGATIVE_INFINITY;
-    await this.#parts.store.remove(this.#id);
-    this.#id = undefined;
-    this.#parts.onLost?.();
-  }
-
   async #reap(beats: readonly LeaseBeat[], sentMs: number): Promise<void> {
-    const { onReaped } = this.#parts;
-    if (onReaped === undefined) return;
     const reaped = await this.#reaper.answered(beats, sentMs);
-    if (reaped.length > 0) onReaped(reaped);
+    if (reaped.length > 0) this.#parts.onReaped?.(reaped);
   }
 
   async #begin(): Promise<void> {
     const id = newId<"lease">(this.#parts.clock.nowMs());
     const sent = this.#readClocks();
-    await this.#parts.store.insert(id, this.#parts.kind);
+    await this.#parts.store.insert(id, this.#parts.kind());
     this.#id = id;
     this.#believe(sent);
-    this.#parts.onHeld?.(id);
   }
 
   #readClocks() {

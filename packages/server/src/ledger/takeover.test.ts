@@ -367,15 +367,15 @@ describe("an instance that lives", () => {
           await expect.poll(() => beats).toHaveLength(length + 1);
         }
         // Only this test beats the lease of the bench's other instance.
-        await leases.beat(instance.leaseId);
+        await leases.beat(instance.leaseId, "api");
       }
     };
     try {
-      const lease = new Lease({ kind: "api", store, ...shared });
+      const lease = new Lease({ kind: () => "api", store, ...shared });
       await lease.start();
       const reaped: LeaseId[] = [];
       const onReaped = (ids: readonly LeaseId[]) => void reaped.push(...ids);
-      const reaping = new Lease({ kind: "api", store: leases, ...shared, onReaped });
+      const reaping = new Lease({ kind: () => "api", store: leases, ...shared, onReaped });
       await reaping.start();
       const gone = await bench.start(lease.current());
       const request = till.sale();

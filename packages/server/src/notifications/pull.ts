@@ -1,7 +1,8 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
 import { callbackUrlOf } from "../delivery/callback-url.ts";
-import { dataOf, type MakeEnvelope, makeEnvelope } from "../delivery/sending/envelope.ts";
+import { dataOf, makeEnvelope } from "../delivery/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
@@ -37,14 +38,10 @@ export type Seal = (
 ) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }>;
 
 /** The sealer of attempts: each item counts against its key like a POSTed one. */
-export function sealing(
-  seals: Pick<SealBudget, "spend">,
-  clock: Pick<Clock, "nowMs">,
-  make: MakeEnvelope = makeEnvelope,
-): Seal {
+export function sealing(seals: Pick<SealBudget, "spend">, clock: Pick<Clock, "nowMs">): Seal {
   return async (partner, notification, callbackUrl) => {
     await seals.spend(partner.id, partner.keys.encryption.id);
-    return make(notification.content, partner, {
+    return makeEnvelope(notification.content, partner, {
       notificationId: notification.id,
       command: notification.command,
       originalId: notification.originalId,
@@ -58,6 +55,8 @@ export function sealing(
 
 const pullRowsMax = 500;
 const pullBytesMax = 8 * 1024 * 1024;
+/** Sealed content after which other work has a turn. */
+const bytesPerTurn = 256 * 1024;
 /** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
 // Ids are created shortly before they are committed, so a later notification may be slightly older.
@@ -99,6 +98,7 @@ export async function pullPage(
   const items: PulledNotification[] = [];
   let seen: PageRow | undefined;
   let bytes = 0;
+  let turnBytes = 0;
   const endingAt = (place: Cursor) => {
     return { page: { items, next: writeCursor(place, history.cluster) }, end: place.position };
   };
@@ -106,9 +106,14 @@ export async function pullPage(
     const contents = await store.contents(partner.id, idsOf(share));
     for (const row of share) {
       const content = contents.get(row.id);
+      if (turnBytes >= bytesPerTurn) {
+        await nextTurn();
+        turnBytes = 0;
+      }
       // Without content: it was dropped since the page was read, because its retention is over.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
+      turnBytes += item?.data.length ?? 0;
       if (seen && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
       if (item) items.push(item);
       seen = row;

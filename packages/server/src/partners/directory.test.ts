@@ -234,6 +234,50 @@ describe("the directory", () => {
   });
 });
 
+describe("a watch of the directory", () => {
+  function watched() {
+    const made = scene();
+    const seen: (readonly [PartnerId, string | undefined])[] = [];
+    made.directory.watch((id) => seen.push([id, made.directory.peek(id)?.settings.name]));
+    return { ...made, news: () => seen.splice(0) };
+  }
+
+  test("names a partner that arrives, changes or is removed, when the change is visible; and no other", async () => {
+    const { directory, states, add, rename, pass, news } = watched();
+    const [id, other] = [add("one").id, add("other").id];
+    await directory.find(id);
+    await directory.find(other);
+    expect(news()).toEqual([
+      [id, "one"],
+      [other, "other"],
+    ]);
+    pass(ageMaxMs);
+    await directory.invalidate(id);
+    expect(news()).toEqual([]);
+    rename(id, "renamed");
+    await directory.invalidate(id);
+    expect(news()).toEqual([[id, "renamed"]]);
+    states.partners.delete(id);
+    await directory.invalidate(id);
+    expect(news()).toEqual([[id, undefined]]);
+  });
+
+  test("names a partner that was too old, and is confirmed unchanged", async () => {
+    const { directory, states, add, pass, news } = watched();
+    const { id } = add("one");
+    await directory.find(id);
+    news();
+    states.failing = true;
+    pass(ageMaxMs + 1);
+    await expect(directory.find(id)).rejects.toMatchObject({ code: "unavailable" });
+    expect(news()).toEqual([]);
+    states.failing = false;
+    await directory.find(id);
+    expect(news()).toEqual([[id, "one"]]);
+    expect(states.asked.load).toBe(1);
+  });
+});
+
 describe("an API key", () => {
   test("leads to its partner, and is looked up once", async () => {
     const { directory, states, add } = scene();

@@ -49,6 +49,7 @@ export class CachedPartners implements PartnerDirectory {
   #waiting: Waiter[] = [];
   #refreshing: Promise<void> | undefined;
   #timer: NodeJS.Timeout | undefined;
+  #onChanged: (id: PartnerId) => void = () => undefined;
 
   constructor(options: DirectoryOptions) {
     this.#options = options;
@@ -77,10 +78,9 @@ export class CachedPartners implements PartnerDirectory {
     return this.peek(id) ?? (await this.#load(id));
   }
 
-  /** As `find`, with the moment of confirmation, by the monotonic clock. */
-  async confirmed(id: PartnerId): Promise<{ readonly partner: Partner | undefined; readonly confirmedMs: number }> {
-    const partner = await this.find(id);
-    return { partner, confirmedMs: this.#entries.get(id)?.confirmedMs ?? this.#options.clock.monotonicMs() };
+  /** @param onChanged called for each cached partner that has changed, or was too old and is confirmed again */
+  watch(onChanged: (id: PartnerId) => void): void {
+    this.#onChanged = onChanged;
   }
 
   async findByApiKey(apiKey: string): Promise<ApiKeyHolder | undefined> {
@@ -142,14 +142,16 @@ export class CachedPartners implements PartnerDirectory {
     for (const id of ids) {
       const entry = this.#entries.get(id);
       const fingerprint = fingerprints.get(id);
-      if (fingerprint === undefined) this.#entries.delete(id);
-      else if (entry?.fingerprint === fingerprint) entry.confirmedMs = sentMs;
+      if (fingerprint === undefined) {
+        if (this.#entries.delete(id)) this.#onChanged(id);
+      } else if (entry?.fingerprint === fingerprint) this.#confirm(id, entry, sentMs);
       else changed.push(id);
     }
     if (changed.length === 0) return unreadable;
     for (const loaded of await this.#options.store.load(changed)) {
       try {
         this.#entries.set(loaded.id, this.#entry(loaded, sentMs));
+        this.#onChanged(loaded.id);
       } catch (error) {
         this.#entries.delete(loaded.id);
         unreadable.set(loaded.id, error);
@@ -157,6 +159,12 @@ export class CachedPartners implements PartnerDirectory {
       }
     }
     return unreadable;
+  }
+
+  #confirm(id: PartnerId, entry: Entry, sentMs: number): void {
+    const wasTooOld = this.#options.clock.monotonicMs() - entry.confirmedMs > ageMaxMs;
+    entry.confirmedMs = sentMs;
+    if (wasTooOld) this.#onChanged(id);
   }
 
   #entry(loaded: LoadedPartner, sentMs: number): Entry {

@@ -26,7 +26,7 @@ test("a lease says who holds it, is inserted once, and beats until it is removed
   const { database, leases } = await openLeases();
   const [id, other] = [newId<"lease">(), newId<"lease">()];
   await leases.insert(id, "delivery");
-  expect(await leases.beat(id)).toEqual([{ id, beat: 0 }]);
+  expect(await leases.beat(id, "delivery")).toEqual([{ id, beat: 0 }]);
   await leases.insert(id, "delivery");
   await leases.insert(other, "api");
   const { rows } = await database.pool.query("SELECT id, kind, host, version FROM leases ORDER BY id");
@@ -34,13 +34,27 @@ test("a lease says who holds it, is inserted once, and beats until it is removed
     { id, kind: "delivery", host: hostname(), version: expect.stringMatching(/^\d+\.\d+\.\d+/) },
     expect.objectContaining({ id: other, kind: "api" }),
   ]);
-  expect(await leases.beat(other)).toEqual([
+  expect(await leases.beat(other, "api")).toEqual([
     { id, beat: 1 },
     { id: other, beat: 0 },
   ]);
   await leases.remove(id);
-  expect(await leases.beat(id)).toBeUndefined();
-  expect(await leases.beat(other)).toEqual([{ id: other, beat: 1 }]);
+  expect(await leases.beat(id, "delivery")).toBeUndefined();
+  expect(await leases.beat(other, "api")).toEqual([{ id: other, beat: 1 }]);
+});
+
+test("a beat sets the kind of its lease, and of no other", async () => {
+  const { database, leases } = await openLeases();
+  const [id, other] = [newId<"lease">(), newId<"lease">()];
+  for (const each of [id, other]) await leases.insert(each, "delivery");
+  const kinds = async () => (await database.pool.query("SELECT id, kind FROM leases ORDER BY id")).rows;
+  await leases.beat(id, "api");
+  expect(await kinds()).toEqual([
+    { id, kind: "api" },
+    { id: other, kind: "delivery" },
+  ]);
+  await leases.beat(id, "delivery");
+  expect(await kinds()).toMatchObject([{ kind: "delivery" }, { kind: "delivery" }]);
 });
 
 test("a beat says when it was", async () => {
@@ -48,7 +62,7 @@ test("a beat says when it was", async () => {
   const id = newId<"lease">();
   await leases.insert(id, "api");
   await database.pool.query("UPDATE leases SET beaten_at = '2026-01-01'");
-  await leases.beat(id);
+  await leases.beat(id, "delivery");
   const { rows } = await database.pool.query("SELECT beaten_at > now() - interval '1 minute' AS now FROM leases");
   expect(rows).toEqual([{ now: true }]);
 });
@@ -64,11 +78,11 @@ test("the dead go, whoever beat meanwhile stays, and their shards are free for a
   listening.on("notification", ({ channel }) => told.push(channel));
   await listening.query("LISTEN paybell_shards");
 
-  const seen = (await leases.beat(beating)) ?? [];
+  const seen = (await leases.beat(beating, "delivery")) ?? [];
   expect(await leases.removeDead(seen)).toEqual([dead]);
   await expect.poll(() => told).toEqual(["paybell_shards"]);
   expect((await database.pool.query("SELECT lease_id FROM shards WHERE shard = 7")).rows).toEqual([{ lease_id: null }]);
-  expect(await leases.beat(beating)).toEqual([{ id: beating, beat: 1 }]);
+  expect(await leases.beat(beating, "delivery")).toEqual([{ id: beating, beat: 1 }]);
 
   expect(await leases.removeDead(seen)).toEqual([]);
   await listening.query("SELECT");
@@ -91,7 +105,7 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   const troubles: unknown[] = [];
   const lost: unknown[] = [];
   const lease = new Lease({
-    kind: "api",
+    kind: () => "api",
     store: new PostgresLeases(() => listener.connection()),
     clock: systemClock,
     timers: systemTimers,

@@ -13,7 +13,7 @@ const insert = {
 const raise = {
   name: "raise_beat",
   text: `
-    WITH raised AS (UPDATE leases SET beat = beat + 1, beaten_at = now() WHERE id = $1 RETURNING id)
+    WITH raised AS (UPDATE leases SET beat = beat + 1, beaten_at = now(), kind = $2 WHERE id = $1 RETURNING id)
     SELECT l.id, l.beat FROM leases l WHERE EXISTS (SELECT FROM raised) ORDER BY l.id`,
 };
 
@@ -49,8 +49,8 @@ export class PostgresLeases implements LeaseStore {
     await this.#ask({ ...insert, values: [id, kind, hostname(), version] });
   }
 
-  async beat(id: LeaseId): Promise<readonly LeaseBeat[] | undefined> {
-    const { rows } = await this.#ask<LeaseBeat>({ ...raise, values: [id] });
+  async beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
+    const { rows } = await this.#ask<LeaseBeat>({ ...raise, values: [id, kind] });
     return rows.length === 0 ? undefined : rows;
   }
 

@@ -47,7 +47,7 @@ const completions = new PostgresCompletions(connections.homes);
 const deliveries = new PostgresDeliveries(connections.homes);
 const comparisons = new PostgresComparisons(connections.homes);
 const circuits = new PostgresCircuits(connections.homes);
-const shards = new PostgresShards(connections.engine);
+const shards = new PostgresShards(connections.engine, () => connections.connectDirectly());
 const transactions = new PostgresTransactions(connections);
 const dueKinds = new PostgresDueKinds(connections.homes);
 

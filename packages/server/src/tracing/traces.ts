@@ -15,9 +15,8 @@ import {
   trace,
 } from "@opentelemetry/api";
 import type { Acquirer, AcquirerAnswer, AcquirerMessage, AskOptions } from "../acquirer/acquirer.ts";
-import type { AttemptResult } from "../delivery/attempt.ts";
+import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/store.ts";
-import type { AttemptedDelivery } from "../delivery/thread/messages.ts";
 import { ServiceError } from "../errors.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
 import type { Transaction } from "../ledger/transaction.ts";
@@ -132,7 +131,7 @@ export class Traces {
     if (isSampled(span.spanContext())) by?.addLink({ context: span.spanContext() });
   }
 
-  /** One attempt has ended, in whichever thread. */
+  /** One attempt has ended. */
   attempted(delivery: AttemptedDelivery, { attempt, next }: AttemptResult): void {
     const { id, transactionId, command, attemptsBefore, attemptsMade } = delivery;
     const { startedAtMs, durationMs, url, address, httpStatus, reason } = attempt;

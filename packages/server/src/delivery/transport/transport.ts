@@ -89,6 +89,8 @@ export class Transport {
   readonly #warnedAtMs = new Map<string, number>();
   readonly #sweeper: NodeJS.Timeout;
   #idle = 0;
+  /** Each ends a POST in flight. */
+  readonly #inFlight = new Set<() => void>();
 
   constructor(options: TransportOptions) {
     this.#options = options;
@@ -123,6 +125,12 @@ export class Transport {
     return target;
   }
 
+  /** Closes everything, also what is in flight: nobody waits for it any more. */
+  abort(): void {
+    for (const end of this.#inFlight) end();
+    this.close();
+  }
+
   /** Closes every idle connection, and each busy one when it has its response. */
   close(): void {
     clearInterval(this.#sweeper);
@@ -139,7 +147,13 @@ export class Transport {
       let connection: Connection;
       let exchange: HttpExchange;
       let written: Error | undefined;
+      const abort = () => {
+        end({ reason: "reset", detail: "The service has stopped.", address: connection.address });
+        endpoint.drop(connection);
+      };
+      this.#inFlight.add(abort);
       const end = (result: PostResult) => {
+        this.#inFlight.delete(abort);
         clearTimeout(timer);
         resolve(result);
       };

@@ -67,7 +67,7 @@ export interface PartnerBacklog {
   readonly oldestMs: number | undefined;
 }
 
-/** The main thread's view of pending deliveries: counts them, and notifies other processes. */
+/** Pending deliveries as a whole: counts them, and notifies other processes. */
 export class PendingStatus {
   readonly #engine: Pool;
   readonly #homes: Homes;

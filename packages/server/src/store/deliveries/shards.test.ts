@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import type { OwnedShard } from "../../delivery/ownership.ts";
 import { type LeaseId, newId } from "../../ids.ts";
@@ -9,7 +9,9 @@ import { insertPartner } from "../rows.fixture.ts";
 import { PostgresShards } from "./shards.ts";
 
 const connections = await openTestDatabase({ connectionsMax: 14 });
-const shards = new PostgresShards(connections.engine);
+const beats = await connections.connectDirectly();
+afterAll(() => beats.end());
+const shards = new PostgresShards(connections.engine, () => Promise.resolve(beats));
 beforeEach(async () => {
   await connections.pool.query("UPDATE shards SET lease_id = NULL, epoch = 0");
   await connections.pool.query("DELETE FROM leases");
@@ -118,7 +120,7 @@ describe("a take", () => {
   });
 });
 
-describe("a released shard", () => {
+describe.each(["release", "surrender"] as const)("a shard after its %s", (by) => {
   test("is free again, and all listeners are notified", async () => {
     const id = await worker();
     const [given, kept] = (await shards.claim(id, 2)) as [OwnedShard, OwnedShard];
@@ -127,7 +129,7 @@ describe("a released shard", () => {
     const told: string[] = [];
     listening.on("notification", ({ channel }) => told.push(channel));
     await listening.query("LISTEN paybell_shards");
-    await shards.release(id, [given]);
+    await shards[by](id, [given]);
     await expect.poll(() => told).toEqual(["paybell_shards"]);
     expect((await shards.map(id)).mine).toEqual([kept]);
     expect(await ownerOf(given.shard)).toEqual({ lease_id: null, epoch: given.epoch });
@@ -136,10 +138,35 @@ describe("a released shard", () => {
   test("is one's own, under the epoch that one knows", async () => {
     const [id, other] = [await worker(), await worker()];
     const [shard] = (await shards.claim(id, 1)) as [OwnedShard];
-    await shards.release(other, [shard]);
-    await shards.release(id, [{ ...shard, epoch: shard.epoch - 1 }]);
+    await shards[by](other, [shard]);
+    await shards[by](id, [{ ...shard, epoch: shard.epoch - 1 }]);
     expect(await ownerOf(shard.shard)).toEqual({ lease_id: id, epoch: shard.epoch });
   });
+});
+
+test("a shard is surrendered while the engine's connections are not answered", async () => {
+  const id = await worker();
+  const [shard] = (await shards.claim(id, 1)) as [OwnedShard];
+  const engine = vi
+    .spyOn(connections.engine, "query")
+    .mockRejectedValue(new Error("too many clients already") as never);
+  onTestFinished(() => engine.mockRestore());
+  await expect(shards.release(id, [shard])).rejects.toThrow("too many clients already");
+  await shards.surrender(id, [shard]);
+  expect(await ownerOf(shard.shard)).toEqual({ lease_id: null, epoch: shard.epoch });
+});
+
+test("a worker whose beats say that it cannot send keeps its shards, and counts for no share", async () => {
+  const [id, other] = [await worker(), await worker()];
+  const mine = await shards.claim(id, 2);
+  const leases = new PostgresLeases(() => Promise.resolve(beats));
+  await leases.beat(id, "api");
+  const map = await shards.map(id);
+  expect(map.workers.map(({ leaseId }) => leaseId)).toEqual([other]);
+  expect(numbers(map.mine)).toEqual(numbers(mine));
+  expect(map.free).toBe(shardCount - 2);
+  await leases.beat(id, "delivery");
+  expect((await shards.map(other)).workers.map(({ leaseId }) => leaseId).toSorted()).toEqual([id, other].toSorted());
 });
 
 test("a lease that is removed leaves its shards free, their epochs as they were", async () => {

@@ -1,4 +1,4 @@
-import type { Pool } from "pg";
+import type { Client, Pool } from "pg";
 import type { OwnedShard, ShardMap, ShardStore, WorkerShare } from "../../delivery/ownership.ts";
 import type { LeaseId } from "../../ids.ts";
 import { integerArray } from "../database/arrays.ts";
@@ -41,9 +41,12 @@ const announceShards = { name: "announce_shards", text: "SELECT pg_notify('paybe
 /** The owners of shards, in PostgreSQL. */
 export class PostgresShards implements ShardStore {
   readonly #engine: Pool;
+  readonly #beats: () => Promise<Client>;
 
-  constructor(engine: Pool) {
+  /** @param beats the connection of the lease */
+  constructor(engine: Pool, beats: () => Promise<Client>) {
     this.#engine = engine;
+    this.#beats = beats;
   }
 
   async map(leaseId: LeaseId): Promise<ShardMap> {
@@ -58,8 +61,16 @@ export class PostgresShards implements ShardStore {
   }
 
   async release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+    await this.#release(this.#engine, leaseId, shards);
+  }
+
+  async surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+    await this.#release(await this.#beats(), leaseId, shards);
+  }
+
+  async #release(on: Pick<Pool | Client, "query">, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const columns = [integerArray(shards.map(({ shard }) => shard)), integerArray(shards.map(({ epoch }) => epoch))];
-    await this.#engine.query({ ...release, values: [leaseId, ...columns] });
-    await this.#engine.query(announceShards);
+    await on.query({ ...release, values: [leaseId, ...columns] });
+    await on.query(announceShards);
   }
 }

@@ -1,8 +1,8 @@
 import { type NotifiedCommand, notificationHeaders, seal, sign, signedString, toWire } from "@paybell/contract";
-import type { NotificationId, TransactionId } from "../../ids.ts";
-import type { IpnFacts } from "../../ipn/facts.ts";
-import { renderIpn } from "../../ipn/render.ts";
-import type { Partner } from "../../partners/partner.ts";
+import type { NotificationId, TransactionId } from "../ids.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { renderIpn } from "../ipn/render.ts";
+import type { Partner } from "../partners/partner.ts";
 
 /** The input of one attempt in addition to the notification's facts. */
 export interface EnvelopeFor {
@@ -29,9 +29,6 @@ export interface Envelope {
   /** The version of the encryption key that sealed it. */
   readonly keyId: string;
 }
-
-/** Makes an envelope: in this thread at once, or in another one. */
-export type MakeEnvelope = (content: string, partner: SealedFor, attempt: EnvelopeFor) => Envelope | Promise<Envelope>;
 
 /**
  * Signs and seals a notification as the partner is configured now. Only its facts were fixed when it was created, so a

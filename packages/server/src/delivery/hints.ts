@@ -1,13 +1,15 @@
-import type { PartnerId } from "../../ids.ts";
-import type { Delivery, Hint } from "../store.ts";
-import type { WorkerSupervisor } from "./supervisor.ts";
+import type { Timers } from "../clock.ts";
+import type { PartnerId } from "../ids.ts";
+import type { Delivery, Hint } from "./store.ts";
+import type { DeliveryWorker } from "./worker.ts";
 
 export interface HintsParts {
-  /** The workers of this process. */
-  readonly workers: readonly Pick<WorkerSupervisor, "owns" | "offer" | "hint" | "notify">[];
+  /** Undefined: this process does not send. */
+  readonly worker: Pick<DeliveryWorker, "owns" | "offer" | "wake" | "tick"> | undefined;
   /** Notifies the other processes; the message may be lost. */
   readonly announce: (payload: string) => Promise<void>;
-  /** A delivery was passed on within this process. */
+  readonly timers: Timers;
+  /** The worker of this process has been given a delivery. */
   readonly onOffered?: () => void;
   readonly onTrouble: (error: unknown) => void;
 }
@@ -21,48 +23,62 @@ const announcingMax = 4;
 const namesMax = 10_000;
 
 /**
- * Passes on hints: to the worker of this process that owns the partner, with the content, otherwise to the other
- * processes, by name only: at once, then every 5 ms. Any hint may be lost; the owner's sweep finds the row.
+ * Passes on what is due: to the worker of this process if that owns the partner, with the content; otherwise to the
+ * other processes, by name only: at once, then every 5 ms. Any hint may be lost; the owner's sweep finds the row.
  */
 export class Hints {
   readonly #parts: HintsParts;
   /** Hints to announce, by partner and queue. */
   #hints = new Map<string, Hint>();
   #announcing = 0;
-  #timer: NodeJS.Timeout | undefined;
+  /** The next announcement waits for its time. */
+  #isWaiting = false;
 
   constructor(parts: HintsParts) {
     this.#parts = parts;
   }
 
-  /** Passes on a delivery that was just made durable. @param begunMs by the monotonic clock, before it was written */
+  /**
+   * Passes on a delivery that was just made durable. Never throws: its result is committed, whatever delivery does.
+   *
+   * @param begunMs by the monotonic clock, before it was written
+   */
   offer(delivery: Delivery, begunMs: number): void {
-    const owner = this.#ownerOf(delivery.partnerId);
     const { partnerId, queue, scheduleStartMs: sinceMs } = delivery;
-    if (owner === undefined) {
-      this.#announce({ partnerId, queue, sinceMs });
-      return;
+    try {
+      const owner = this.#ownerOf(partnerId);
+      if (owner === undefined) {
+        this.#announce({ partnerId, queue, sinceMs });
+        return;
+      }
+      owner.offer(delivery, begunMs);
+      this.#parts.onOffered?.();
+    } catch (error) {
+      this.#parts.onTrouble(error);
     }
-    owner.offer(delivery, begunMs);
-    this.#parts.onOffered?.();
   }
 
-  /** Something of the partner is due. */
+  /** Something of the partner is due. Never throws. */
   due(hint: Hint): void {
-    const owner = this.#ownerOf(hint.partnerId);
-    if (owner !== undefined) owner.hint(hint);
-    else this.#announce(hint);
+    try {
+      const owner = this.#ownerOf(hint.partnerId);
+      if (owner !== undefined) owner.wake(hint);
+      else this.#announce(hint);
+    } catch (error) {
+      this.#parts.onTrouble(error);
+    }
   }
 
   /** Another process sent this. */
   received(payload: string): void {
     const hints = readPayload(payload);
-    if (hints === undefined) for (const worker of this.#parts.workers) worker.notify("due");
-    for (const hint of hints ?? []) this.#ownerOf(hint.partnerId)?.hint(hint);
+    if (hints === undefined) this.#parts.worker?.tick();
+    for (const hint of hints ?? []) this.#ownerOf(hint.partnerId)?.wake(hint);
   }
 
   #ownerOf(partnerId: PartnerId) {
-    return this.#parts.workers.find((worker) => worker.owns(partnerId));
+    const { worker } = this.#parts;
+    return worker?.owns(partnerId) ? worker : undefined;
   }
 
   #announce(hint: Hint): void {
@@ -70,12 +86,13 @@ export class Hints {
     const before = this.#hints.get(name);
     if (before === undefined && this.#hints.size >= namesMax) return;
     this.#hints.set(name, before === undefined ? hint : earlier(before, hint));
-    if (this.#timer !== undefined) return;
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
     this.#send();
-    this.#timer = setTimeout(() => {
-      this.#timer = undefined;
+    this.#parts.timers.after(announceEveryMs, () => {
+      this.#isWaiting = false;
       this.#send();
-    }, announceEveryMs);
+    });
   }
 
   #send(): void {
@@ -100,7 +117,7 @@ export class Hints {
       .catch(this.#parts.onTrouble)
       .finally(() => {
         this.#announcing -= 1;
-        if (this.#timer === undefined) this.#send();
+        if (!this.#isWaiting) this.#send();
       });
   }
 }

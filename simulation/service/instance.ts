@@ -1,7 +1,8 @@
 import type { CircuitStore } from "../../packages/server/src/delivery/circuit-store.ts";
-import type { Hint } from "../../packages/server/src/delivery/store.ts";
+import { Hints } from "../../packages/server/src/delivery/hints.ts";
+import type { Delivery, Hint } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
-import type { LeaseId } from "../../packages/server/src/ids.ts";
+import type { LeaseId, PartnerId } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedCircuits } from "../database/circuits.ts";
@@ -12,78 +13,74 @@ import { Line } from "../database/line.ts";
 import { OutcomeCommits } from "../database/outcomes.ts";
 import { SimulatedPartners } from "../outside/partner-source.ts";
 import { SimulatedAttempts } from "./attempt.ts";
-import type { SimulatedMachine } from "./machine.ts";
-import { Thread } from "./thread.ts";
+import { EventLoop } from "./event-loop.ts";
 
-export interface WorkerThreadOptions {
-  readonly name: string;
-  readonly machine: SimulatedMachine;
+export interface InstanceLines {
   readonly line: Line;
   /** Beats have a connection of their own. */
   readonly beatLine: Line;
 }
 
-/** A delivery worker with its lease, as wired in a thread of the service. */
-export class WorkerThread {
+/** One life of a process: its event loop, its lease, its delivery, and the hints to it; wired as in the service. */
+export class Instance {
   readonly name: string;
-  readonly thread: Thread;
+  readonly loop: EventLoop;
   readonly partners: SimulatedPartners;
   readonly worker: DeliveryWorker;
+  readonly hints: Hints;
   readonly lease: LeaseHolder;
   /** One for each home. */
   readonly outcomes: readonly OutcomeCommits[];
   readonly #context: SimulationContext;
   readonly #lease: Lease;
-  /** The main thread's knowledge of its lease. */
-  knownLease: LeaseId | undefined;
+  #isStopping = false;
   #drainsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: SimulationContext, { name, machine, line, beatLine }: WorkerThreadOptions) {
+  constructor(context: SimulationContext, name: string, { line, beatLine }: InstanceLines) {
     const { world, database, tables, plan, variation, checks } = context;
     this.name = name;
     this.#context = context;
-    const thread = new Thread(world, machine, name);
-    this.thread = thread;
-    const { clock, timers } = thread;
+    const loop = new EventLoop(world, name, plan.drift);
+    this.loop = loop;
+    const { clock, timers } = loop;
     this.#lease = new Lease({
-      kind: "delivery",
-      store: new variation.Leases(database, tables, thread, beatLine),
+      kind: () => (this.worker.isFit && !this.#isStopping ? "delivery" : "api"),
+      store: new variation.Leases(database, tables, loop, beatLine, (id) => this.#removes(id)),
       clock,
       timers,
       onTrouble: (error) => this.#trouble("lease", error),
-      isFit: () => this.worker.ownership.isFit,
       onLost: () => this.worker.leaseLost(),
-      onHeld: (id) => {
-        this.knownLease = id;
-        world.note(name, "holds lease", id);
+      onReaped: (ids) => {
+        world.note(name, "reaped", ids.join(" "));
         this.worker.tick();
+        context.notifications.shardsChanged();
       },
     });
-    this.lease = variation.holder(this.#lease, thread);
+    this.lease = variation.holder(this.#lease, loop);
     const lines = context.homeLines.map((home) => new Line([line, home]));
-    this.outcomes = lines.map((one) => new OutcomeCommits(world, database, thread, one, context.carryOut));
+    this.outcomes = lines.map((one) => new OutcomeCommits(world, database, loop, one, context.carryOut));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
-    this.partners = new SimulatedPartners(database, tables, thread, line, (id) => this.worker.partnerChanged(id));
+    this.partners = new SimulatedPartners(database, tables, loop, line, (id) => this.worker.partnerChanged(id));
     const deliveries = this.outcomes.map(
       (outcomes, home) =>
         new SimulatedDeliveries({
           database,
           tables,
-          thread,
+          loop,
           line: lines[home] ?? line,
           record: (outcome) => checks.recorded(this, outcome, outcomes.record(outcome)),
           onRead: (reads) => checks.readBegins(this, reads),
           onHeads: (shards) => checks.swept(this, shards),
         }),
     );
-    const circuits = lines.map((one) => new SimulatedCircuits(database, tables, thread, one, onLoaded));
+    const circuits = lines.map((one) => new SimulatedCircuits(database, tables, loop, one, onLoaded));
     this.worker = new DeliveryWorker({
       store: variation.deliveries(deliveriesOf(world, deliveries)),
-      shards: new variation.Shards(database, tables, thread, line, {
+      shards: new variation.Shards(database, tables, loop, line, beatLine, {
         onReleases: (shards) => checks.releases(this, shards),
         onGiven: (given) => {
           world.note(name, "gave", given.join(" "));
-          context.hints.shardsGiven();
+          context.notifications.shardsChanged();
         },
       }),
       circuits: circuitsOf(world, circuits),
@@ -98,30 +95,46 @@ export class WorkerThread {
       slotsMax: plan.slotsMax,
       bytesInFlightMax: plan.bytesInFlightMax,
       attemptTimeoutMs: plan.attemptTimeoutMs,
+      onFitness: () => {
+        world.note(name, this.worker.isFit ? "is fit" : "is not fit");
+        this.#lease.kindChanged();
+      },
       onTrouble: (message, error) => this.#trouble(message, error),
+    });
+    this.hints = new Hints({
+      worker: {
+        owns: (id) => this.worker.owns(id),
+        offer: (delivery, begunMs) => this.#offer(delivery, begunMs),
+        wake: (hint) => this.#wake(hint),
+        tick: () => this.worker.tick(),
+      },
+      timers,
+      announce: (payload) => context.notifications.announce(loop, line, payload),
+      onTrouble: (error) => this.#trouble("hints", error),
     });
   }
 
   /** Whether it stops, and still has time for attempts that have not ended. */
   get drains(): boolean {
-    return this.thread.clock.monotonicMs() < this.#drainsUntilMs;
+    return this.loop.clock.monotonicMs() < this.#drainsUntilMs;
   }
 
   /** Rejects when no lease can be had. */
   async start(): Promise<void> {
     await this.#lease.start();
-    this.#context.workers.add(this);
+    this.#context.instances.add(this);
     this.worker.start();
   }
 
-  wake(hints: readonly Hint[]): void {
-    this.worker.wake(hints);
-    for (const hint of hints) this.#context.checks.woken(this, hint);
+  partnerChanged(id: PartnerId): void {
+    this.partners.changed(id);
   }
 
   /** It gives everything up, and ends. */
   async stop(drainMs: number): Promise<void> {
-    this.#drainsUntilMs = this.thread.clock.monotonicMs() + drainMs;
+    this.#isStopping = true;
+    this.#lease.kindChanged();
+    this.#drainsUntilMs = this.loop.clock.monotonicMs() + drainMs;
     await this.worker.stop(drainMs);
     await this.#lease.stop();
     this.end();
@@ -129,8 +142,25 @@ export class WorkerThread {
 
   /** Nothing runs in it from now on. */
   end(): void {
-    this.#context.workers.delete(this);
-    this.thread.end();
+    this.#context.instances.delete(this);
+    this.loop.end();
+  }
+
+  #offer(delivery: Delivery, begunMs: number): void {
+    this.worker.offer(delivery, begunMs);
+    // A late one may be of a round that is over.
+    const one = this.#context.tables.notifications.get(delivery.id);
+    if (one?.state === "pending" && one.round === delivery.round) this.#context.checks.told(this, one);
+  }
+
+  #wake(hint: Hint): void {
+    this.worker.wake(hint);
+    this.#context.checks.woken(this, hint);
+  }
+
+  /** Invariant 17. */
+  #removes(id: LeaseId): void {
+    if (!this.#isStopping) this.#context.world.violated(17, `${this.name} gives up its lease ${id}, and goes on`);
   }
 
   #trouble(message: string, error: unknown): void {

@@ -1,9 +1,9 @@
 import { ciphers, encodings, openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type NotificationId, newId, type TransactionId } from "../../ids.ts";
-import type { IpnFacts } from "../../ipn/facts.ts";
-import { partnerSnapshot } from "../../partners/partner.fixture.ts";
-import type { Partner } from "../../partners/partner.ts";
+import { type NotificationId, newId, type TransactionId } from "../ids.ts";
+import type { IpnFacts } from "../ipn/facts.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { Partner } from "../partners/partner.ts";
 import { type EnvelopeFor, makeEnvelope } from "./envelope.ts";
 
 const sale: IpnFacts = {
@@ -116,6 +116,11 @@ describe("an envelope", () => {
     const { headers, body } = makeEnvelope(JSON.stringify(sale), partner, attempt());
     expect(headers).not.toHaveProperty("paybell-key");
     expect(opened(partner, body).keyId).toBe(partner.keys.encryption.id);
+  });
+
+  test("of facts that cannot be read fails without quoting them", () => {
+    const make = () => makeEnvelope('{"cardNumber": 4111', partnerSnapshot(), attempt());
+    expect(make).toThrow(new TypeError("The notification's facts are no JSON."));
   });
 
   test("is signed with both webhook secrets while a rotation lasts", () => {

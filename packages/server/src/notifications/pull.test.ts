@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { newId } from "../ids.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import { pullPage, type Seal } from "./pull.ts";
+import type { NotificationContent, NotificationStore } from "./store.ts";
+
+const partner = partnerSnapshot();
+
+/** Pulls notifications of these sizes. @returns the turn of the event loop in which each of them was sealed */
+async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
+  const contents = sizes.map(
+    (bytes): NotificationContent => ({
+      id: newId<"notification">(),
+      transactionId: null,
+      originalId: null,
+      command: "SETTLEMENT",
+      callBackUrl: null,
+      createdAtMs: Date.now(),
+      state: "accepted",
+      attemptsMade: 1,
+      toRegistered: false,
+      content: "x".repeat(bytes),
+    }),
+  );
+  const store = {
+    history: async () => ({
+      cluster: { systemIdentifier: 1n, timeline: 1 },
+      keptFromMs: 0,
+      horizon: 10n,
+      nowMs: Date.now(),
+    }),
+    page: async () => contents.map(({ id }) => ({ id, xid: 1n, storedBytes: 100 })),
+    contents: async () => new Map(contents.map((content) => [content.id, content])),
+  } as Partial<NotificationStore> as NotificationStore;
+  let turn = 0;
+  let isOver = false;
+  const next = () => {
+    turn += 1;
+    if (!isOver) setImmediate(next);
+  };
+  setImmediate(next);
+  const turns: number[] = [];
+  const seal: Seal = async (_, { content }) => {
+    turns.push(turn);
+    return { headers: {}, body: Buffer.from(`{"data":"${content}"}`) };
+  };
+  const { page } = await pullPage(store, seal, partner, { limit: 100 });
+  isOver = true;
+  expect(page.items.map(({ data }) => data.length)).toEqual(sizes);
+  return turns.map((at) => at - (turns[0] ?? 0));
+}
+
+test("other work has a turn of the event loop after each 256 KiB that a pull seals", async () => {
+  const kib = 1_024;
+  expect(await turnsOf([200 * kib, 56 * kib, 1, 2_000 * kib, 1, 255 * kib, kib, 1])).toEqual([0, 0, 1, 1, 2, 2, 2, 3]);
+});
