@@ -6,7 +6,14 @@ const dayMs = 86_400_000;
 const bench = await LedgerBench.open();
 const instance = await bench.start();
 const partner = await bench.partner();
-afterAll(() => bench.close());
+/** Answers may be held for as long as a test needs. */
+const patient = await LedgerBench.open({ acquirerTimeoutMs: 600_000 });
+const unhurried = await patient.start();
+const other = await patient.partner();
+afterAll(async () => {
+  await bench.close();
+  await patient.close();
+});
 
 const sixDigits = /^\d{6}$/;
 
@@ -73,12 +80,15 @@ describe("a Void", () => {
 
   test("that is in flight excludes another one, a Complete and a Reversal", async () => {
     const till = new LedgerTill();
-    const preAuth = await instance.ended(partner, till.preAuth("tok_then_slow_100"));
-    const voiding = await instance.begun(partner, till.void(preAuth));
+    const preAuth = await unhurried.ended(other, till.preAuth());
+    const answer = patient.holdLink("the answer to a VOID arrives");
+    const voiding = await unhurried.begun(other, till.void(preAuth));
+    await answer.reached;
     for (const request of [till.void(preAuth), till.complete(preAuth), till.reversal(preAuth)]) {
-      await expect(instance.run(partner, request)).rejects.toMatchObject({ status: 409, code: "in_flight" });
+      await expect(unhurried.run(other, request)).rejects.toMatchObject({ status: 409, code: "in_flight" });
     }
-    expect(await instance.endOf(voiding)).toMatchObject({ state: "SUCCESS" });
+    answer.go();
+    expect(await unhurried.endOf(voiding)).toMatchObject({ state: "SUCCESS" });
   });
 
   test("succeeds once, however many are requested concurrently", async () => {
@@ -92,16 +102,14 @@ describe("a Void", () => {
 
   test("of a command without an outcome waits for it, and inherits nothing that is missing", async () => {
     const till = new LedgerTill();
-    const sale = await instance.begun(partner, till.sale("tok_slow_60"));
-    const asked: unknown[] = [];
-    let voiding: unknown;
-    while (voiding === undefined) {
-      const [one] = await Promise.allSettled([instance.ended(partner, till.void(sale))]);
-      if (one.status === "rejected") asked.push(one.reason.code);
-      else voiding = one.value;
-    }
-    expect(new Set(asked)).toEqual(new Set(["in_flight"]));
-    const { facts } = await instance.find(partner, sale.id);
+    const answer = patient.holdLink("the answer to a SALE arrives");
+    const sale = await unhurried.begun(other, till.sale());
+    await answer.reached;
+    await expect(unhurried.ended(other, till.void(sale))).rejects.toMatchObject({ code: "in_flight" });
+    answer.go();
+    await unhurried.endOf(sale);
+    const voiding = await unhurried.ended(other, till.void(sale));
+    const { facts } = await unhurried.find(other, sale.id);
     const { approveCode = "", invoiceNo = "" } = facts.fields;
     expect(approveCode).not.toBe("");
     expect(voiding).toMatchObject({ state: "SUCCESS", facts: { fields: { approveCode, invoiceNo } } });
