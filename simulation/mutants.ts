@@ -209,7 +209,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 10,
+    seed: 24,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,
