@@ -42,7 +42,7 @@ const laterByDriftMs = 2_500;
 const brokenForMs = 30_000;
 /** While a home is away, those of the others go on. */
 const awayForMs = 35_000;
-/** It has a backlog when it is back. */
+/** It has a backlog when it is back, and attempts at endpoints that hang end first where slots are few. */
 const caughtUpWithinMs = 15_000;
 const evenWithinMs = 60_000;
 const quietAfterMs = 35_000;
@@ -170,7 +170,8 @@ export class Simulation {
     const { tables, database, checks } = this.#context;
     const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
     const isAway = ({ shard }: Merchant) =>
-      homeOf(shard, this.#context.plan.homes) === home && this.#world.nowMs < untilMs + caughtUpWithinMs;
+      homeOf(shard, this.#context.plan.homes) === home &&
+      this.#world.nowMs < untilMs + caughtUpWithinMs + this.#context.plan.attemptTimeoutMs;
     checkProgress(this.#world, checks, tables, database.nowUs(), isAway);
     checks.sweeps();
   }
