@@ -289,6 +289,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     directory.start();
     if (runsCommands) await acquirers.start();
     await lease.start();
+    // At once: the lease counts for a share of the shards.
+    delivery.start();
     if (runsCommands) {
       reverser.start();
       settler.start();
@@ -297,7 +299,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       dueWatch.start();
       await intake.start();
     }
-    delivery.start();
     alerts.start();
     const kept = {
       ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
