@@ -1,6 +1,5 @@
 import type { Clock, Timers } from "../clock.ts";
 import { type LeaseId, newId } from "../ids.ts";
-import { LeaseReaper } from "./reaper.ts";
 import type { LeaseBeat, LeaseKind, LeaseStore } from "./store.ts";
 
 /** The lease of a process: it keeps others off its rows and shards. */
@@ -25,8 +24,11 @@ export interface LeaseParts {
 }
 
 const beatEveryMs = 1_000;
-/** Less than the time after which others declare the holder dead: see `deadAfterMs`. */
 export const believedMs = 5_000;
+/** Longer than a holder believes in its lease, so that nobody takes over from one that still acts. */
+const deadAfterMs = believedMs + beatEveryMs;
+/** The maximum time counted between two beats: changes in a longer gap were not seen. */
+const gapMaxMs = 1_500;
 
 /**
  * Holds one lease at a time. A beat every second increments a counter in its row. The holder believes in the lease for
@@ -38,6 +40,13 @@ export const believedMs = 5_000;
  * ```
  * held ──(no beat answered for 5 s)──► silent ──(a beat is answered)──► held
  * held, silent ──(its row is gone)──► lost ──► held under a new id
+ * ```
+ *
+ * The row, as the others see it:
+ *
+ * ```
+ * alive ──(no beat for 6 s)──► dead: deleted, and its shards are free, its INITs in doubt
+ * alive ──(a clean stop)──► deleted
  * ```
  */
 export class Lease implements LeaseHolder {
@@ -141,5 +150,47 @@ export class Lease implements LeaseHolder {
   #believe(sent: { readonly monotonicMs: number; readonly wallMs: number }): void {
     this.#untilMonotonicMs = sent.monotonicMs + believedMs;
     this.#untilWallMs = sent.wallMs + believedMs;
+  }
+}
+
+interface Seen {
+  readonly beat: number;
+  /** The time for which the beat was seen unchanged, by our own monotonic clock. */
+  unchangedMs: number;
+}
+
+/**
+ * Deletes leases of dead holders: those whose beat was unchanged for 6 s, counted only while the beats of our own lease
+ * were answered. So neither a step of the database's clock nor an outage of the database kills a living holder's lease.
+ * The deletion is a compare-and-set on the beat.
+ */
+export class LeaseReaper {
+  readonly #store: Pick<LeaseStore, "removeDead">;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  #seen = new Map<LeaseId, Seen>();
+  #answeredMs: number | undefined;
+
+  constructor(store: Pick<LeaseStore, "removeDead">, clock: Pick<Clock, "monotonicMs">) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** The answer to a beat. @returns the leases that this reaper deleted */
+  async answered(beats: readonly LeaseBeat[], sentMs: number): Promise<readonly LeaseId[]> {
+    const gapMs = this.#answeredMs === undefined ? 0 : Math.min(sentMs - this.#answeredMs, gapMaxMs);
+    this.#answeredMs = this.#clock.monotonicMs();
+    const seen = new Map<LeaseId, Seen>();
+    for (const { id, beat } of beats) {
+      const before = this.#seen.get(id);
+      seen.set(id, { beat, unchangedMs: before?.beat === beat ? before.unchangedMs + gapMs : 0 });
+    }
+    this.#seen = seen;
+    const dead = [...seen].flatMap(([id, { beat, unchangedMs }]) => (unchangedMs >= deadAfterMs ? [{ id, beat }] : []));
+    return dead.length === 0 ? [] : this.#store.removeDead(dead);
+  }
+
+  /** A beat was not answered: the time before it is not counted. */
+  unanswered(): void {
+    this.#answeredMs = undefined;
   }
 }

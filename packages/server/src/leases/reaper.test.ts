@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { LeaseId } from "../ids.ts";
-import { LeaseReaper } from "./reaper.ts";
+import { LeaseReaper } from "./lease.ts";
 import type { LeaseBeat } from "./store.ts";
 
 const id = "a" as LeaseId;
