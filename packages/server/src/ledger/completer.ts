@@ -1,12 +1,11 @@
 import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
-import { type EventId, idOfText, type LeaseId, lowestId, newId } from "../ids.ts";
+import { type EventId, idOfText, type LeaseId, lowestId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
-import { queueOf } from "../registered-url.ts";
-import type { NewNotification, Notifier } from "./notifier.ts";
+import { type NewNotification, type Notifier, notificationOf } from "./notifier.ts";
 import type { Completion, CompletionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -81,26 +80,11 @@ export class Completer {
   }
 
   #notificationOf(begun: Transaction, facts: IpnFacts, batch: Completion["batch"]): NewNotification {
-    const { partnerId, id, originalId, chainId, callBackUrl } = begun;
+    const { partnerId, id: transactionId, originalId, chainId, callBackUrl } = begun;
     const settings = this.#parts.directory.peek(partnerId)?.settings;
-    const { command } = facts;
-    // Its predecessors in the order of delivery: none if the partner wants no order.
-    const isOrdered = settings?.ordering !== "none";
-    return {
-      partnerId,
-      id: newId<"notification">(),
-      transactionId: id,
-      originalId,
-      originalExternalId: null,
-      chainId,
-      command,
-      callBackUrl,
-      queue: queueOf({ callBackUrl, command }, settings),
-      facts,
-      follows: isOrdered && originalId !== null,
-      settlesBatch: isOrdered ? (batch?.batchId ?? null) : null,
-      content: JSON.stringify(facts),
-    };
+    const batchId = batch?.batchId ?? null;
+    const about = { partnerId, transactionId, originalId, originalExternalId: null, chainId, callBackUrl };
+    return notificationOf({ ...about, facts, batchId }, settings);
   }
 
   record(transaction: Transaction, kind: EventKind, detail: EventDetail): void {

@@ -1,6 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import { type ChainId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
+import type { PartnerSettings } from "../partners/partner.ts";
+import { queueOf, type RegisteredUrls } from "../registered-url.ts";
 
 /** A new notification, created in the same transaction as its result. */
 export interface NewNotification {
@@ -23,6 +25,42 @@ export interface NewNotification {
   readonly settlesBatch: string | null;
   /** `facts` as JSON text: serialized once, sent, and counted by its length. */
   readonly content: string;
+}
+
+/** The transaction that a notification tells of. */
+export interface Notified
+  extends Pick<NewNotification, "partnerId" | "transactionId" | "originalId" | "originalExternalId" | "chainId"> {
+  /** Given where it is stored before the notification is made. */
+  readonly id?: NotificationId;
+  readonly callBackUrl: string | null;
+  readonly facts: IpnFacts;
+  /** The batch that a settlement closes. */
+  readonly batchId: string | null;
+}
+
+/**
+ * Makes the notification of a command, a report, or a report that waited for its original. A partner with the ordering
+ * `none` has nothing wait for anything.
+ *
+ * @param settings undefined: the partner is not loaded, which changes the queue, and delivery finds it anyway
+ */
+export function notificationOf(
+  { id = newId<"notification">(), batchId, ...notified }: Notified,
+  settings: (RegisteredUrls & { readonly ordering: PartnerSettings["ordering"] }) | undefined,
+): NewNotification {
+  const { callBackUrl, originalId, originalExternalId, facts } = notified;
+  const { command } = facts;
+  const isOrdered = settings?.ordering !== "none";
+  return {
+    ...notified,
+    id,
+    originalExternalId: originalId === null ? originalExternalId : null,
+    command,
+    queue: queueOf({ callBackUrl, command }, settings),
+    follows: isOrdered && (originalId !== null || originalExternalId !== null),
+    settlesBatch: isOrdered && facts.kind === "settlement" ? batchId : null,
+    content: JSON.stringify(facts),
+  };
 }
 
 /** Passes notifications from the ledger to delivery, which implements it. */

@@ -15,8 +15,7 @@ import { type ChainId, newId, type PartnerId, readId, type TransactionId } from 
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
-import { queueOf } from "../registered-url.ts";
-import type { Notifier } from "./notifier.ts";
+import { type Notifier, notificationOf } from "./notifier.ts";
 import { identityOf, originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "./store.ts";
 
@@ -349,7 +348,6 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
   const facts = reportedFacts(completion, { id, voidsPreAuth });
   const originalId = original?.id ?? null;
   const batchId = reportedBatch(partner.id, facts.fields) ?? original?.batchId ?? null;
-  const isOrdered = partner.settings.ordering === "chain";
   const report = {
     partnerId: partner.id,
     id,
@@ -365,21 +363,8 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
     facts,
   };
   if (facts.kind === "system") return { ...report, notification: null };
-  const notification = {
-    partnerId: partner.id,
-    id: newId<"notification">(),
-    transactionId: id,
-    originalId,
-    originalExternalId: originalId === null ? originalExternalId : null,
-    chainId,
-    command: facts.command,
-    callBackUrl: report.callBackUrl,
-    queue: queueOf({ callBackUrl: report.callBackUrl, command: facts.command }, partner.settings),
-    follows: originalExternalId !== null && isOrdered,
-    settlesBatch: isOrdered && facts.kind === "settlement" ? batchId : null,
-    facts,
-    content: JSON.stringify(facts),
-  };
+  const about = { partnerId: partner.id, transactionId: id, originalId, originalExternalId, chainId };
+  const notification = notificationOf({ ...about, callBackUrl: report.callBackUrl, facts, batchId }, partner.settings);
   return { ...report, notification, waitsForOriginal: waitsForOriginal(completion, original) };
 }
 

@@ -5,9 +5,8 @@ import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.t
 import type { CardFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory, PartnerSettings } from "../partners/partner.ts";
-import { queueOf } from "../registered-url.ts";
 import { DueWork } from "./due-work.ts";
-import type { Notifier } from "./notifier.ts";
+import { type Notifier, notificationOf } from "./notifier.ts";
 import { originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, ReportedOriginal, TransactionStore } from "./store.ts";
 
@@ -111,21 +110,8 @@ function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined
   const facts = original?.command === "PREAUTH" ? { ...report.facts, voidsPreAuth: true } : report.facts;
   const originalId = original?.id ?? null;
   const chainId = original?.chainId ?? (id as string as ChainId);
-  const notification = {
-    partnerId,
-    id: notificationId,
-    transactionId: id,
-    originalId,
-    originalExternalId: original === undefined ? originalExternalId : null,
-    chainId,
-    command: facts.command,
-    callBackUrl,
-    queue: queueOf({ callBackUrl, command: facts.command }, settings),
-    follows: settings.ordering === "chain",
-    settlesBatch: null,
-    facts,
-    content: JSON.stringify(facts),
-  };
   const batchId = reportedBatch(partnerId, facts.fields) ?? original?.batchId ?? null;
+  const about = { partnerId, id: notificationId, transactionId: id, originalId, originalExternalId, chainId };
+  const notification = notificationOf({ ...about, callBackUrl, facts, batchId }, settings);
   return { originalId, chainId, batchId, facts, notification };
 }
