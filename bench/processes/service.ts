@@ -176,7 +176,8 @@ export function serviceMethods(process: NodeJS.Process) {
 
   /** These partners are sent to, or not: what comes then waits in the database. */
   async function sending({ to, on }: { readonly to: readonly string[]; readonly on: boolean }): Promise<void> {
-    await Promise.all(to.map((id) => service?.registry.setState(id as PartnerId, on ? "active" : "paused")));
+    // One after the other: together they would wait for the few connections of people's queries.
+    for (const id of to) await service?.registry.setState(id as PartnerId, on ? "active" : "paused");
   }
 
   /** Sends until `rows` more were accepted, from the first of them on; then nobody is sent to again. */

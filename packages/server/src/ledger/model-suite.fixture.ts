@@ -116,6 +116,16 @@ class Step implements fc.AsyncCommand<Model, RealTill> {
   }
 }
 
+/** An answer that came late may have begun a Reversal since everything was quiet. */
+async function runOf(real: RealTill, request: CommandRequest, fate: Ending): Promise<Transaction | string> {
+  let ran = await real.run(request, fate);
+  while (ran === "in_doubt") {
+    await real.bench.quiet(real.partner);
+    ran = await real.run(request, fate);
+  }
+  return ran;
+}
+
 async function charge(one: Extract<Op, { kind: "charge" }>, model: Model, real: RealTill): Promise<void> {
   const { command, minor, currency, fate } = one;
   const amount = written(minor, currency);
@@ -124,7 +134,7 @@ async function charge(one: Extract<Op, { kind: "charge" }>, model: Model, real: 
     command === "SALE" ? till.sale("tok_approve", amount, currency) : till.preAuth("tok_approve", amount, currency);
   const bound = boundTo(model);
   const refusal = command === "SALE" && bound !== undefined && bound !== currency ? "batch_currency" : undefined;
-  const ended = expected(await real.run(request, fate), refusal, fate);
+  const ended = expected(await runOf(real, request, fate), refusal, fate);
   const batch = command === "SALE" ? model.batch : null;
   if (ended) model.entries.push({ ...entryOf(request, ended), command, minor, currency, batch });
 }
@@ -138,7 +148,7 @@ async function refund(one: Extract<Op, { kind: "refund" }>, original: Entry, mod
     refusalOf(model, "refund", original) ??
     (original.refundedMinor + minor > original.minor ? "amount_above_refundable" : undefined) ??
     (bound !== undefined && bound !== currency ? "batch_currency" : undefined);
-  const ended = expected(await real.run(request, fate), refusal, fate);
+  const ended = expected(await runOf(real, request, fate), refusal, fate);
   if (!ended) return;
   if (ended.state === "SUCCESS") original.refundedMinor += minor;
   const { batch } = model;
@@ -158,7 +168,7 @@ async function follow(one: Extract<Op, { kind: "void" | "complete" }>, original:
     refusalOf(model, kind, original) ??
     (kind === "complete" && minor > original.minor ? "amount_above_authorised" : undefined) ??
     (kind === "complete" && bound !== undefined && bound !== currency ? "batch_currency" : undefined);
-  const ended = expected(await real.run(request, fate), refusal, fate);
+  const ended = expected(await runOf(real, request, fate), refusal, fate);
   if (!ended) return;
   if (ended.state === "SUCCESS") original.fate = kind === "void" ? "voided" : "completed";
   const command = kind === "void" ? "VOID" : "PREAUTH_COMPLETE";
@@ -176,12 +186,12 @@ async function reverse(
   const request = one.by === "id" ? till.reversal(entry.transaction) : till.reversalOf(entry.request.reqId);
   // The Reversal itself is repeated until it is answered, by any instance, so it always ends.
   const fate = isCrash(one.fate) ? one.fate : "approved";
-  const ended = expected(await real.run(request, fate), refusalOf(model, "reverse", entry), "approved");
+  const ended = expected(await runOf(real, request, fate), refusalOf(model, "reverse", entry), "approved");
   if (ended) entry.fate = "reversed";
 }
 
 async function settle(fate: Ending, model: Model, real: RealTill): Promise<void> {
-  const settled = await real.run(real.till.settlement(), fate);
+  const settled = await runOf(real, real.till.settlement(), fate);
   if (typeof settled === "string") throw new Error(`the settlement was refused: ${settled}`);
   const counted = model.entries.filter(({ batch, failed, fate: end, command }) => {
     return batch === model.batch && !failed && end !== "reversed" && command !== "VOID" && command !== "REFUND";
