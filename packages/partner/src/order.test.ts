@@ -15,6 +15,7 @@ const saleVoid = sampleIpn({ command: "VOID", of: sale }, at(2_000));
 const preAuth = sampleIpn({ command: "PREAUTH", ipn: { invoiceNo: "000009" } }, at(0));
 const complete = sampleIpn({ command: "PREAUTH_COMPLETE", of: preAuth }, at(1_000));
 const completeVoid = sampleIpn({ command: "VOID", of: complete }, at(2_000));
+const cancel = sampleIpn({ command: "VOID", of: preAuth }, at(1_000));
 
 describe("a chain", () => {
   it("is the same for a Sale and its Void, for a PreAuth, its Complete and the Complete's Void", () => {
@@ -75,6 +76,7 @@ describe("an IPN", () => {
   it.each([
     ["PreAuth", preAuth, [complete], complete],
     ["PreAuth", preAuth, [completeVoid], completeVoid],
+    ["PreAuth", preAuth, [cancel], cancel],
     ["Complete", complete, [completeVoid, preAuth], completeVoid],
   ])("of a %s is stale when what follows came before it", (_, late, seen, latest) => {
     expect(orderAfter(late, ...seen)).toMatchObject({ stale: true, latest: facts(latest) });
@@ -105,6 +107,7 @@ describe("in whatever order a chain's IPNs come", () => {
   it.each([
     ["a Sale with two Voids", [sale, declinedVoid, saleVoid], saleVoid],
     ["a completed and voided PreAuth", [preAuth, complete, completeVoid], completeVoid],
+    ["a voided PreAuth", [preAuth, cancel], cancel],
   ])("%s ends in the same state, and nothing before the last state is acted on after it", (_, chain, last) => {
     fc.assert(
       fc.property(fc.shuffledSubarray([...chain], { minLength: chain.length }), (arrival) => {
