@@ -217,7 +217,11 @@ describe("the mapping of a host's answer", () => {
     expect(mapping.answer(answer([4, "000015000100"], [39, "00"]), request).responseCode).toBe("10");
     expect(mapping.answer(answer([4, "000015000000"], [39, "00"]), request).responseCode).toBe("00");
     expect(mapping.answer(answer([4, "000000000100"], [39, "51"]), request).responseCode).toBe("51");
-    expect(mapping.approvals).toContain("10");
+  });
+
+  test("counts a partial approval among the approvals, also if the host's profile names it nowhere", () => {
+    const { approvals } = new Mapping({ ...profile, approvals: ["08"] });
+    expect([...approvals].sort()).toEqual(["00", "08", "10"]);
   });
 
   test("translates a host's own codes, and refuses invalid ones", () => {
