@@ -51,11 +51,13 @@ async function twoDaysAfterReversalOf({ id }: Transaction): Promise<void> {
 }
 
 describe("the card of a transaction", () => {
-  test("is sent with its Void, its PreAuth-Complete and its Reversal, by any instance", async () => {
+  test("is sent with its Void, its PreAuth-Complete, the Void of that and its Reversal, by any instance", async () => {
     await instance.ended(partner, till.void(await sale()));
     const preAuth = await instance.ended(partner, withExpiry(till.preAuth()));
     const complete = await instance.ended(partner, till.complete(preAuth));
     await instance.ended(partner, till.reversal(complete));
+    const other = await instance.ended(partner, withExpiry(till.preAuth()));
+    await instance.ended(partner, till.void(await instance.ended(partner, till.complete(other))));
     const gone = await bench.start();
     const crashed = gone.crashesAt({ at: "ask", phase: "after" });
     const lost = await gone.begun(partner, withExpiry(till.sale()));
@@ -66,6 +68,7 @@ describe("the card of a transaction", () => {
       expect(askedFor(command).length, command).toBeGreaterThan(0);
       for (const message of askedFor(command)) expect(message).toMatchObject(card);
     }
+    expect(askedFor("VOID")).toHaveLength(2);
     expect(askedFor("REVERSAL")).toHaveLength(2);
   });
 

@@ -6,9 +6,10 @@ export interface CrashPoint {
   readonly when?: (...args: never[]) => boolean;
 }
 
-/** An answer that is kept back. */
+/** A call, or its answer, that is kept back. */
 interface Hold {
   readonly at: string;
+  readonly phase: CrashPoint["phase"];
   readonly reached: () => void;
   readonly released: Promise<void>;
 }
@@ -51,9 +52,18 @@ export class InstanceLife {
 
   /** Makes the next call run, and keeps its answer back: `reached` resolves when it is there. */
   holdsAnswerOf(at: string): { readonly reached: Promise<void>; readonly release: () => void } {
+    return this.#holds(at, "after");
+  }
+
+  /** Keeps the next call back before it runs: `reached` resolves when it is made. */
+  holdsCallOf(at: string): { readonly reached: Promise<void>; readonly release: () => void } {
+    return this.#holds(at, "before");
+  }
+
+  #holds(at: string, phase: Hold["phase"]) {
     const reached = Promise.withResolvers<void>();
     const released = Promise.withResolvers<void>();
-    this.#hold = { at, reached: reached.resolve, released: released.promise };
+    this.#hold = { at, phase, reached: reached.resolve, released: released.promise };
     return { reached: reached.promise, release: released.resolve };
   }
 
@@ -77,11 +87,17 @@ export class InstanceLife {
       if (broken.times === 0) this.#break = undefined;
       if (broken.phase === "before") return Promise.reject(broken.error);
     }
-    const result = carryOut();
-    if (breaks) return Promise.resolve(result).then(() => Promise.reject(broken.error));
+    if (breaks) return Promise.resolve(carryOut()).then(() => Promise.reject(broken.error));
     const hold = this.#hold?.at === name ? this.#hold : undefined;
     if (hold !== undefined) this.#hold = undefined;
+    const result = hold?.phase === "before" ? this.#released(hold, carryOut) : carryOut();
     return result instanceof Promise ? this.#outlived(result, name, args, hold) : result;
+  }
+
+  async #released(hold: Hold, carryOut: () => unknown): Promise<unknown> {
+    hold.reached();
+    await hold.released;
+    return this.#lives ? carryOut() : forever();
   }
 
   async #outlived(
@@ -92,8 +108,10 @@ export class InstanceLife {
   ): Promise<unknown> {
     try {
       const value = await result;
-      hold?.reached();
-      await hold?.released;
+      if (hold?.phase === "after") {
+        hold.reached();
+        await hold.released;
+      }
       return this.#endsNow(name, "after", args) ? await forever() : value;
     } catch (error) {
       if (!this.#lives) return forever();

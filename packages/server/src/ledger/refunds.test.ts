@@ -1,4 +1,4 @@
-import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -86,6 +86,19 @@ describe("a Refund", () => {
     await bench.reversed(refund.id);
     instance.nextFares("REFUND", {});
     expect(await instance.ended(partner, till.refund(sale))).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("reserves its amount while it has no outcome", async () => {
+    const sale = await settledSale();
+    const answer = bench.holdLink("the answer to a REFUND arrives");
+    onTestFinished(() => answer.go());
+    const refund = await instance.begun(partner, till.refund(sale, "90000"));
+    await answer.reached;
+    const tooMuch = instance.run(partner, till.refund(sale, "60001"));
+    await expect(tooMuch).rejects.toMatchObject({ code: "amount_above_refundable" });
+    answer.go();
+    expect(await instance.endOf(refund)).toMatchObject({ state: "SUCCESS" });
+    expect(await instance.ended(partner, till.refund(sale, "60000"))).toMatchObject({ state: "SUCCESS" });
   });
 
   test("reserves its amount while its Reversal is parked: beside it, no others exceed the Sale", async () => {

@@ -320,6 +320,23 @@ describe("an instance that lives", () => {
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
   });
 
+  test("leaves alone a command that begins while it looks for its own", async () => {
+    const instance = await bench.start();
+    instance.life.breaksAt("takeOver", () => true, new Error("the connection was cut"));
+    await expect(instance.takeOver(partner)).rejects.toThrow("was cut");
+    const { reached, release } = instance.life.holdsCallOf("initsOf");
+    const looking = instance.takeOver(partner);
+    await reached;
+    const answer = bench.holdLink("the answer to a SALE arrives");
+    const sale = await instance.begun(partner, till.sale());
+    await answer.reached;
+    release();
+    expect(await looking).toBe(0);
+    answer.go();
+    expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
+    expect(instance.events).toEqual([]);
+  });
+
   test("ends what it took over without hearing that it did, also if the COMMIT happens later", async () => {
     const request = till.sale();
     await crash({ at: "ask", phase: "after" }, (gone) => gone.run(partner, request, true));

@@ -8,6 +8,7 @@ import { PostgresTransactions } from "../transactions/transactions.ts";
 import { PostgresReversals } from "./reversals.ts";
 
 const heldForMs = 60_000;
+const hourMs = 3_600_000;
 
 const connections = await openTestDatabase();
 await createHistory(connections.pool);
@@ -88,6 +89,14 @@ test("one that had ended is pending again when a late approval asks for it", asy
   await reversals.repeat(partnerId, id);
   expect(await stateOf(id)).toBe("pending");
   expect(await taken(id)).toMatchObject({ transactionId: id });
+});
+
+test("one that is repeated counts from then on how long its original has been under way", async () => {
+  const id = await timedOut();
+  await connections.pool.query("UPDATE reversals SET left_by = now() - interval '2 hours'");
+  expect((await taken(id))?.sinceLeftMs).toBeGreaterThanOrEqual(2 * hourMs);
+  await reversals.repeat(partnerId, id);
+  expect((await taken(id))?.sinceLeftMs).toBeLessThan(hourMs);
 });
 
 test("one that is queued again for the same REVERSAL is not sent again while a try is under way", async () => {
