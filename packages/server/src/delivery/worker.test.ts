@@ -288,6 +288,18 @@ describe("a worker", () => {
     expect(begun).toHaveLength(3);
   });
 
+  test("probes a tripped endpoint again after a probe that was not sent", async () => {
+    const { time, pending, worker, begun, circuits, answer } = await workerOver();
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];
+    worker.leaseLost();
+    pending.rows = [deliveryOf(partnerId), deliveryOf(partnerId)];
+    await time.pass(2_000);
+    expect(begun).toHaveLength(1);
+    answer({ postponeMs: 1_000 });
+    await time.pass(2_000);
+    expect(begun).toHaveLength(2);
+  });
+
   test("keeps no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
     const looked: string[] = [];
     const name = urlQueue(url);
@@ -349,16 +361,17 @@ describe("a worker", () => {
     expect(sweeps).toBeGreaterThan(before);
   });
 
-  test("puts deliveries on the wire off when it releases shards, and reads nothing more", async () => {
-    const putOffs: { readonly id: string; readonly untilMs: number }[] = [];
-    let nowMs = () => 0;
+  test("puts deliveries on the wire off before it releases their shards, and reads nothing more", async () => {
+    const putOffs: { readonly id: string; readonly untilMs: number; readonly owned: number }[] = [];
+    let now = () => ({ ms: 0, owned: 0 });
     const over = await workerOver({
       postpone: async (all: readonly Postponement[]) => {
-        for (const { id, delayMs } of all) putOffs.push({ id, untilMs: nowMs() + delayMs });
+        const { ms, owned } = now();
+        for (const { id, delayMs } of all) putOffs.push({ id, untilMs: ms + delayMs, owned });
       },
     });
     const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
-    nowMs = () => over.time.ms;
+    now = () => ({ ms: over.time.ms, owned: over.shards.mine.length });
     over.pending.rows = rows;
     over.worker.wake({ partnerId, queue: "" });
     await over.time.pass(10);
@@ -376,7 +389,10 @@ describe("a worker", () => {
     expect(await stopped).toBe(2);
     expect(over.pending.reads.length).toBe(before);
     expect(putOffs.map(({ id }) => id)).toEqual(over.begun.map(({ id }) => id));
-    for (const { untilMs } of putOffs) expect(untilMs).toBeGreaterThan(deadlineMs);
+    for (const { untilMs, owned } of putOffs) {
+      expect(untilMs).toBeGreaterThan(deadlineMs);
+      expect(owned).toBe(shardCount);
+    }
   });
 
   test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
