@@ -425,6 +425,24 @@ describe("notifications", () => {
   });
 });
 
+test("restore reconcile ends with 1 while a notification, or only a command, is held", async () => {
+  const at = new Date(0).toISOString();
+  const ids = { partnerId: partner.id, transactionId: crypto.randomUUID() };
+  const command = { ...ids, command: "SALE", reqId: crypto.randomUUID(), createdAt: at };
+  const share = { partnerId: partner.id, count: 1, attempted: 0, oldestAt: at, newestAt: at };
+  const restore = { name: "drill", endsAt: at, heldAt: at, held: 1, releasedAt: null };
+  const codeOf = async (commands: object[], partners: object[]) => {
+    const report: typeof fetch = (input, init) =>
+      String(input).endsWith("/operator/v1/restore")
+        ? Promise.resolve(Response.json({ restore: { ...restore, commands, partners } }))
+        : fetch(input, init);
+    return (await line.run(["restore", "reconcile"], { fetch: report })).code;
+  };
+  expect(await codeOf([command], [])).toBe(1);
+  expect(await codeOf([], [share])).toBe(1);
+  expect(await codeOf([], [])).toBe(0);
+});
+
 test("restore release takes the notifications of one partner, or the commands of all", async () => {
   const { code, stderr } = await line.run(["restore", "release", "--partner", crypto.randomUUID(), "--commands"]);
   expect([code, stderr]).toEqual([2, expect.stringContaining("exclude each other")]);
