@@ -119,8 +119,7 @@ describe("readConfig", () => {
 
   test("a setting of an earlier version is an error that says what replaced it", () => {
     expect(problemsOf({ PAYBELL_DELIVERY_WORKERS: "4" })).toEqual([
-      "PAYBELL_DELIVERY_WORKERS is no longer a setting: a process sends by itself: to use more processors, " +
-        "start more instances (docs/scaling.md)",
+      "PAYBELL_DELIVERY_WORKERS is no longer a setting: to use more processors, start more instances (docs/scaling.md)",
     ]);
   });
 

@@ -82,7 +82,7 @@ function readSetting(setting: ServiceSetting<unknown, unknown>, env: NodeJS.Proc
 
 /** Settings of earlier versions, and what replaced them. */
 const replaced: Readonly<Record<string, string>> = {
-  PAYBELL_DELIVERY_WORKERS: "a process sends by itself: to use more processors, start more instances (docs/scaling.md)",
+  PAYBELL_DELIVERY_WORKERS: "to use more processors, start more instances (docs/scaling.md)",
 };
 
 function unknownNames(env: NodeJS.ProcessEnv): string[] {
