@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { shardCount, shardOf } from "../shard.ts";
@@ -9,6 +9,7 @@ import { originQueue, urlQueue } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
 import { Pending, Time } from "./pending.fixture.ts";
+import { Queues } from "./queues.ts";
 import type { Delivery, DeliveryStore, Postponement } from "./store.ts";
 import { DeliveryWorker } from "./worker.ts";
 
@@ -248,6 +249,16 @@ describe("a worker", () => {
     worker.offer(inTime, time.ms - 5_000);
     await time.pass(100);
     expect(begun).toEqual([inTime]);
+  });
+
+  test("keeps an error of its own from the directory of partners", async () => {
+    const { worker, troubles } = await workerOver();
+    const reconsidering = vi.spyOn(Queues.prototype, "reconsider").mockImplementation(() => {
+      throw new Error("a bug");
+    });
+    onTestFinished(() => reconsidering.mockRestore());
+    worker.partnerChanged(partnerId);
+    expect(troubles).toEqual(["a partner's deliveries could not be looked at again"]);
   });
 
   test("starts a few deliveries in each turn of the event loop", async () => {

@@ -121,11 +121,7 @@ export class DeliveryWorker {
       bytesMax,
       // Partners that it does not own now are not read; the sweep finds their rows when it does.
       limitsOf: (partnerId) =>
-        queueLimits(
-          parts.partners.peek(partnerId),
-          this.ownership.epochOf(partnerId) !== undefined,
-          this.#missing.has(partnerId),
-        ),
+        queueLimits(parts.partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
       onReleased: (id) => {
@@ -199,9 +195,13 @@ export class DeliveryWorker {
     else void this.#sweep([shardOf(partnerId)]);
   }
 
-  /** The partner is known now, or has changed. */
+  /** The partner is known now, or has changed. Never throws: the directory is used by others, too. */
   partnerChanged(partnerId: PartnerId): void {
-    this.#queues.reconsider(partnerId);
+    try {
+      this.#queues.reconsider(partnerId);
+    } catch (error) {
+      this.#parts.onTrouble("a partner's deliveries could not be looked at again", error);
+    }
   }
 
   /** A person changed a circuit. */
@@ -319,8 +319,7 @@ export class DeliveryWorker {
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
     try {
-      const owns = (partnerId: PartnerId) => this.ownership.epochOf(partnerId) !== undefined;
-      return await this.#queues.sweep(shards, owns, leavesRecent);
+      return await this.#queues.sweep(shards, (partnerId) => this.owns(partnerId), leavesRecent);
     } catch (error) {
       onTrouble("due deliveries could not be searched", error);
       return [];
