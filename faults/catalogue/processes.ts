@@ -13,8 +13,9 @@ export const processFaults: readonly InjectedFault[] = [
       const instance = random.pick(stage.instances);
       await instance.kill();
       await last(0, 3_000);
-      over();
+      // Until it runs again nobody could take over from it.
       await instance.start();
+      over();
       return { instances: 1 };
     },
   },
@@ -52,8 +53,8 @@ export const processFaults: readonly InjectedFault[] = [
       await Promise.all([stage.primary.kill(), ...stage.instances.map((instance) => instance.kill())]);
       await last(0, 3_000);
       await stage.primary.start();
-      over();
       await Promise.all(stage.instances.map((instance) => instance.start()));
+      over();
       return { instances: stage.instances.length };
     },
   },
