@@ -41,6 +41,6 @@ export default defineConfig({
     hookTimeout: endsMs,
     // By default a second, which a machine with other work needs for nothing at all.
     expect: { poll: { timeout: endsMs / 2, interval: 10 } },
-    setupFiles: ["test/support/leaks.ts"],
+    setupFiles: ["test/support/leaks.ts", "test/support/properties.ts"],
   },
 });

@@ -8,7 +8,7 @@ import type { Transaction } from "./transaction.ts";
 
 export interface ModelOptions {
   readonly open: () => Promise<LedgerBench>;
-  /** Runs of each test, and how long one may take; TEST_RUNS and TEST_SEED repeat others. */
+  /** Runs of each test, and how long one may take; TEST_RUNS and TEST_SEED choose others. */
   readonly runs: number;
   readonly runMs: number;
 }
@@ -239,7 +239,6 @@ async function openTill(bench: LedgerBench): Promise<RealTill> {
 /** The rules of the ledger, over one bank. */
 export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: ModelOptions): void {
   const runs = Number(process.env["TEST_RUNS"] ?? runsDefault);
-  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 2 ** 31);
   // Shrinking a failure takes many runs, and the seed reproduces it anyway.
   const timeLimitMs = 20_000 + runs * runMs;
   const timeoutMs = timeLimitMs + 300_000;
@@ -251,8 +250,7 @@ export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: M
 
   test("any sequence of commands, answers, timeouts and crashes follows the rules", {
     timeout: timeoutMs,
-  }, async ({ annotate }) => {
-    await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
+  }, async () => {
     const steps = fc.commands([op.map((one) => new Step(one))], { maxCommands: 25, size: "max" });
     await fc.assert(
       fc.asyncProperty(steps, async (commands) => {
@@ -263,14 +261,13 @@ export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: M
         await real.survivor.ended(real.partner, real.till.settlement());
         await audit(bench, real.partner, [real.till]);
       }),
-      { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
+      { numRuns: runs, interruptAfterTimeLimit: timeLimitMs },
     );
   });
 
   test("concurrent callers on one terminal, in any order of calls and answers, leave consistent books", {
     timeout: timeoutMs,
-  }, async ({ annotate }) => {
-    await annotate(`TEST_SEED=${seed} TEST_RUNS=${runs}`);
+  }, async () => {
     await fc.assert(
       fc.asyncProperty(callers, turnsOnLink, fc.scheduler(), async (all, turns, scheduler) => {
         const real = await openTill(bench);
@@ -299,7 +296,7 @@ export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: M
         await real.survivor.ended(real.partner, real.till.settlement());
         await audit(bench, real.partner, [real.till]);
       }),
-      { numRuns: runs, seed, interruptAfterTimeLimit: timeLimitMs },
+      { numRuns: runs, interruptAfterTimeLimit: timeLimitMs },
     );
   });
 }

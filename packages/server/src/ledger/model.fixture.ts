@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import fc from "fast-check";
 import { expect } from "vitest";
 import type { Answers, Behaviour } from "../acquirer/simulator/behaviour.ts";
@@ -136,6 +137,8 @@ export function isCrash(fate: Ending): fate is keyof typeof deaths {
   return fate in deaths;
 }
 
+const endPollMs = 20;
+
 /** The system under test: instances that may crash, one partner, one terminal. */
 export class RealTill {
   readonly bench: LedgerBench;
@@ -181,13 +184,22 @@ export class RealTill {
       () => new Promise<never>(() => {}),
       (error: unknown) => codeOf(error),
     );
-    const refusal = await Promise.race([crashed, refused]);
+    // Any instance may carry out a settlement or a Reversal: then this one never comes to the point of its crash.
+    const refusal = await Promise.race([crashed, refused, this.#endsWhile(gone, request)]);
     await gone.crash();
     if (typeof refusal === "string") return refusal;
     await Promise.all([this.survivor.takeOver(this.partner), this.bench.runDueNow()]);
     const begun = await this.survivor.ledger.findByReqId(this.partner.id, request.reqId);
     if (begun === undefined) return "gone without a trace";
     return this.#ended(begun.id);
+  }
+
+  async #endsWhile({ life }: LedgerInstance, { reqId }: CommandRequest): Promise<void> {
+    while (life.lives) {
+      const begun = await this.survivor.ledger.findByReqId(this.partner.id, reqId);
+      if (begun !== undefined && begun.state !== "INIT") return;
+      await sleep(endPollMs);
+    }
   }
 
   async #ended(id: TransactionId): Promise<Transaction> {
