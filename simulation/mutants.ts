@@ -93,7 +93,7 @@ export const mutants: readonly Mutant[] = [
       deliveries: (store) =>
         new Proxy(store, {
           get: (of, name) =>
-            name === "moveMisplaced" ? async () => ({ moved: 0, after: undefined }) : bound(of, name),
+            name === "moveMisplaced" ? async () => ({ filled: new Set(), after: undefined }) : bound(of, name),
         }),
     },
   },
@@ -209,7 +209,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 24,
+    seed: 6,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,

@@ -207,29 +207,42 @@ describe.concurrent("an endpoint that fails", () => {
 });
 
 describe.concurrent("a URL that answers 410", () => {
-  test("gets nothing more until it is closed manually; the other URLs of its origin continue", async () => {
+  test("gets nothing more until it is closed, if it is registered; others of its origin continue", async () => {
     const partner = await service.register({ retry: [1, 3_600] });
-    const callBackUrl = partner.server.url.replace("/ipn", "/left");
+    const callBackUrl = partner.server.url.replace("/ipn", "/own");
     partner.server.answers(410);
-    await partner.run(sale({ callBackUrl }));
-    const found = await endpointThatIs(partner, "gone");
-    expect(found).toMatchObject({ kind: "url", target: callBackUrl, lastReason: "gone" });
-
-    await service.report(Array.from({ length: 3 }, () => reportedSale(partner.id, { callBackUrl })));
     await partner.run(sale());
+    const found = await endpointThatIs(partner, "gone");
+    expect(found).toMatchObject({ kind: "url", target: partner.server.url, lastReason: "gone" });
+
+    // A command that brings the same URL waits with the others.
+    await partner.run(sale({ callBackUrl: partner.server.url }));
+    await service.report(Array.from({ length: 2 }, () => reportedSale(partner.id)));
+    await partner.run(sale({ callBackUrl }));
     await partner.server.next(2);
-    await eventually("all four to wait in the URL's own queue", async () => {
-      const queues = (await pendingOf(partner)).map((row) => String(row["queue"]));
-      return queues.filter((queue) => queue.includes(" ")).length === 4 ? true : undefined;
-    });
     await bothClaimed();
-    expect(partner.server.deliveries.map(({ path }) => path)).toEqual(["/left", "/ipn"]);
+    expect((await pendingOf(partner)).map(({ queue }) => queue)).toEqual(["", "", "", ""]);
+    expect(partner.server.deliveries.map(({ path }) => path)).toEqual(["/ipn", "/own"]);
 
     const closed = await partner.call("POST", `/v1/endpoints/${found.id}/close`);
     expect(closed.body).toMatchObject({ state: "closed" });
     const all = await partner.server.next(6);
-    expect(all.slice(2).map(({ path }) => path)).toEqual(["/left", "/left", "/left", "/left"]);
+    expect(all.slice(2).map(({ path }) => path)).toEqual(["/ipn", "/ipn", "/ipn", "/ipn"]);
     expect(await eventKinds(partner)).toEqual(["endpoint_gone", "breaker_closed"]);
+  });
+
+  test("parks that notification alone if a command brought it, and shuts no endpoint", async () => {
+    const partner = await service.register();
+    const callBackUrl = partner.server.url.replace("/ipn", "/left");
+    partner.server.answers(410);
+    const { body } = await partner.run(sale({ callBackUrl }));
+    const { id } = body["notification"] as { id: string };
+    expect(await partner.settled(id, "parked")).toMatchObject({ lastReason: "gone", attemptsMade: 1 });
+    await partner.run(sale({ callBackUrl }));
+    await partner.server.next(2);
+    expect(partner.server.deliveries.map(({ path }) => path)).toEqual(["/left", "/left"]);
+    expect(await endpoints(partner)).toEqual([]);
+    expect(await eventKinds(partner)).toEqual(["parked"]);
   });
 
   test("that was the registered one is replaced by registering another", async () => {

@@ -68,8 +68,8 @@ export class Checks {
     if (steps % completeEvery === 0) for (const worker of this.#instances) this.#complete.check(worker);
   }
 
-  attemptBegins(worker: Instance, delivery: Delivery, url: string): void {
-    this.#starts.attemptBegins(worker, delivery, url);
+  attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
+    this.#starts.attemptBegins(worker, delivery, url, isRegistered);
     this.#reads.begins(worker, delivery.partnerId);
   }
 

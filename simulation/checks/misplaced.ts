@@ -1,5 +1,5 @@
-import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
-import { registeredQueue, urlOfQueue } from "../../packages/server/src/registered-url.ts";
+import { originCircuit } from "../../packages/server/src/delivery/circuits.ts";
+import { queueOf, urlOfQueue } from "../../packages/server/src/registered-url.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { CircuitRow, Tables } from "../database/tables.ts";
@@ -17,10 +17,12 @@ export function checkMisplaced(world: World, tables: Tables, nowUs: number): voi
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       const url = urlOfQueue(settings, queue);
       if (url == null) continue;
-      const row = tables.circuits.get(circuitKey(merchant.id, originQueue(url)));
+      const row = tables.circuits.get(circuitKey(merchant.id, originCircuit(url)));
       if (row === undefined || !isShut(row, nowUs)) continue;
       const isMisplaced = (one: SimulatedNotification) =>
-        one.changedMs < world.nowMs - movedWithinMs && registeredQueue(settings, one.command) !== queue;
+        one.changedMs < world.nowMs - movedWithinMs &&
+        (one.callBackUrl === null || one.toRegistered) &&
+        queueOf(one, settings) !== queue;
       const left = rows.find(isMisplaced);
       if (left !== undefined) world.violated(14, `${left.id} of ${merchant.id} was left in the queue "${queue}"`);
     }

@@ -1,4 +1,4 @@
-import { originQueue } from "../../packages/server/src/delivery/circuits.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
 import { urlOfQueue } from "../../packages/server/src/registered-url.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
@@ -44,7 +44,9 @@ function mayLeave(
   if (one.predecessors.some(({ state }) => state === "pending")) return false;
   if (one.starts.some(({ mayRepeat, deadlineMs }) => mayRepeat && nowMs - deadlineMs < unstorableMs)) return false;
   const registered = urlOfQueue(merchant.partner.settings, queue);
-  const [origin = queue] = registered == null ? queue.split(" ") : [originQueue(registered)];
-  const keys = [circuitKey(merchant.id, origin), circuitKey(merchant.id, queue)];
-  return keys.every((key) => (tables.circuits.get(key)?.circuit.state ?? "closed") === "closed");
+  const names = registered == null ? [queue] : [originCircuit(registered), urlCircuit(registered)];
+  return names.every((name) => {
+    const { circuit } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};
+    return circuit === undefined || circuit.state === "closed";
+  });
 }

@@ -1,5 +1,5 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
-import { originQueue, urlQueue } from "../../packages/server/src/delivery/circuits.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { NotificationId } from "../../packages/server/src/ids.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
@@ -60,8 +60,8 @@ export class StartChecks {
     return known;
   }
 
-  /** Invariant 7: one probe for each open endpoint, at its time, and nothing for one that is gone. */
-  attemptBegins(worker: Instance, { partnerId, id, bytes }: Delivery, url: string): void {
+  /** Invariant 7: one probe for each open endpoint, at its time, and nothing for a registered one that is gone. */
+  attemptBegins(worker: Instance, { partnerId, id, bytes }: Delivery, url: string, isRegistered: boolean): void {
     const epoch = worker.worker.ownership.epochOf(partnerId);
     this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
     this.startedMs.set(partnerId, this.#world.nowMs);
@@ -72,16 +72,16 @@ export class StartChecks {
     }
     const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
     const known = this.circuitsOf(worker);
-    const circuit = known.find(partnerId, originQueue(url), epoch);
+    const circuit = known.find(partnerId, originCircuit(url), epoch);
     if (circuit?.state === "open") {
       if (this.#world.nowMs < circuit.sinceMs + (circuit.probeAtMs - circuit.sinceMs) * (1 - this.#probeSlack) - 1) {
         this.#world.violated(7, `${worker.name} probes ${url} too early with ${id}`);
       }
-      if (this.#isProbed(worker, partnerId, originQueue(url), circuit.sinceMs, epoch)) {
+      if (this.#isProbed(worker, partnerId, originCircuit(url), circuit.sinceMs, epoch)) {
         this.#world.violated(7, `${worker.name} probes ${url} twice at once, with ${id}`);
       }
     }
-    if (known.find(partnerId, urlQueue(url), epoch)?.state === "gone") {
+    if (isRegistered && known.find(partnerId, urlCircuit(url), epoch)?.state === "gone") {
       this.#world.violated(7, `${worker.name} sends ${id} to ${url}, which is gone`);
     }
     underWay.push({ id, epoch, beganMs: this.#world.nowMs });

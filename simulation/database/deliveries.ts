@@ -1,4 +1,4 @@
-import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
+import { keyOf, orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
   Delivery,
   DeliveryKey,
@@ -93,21 +93,18 @@ export class SimulatedDeliveries implements DeliveryStore {
     return this.#update("put off", deliveries, ({ delayMs }) => ({ dueAtUs: this.#dueAtUs(delayMs) }));
   }
 
-  setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
-    return this.#update("set aside", deliveries, ({ queue }) => ({ queue }));
+  move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
+    return this.#update("move", deliveries, ({ queue }) => ({ queue }));
   }
 
-  async moveMisplaced({ partnerId, queue, after, queues }: MisplacedLook): Promise<MisplacedLooked> {
+  async moveMisplaced({ partnerId, queue, after, queueOf }: MisplacedLook): Promise<MisplacedLooked> {
     const { misplaced, next } = await this.#select("look for misplaced", () => {
       const looked = this.#look(partnerId, queue, after);
-      const rows = looked.rows.flatMap(({ command, id, round, attemptsMade }) => {
-        const other = queues.get(command);
-        return other === undefined || other === queue ? [] : [{ partnerId, id, round, attemptsMade, queue: other }];
-      });
-      return { misplaced: rows, next: looked.after };
+      const rows = looked.rows.map((one) => ({ ...keyOf(deliveryOf(one)), queue: queueOf(one) }));
+      return { misplaced: rows.filter((one) => one.queue !== queue), next: looked.after };
     });
-    if (misplaced.length > 0) await this.setAside(misplaced);
-    return { moved: misplaced.length, after: next };
+    if (misplaced.length > 0) await this.move(misplaced);
+    return { filled: new Set(misplaced.map((one) => one.queue)), after: next };
   }
 
   parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {

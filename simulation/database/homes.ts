@@ -30,7 +30,7 @@ export function deliveriesOf(world: World, homes: readonly DeliveryStore[]): Del
     preceding: (deliveries) => of(...deliveries).preceding(deliveries),
     record: (outcome) => of(outcome).record(outcome),
     postpone: (deliveries) => of(...deliveries).postpone(deliveries),
-    setAside: (deliveries) => of(...deliveries).setAside(deliveries),
+    move: (deliveries) => of(...deliveries).move(deliveries),
     moveMisplaced: (look) => of(look).moveMisplaced(look),
     parkOverdue: (look) => of(look).parkOverdue(look),
   };

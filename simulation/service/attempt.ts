@@ -1,9 +1,9 @@
 import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
-import { callbackUrlOf } from "../../packages/server/src/delivery/callback-url.ts";
 import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
 import { type EventId, newId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
+import { callbackUrlOf, isRegistered } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import type { NotificationStart } from "../database/notification.ts";
 import type { Reception } from "../outside/endpoint.ts";
@@ -39,10 +39,10 @@ export class SimulatedAttempts {
   readonly attempt: MakeAttempt = (delivery, partner, options) =>
     new Promise((resolve) => {
       const { world } = this.#context;
-      const url = callbackUrlOf(delivery, partner) ?? "";
+      const url = callbackUrlOf(delivery, partner.settings) ?? "";
       const { monotonicMs } = this.#sender.loop.clock;
       const posting = { delivery, partner, options, url, startedMs: monotonicMs(), resolve };
-      this.#context.checks.attemptBegins(this.#sender, delivery, url);
+      this.#context.checks.attemptBegins(this.#sender, delivery, url, isRegistered(partner.settings, url));
       // A settlement is sealed in a loop of its own.
       const readyMs = world.random.chance(0.02) ? world.random.between(1, 400) : world.random.between(0.05, 0.6);
       const begunMs = world.nowMs;
@@ -90,12 +90,12 @@ export class SimulatedAttempts {
     const { retryAfterMs } = answer;
     resolve({
       attempt,
-      next: this.#next(delivery, partner, answer),
+      next: this.#next(delivery, partner, url, answer),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
     });
   }
 
-  #next(delivery: Delivery, partner: Partner, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
+  #next(delivery: Delivery, partner: Partner, url: string, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
     if (reason === null) return { kind: "accepted" };
     const { database, world } = this.#context;
     const failed = {
@@ -104,6 +104,7 @@ export class SimulatedAttempts {
       nowMs: database.nowUs() / 1_000,
       pauses: partner.pauses,
       retryAfterMs,
+      isGone: reason === "gone" && !isRegistered(partner.settings, url),
     };
     const next = nextAttempt(partner.settings.retry, failed, world.random.next());
     if (next.kind !== "parked") return next;

@@ -1,7 +1,10 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
 import {
+  callbackUrlOf,
+  isRegistered,
   queueOf,
-  registeredQueue,
+  type RegisteredUrls,
   registeredRoutes,
   registeredUrl,
   registeredUrls,
@@ -21,11 +24,29 @@ test("a command's URL is its own, otherwise callBackUrl", () => {
   expect(registeredUrls({ ...urls, callBackUrlByCommand: { SALE: others, VOID: tills } })).toEqual([others, tills]);
 });
 
+const own = { callBackUrl: "https://own.example:8443/x?y", command: "SALE" } as const;
+
+test("an attempt goes to the command's own URL, unless a redelivery asks for the registered one", () => {
+  expect(callbackUrlOf(own, urls)).toBe(own.callBackUrl);
+  expect(callbackUrlOf({ ...own, toRegistered: true }, urls)).toBe(tills);
+  expect(callbackUrlOf({ ...own, callBackUrl: null }, urls)).toBe(tills);
+  expect([isRegistered(urls, tills), isRegistered(urls, `${tills}/`)]).toEqual([true, false]);
+});
+
 describe("the queue of a registered URL", () => {
+  const queueAt = (command: NotifiedCommand, registered: RegisteredUrls = urls) =>
+    queueOf({ command, callBackUrl: null }, registered);
+
   test("is shared by the commands that have it, in whichever order they were named", () => {
-    expect([registeredQueue(urls, "SALE"), registeredQueue(urls, "VOID")]).toEqual(["SALE", "SALE"]);
-    expect([registeredQueue(urls, "SETTLEMENT"), registeredQueue(urls, "PREAUTH")]).toEqual(["SETTLEMENT", ""]);
-    expect(registeredQueue({ ...urls, callBackUrlByCommand: { SALE: others } }, "SALE")).toBe("");
+    expect([queueAt("SALE"), queueAt("VOID")]).toEqual(["SALE", "SALE"]);
+    expect([queueAt("SETTLEMENT"), queueAt("PREAUTH")]).toEqual(["SETTLEMENT", ""]);
+    expect(queueAt("SALE", { ...urls, callBackUrlByCommand: { SALE: others } })).toBe("");
+    expect(queueAt("PREAUTH", { ...urls, callBackUrl: null })).toBe("");
+  });
+
+  test("is that of commands which bring the same URL", () => {
+    expect(queueOf({ ...own, callBackUrl: others }, urls)).toBe("");
+    expect(queueOf({ ...own, callBackUrl: books }, urls)).toBe("SETTLEMENT");
   });
 
   test("leads to the URL that is registered now, also after it was changed or removed", () => {
@@ -45,11 +66,8 @@ describe("the queue of a registered URL", () => {
   });
 });
 
-test("a new notification with a URL of its own is queued by its origin, whatever is registered", () => {
-  const own = { callBackUrl: "https://own.example:8443/x?y", command: "SALE" } as const;
-  expect([queueOf(own, urls), queueOf({ ...own, callBackUrl: null }, urls)]).toEqual([
-    "https://own.example:8443",
-    "SALE",
-  ]);
-  expect(queueOf({ ...own, callBackUrl: null }, undefined)).toBe("");
+test("a notification with another URL of its own is queued by its origin", () => {
+  expect(queueOf(own, urls)).toBe("https://own.example:8443");
+  expect(queueOf({ ...own, toRegistered: true }, urls)).toBe("SALE");
+  expect([queueOf(own), queueOf({ ...own, callBackUrl: null })]).toEqual(["https://own.example:8443", ""]);
 });

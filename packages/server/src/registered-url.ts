@@ -18,19 +18,42 @@ export function registeredUrls({ callBackUrl, callBackUrlByCommand }: Registered
   return [...new Set(all)];
 }
 
-/**
- * The queue of a command's notifications at its registered URL: empty for callBackUrl, otherwise the first command that
- * has the same URL. Commands with one URL share a queue, so that they leave in their order. The name survives a change
- * of the URL, which therefore applies to everything that is queued.
- */
-export function registeredQueue(urls: RegisteredUrls, command: NotifiedCommand): "" | NotifiedCommand {
-  const { callBackUrl, callBackUrlByCommand: byCommand } = urls;
-  const url = registeredUrl(urls, command);
-  if (url === callBackUrl) return "";
-  return notifiedCommands.find((one) => byCommand[one] === url) ?? "";
+/** Whether one of them is this URL, letter by letter. */
+export function isRegistered(urls: RegisteredUrls, url: string): boolean {
+  return registeredUrls(urls).includes(url);
 }
 
-/** The URL registered now for one of these queues; undefined for a queue of URLs that commands named themselves. */
+/** The parts of a notification that decide its URL. */
+export interface Addressed {
+  readonly command: NotifiedCommand;
+  /** The command's own; null: one that is registered. */
+  readonly callBackUrl: string | null;
+  /** A redelivery to the registered one, whatever the command's own was. */
+  readonly toRegistered?: boolean;
+}
+
+/** The URL of an attempt that begins now (section 4.1): the command's own one first, then its registered one. */
+export function callbackUrlOf({ toRegistered, callBackUrl, command }: Addressed, urls: RegisteredUrls): string | null {
+  return (toRegistered ? null : callBackUrl) ?? registeredUrl(urls, command);
+}
+
+/**
+ * The queue of a notification: that of its URL if it is registered, otherwise the origin of the command's own URL. The
+ * queue of a registered URL is empty for callBackUrl, otherwise the first command that has the URL: so all that goes
+ * there leaves in its order, and the name survives a change of the URL, which applies to everything that is queued.
+ * Without any URL it waits with those of callBackUrl. An instance may hold older URLs: the worker moves what is in the
+ * wrong queue.
+ */
+export function queueOf(
+  addressed: Addressed,
+  urls: RegisteredUrls = { callBackUrl: null, callBackUrlByCommand: {} },
+): string {
+  const url = callbackUrlOf(addressed, urls);
+  if (url === null || url === urls.callBackUrl) return "";
+  return notifiedCommands.find((one) => urls.callBackUrlByCommand[one] === url) ?? new URL(url).origin;
+}
+
+/** The URL registered now for one of these queues; undefined for a queue of URLs that commands brought. */
 export function urlOfQueue(urls: RegisteredUrls, queue: string): string | null | undefined {
   if (queue === "") return urls.callBackUrl;
   const command = notifiedCommands.find((one) => one === queue);
@@ -42,23 +65,9 @@ export function registeredRoutes(urls: RegisteredUrls): Readonly<Record<string, 
   return Object.fromEntries(
     notifiedCommands.flatMap((command) => {
       const url = urls.callBackUrlByCommand[command];
-      return url === undefined
-        ? []
-        : [[command, { queue: registeredQueue(urls, command), origin: new URL(url).origin }]];
+      if (url === undefined) return [];
+      const queue = queueOf({ command, callBackUrl: null }, urls);
+      return [[command, { queue, origin: new URL(url).origin }]];
     }),
   );
-}
-
-/**
- * The queue of a new notification. An instance may hold an older registration: the worker moves what is in the wrong
- * queue.
- *
- * @param callBackUrl the command's own
- */
-export function queueOf(
-  { callBackUrl, command }: { readonly callBackUrl: string | null; readonly command: NotifiedCommand },
-  urls: RegisteredUrls | undefined,
-): string {
-  if (callBackUrl !== null) return new URL(callBackUrl).origin;
-  return urls === undefined ? "" : registeredQueue(urls, command);
 }

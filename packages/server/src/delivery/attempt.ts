@@ -3,9 +3,9 @@ import { newId } from "../ids.ts";
 import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
-import { callbackUrlOf } from "./callback-url.ts";
+import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import { makeEnvelope } from "./envelope.ts";
-import { nextAttempt, statusFailure } from "./schedule.ts";
+import { type FailedAttempt, nextAttempt, statusFailure } from "./schedule.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
@@ -65,7 +65,7 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
   return async (delivery, partner, options) => {
     const startedAtMs = parts.clock.nowMs();
     const startedMs = parts.clock.monotonicMs();
-    const url = callbackUrlOf(delivery, partner);
+    const url = callbackUrlOf(delivery, partner.settings);
     const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch((error: unknown) => {
       parts.log.error({ err: error, notification: delivery.id }, "an attempt failed before it was sent");
       return { failure: { reason: "internal", detail: "The attempt failed on our side; the log says why." } } as Tried;
@@ -85,8 +85,11 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
       answer: answered?.answer ?? null,
       keyId: keyId ?? null,
     };
-    const next = failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, answered?.retryAfterMs);
-    return { attempt, next, ...(answered?.retryAfterMs !== undefined && { retryAfterMs: answered.retryAfterMs }) };
+    const retryAfterMs = answered?.retryAfterMs;
+    const isGone = failure?.reason === "gone" && !isRegistered(partner.settings, attempt.url);
+    const next =
+      failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, { retryAfterMs, isGone });
+    return { attempt, next, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   };
 }
 
@@ -136,14 +139,14 @@ function nextAfterFailure(
   parts: AttemptParts,
   delivery: Delivery,
   partner: Partner,
-  retryAfterMs: number | undefined,
+  failure: Pick<FailedAttempt, "retryAfterMs" | "isGone">,
 ): DeliveryOutcome["next"] {
   const failed = {
     attemptsMade: delivery.attemptsMade + 1,
     scheduleStartMs: delivery.scheduleStartMs,
     nowMs: parts.clock.nowMs(),
     pauses: partner.pauses,
-    retryAfterMs,
+    ...failure,
   };
   const next = nextAttempt(partner.settings.retry, failed, parts.random());
   if (next.kind !== "parked") return next;

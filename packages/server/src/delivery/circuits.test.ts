@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { type Circuit, closedCircuit, failuresToTrip, probeStepMs } from "./circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax } from "./circuit-store.ts";
-import { Circuits, originQueue, urlQueue } from "./circuits.ts";
+import { Circuits, originCircuit, urlCircuit } from "./circuits.ts";
 import { acceptedAttempt, failedAttempt } from "./delivery.fixture.ts";
 import type { Attempt } from "./store.ts";
 
@@ -10,7 +10,7 @@ const partnerId = newId<"partner">();
 const other = newId<"partner">();
 const url = "https://partner.example/ipn";
 const otherUrl = "https://partner.example/second";
-const origin = originQueue(url);
+const origin = originCircuit(url);
 const probe = { partnerId, id: newId<"notification">() };
 const gone: Attempt = { ...failedAttempt, httpStatus: 410, reason: "gone" };
 const told: Attempt = { ...failedAttempt, httpStatus: null, reason: "internal" };
@@ -23,69 +23,70 @@ function circuitsOf() {
     () => 0.5,
     () => clock.ms,
   );
-  const observe = (attempt: Attempt, more: { isProbe?: boolean; retryAfterMs?: number } = {}) =>
-    circuits.observe({ partnerId, attempt, retryAfterMs: null, isProbe: false, epoch: 3, ...more });
+  const observe = (attempt: Attempt, more: { isProbe?: boolean; isRegistered?: boolean; retryAfterMs?: number } = {}) =>
+    circuits.observe({ partnerId, attempt, retryAfterMs: null, isProbe: false, isRegistered: true, epoch: 3, ...more });
   const trip = (): readonly CircuitChange[] =>
     Array.from({ length: failuresToTrip }, () => observe(failedAttempt)).flat();
-  const gate = (queue: string, registeredUrl: string | null = url) =>
-    circuits.gate({ partnerId, queue }, queue === "" ? registeredUrl : undefined);
-  return { circuits, clock, observe, trip, gate };
+  const gate = (registered: string | null = url) => circuits.gateOfRegistered(partnerId, registered);
+  const gateOfOrigin = (name: string) => circuits.gateOfOrigin(partnerId, name);
+  return { circuits, clock, observe, trip, gate, gateOfOrigin };
 }
 
 const shut = { untilMs: 1_000 + probeStepMs, reason: "status" };
 
-describe("the gate of a queue", () => {
+describe("the gate of an endpoint", () => {
   test("is open if nothing is known", () => {
-    const { gate } = circuitsOf();
-    expect([gate(""), gate(origin), gate(urlQueue(url)), gate("", null)]).toEqual(["open", "open", "open", "open"]);
+    const { gate, gateOfOrigin } = circuitsOf();
+    expect([gate(), gate(null), gateOfOrigin(origin)]).toEqual(["open", "open", "open"]);
   });
 
-  test("is shut, until the probe, for everything that goes to a tripped origin, whatever names it", () => {
-    const { trip, gate } = circuitsOf();
+  test("is shut, until the probe, for every URL of a tripped origin", () => {
+    const { trip, gate, gateOfOrigin } = circuitsOf();
     trip();
-    expect([gate(""), gate("", otherUrl), gate(origin), gate(urlQueue(url))]).toEqual([shut, shut, shut, shut]);
+    expect([gate(), gate(otherUrl), gateOfOrigin(origin)]).toEqual([shut, shut, shut]);
   });
 
   test("stays open for other origins, other partners, and if no URL is registered or it is invalid", () => {
-    const { circuits, trip, gate } = circuitsOf();
+    const { circuits, trip, gate, gateOfOrigin } = circuitsOf();
     trip();
-    expect(gate("https://elsewhere.example")).toBe("open");
-    expect(gate("", "https://elsewhere.example/ipn")).toBe("open");
-    expect(gate("", null)).toBe("open");
-    expect(gate("", "no URL")).toBe("open");
-    expect(circuits.gate({ partnerId: other, queue: origin }, url)).toBe("open");
+    expect(gateOfOrigin("https://elsewhere.example")).toBe("open");
+    expect(gate("https://elsewhere.example/ipn")).toBe("open");
+    expect(gate(null)).toBe("open");
+    expect(gate("no URL")).toBe("open");
+    expect(circuits.gateOfRegistered(other, url)).toBe("open");
   });
 
-  test("is shut indefinitely for one URL that answered 410, and open for its neighbours", () => {
-    const { circuits, observe, gate } = circuitsOf();
+  test("is shut indefinitely for a registered URL that answered 410, and open for its neighbours", () => {
+    const { observe, gate, gateOfOrigin } = circuitsOf();
     observe(gone);
-    const forGood = { untilMs: undefined, reason: "gone" };
-    expect([gate(""), gate(urlQueue(url))]).toEqual([forGood, forGood]);
-    expect([gate("", otherUrl), gate(urlQueue(otherUrl)), gate(origin)]).toEqual(["open", "open", "open"]);
-    expect([url, otherUrl, null, "no URL"].map((one) => circuits.isGone(partnerId, one))).toEqual([
-      true,
-      false,
-      false,
-      false,
-    ]);
+    expect(gate()).toEqual({ untilMs: undefined, reason: "gone" });
+    expect([gate(otherUrl), gateOfOrigin(origin)]).toEqual(["open", "open"]);
+  });
+
+  test("stays open for a command's own URL that answered 410: its origin counts as responding", () => {
+    const { observe, gate } = circuitsOf();
+    observe(failedAttempt);
+    const changes = observe(gone, { isRegistered: false });
+    expect(changes).toMatchObject([{ kind: "origin", target: origin, circuit: { state: "closed", failures: 0 } }]);
+    expect(gate()).toBe("open");
   });
 });
 
 describe("a tripped circuit is probed", () => {
   test("once at a time, when it is due", () => {
-    const { circuits, clock, trip, gate } = circuitsOf();
+    const { circuits, clock, trip, gate, gateOfOrigin } = circuitsOf();
     trip();
     clock.ms += probeStepMs - 1;
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
     clock.ms += 1;
-    expect(gate("")).toBe("probe");
+    expect(gate()).toBe("probe");
     circuits.probeBegins(url, probe);
-    expect([gate(""), gate(origin)]).toEqual(Array(2).fill({ untilMs: undefined, reason: "status" }));
+    expect([gate(), gateOfOrigin(origin)]).toEqual(Array(2).fill({ untilMs: undefined, reason: "status" }));
     // An attempt of the same notification that an earlier ownership began.
     circuits.probeEnded({ ...probe });
-    expect(gate("")).not.toBe("probe");
+    expect(gate()).not.toBe("probe");
     circuits.probeEnded(probe);
-    expect(gate("")).toBe("probe");
+    expect(gate()).toBe("probe");
   });
 
   test("later after a failed probe, and no more after one with a response", () => {
@@ -93,11 +94,11 @@ describe("a tripped circuit is probed", () => {
     trip();
     clock.ms += probeStepMs;
     observe(failedAttempt, { isProbe: true });
-    expect(gate("")).toEqual({ untilMs: clock.ms + 2 * probeStepMs, reason: "status" });
+    expect(gate()).toEqual({ untilMs: clock.ms + 2 * probeStepMs, reason: "status" });
     clock.ms += 2 * probeStepMs;
     const [change] = observe(acceptedAttempt, { isProbe: true });
     expect(change).toMatchObject({ circuit: { state: "closed" }, event: { kind: "breaker_closed" } });
-    expect(gate("")).toBe("open");
+    expect(gate()).toBe("open");
   });
 
   test("after another wait if the attempt said nothing about it, and nothing is written", () => {
@@ -107,9 +108,9 @@ describe("a tripped circuit is probed", () => {
     circuits.probeBegins(url, probe);
     circuits.probeEnded(probe);
     expect(observe(told, { isProbe: true })).toEqual([]);
-    expect(gate("")).toEqual({ untilMs: clock.ms + probeStepMs, reason: "status" });
+    expect(gate()).toEqual({ untilMs: clock.ms + probeStepMs, reason: "status" });
     clock.ms += probeStepMs;
-    expect(gate("")).toBe("probe");
+    expect(gate()).toBe("probe");
   });
 
   test("on time, although attempts in flight when it tripped said nothing", () => {
@@ -117,7 +118,7 @@ describe("a tripped circuit is probed", () => {
     trip();
     clock.ms += 1_000;
     observe(told);
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
   });
 });
 
@@ -149,7 +150,7 @@ describe("the change by an attempt", () => {
     const [ofOrigin, ofUrl, ...others] = observe(gone);
     expect(others).toEqual([]);
     expect(ofOrigin).toMatchObject({ kind: "origin", target: origin, circuit: { state: "closed", failures: 0 } });
-    expect(ofUrl).toMatchObject({ kind: "url", target: url, queue: urlQueue(url), circuit: { state: "gone" } });
+    expect(ofUrl).toMatchObject({ kind: "url", target: url, queue: urlCircuit(url), circuit: { state: "gone" } });
     expect(ofUrl?.event?.kind).toBe("endpoint_gone");
     expect(observe(gone)).toEqual([]);
   });
@@ -157,36 +158,36 @@ describe("the change by an attempt", () => {
 
 describe("a change that could not be stored", () => {
   test("is undone, unless another followed it", () => {
-    const { circuits, observe, trip, gate } = circuitsOf();
+    const { circuits, observe, trip, gate, gateOfOrigin } = circuitsOf();
     circuits.withdraw(observe(gone));
-    expect(gate(urlQueue(url))).toBe("open");
+    expect(gate()).toBe("open");
     const changes = trip();
     circuits.withdraw(changes.slice(0, -1));
-    expect(gate(origin)).toEqual(shut);
+    expect(gateOfOrigin(origin)).toEqual(shut);
     circuits.withdraw(changes.slice(-1));
-    expect(gate(origin)).toBe("open");
+    expect(gateOfOrigin(origin)).toBe("open");
   });
 
   test("is undone after a success too, and the endpoint is probed again", () => {
-    const { circuits, clock, observe, trip, gate } = circuitsOf();
+    const { circuits, clock, observe, trip, gateOfOrigin } = circuitsOf();
     trip();
     clock.ms += probeStepMs;
     const closed = observe(acceptedAttempt, { isProbe: true });
-    expect(gate(origin)).toBe("open");
+    expect(gateOfOrigin(origin)).toBe("open");
     circuits.withdraw(closed);
-    expect(gate(origin)).toBe("probe");
+    expect(gateOfOrigin(origin)).toBe("probe");
   });
 
   test("leaves the next probe at its time after one that failed", () => {
-    const { circuits, clock, observe, trip, gate } = circuitsOf();
+    const { circuits, clock, observe, trip, gateOfOrigin } = circuitsOf();
     trip();
     clock.ms += probeStepMs;
     const failed = observe(failedAttempt, { isProbe: true });
     clock.ms += 1_000;
     circuits.withdraw(failed);
-    expect(gate(origin)).toEqual({ untilMs: 1_000 + 3 * probeStepMs, reason: "status" });
+    expect(gateOfOrigin(origin)).toEqual({ untilMs: 1_000 + 3 * probeStepMs, reason: "status" });
     clock.ms += 2 * probeStepMs;
-    expect(gate(origin)).toBe("probe");
+    expect(gateOfOrigin(origin)).toBe("probe");
   });
 });
 
@@ -196,18 +197,18 @@ describe("a loaded circuit", () => {
   test("is used if nothing is known yet, and its probe counts from then", () => {
     const { circuits, gate } = circuitsOf();
     expect(circuits.load(loaded(tripped))).toEqual([{ partnerId, queue: origin }]);
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
   });
 
   test("is ignored if the owner knows a newer one, unless a person changed it since", () => {
     const { circuits, trip, gate } = circuitsOf();
     trip();
     expect(circuits.load(loaded(closedCircuit))).toEqual([]);
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
     expect(circuits.load(loaded(closedCircuit, 1))).toEqual([{ partnerId, queue: origin }]);
-    expect(gate("")).toBe("open");
+    expect(gate()).toBe("open");
     expect(circuits.load(loaded(tripped, 1))).toEqual([]);
-    expect(gate("")).toBe("open");
+    expect(gate()).toBe("open");
   });
 
   test("is changed under the version that the person left", () => {
@@ -221,11 +222,11 @@ describe("a loaded circuit", () => {
     const { circuits, trip, gate } = circuitsOf();
     trip();
     circuits.forget((id) => id === other);
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
     circuits.forget((id) => id === partnerId);
-    expect(gate("")).toBe("open");
+    expect(gate()).toBe("open");
     circuits.load(loaded(tripped));
-    expect(gate("")).toEqual(shut);
+    expect(gate()).toEqual(shut);
   });
 });
 
@@ -244,12 +245,12 @@ describe("the memory", () => {
   });
 
   test("is bounded per partner, however many of its URLs are gone, and keeps those that changed last", () => {
-    const { circuits, observe } = circuitsOf();
+    const { circuits, observe, gate } = circuitsOf();
     const urls = Array.from({ length: circuitsPerPartnerMax + 50 }, (_, order) => `${url}/${order}`);
     for (const one of urls) observe({ ...gone, url: one });
     expect(circuits.countOf(partnerId)).toBe(circuitsPerPartnerMax);
-    expect(circuits.isGone(partnerId, urls.at(-1) ?? "")).toBe(true);
-    expect(circuits.isGone(partnerId, urls[0] ?? "")).toBe(false);
-    expect(observe({ ...gone, url: urls[0] ?? "" })).toMatchObject([{ queue: urlQueue(urls[0] ?? "") }]);
+    expect(gate(urls.at(-1))).toMatchObject({ reason: "gone" });
+    expect(gate(urls[0])).toBe("open");
+    expect(observe({ ...gone, url: urls[0] ?? "" })).toMatchObject([{ queue: urlCircuit(urls[0] ?? "") }]);
   });
 });

@@ -4,8 +4,12 @@ import { afterSignal, type Circuit, closedCircuit, type EndpointSignal, effectOf
 import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
 import type { Attempt, Delivery, QueueKey } from "./store.ts";
 
-/** Whether a queue may send: everything, one delivery as a probe, or nothing until a moment (undefined: until told). */
-export type Gate = "open" | "probe" | { readonly untilMs: number | undefined; readonly reason: Circuit["lastReason"] };
+/** Whether an endpoint accepts all, one delivery as a probe, or nothing until a moment (undefined: until told). */
+export type Gate = "open" | "probe" | ShutGate;
+export interface ShutGate {
+  readonly untilMs: number | undefined;
+  readonly reason: Circuit["lastReason"];
+}
 
 /** The result of one attempt at an endpoint. */
 export interface Observation {
@@ -14,6 +18,8 @@ export interface Observation {
   /** The wait that a 429 or 503 asked for. */
   readonly retryAfterMs: number | null;
   readonly isProbe: boolean;
+  /** Its URL was a registered one: a 410 makes that gone. */
+  readonly isRegistered: boolean;
   /** The epoch of the partner's shard. */
   readonly epoch: number;
 }
@@ -32,14 +38,14 @@ interface StoredCircuit {
   probe: ProbeDelivery | undefined;
 }
 
-/** The queue of everything that goes to one origin. */
-export function originQueue(url: string): string {
+/** The name of the circuit of everything that goes to one origin. */
+export function originCircuit(url: string): string {
   return new URL(url).origin;
 }
 
-/** The queue of deliveries that wait for a URL that is gone. It is a hash, because a URL is too long for an index. */
-export function urlQueue(url: string): string {
-  return `${originQueue(url)} ${createHash("sha256").update(url).digest("hex")}`;
+/** The name of a registered URL's own circuit. It is a hash, because a URL is too long for an index. */
+export function urlCircuit(url: string): string {
+  return `${originCircuit(url)} ${createHash("sha256").update(url).digest("hex")}`;
 }
 
 /**
@@ -82,31 +88,26 @@ export class Circuits {
     for (const partnerId of this.#circuits.keys()) if (isGone(partnerId)) this.#circuits.delete(partnerId);
   }
 
-  /** @param url the one registered for the queue; undefined: the queue is named by its URL's origin */
-  gate({ partnerId, queue }: QueueKey, url: string | null | undefined): Gate {
+  /** A registered URL accepts nothing while it is gone, or its origin is tripped. Null: none is registered. */
+  gateOfRegistered(partnerId: PartnerId, url: string | null): Gate {
     const circuits = this.#circuits.get(partnerId);
-    if (circuits === undefined) return "open";
-    if (url === null || (url !== undefined && !URL.canParse(url))) return "open";
-    const [origin = queue] = url === undefined ? queue.split(" ") : [originQueue(url)];
-    const gone = circuits.get(url === undefined ? queue : urlQueue(url));
+    if (circuits === undefined || url === null || !URL.canParse(url)) return "open";
+    const gone = circuits.get(urlCircuit(url));
     if (gone?.circuit.state === "gone") return { untilMs: undefined, reason: gone.circuit.lastReason };
-    const kept = circuits.get(origin);
+    return this.gateOfOrigin(partnerId, originCircuit(url));
+  }
+
+  gateOfOrigin(partnerId: PartnerId, origin: string): Gate {
+    const kept = this.#circuits.get(partnerId)?.get(origin);
     if (kept?.circuit.state !== "open") return "open";
     const untilMs = kept.sinceMs + (kept.circuit.probeInMs ?? 0);
     if (kept.probe !== undefined) return { untilMs: undefined, reason: kept.circuit.lastReason };
     return untilMs <= this.#nowMs() ? "probe" : { untilMs, reason: kept.circuit.lastReason };
   }
 
-  /** Whether a delivery's own URL is gone: then it belongs in the queue of that URL. */
-  isGone(partnerId: PartnerId, url: string | null): boolean {
-    const circuits = this.#circuits.get(partnerId);
-    if (circuits === undefined || url === null || !URL.canParse(url)) return false;
-    return circuits.get(urlQueue(url))?.circuit.state === "gone";
-  }
-
   /** Marks the delivery as the one probe of a tripped circuit, until `probeEnded`. */
   probeBegins(url: string, delivery: ProbeDelivery): void {
-    const kept = this.#circuits.get(delivery.partnerId)?.get(originQueue(url));
+    const kept = this.#circuits.get(delivery.partnerId)?.get(originCircuit(url));
     if (kept !== undefined) kept.probe = delivery;
   }
 
@@ -120,23 +121,23 @@ export class Circuits {
    * Judges an attempt. @returns the changes to write with its outcome: none for a success at an endpoint that has not
    * failed
    */
-  observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }: Observation): readonly CircuitChange[] {
+  observe({ partnerId, attempt, retryAfterMs, isProbe, isRegistered, epoch }: Observation): readonly CircuitChange[] {
     const effect = effectOf(attempt);
     const isKnown = this.#circuits.has(partnerId);
     // The attempt said nothing about it: the next probe waits as long as a first one.
     if (effect === "nothing" && isProbe && URL.canParse(attempt.url))
-      this.#delayProbe(partnerId, originQueue(attempt.url));
+      this.#delayProbe(partnerId, originCircuit(attempt.url));
     if (effect === "nothing" || (effect === "lives" && !isKnown) || !URL.canParse(attempt.url)) return [];
     const { reason } = attempt;
-    const origin = originQueue(attempt.url);
+    const origin = originCircuit(attempt.url);
     const originEffect = effect === "gone" ? "lives" : effect;
     const signal = { reason, retryAfterMs, isProbe };
     const changes = [
       this.#apply({ partnerId, queue: origin }, "origin", origin, { ...signal, effect: originEffect }, epoch),
     ];
-    if (effect === "gone") {
+    if (effect === "gone" && isRegistered) {
       const { href } = new URL(attempt.url);
-      const key = { partnerId, queue: urlQueue(attempt.url) };
+      const key = { partnerId, queue: urlCircuit(attempt.url) };
       changes.push(this.#apply(key, "url", href, { ...signal, effect, isProbe: false }, epoch));
     }
     return changes.filter((change) => change !== undefined);

@@ -15,7 +15,7 @@ function misplaced(pages: readonly (QueuePosition | undefined)[] = [undefined]) 
   const moveMisplaced = async (look: MisplacedLook) => {
     const after = pages[looks.length % pages.length];
     looks.push(look);
-    return { moved: 1, after };
+    return { filled: new Set([look.queueOf({ command: "SETTLEMENT", callBackUrl: null })]), after };
   };
   return { looks, sorter: new Misplaced({ moveMisplaced }) };
 }
@@ -29,8 +29,7 @@ test("a queue that accepts nothing is sorted to its end, once, in the round afte
   expect(looks).toEqual([]);
   expect(await sorter.sort([queue], () => ({ ...routed }))).toEqual([{ partnerId, queue: "SETTLEMENT" }]);
   expect(looks.map(({ after }) => after)).toEqual([undefined, next]);
-  expect(looks[0]?.queues.get("SETTLEMENT")).toBe("SETTLEMENT");
-  expect(looks[0]?.queues.get("SALE")).toBe("");
+  expect(looks[0]?.queueOf({ command: "SALE", callBackUrl: null })).toBe("");
   await sorter.sort([queue], () => routed);
   expect(looks).toHaveLength(2);
 });

@@ -1,11 +1,11 @@
 import { notifiedCommands } from "@paybell/contract";
 import type { Partner } from "../partners/partner.ts";
-import { registeredQueue, urlOfQueue } from "../registered-url.ts";
-import type { DeliveryStore, QueueKey, QueuePosition } from "./store.ts";
+import { queueOf, urlOfQueue } from "../registered-url.ts";
+import type { DeliveryStore, MisplacedLook, QueueKey, QueuePosition } from "./store.ts";
 
 /**
- * Moves deliveries to the queue of the URL that is registered for their command by now, out of queues whose endpoint
- * accepts nothing. From other queues each is moved when it is at the head.
+ * Moves deliveries out of the queues of registered URLs that accept nothing, if another URL is registered for them by
+ * now. From other queues each is moved when it is at the head.
  */
 export class Misplaced {
   readonly #store: Pick<DeliveryStore, "moveMisplaced">;
@@ -35,24 +35,21 @@ export class Misplaced {
       const known = before.get(name);
       const urls = JSON.stringify([settings.callBackUrl, settings.callBackUrlByCommand]);
       const isDue = known?.urls === urls && !known.isSorted;
-      const targets = new Map(notifiedCommands.map((command) => [command, registeredQueue(settings, command)]));
-      const others = [...new Set(targets.values())].filter((target) => target !== queue);
-      if (isDue && others.length > 0 && (await this.#sortOne(key, targets)) > 0) {
-        filled.push(...others.map((target) => ({ partnerId, queue: target })));
-      }
+      const isMixed = notifiedCommands.some((command) => queueOf({ command, callBackUrl: null }, settings) !== queue);
+      if (isDue && isMixed) filled.push(...(await this.#sortOne(key, (addressed) => queueOf(addressed, settings))));
       this.#seen.set(name, { urls, isSorted: known?.urls === urls });
     }
     return filled;
   }
 
-  async #sortOne(key: QueueKey, queues: ReadonlyMap<(typeof notifiedCommands)[number], string>): Promise<number> {
-    let moved = 0;
+  async #sortOne(key: QueueKey, queueOf: MisplacedLook["queueOf"]): Promise<readonly QueueKey[]> {
+    const filled = new Set<string>();
     let after: QueuePosition | undefined;
     do {
-      const looked = await this.#store.moveMisplaced({ ...key, after, queues });
-      moved += looked.moved;
+      const looked = await this.#store.moveMisplaced({ ...key, after, queueOf });
+      for (const queue of looked.filled) filled.add(queue);
       after = looked.after;
     } while (after !== undefined);
-    return moved;
+    return [...filled].map((queue) => ({ partnerId: key.partnerId, queue }));
   }
 }

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
-import { originQueue } from "./circuits.ts";
+import { originCircuit } from "./circuits.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import { Pending, Time } from "./pending.fixture.ts";
 import { Queues, type QueuesParts } from "./queues.ts";
 
 const partnerId = newId<"partner">();
 const url = "https://partner.example/ipn";
-const origin = originQueue(url);
+const origin = originCircuit(url);
 
 function queuesOver(more: Partial<QueuesParts> = {}) {
   const time = new Time();

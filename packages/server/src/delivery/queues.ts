@@ -218,8 +218,6 @@ export class Queues {
       // Given away while the statement ran, or recorded since. Behind one that rests there may be others.
       const isLeft = () => this.#ended.knows(head) || (leavesRecent && head.dueInMs > -hintMs);
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && isLeft())) continue;
-      // As many URLs may be gone as there were notifications, so nothing is kept about those.
-      if (this.#find(head) === undefined && this.#parts.opensAtMs(head) === undefined) continue;
       const queue = this.#open(head);
       queue.headFound(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
@@ -232,10 +230,6 @@ export class Queues {
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
     for (const { wanting } of this.#readers) wanting.clear();
-  }
-
-  #find({ partnerId, queue }: QueueKey): Queue | undefined {
-    return this.#partners.get(partnerId)?.get(queue);
   }
 
   #isOpen(queue: Queue): boolean {

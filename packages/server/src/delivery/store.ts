@@ -1,12 +1,12 @@
-import type { NotifiedCommand } from "@paybell/contract";
 import type { ChainId, EventId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { Addressed } from "../registered-url.ts";
 import type { CircuitChange } from "./circuit-store.ts";
 
 /** One notification to be delivered, with everything that an attempt needs. */
-export interface Delivery {
+export interface Delivery extends Required<Addressed> {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
-  /** The origin of its own callback URL; otherwise that of its registered one: `registeredQueue`. */
+  /** That of its URL: `queueOf`. */
   readonly queue: string;
   /** Increased by each redelivery. */
   readonly round: number;
@@ -21,20 +21,15 @@ export interface Delivery {
   readonly follows: boolean;
   /** A settlement is sent after the notifications of this batch. */
   readonly settlesBatch: string | null;
-  /** A redelivery to the URL registered now, whatever the original one was. */
-  readonly toRegistered: boolean;
   readonly transactionId: TransactionId | null;
   readonly originalId: TransactionId | null;
-  readonly command: NotifiedCommand;
-  /** Its own callback URL; null: one that is registered. */
-  readonly callBackUrl: string | null;
   /** The facts as JSON text. */
   readonly content: string;
   /** The size of the content in UTF-8. */
   readonly bytes: number;
 }
 
-/** The key of a queue: the deliveries pending for one partner at one callback origin, or at one registered URL. */
+/** The key of a queue: the deliveries pending for one partner at one registered URL, or at one callback origin. */
 export interface QueueKey {
   readonly partnerId: PartnerId;
   readonly queue: string;
@@ -163,15 +158,15 @@ export interface OverdueLooked {
   readonly after: QueuePosition | undefined;
 }
 
-/** Moves deliveries of one queue to the queues of the URLs that are registered for their commands by now. */
+/** Moves deliveries of one queue to the queues in which they belong by now. */
 export interface MisplacedLook extends QueueKey {
   readonly after: QueuePosition | undefined;
-  /** The queue of each command. */
-  readonly queues: ReadonlyMap<NotifiedCommand, string>;
+  readonly queueOf: (addressed: Addressed) => string;
 }
 
 export interface MisplacedLooked {
-  readonly moved: number;
+  /** The queues that have more now. */
+  readonly filled: ReadonlySet<string>;
   /** The position for the next call; undefined: that was the end. */
   readonly after: QueuePosition | undefined;
 }
@@ -187,8 +182,8 @@ export interface DeliveryStore {
   /** Records one attempt and its consequence. It never gives up while the database is unavailable. */
   record(outcome: DeliveryOutcome): Promise<Recorded>;
   postpone(deliveries: readonly Postponement[]): Promise<void>;
-  /** Moves deliveries into another queue: that of their URL, which is gone, or is registered now. */
-  setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;
+  /** Moves deliveries into the queue of the URL that is registered for their command now. */
+  move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;
   /** Moves those that belong into another queue by now, among the next rows of one queue. */
   moveMisplaced(look: MisplacedLook): Promise<MisplacedLooked>;
   /** Parks the overdue ones among the next rows of one queue. */

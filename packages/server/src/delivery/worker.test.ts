@@ -5,7 +5,7 @@ import { shardCount, shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
 import { closedCircuit } from "./circuit.ts";
 import type { LoadedCircuit } from "./circuit-store.ts";
-import { originQueue, urlQueue } from "./circuits.ts";
+import { originCircuit, urlCircuit } from "./circuits.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
 import { Pending, Time } from "./pending.fixture.ts";
@@ -15,7 +15,7 @@ import { DeliveryWorker } from "./worker.ts";
 
 const partnerId = newId<"partner">();
 const url = "https://partner.example/ipn";
-const origin = originQueue(url);
+const origin = originCircuit(url);
 const leaseId = newId<"lease">() as LeaseId;
 const open: LoadedCircuit = {
   partnerId,
@@ -28,7 +28,13 @@ const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, la
 /** A worker that owns every shard from its first tick on. */
 async function workerOver(
   more: Partial<DeliveryStore> = {},
-  { homes = 1, slotsMax = 8, maxPerSecond = null as number | null, bytesInFlightMax = 1e6 } = {},
+  {
+    homes = 1,
+    slotsMax = 8,
+    maxPerSecond = null as number | null,
+    bytesInFlightMax = 1e6,
+    callBackUrlByCommand = {},
+  } = {},
 ) {
   const time = new Time();
   const pending = new Pending();
@@ -41,7 +47,7 @@ async function workerOver(
     maxInFlight: slotsMax / 4,
     maxPerSecond,
     callBackUrl: url,
-    callBackUrlByCommand: {},
+    callBackUrlByCommand,
     retry: [5, 60],
   };
   const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
@@ -75,9 +81,9 @@ async function workerOver(
       preceding: async () => [],
       record: async () => "applied",
       postpone: async () => undefined,
-      setAside: async () => undefined,
+      move: async () => undefined,
       parkOverdue: async () => ({ parked: 0, after: undefined }),
-      moveMisplaced: async () => ({ moved: 0, after: undefined }),
+      moveMisplaced: async () => ({ filled: new Set<string>(), after: undefined }),
       ...more,
     },
     shards: {
@@ -217,25 +223,15 @@ describe("a worker", () => {
     expect(troubles.length).toBeGreaterThan(0);
   });
 
-  test("reads a delivery again without a sweep if it could not be set aside", async () => {
-    const { time, pending, worker, begun, troubles, answer } = await workerOver({
-      setAside: broken,
-      heads: async () => [],
-    });
-    const [first, second] = [1, 2].map(() => deliveryOf(partnerId, { queue: origin, callBackUrl: url })) as [
-      Delivery,
-      Delivery,
-    ];
-    worker.offer(first, time.ms);
-    await time.pass(10);
-    const gone = { ...failedAttempt, httpStatus: 410, reason: "gone" } as const;
-    answer({ attempt: { ...gone, url }, next: { kind: "retry", delayMs: 60_000 } });
-    await time.pass(10);
-    pending.rows = [second];
-    worker.offer(second, time.ms);
+  test("reads a delivery again without a sweep if it could not be moved into the queue of its URL", async () => {
+    const { time, pending, worker, begun, troubles } = await workerOver(
+      { move: broken, heads: async () => [] },
+      { callBackUrlByCommand: { SALE: "https://tills.example/ipn" } },
+    );
+    worker.offer(deliveryOf(partnerId), time.ms);
     await time.pass(100);
-    expect(begun).toHaveLength(1);
-    expect(troubles[0]).toBe("a delivery could not be set aside");
+    expect(begun).toEqual([]);
+    expect(troubles[0]).toBe("a delivery could not be moved into the queue of its URL");
     expect(pending.reads.length).toBeGreaterThan(0);
   });
 
@@ -311,42 +307,59 @@ describe("a worker", () => {
     expect(begun).toHaveLength(2);
   });
 
-  test("keeps no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
+  test("reads no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
     const looked: string[] = [];
-    const name = urlQueue(url);
+    const queue = urlCircuit(url);
     const { time, pending, worker, begun, circuits } = await workerOver({
-      parkOverdue: async ({ queue }) => {
-        looked.push(queue);
+      parkOverdue: async (look) => {
+        looked.push(look.queue);
         return { parked: 0, after: undefined };
       },
     });
-    circuits.load = async () => [{ partnerId, queue: name, circuit: goneCircuit, controlNo: 0 }];
+    circuits.load = async () => [{ partnerId, queue, circuit: goneCircuit, controlNo: 0 }];
     worker.leaseLost();
-    pending.rows = [deliveryOf(partnerId, { queue: name, callBackUrl: url })];
+    pending.rows = [deliveryOf(partnerId)];
     await time.pass(25_000);
     expect(begun).toEqual([]);
-    expect(worker.queues.partners()).toEqual([]);
+    expect(pending.reads).toEqual([]);
     expect(looked.length).toBeGreaterThanOrEqual(2);
-    expect(new Set(looked)).toEqual(new Set([name]));
-    circuits.loadChangedByHand = async () => [{ partnerId, queue: name, circuit: closedCircuit, controlNo: 1 }];
+    expect(new Set(looked)).toEqual(new Set([""]));
+    circuits.loadChangedByHand = async () => [{ partnerId, queue, circuit: closedCircuit, controlNo: 1 }];
     worker.circuitsChanged();
     await time.pass(2_000);
     expect(begun).toEqual(pending.rows);
   });
 
-  test("sends a redelivery to the registered URL although the command's own URL is gone", async () => {
-    const own = "https://till.example/ipn";
-    const aside: object[] = [];
-    const { time, worker, begun, circuits } = await workerOver({ setAside: async (all) => void aside.push(...all) });
-    circuits.load = async () => [{ partnerId, queue: urlQueue(own), circuit: goneCircuit, controlNo: 0 }];
-    worker.leaseLost();
-    await time.pass(2_000);
-    const redelivered = deliveryOf(partnerId, { callBackUrl: own, toRegistered: true });
-    const toOwn = deliveryOf(partnerId, { callBackUrl: own, queue: originQueue(own) });
-    for (const row of [redelivered, toOwn]) worker.offer(row, time.ms);
+  test("moves the head into the queue of its URL if another one is registered for its command", async () => {
+    const moved: object[] = [];
+    const { time, pending, worker, begun } = await workerOver(
+      { move: async (all) => void moved.push(...all) },
+      { callBackUrlByCommand: { SALE: "https://tills.example/ipn" } },
+    );
+    const [sale, other] = [deliveryOf(partnerId), deliveryOf(partnerId, { command: "VOID" })];
+    for (const row of [sale, other]) worker.offer(row, time.ms);
     await time.pass(100);
-    expect(begun).toEqual([redelivered]);
-    expect(aside).toMatchObject([{ id: toOwn.id, queue: urlQueue(own) }]);
+    expect(begun).toEqual([other]);
+    expect(moved).toMatchObject([{ id: sale.id, queue: "SALE" }]);
+    expect(pending.reads).toMatchObject([{ queue: "SALE" }]);
+  });
+
+  test("sends to a command's own URL that was gone in version 0.1.0, and what was put aside for it", async () => {
+    const own = "https://till.example/ipn";
+    const moved: object[] = [];
+    const { time, pending, worker, begun, circuits } = await workerOver({
+      move: async (all) => void moved.push(...all),
+    });
+    circuits.load = async () => [{ partnerId, queue: urlCircuit(own), circuit: goneCircuit, controlNo: 0 }];
+    worker.leaseLost();
+    const aside = deliveryOf(partnerId, { callBackUrl: own, queue: urlCircuit(own) });
+    pending.rows = [aside];
+    await time.pass(2_000);
+    expect(moved[0]).toMatchObject({ id: aside.id, queue: originCircuit(own) });
+    const row = deliveryOf(partnerId, { callBackUrl: own, queue: originCircuit(own) });
+    worker.offer(row, time.ms);
+    await time.pass(100);
+    expect(begun).toEqual([row]);
   });
 
   test("sweeps after ten times as long as the last sweep took, whatever hints arrive", async () => {

@@ -2,12 +2,11 @@ import type { Clock, Timers } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import { registeredQueue, urlOfQueue } from "../registered-url.ts";
+import { callbackUrlOf, isRegistered, queueOf, urlOfQueue } from "../registered-url.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
-import { callbackUrlOf } from "./callback-url.ts";
 import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
-import { Circuits, type Gate, urlQueue } from "./circuits.ts";
+import { Circuits, type Gate } from "./circuits.ts";
 import { HomeWork } from "./home-work.ts";
 import { MissingPartners } from "./missing-partners.ts";
 import { keyOf, leftMs } from "./order.ts";
@@ -353,7 +352,12 @@ export class DeliveryWorker {
   }
 
   #gate(key: QueueKey, partner: Partner | undefined): Gate {
-    return this.#circuits.gate(key, partner === undefined ? null : urlOfQueue(partner.settings, key.queue));
+    const { partnerId, queue } = key;
+    const registered = partner === undefined ? null : urlOfQueue(partner.settings, queue);
+    if (registered !== undefined) return this.#circuits.gateOfRegistered(partnerId, registered);
+    // Version 0.1.0 put deliveries for a URL that was gone into a queue whose name has more after the origin.
+    const [origin = queue] = queue.split(" ");
+    return this.#circuits.gateOfOrigin(partnerId, origin);
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
@@ -448,18 +452,18 @@ export class DeliveryWorker {
     const deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.attemptTimeoutMs;
     const isProbe = gate === "probe";
     const sending = { delivery, partner, slot, epoch, leaseId, isProbe, deadlineMs, isOnWire: true };
-    this.#send(sending, name).catch((error: unknown) => this.#failed(sending, error));
+    this.#send(sending).catch((error: unknown) => this.#failed(sending, error));
   }
 
-  async #send(sending: Sending, queueName: string): Promise<void> {
+  async #send(sending: Sending): Promise<void> {
     const { delivery, partner, slot, epoch, leaseId, isProbe } = sending;
     const { partnerId, id } = delivery;
-    const elsewhere = this.#queueElsewhere(delivery, queueName, partner);
-    if (elsewhere !== undefined) {
+    const queue = queueOf(delivery, partner.settings);
+    if (queue !== delivery.queue) {
       this.#scheduler.end(slot, false);
-      return this.#setAside(delivery, elsewhere);
+      return this.#move(delivery, queue);
     }
-    const url = callbackUrlOf(delivery, partner);
+    const url = callbackUrlOf(delivery, partner.settings);
     if (isProbe && url !== null) this.#circuits.probeBegins(url, delivery);
     this.#sendings.add(sending);
     const attempted = await this.#parts.attempt(delivery, partner, {
@@ -479,7 +483,10 @@ export class DeliveryWorker {
     const { attempt, retryAfterMs = null } = attempted;
     // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
     const isOwned = this.ownership.epochOf(partnerId) === epoch;
-    const circuits = isOwned ? this.#circuits.observe({ partnerId, attempt, retryAfterMs, isProbe, epoch }) : [];
+    const observed = { partnerId, attempt, retryAfterMs, isProbe, epoch };
+    const circuits = isOwned
+      ? this.#circuits.observe({ ...observed, isRegistered: isRegistered(partner.settings, attempt.url) })
+      : [];
     this.#scheduler.end(slot, true);
     this.#unrecorded += 1;
     this.#homeOf(shardOf(partnerId)).unrecorded += 1;
@@ -559,25 +566,12 @@ export class DeliveryWorker {
     await this.#release(delivery, postponing, "a delivery could not be put off", delayMs);
   }
 
-  /**
-   * The queue that it belongs in, if that is another one: its own URL is gone, so it waits in the queue of that URL; or
-   * another URL is registered for its command now.
-   */
-  #queueElsewhere(delivery: Delivery, name: string, { settings }: Partner): string | undefined {
-    const ownUrl = delivery.toRegistered ? null : delivery.callBackUrl;
-    if (ownUrl === null) {
-      const queue = registeredQueue(settings, delivery.command);
-      return queue === name ? undefined : queue;
-    }
-    return !name.includes(" ") && this.#circuits.isGone(delivery.partnerId, ownUrl) ? urlQueue(ownUrl) : undefined;
-  }
-
-  async #setAside(delivery: Delivery, queue: string): Promise<void> {
+  /** Another URL is registered for its command now. */
+  async #move(delivery: Delivery, queue: string): Promise<void> {
     const { partnerId } = delivery;
-    const setAside = this.#parts.store.setAside([{ ...keyOf(delivery), queue }]);
-    await this.#release(delivery, setAside, "a delivery could not be set aside");
-    // As many URLs may be gone as there were notifications, so their queues are not opened.
-    if (this.#opensAtMs({ partnerId, queue }) !== undefined) this.#queues.wake({ partnerId, queue });
+    const moving = this.#parts.store.move([{ ...keyOf(delivery), queue }]);
+    await this.#release(delivery, moving, "a delivery could not be moved into the queue of its URL");
+    this.#queues.wake({ partnerId, queue });
   }
 
   async #release(delivery: Delivery, written: Promise<void>, trouble: string, delayMs?: number): Promise<void> {

@@ -1,8 +1,8 @@
 import { type IpnKind, sign, signedString, toWire } from "@paybell/contract";
-import { callbackUrlOf } from "../delivery/callback-url.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import { renderIpn } from "../ipn/render.ts";
 import type { Partner } from "../partners/partner.ts";
+import { callbackUrlOf } from "../registered-url.ts";
 import type { Seal } from "./pull.ts";
 import type { NotificationContent } from "./store.ts";
 
@@ -29,7 +29,7 @@ export async function explain(
   seal: Seal,
 ): Promise<ExplainedNotification> {
   const { settings, keys } = partner;
-  const url = callbackUrlOf(content, partner);
+  const url = callbackUrlOf(content, partner.settings);
   const facts = JSON.parse(content.content) as IpnFacts;
   const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: url ?? "" });
   const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);

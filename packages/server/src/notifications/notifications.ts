@@ -3,7 +3,7 @@ import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
-import { registeredQueue, registeredUrl } from "../registered-url.ts";
+import { queueOf, registeredUrl } from "../registered-url.ts";
 import { type BacklogView, backlogOf, PullNotes } from "./backlog.ts";
 import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
@@ -280,7 +280,7 @@ export class Notifications {
     const nowMs = clock.nowMs();
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
     const facts = testSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
-    const queue = registeredQueue(partner.settings, "SALE");
+    const queue = queueOf({ command: "SALE", callBackUrl: null }, partner.settings);
     await store.insertTest({ ...key, chainId: newId(), command: "SALE", queue, content: JSON.stringify(facts) });
     arrivals.notify(partner.id);
     onDue(partner.id);

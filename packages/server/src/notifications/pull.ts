@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
-import { callbackUrlOf } from "../delivery/callback-url.ts";
 import { dataOf, makeEnvelope } from "../delivery/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
+import { callbackUrlOf } from "../registered-url.ts";
 import { type Cursor, firstId, type HistoryPoint, readCursor, writeCursor } from "./cursor.ts";
 import type { NotificationContent, NotificationStore, PageRow } from "./store.ts";
 import { isoTime, kindOf } from "./view.ts";
@@ -125,7 +125,7 @@ export async function pullPage(
 }
 
 async function pulled(seal: Seal, partner: Partner, content: NotificationContent): Promise<PulledNotification> {
-  const url = callbackUrlOf(content, partner) ?? "";
+  const url = callbackUrlOf(content, partner.settings) ?? "";
   const { headers, body } = await seal(partner, content, url);
   return {
     id: content.id,

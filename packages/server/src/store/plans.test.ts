@@ -133,9 +133,9 @@ async function postpone(): Promise<void> {
   await deliveries.postpone(some.map((delivery) => ({ ...delivery, delayMs: 1e9 })));
 }
 
-async function setAside(): Promise<void> {
+async function move(): Promise<void> {
   const some = await readSome();
-  await deliveries.setAside(some.map((delivery) => ({ ...delivery, queue: "https://gone.example ab" })));
+  await deliveries.move(some.map((delivery) => ({ ...delivery, queue: "VOID" })));
 }
 
 /** 500 rows at a time are scanned, and the few overdue ones are parked. */
@@ -150,8 +150,8 @@ async function parkOverdue(): Promise<void> {
 
 /** 500 rows at a time are scanned with their commands. */
 async function moveMisplaced(): Promise<void> {
-  const look = { partnerId, queue: "", after: undefined, queues: new Map([["VOID", "VOID"]] as const) };
-  expect((await deliveries.moveMisplaced(look)).moved).toBe(0);
+  const look = { partnerId, queue: "", after: undefined, queueOf: () => "" };
+  expect((await deliveries.moveMisplaced(look)).filled.size).toBe(0);
 }
 
 async function begin(state = "INIT") {
@@ -198,7 +198,7 @@ async function planWhileNothingIsThere(): Promise<void> {
     }
     await Promise.all(gone.map((delivery, nth) => deliveries.record((nth % 2 === 0 ? accepted : parked)(delivery))));
     await several(() => deliveries.postpone(gone.map((delivery) => ({ ...delivery, delayMs: 1 }))));
-    await several(() => deliveries.setAside(gone.map((delivery) => ({ ...delivery, queue: "none" }))));
+    await several(() => deliveries.move(gone.map((delivery) => ({ ...delivery, queue: "none" }))));
   }
 }
 
@@ -227,7 +227,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
   ["what is put off", ["delay_ms * interval"], postpone],
-  ["what is set aside", ["SET queue = i.queue"], setAside],
+  ["what is moved", ["SET queue = i.queue"], move],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the kinds of due work", ["t.notify_at <= now()"], () => dueKinds.due()],
@@ -302,7 +302,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
 
   test("a look for misplaced rows touches those that it reads, and their commands", async () => {
     await moveMisplaced();
-    const [look] = engine.filter(({ text }) => text.includes("n.command,"));
+    const [look] = engine.filter(({ text }) => text.includes("n.callback_url AS"));
     expect(look?.blocks).toBeLessThan(500 * 9);
     expect(look?.rowsTouched).toBeLessThan(500 * 2 + touchedMax);
     expect(look?.readWhole).toEqual([]);

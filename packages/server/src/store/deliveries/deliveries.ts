@@ -19,6 +19,7 @@ import type {
 } from "../../delivery/store.ts";
 import type { NewEvent } from "../../events.ts";
 import type { NotificationId, PartnerId } from "../../ids.ts";
+import type { Addressed } from "../../registered-url.ts";
 import { shardOf } from "../../shard.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
@@ -92,8 +93,8 @@ export class PostgresDeliveries implements DeliveryStore {
     await this.#change(statements.postpone, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
   }
 
-  async setAside(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
-    await this.#change(statements.setAside, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
+  async move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
+    await this.#change(statements.move, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
   }
 
   async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
@@ -107,16 +108,17 @@ export class PostgresDeliveries implements DeliveryStore {
     return { parked, after: { dueAtUs: looked.last_us, id: looked.last_id } };
   }
 
-  async moveMisplaced({ partnerId, queue, after, queues }: MisplacedLook): Promise<MisplacedLooked> {
+  async moveMisplaced({ partnerId, queue, after, queueOf }: MisplacedLook): Promise<MisplacedLooked> {
     const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, lookRowsMax];
     const { rows } = await this.#homes.of(partnerId).engine.query<MisplacedRow>({ ...lookForMisplaced, values });
-    const misplaced = rows.flatMap(({ command, ...key }) => {
-      const other = command === null ? undefined : queues.get(command);
-      return other === undefined || other === queue ? [] : [{ ...key, partnerId, queue: other }];
+    const misplaced = rows.flatMap(({ command, callBackUrl, toRegistered, ...key }) => {
+      const other = command === null ? queue : queueOf({ command, callBackUrl, toRegistered });
+      return other === queue ? [] : [{ ...key, partnerId, queue: other }];
     });
-    if (misplaced.length > 0) await this.setAside(misplaced);
+    if (misplaced.length > 0) await this.move(misplaced);
     const last = rows.length < lookRowsMax ? undefined : rows.at(-1);
-    return { moved: misplaced.length, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
+    const filled = new Set(misplaced.map((row) => row.queue));
+    return { filled, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
   }
 
   /** Parks the rows that did not change since they were looked at. @returns the number of these */
@@ -273,7 +275,7 @@ interface OverdueRow {
   readonly last_id: NotificationId | null;
 }
 
-interface MisplacedRow extends Pick<DeliveryKey, "id" | "round" | "attemptsMade">, QueuePosition {
+interface MisplacedRow extends Omit<DeliveryKey, "partnerId">, QueuePosition, Required<Omit<Addressed, "command">> {
   /** Null: history no longer has it. */
   readonly command: NotifiedCommand | null;
 }

@@ -96,11 +96,12 @@ const readPreceding = {
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
 };
 
-/** The commands of the rows of one queue that have no URL of their own. */
+/** Rows of one queue, with what decides their URL. */
 export const lookForMisplaced = {
   name: "look_for_misplaced",
   text: `
-    SELECT p.id, p.round, p.attempts_made AS "attemptsMade", n.command,
+    SELECT p.id, p.round, p.attempts_made AS "attemptsMade", p.to_registered AS "toRegistered", n.command,
+      n.callback_url AS "callBackUrl",
       (extract(epoch FROM p.due_at) * 1000000)::bigint AS "dueAtUs"
     FROM (
       SELECT p.* FROM pending p
@@ -108,7 +109,8 @@ export const lookForMisplaced = {
         AND (p.due_at, p.id) > (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::uuid)
       ORDER BY p.due_at, p.id LIMIT $5) AS p
     LEFT JOIN LATERAL (
-      SELECT n.command FROM notifications n WHERE n.partner_id = $1 AND n.id = p.id LIMIT 1) AS n ON true
+      SELECT n.command, n.callback_url FROM notifications n
+      WHERE n.partner_id = $1 AND n.id = p.id LIMIT 1) AS n ON true
     ORDER BY p.due_at, p.id`,
 };
 

@@ -68,8 +68,8 @@ export const retryLater = { name: "retry_later", text: dueAgain(true) };
 
 export const postpone = { name: "postpone", text: dueAgain(false) };
 
-export const setAside = {
-  name: "set_aside",
+export const move = {
+  name: "move",
   text: `
     UPDATE pending p SET queue = i.queue
     FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[])

@@ -58,46 +58,42 @@ describe("a postponed delivery", () => {
 });
 
 describe("a moved delivery", () => {
-  const gone = `${origin} 5c3f`;
+  const tills = "SALE";
 
   test("waits in the queue named, due as it was; its neighbours stay", async () => {
-    await report(3, { callBackUrl: `${origin}/ipn` });
-    const { due } = await context.read({ queue: origin });
+    await report(3);
+    const { due } = await context.read();
     const [one, ...others] = due.map(({ delivery }) => delivery as Delivery) as [Delivery, ...Delivery[]];
-    await context.deliveries.setAside([{ ...one, queue: gone }]);
-    expect((await context.read({ queue: gone })).due).toMatchObject([
-      {
-        id: one.id,
-        dueAtUs: due[0]?.dueAtUs,
-        delivery: { queue: gone, attemptsMade: 0, callBackUrl: `${origin}/ipn` },
-      },
+    await context.deliveries.move([{ ...one, queue: tills }]);
+    expect((await context.read({ queue: tills })).due).toMatchObject([
+      { id: one.id, dueAtUs: due[0]?.dueAtUs, delivery: { queue: tills, attemptsMade: 0 } },
     ]);
-    expect((await context.read({ queue: origin })).due.map(({ id }) => id)).toEqual(others.map(({ id }) => id));
+    expect((await context.read()).due.map(({ id }) => id)).toEqual(others.map(({ id }) => id));
   });
 
   test.each([
     ["another attempt was made", "attempts_made = 1"],
     ["it was redelivered", "round = 1"],
   ])("stays in its queue where %s since", async (_, change) => {
-    await report(1, { callBackUrl: `${origin}/ipn` });
-    const before = await first({ queue: origin });
+    await report(1);
+    const before = await first();
     await query(`UPDATE pending SET ${change}`);
-    await context.deliveries.setAside([{ ...before, queue: gone }]);
-    expect(await pending()).toMatchObject([{ queue: origin }]);
+    await context.deliveries.move([{ ...before, queue: tills }]);
+    expect(await pending()).toMatchObject([{ queue: "" }]);
   });
 });
 
 describe("a delivery whose command has another registered URL now", () => {
   const move = (more: Partial<MisplacedLook> = {}): Promise<MisplacedLooked> => {
-    const queues = new Map([
-      ["SALE", "SALE"],
-      ["SETTLEMENT", ""],
-    ] as const);
+    const queueOf: MisplacedLook["queueOf"] = ({ command, callBackUrl, toRegistered }) => {
+      if (callBackUrl !== null && toRegistered !== true) return callBackUrl;
+      return command === "SALE" ? "SALE" : "";
+    };
     return context.deliveries.moveMisplaced({
       partnerId: context.partnerId,
       queue: "",
       after: undefined,
-      queues,
+      queueOf,
       ...more,
     });
   };
@@ -108,14 +104,14 @@ describe("a delivery whose command has another registered URL now", () => {
     await query("UPDATE notifications SET command = 'SETTLEMENT' WHERE id = $1", [first]);
     await query("UPDATE pending SET due_at = now() + interval '1 day' WHERE id = $1", [second]);
     await report(1, { callBackUrl: `${origin}/ipn` });
-    expect(await move()).toEqual({ moved: 2, after: undefined });
+    expect(await move()).toEqual({ filled: new Set(["SALE"]), after: undefined });
     const queues = await query('SELECT id, queue FROM pending ORDER BY queue COLLATE "C", id');
     expect(queues).toEqual([
       { id: first, queue: "" },
       ...[second, third].sort().map((id) => ({ id, queue: "SALE" })),
       { id: expect.anything(), queue: origin },
     ]);
-    expect(await move()).toEqual({ moved: 0, after: undefined });
+    expect(await move()).toEqual({ filled: new Set(), after: undefined });
   });
 
   test("is looked for to the end of the queue, some rows at a time", async () => {
@@ -123,8 +119,8 @@ describe("a delivery whose command has another registered URL now", () => {
     await query("UPDATE notifications SET command = 'SETTLEMENT'");
     await query("UPDATE notifications SET command = 'SALE' WHERE id = (SELECT max(p.id::text)::uuid FROM pending p)");
     const head = await move();
-    expect(head).toMatchObject({ moved: 0, after: { id: expect.anything() } });
-    expect(await move({ after: head.after })).toEqual({ moved: 1, after: undefined });
+    expect(head).toMatchObject({ filled: new Set(), after: { id: expect.anything() } });
+    expect(await move({ after: head.after })).toEqual({ filled: new Set(["SALE"]), after: undefined });
   });
 });
 

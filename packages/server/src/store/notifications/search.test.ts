@@ -1,4 +1,5 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
+import { urlCircuit } from "../../delivery/circuits.ts";
 import type { EventKind } from "../../events.ts";
 import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
@@ -172,22 +173,27 @@ describe("a search for many", () => {
   });
 
   test("a delivery that waits for its endpoint is due at the endpoint's next probe, or has no time", async () => {
-    const urls = ["https://open.test/ipn", "https://gone.test/ipn"] as const;
-    const ids = await Promise.all(urls.map(() => insertNotification(bench.pool, partner.id, { state: "pending" })));
-    for (const [at, id] of ids.entries()) {
-      const origin = new URL(urls[at] ?? "").origin;
-      await bench.pool.query("UPDATE pending SET queue = $2, due_at = '2026-01-01T00:00:00Z' WHERE id = $1", [
-        id,
-        at === 0 ? origin : `${origin} hash`,
-      ]);
-      await bench.pool.query(
-        `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
-         VALUES ($1, $2, $3, $4, $5, $6, '2026-01-02T03:04:05Z')`,
-        at === 0
-          ? [partner.id, newId(), "origin", origin, origin, "open"]
-          : [partner.id, newId(), "url", urls[at], `${origin} hash`, "gone"],
-      );
-    }
+    const [origin, registered] = ["https://open.test", "https://gone.test/ipn"];
+    await bench.pool.query(
+      `UPDATE partners SET registered_origin = 'https://gone.test',
+         settings = jsonb_set(settings, '{callBackUrl}', to_jsonb($1::text))`,
+      [registered],
+    );
+    const ids = await Promise.all(
+      [origin, ""].map(async (queue) => {
+        const id = await insertNotification(bench.pool, partner.id, { state: "pending" });
+        await bench.pool.query("UPDATE pending SET queue = $2, due_at = '2026-01-01T00:00:00Z' WHERE id = $1", [
+          id,
+          queue,
+        ]);
+        return id;
+      }),
+    );
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, probe_at)
+       VALUES ($1, $2, 'origin', $3, $3, 'open', '2026-01-02T03:04:05Z'), ($1, $4, 'url', $5, $6, 'gone', NULL)`,
+      [partner.id, newId(), origin, newId(), registered, urlCircuit(registered)],
+    );
     const times = async () => {
       const { items } = await bench.notifications.search({ limit: 10 });
       return ids.map((id) => items.find((item) => item.id === id)?.nextAttemptAt);

@@ -44,7 +44,7 @@ const standings = `
   LEFT JOIN LATERAL (
     SELECT e.* FROM endpoints e
     WHERE e.partner_id = p.partner_id AND e.state <> 'closed' AND e.queue = ANY (CASE
-      WHEN p.queue LIKE '%://%' THEN ARRAY[p.queue, split_part(p.queue, ' ', 1)]
+      WHEN p.queue LIKE '%://%' THEN ARRAY[split_part(p.queue, ' ', 1)]
       ELSE ARRAY[r.origin, r.origin || ' ' || encode(sha256(convert_to(r.url, 'UTF8')), 'hex')] END)
     ORDER BY e.state DESC LIMIT 1) AS e ON true
   LEFT JOIN LATERAL (
