@@ -57,7 +57,7 @@ export const findings: Readonly<Record<FindingCode, Words>> = {
     fix: "Give every forgery the same answer: one status, one body. Write the reason to your own log.",
   },
   gone: {
-    means: "410 means that the URL is gone: Paybell stops delivering to a registered one until POST /v1/endpoints/<id>/close.",
+    means: "410 means that the URL is gone: a registered one gets nothing until POST /v1/endpoints/<id>/close.",
     fix: "Never answer 410 to a POST: use 400 for a forgery, and 5xx for an IPN that should come again.",
   },
   no_connection: {
