@@ -70,16 +70,15 @@ describe("a response code", () => {
 });
 
 describe("a currency", () => {
-  test.each([
-    ["VND", 0],
-    ["JPY", 0],
-    ["USD", 2],
-    ["EUR", 2],
-    ["XCG", 2],
-    ["KWD", 3],
-    ["TND", 3],
-    ["CLF", 4],
-  ])("%s has %d decimals", (code, decimals) => expect(currencyDecimals(code)).toBe(decimals));
+  test("has the decimals of ISO 4217, which are two but for these", () => {
+    const others = [...currencies].filter(([, decimals]) => decimals !== 2);
+    const codes = (decimals: number) => others.flatMap(([code, its]) => (its === decimals ? [code] : [])).join(" ");
+    expect(codes(0)).toBe("BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF");
+    expect(codes(3)).toBe("BHD IQD JOD KWD LYD OMR TND");
+    expect(codes(4)).toBe("CLF UYW");
+    expect(others).toHaveLength(26);
+    expect(currencyDecimals("IDR")).toBe(2);
+  });
 
   test.each(["", "usd", "XAU", "XXX", "HRK", "BGN", "ANG", "toString"])(
     "%j is none that a terminal can take",

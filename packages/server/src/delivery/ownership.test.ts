@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { LeaseId } from "../ids.ts";
+import { type LeaseId, newId } from "../ids.ts";
 import { shardCount } from "../shard.ts";
 import type { OwnedShard, ShardMap } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
@@ -367,6 +367,18 @@ describe("a worker whose ticks fail", () => {
     over.leaseId = leaseId;
     await tick();
     expect(ownership.isFit).toBe(false);
+  });
+
+  test("owns no partner of a claimed shard before its circuits are loaded", async () => {
+    const { over, ownership, tick } = workerWith({ isFailing: false });
+    const loaded = Promise.withResolvers<void>();
+    over.prepare = () => loaded.promise;
+    const partnerId = newId<"partner">();
+    await tick();
+    expect([ownership.count, ownership.epochOf(partnerId)]).toEqual([shardCount, undefined]);
+    loaded.resolve();
+    await tick();
+    expect(ownership.epochOf(partnerId)).toBe(1);
   });
 
   test("sends nothing for a shard that is prepared after it was found unfit", async () => {

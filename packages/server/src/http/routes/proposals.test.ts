@@ -162,6 +162,15 @@ test("one admin cannot make a second self, nor can the token of the settings", a
   expect((await service.call("POST", "/operator/v1/operators/propose", viewer)).status).toBe(404);
 });
 
+test("the token of the settings adds no admin after the first two, also when they are revoked", async () => {
+  const list = await service.call("GET", "/operator/v1/operators");
+  for (const { id } of list.body["items"] as { id: string }[]) {
+    expect((await service.call("POST", `/operator/v1/operators/${id}/revoke`)).status).toBe(200);
+  }
+  const json = { name: "Mallory", role: "admin" };
+  expect(await service.call("POST", "/operator/v1/operators", { json })).toMatchObject(refused);
+});
+
 test("nobody but an admin proposes or confirms", async () => {
   const { body } = await service.call("POST", "/operator/v1/operators", {
     key: ada,
