@@ -371,13 +371,18 @@ describe("a worker whose ticks fail", () => {
 
   test("owns no partner of a claimed shard before its circuits are loaded", async () => {
     const { over, ownership, tick } = workerWith({ isFailing: false });
+    const began = Promise.withResolvers<void>();
     const loaded = Promise.withResolvers<void>();
-    over.prepare = () => loaded.promise;
+    over.prepare = () => {
+      began.resolve();
+      return loaded.promise;
+    };
     const partnerId = newId<"partner">();
-    await tick();
+    const ticked = tick();
+    await began.promise;
     expect([ownership.count, ownership.epochOf(partnerId)]).toEqual([shardCount, undefined]);
     loaded.resolve();
-    await tick();
+    await ticked;
     expect(ownership.epochOf(partnerId)).toBe(1);
   });
 
