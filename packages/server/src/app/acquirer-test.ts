@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { AcquirerAnswer, AcquirerMessage, AuthorisationMessage, BatchTotals } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
-import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
+import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
+import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
 
 export interface AcquirerTestPlan {
   readonly mid: string;
@@ -57,7 +58,7 @@ class Run {
   #allOk = true;
 
   constructor(options: Iso8583Options, plan: AcquirerTestPlan, tell: (step: AcquirerTestStep) => void) {
-    const shown = new Set(options.profile.shownFields);
+    const shown = shownFieldsOf(options.profile);
     this.#plan = plan;
     this.#tell = tell;
     this.#acquirer = new Iso8583Acquirer({ ...options, onEvent: (event) => this.#note(event, shown) });
@@ -160,7 +161,7 @@ class Run {
     this.#trace = [];
   }
 
-  #note(event: LinkEvent, shown: ReadonlySet<number>): void {
+  #note(event: LinkEvent, shown: ShownFields): void {
     if (event.kind === "sent" || event.kind === "received") {
       this.#trace.push([`${event.kind} ${event.host}`, ...maskedLines(event.message, shown)]);
     } else {

@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
-import { maskedLines } from "../acquirer/iso8583/message/masking.ts";
+import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
+import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { settingsName } from "../acquirer/registered/registration.ts";
@@ -83,7 +84,7 @@ export function openAcquirers(
     onTrouble: warn("a message could not be passed on between instances"),
   });
   const open = (name: string, options: HostOptions, after?: Promise<unknown>): Acquirer => {
-    const shown = new Set(options.profile.shownFields);
+    const shown = shownFieldsOf(options.profile);
     const own = name === "" ? log : log.child({ acquirer: name });
     const keyStore = macKeyStore(store, masterKey, name, options.macKey);
     const onEvent = (event: LinkEvent) => {
@@ -148,7 +149,7 @@ function recordKey(
   events.record({ kind, partnerId: null, subjectId: null, detail: { acquirer, host, detail } });
 }
 
-function logEvent(event: LinkEvent, shown: ReadonlySet<number>, log: Log): void {
+function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {
   const { host } = event;
   switch (event.kind) {
     case "sent":

@@ -2,7 +2,7 @@ import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { delimiterProblem } from "./delimiter.ts";
 import { broken } from "./rules.ts";
-import { isSendable, replaceUnsendable } from "./text.ts";
+import { replaceUnsendable } from "./text.ts";
 
 /** An acquirer's answer, field by field. */
 export interface AcquirerReply {
@@ -85,21 +85,18 @@ function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, sign
     isoResponseCode: responseCode,
     reverse: !success && approvals.has(responseCode),
     answer: texts,
-    warnings: answerWarnings(answer, texts, success ? signing : undefined),
+    warnings: answerWarnings(texts, success ? signing : undefined),
   };
 }
 
 /** @param signing undefined: the IPN has none of these values, so none of them is signed */
-function answerWarnings(
-  answer: AcquirerReply,
-  texts: Judgement["answer"],
-  signing: Signing | undefined,
-): FieldProblem[] {
+function answerWarnings(texts: Judgement["answer"], signing: Signing | undefined): FieldProblem[] {
   const names = ["approveCode", "refId", "tc"] as const;
   return names.flatMap((name) => {
-    const replaced = isSendable(answer[name])
-      ? undefined
-      : broken(name, "invalid_text", "from the acquirer held NUL or half of a surrogate pair, replaced by U+FFFD");
+    // A link to a host has replaced them already.
+    const replaced = texts[name].includes("\ufffd")
+      ? broken(name, "invalid_text", "from the acquirer held NUL or half of a surrogate pair, replaced by U+FFFD")
+      : undefined;
     const delimiter = signing && delimiterProblem(name, texts[name], "card", signing);
     return [replaced, delimiter].filter((problem) => problem !== undefined);
   });

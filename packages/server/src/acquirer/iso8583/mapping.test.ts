@@ -212,6 +212,30 @@ describe("the mapping of a host's answer", () => {
     expect(read).toEqual({ responseCode: "00", approveCode: "A1", refId: "000000000007", tc: "" });
   });
 
+  test("passes on no NUL of a host's, whether it pads a field or is inside", () => {
+    const totals = { ...emptyTotals, currency: "VND" };
+    const settled = {
+      mti: "0510",
+      fields: new Map([
+        [15, "01\u00001"],
+        [37, "R\u0000F\0\0"],
+        [38, "A1\0\0\0\0"],
+        [39, "00"],
+        [63, "\0x\0"],
+      ]),
+    };
+    expect(mapping.answer(settled, mapping.request(new Till().settlement(totals)))).toEqual({
+      responseCode: "00",
+      approveCode: "A1",
+      refId: "R\ufffdF",
+      tc: "",
+      settlementDate: "01\ufffd1",
+      ownTotals: { 63: "\ufffdx" },
+    });
+    const stray = mapping.unmatchedAnswer(answer([39, "00"], [41, "T1\u00001\0\0"]));
+    expect(stray).toMatchObject({ tid: "T1\ufffd1" });
+  });
+
   test("reads an approval of another amount as a partial one, which the ledger reverses", () => {
     expect(mapping.answer(answer([4, "000000000100"], [39, "00"]), request).responseCode).toBe("10");
     expect(mapping.answer(answer([4, "000015000100"], [39, "00"]), request).responseCode).toBe("10");

@@ -3,8 +3,9 @@ import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquir
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import { fields1987 } from "./message/fields-1987.ts";
+import type { ShownFields } from "./message/masking.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
-import { templateReader, templateWriter } from "./profile/template.ts";
+import { isOfTotals, templateReader, templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
 import type { ZonedTime } from "./profile/zoned-time.ts";
 
@@ -58,15 +59,15 @@ export class Mapping {
   }
 
   /** The elements that a request and its answer share, and no other current request has. */
-  keyOf({ mti, fields }: IsoMessage): string {
+  keyOf(message: IsoMessage): string {
+    const { mti } = message;
     const asked = mti.slice(0, 2) + (Number(mti[2]) - (Number(mti[2]) % 2)).toString();
-    return [asked, ...this.#profile.matchBy.map((field) => fields.get(field)?.trim() ?? "")].join("|");
+    return [asked, ...this.#profile.matchBy.map((field) => textOf(message, field))].join("|");
   }
 
   /** Undefined for an answer to what moves no money, and for one that says no outcome or does not name its message. */
   unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
-    const { fields } = answer;
-    const read = (field: number) => fields.get(field)?.trim() ?? "";
+    const read = (field: number) => textOf(answer, field);
     const commands = cardCommands.filter((command) => {
       const template = this.#profile.messages[command];
       if (template === null || !isAnswerTo(template.mti, answer.mti)) return false;
@@ -88,7 +89,7 @@ export class Mapping {
   /** @throws IsoFormatError if it has no outcome */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
     const { responseCode, approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
-    const read = (field: number | null) => (field === null ? "" : (answer.fields.get(field)?.trim() ?? ""));
+    const read = (field: number | null) => (field === null ? "" : textOf(answer, field));
     const given = read(responseCode);
     const code = this.#profile.responseCodes[given] ?? given;
     const emv = read(emvField);
@@ -116,7 +117,7 @@ export class Mapping {
     );
     const values = kept.totals.flatMap((field) => {
       const template = messages.SETTLEMENT.fields[String(field)];
-      const text = answer.fields.get(field)?.trim() ?? "";
+      const text = textOf(answer, field);
       return template === undefined || text === "" ? [] : [...(templateReader(template)(text) ?? [])];
     });
     const numbers = values.filter(([, text]) => /^\d{1,18}$/.test(text));
@@ -148,6 +149,14 @@ export function layoutOf({ encoding, fields }: Profile): ConstructorParameters<t
   return { encoding, fields: layout };
 }
 
+/** The private fields of this host that a trace may show. */
+export function shownFieldsOf({ shownFields, answer, messages }: Profile): ShownFields {
+  const { SETTLEMENT, SETTLEMENT_AFTER_UPLOAD } = messages;
+  const written = [SETTLEMENT, SETTLEMENT_AFTER_UPLOAD].flatMap(({ fields }) => Object.entries(fields));
+  const ours = written.filter(([, template]) => isOfTotals(template)).map(([number]) => Number(number));
+  return { also: new Set(shownFields), totals: new Set([...answer.totals, ...ours]) };
+}
+
 /** The answer to what a host asks of us: what it sent, approved. */
 export function approvalOf(message: IsoMessage): IsoMessage {
   return answerWith(message, approved);
@@ -172,6 +181,17 @@ function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostVa
     }
     return { mti: isRepeat ? again : mti, fields: written };
   };
+}
+
+/**
+ * A field without its padding: spaces, or NULs. A NUL inside becomes U+FFFD, because no text of PostgreSQL holds one.
+ */
+function textOf({ fields }: IsoMessage, field: number): string {
+  const text = fields.get(field) ?? "";
+  if (!text.includes("\0")) return text.trim();
+  let end = text.length;
+  while (text[end - 1] === "\0" || text[end - 1] === " ") end -= 1;
+  return text.slice(0, end).replaceAll("\0", "\ufffd").trim();
 }
 
 /** The third digit is one higher; the fourth only marks a repeat. */

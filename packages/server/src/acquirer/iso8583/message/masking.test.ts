@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { maskedLines, neverShown } from "./masking.ts";
 
-const shownToo = new Set([60, 62]);
+const shownToo = { also: new Set([60, 62]), totals: new Set([63]) };
 const lines = (fields: readonly [number, string][]) => maskedLines({ mti: "0200", fields: new Map(fields) }, shownToo);
 
 describe("a masked message", () => {
@@ -27,13 +27,34 @@ describe("a masked message", () => {
     expect(lines([[48, "tok_approve"]])).toEqual(["MTI  0200", " 48  (11 characters, not shown)"]);
     for (const field of neverShown) {
       if (field === 2) continue;
-      const masked = maskedLines({ mti: "0200", fields: new Map([[field, "4111=2512"]]) }, new Set([field]));
+      const masked = maskedLines(
+        { mti: "0200", fields: new Map([[field, "4111=2512"]]) },
+        { also: new Set([field]), totals: new Set([field]) },
+      );
       expect(masked[1]).toContain("not shown");
     }
   });
 
   test("masks a card number in a field that should have none", () => {
     expect(lines([[62, "card 4111111111111111!"]])).toEqual(["MTI  0200", " 62  card 411111******1111!"]);
+  });
+
+  test("shows totals, even those that would pass for a card number", () => {
+    const totals = "000010000000001500000001000000000411111111111111100";
+    const masked = (mti: string) =>
+      maskedLines(
+        {
+          mti,
+          fields: new Map([
+            [63, totals],
+            [86, "4111111111111111"],
+          ]),
+        },
+        shownToo,
+      );
+    expect(masked("0500").slice(1)).toEqual([` 63  ${totals}`, " 86  4111111111111111"]);
+    expect(masked("0510").slice(1)).toEqual(masked("0500").slice(1));
+    expect(masked("0200")[1]).toBe(` 63  (${totals.length} characters, not shown)`);
   });
 
   test("shows no control character of a host's text", () => {
@@ -45,7 +66,7 @@ describe("a masked message", () => {
     const around = fc.string({ unit: fc.constantFrom("a", " ", "-", "=") });
     fc.assert(
       fc.property(card, fc.integer({ min: 2, max: 128 }), around, around, (number, field, before, after) => {
-        fc.pre(field !== 90);
+        fc.pre(![86, 87, 88, 89, 90, 97].includes(field));
         const value = field === 2 ? number : `${before}${number}${after}`;
         expect(lines([[field, value]]).join()).not.toContain(number);
       }),

@@ -2,6 +2,8 @@ import type { IsoMessage } from "./codec.ts";
 
 /** Always 42 digits of numbers and times, in which some would pass for a card number by chance. */
 const originalElementsField = 90;
+/** Amounts of 16 digits, their leading zeros included: one in ten would pass for a card number. */
+const totalsFields: ReadonlySet<number> = new Set([86, 87, 88, 89, 97]);
 /**
  * Fields that by their meaning contain no card data: amounts, times, numbers, codes, the terminal. Any other field
  * (tracks, expiry, PIN, chip data, MAC, private fields) is shown by its length only.
@@ -17,24 +19,36 @@ export const neverShown: ReadonlySet<number> = new Set([2, 14, 20, 34, 35, 36, 4
 const cardNumberField = 2;
 const cardNumberRun = /[0-9]{13,19}/g;
 
+/** Private fields that this host's profile lets a trace show. */
+export interface ShownFields {
+  /** Fields that hold no card data, such as 60 and 62. */
+  readonly also: ReadonlySet<number>;
+  /** Fields that hold a batch's totals in a Settlement and its answer, such as 63. */
+  readonly totals: ReadonlySet<number>;
+}
+
 /**
  * A message in readable form, a line for each field, without secrets: a card number shows
  * its first six and last four digits.
- *
- * @param alsoShown private fields that this host's profile says hold no card data, such as 60 and 62
  */
-export function maskedLines({ mti, fields }: IsoMessage, alsoShown: ReadonlySet<number>): string[] {
+export function maskedLines({ mti, fields }: IsoMessage, { also, totals }: ShownFields): string[] {
+  const isSettlement = mti[1] === "5";
   const lines = [...fields].map(([number, value]) => {
-    const isShown = shownAlways.has(number) || (alsoShown.has(number) && !neverShown.has(number));
-    return `${number.toString().padStart(3)}  ${maskedField(number, value, isShown)}`;
+    const isTotal = totalsFields.has(number) || (isSettlement && totals.has(number));
+    const isShown = shownAlways.has(number) || ((isTotal || also.has(number)) && !neverShown.has(number));
+    return `${number.toString().padStart(3)}  ${maskedField(number, value, { isShown, isTotal })}`;
   });
   return [`MTI  ${mti}`, ...lines];
 }
 
-function maskedField(number: number, value: string, isShown: boolean): string {
+function maskedField(
+  number: number,
+  value: string,
+  { isShown, isTotal }: { readonly isShown: boolean; readonly isTotal: boolean },
+): string {
   if (number === cardNumberField) return maskedCardNumber(value);
   if (!isShown) return `(${value.length} characters, not shown)`;
-  if (number === originalElementsField) return value;
+  if (number === originalElementsField || isTotal) return printable(value);
   return printable(value).replaceAll(cardNumberRun, (digits) =>
     passesLuhn(digits) ? maskedCardNumber(digits) : digits,
   );

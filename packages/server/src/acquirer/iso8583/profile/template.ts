@@ -56,6 +56,11 @@ export function templateReader(template: string): (text: string) => ReadonlyMap<
   };
 }
 
+/** Whether it writes totals of a batch. */
+export function isOfTotals(template: string): boolean {
+  return partsOf(template).some((part) => typeof part !== "string" && /(?:Quantity|Total)$/.test(part.name));
+}
+
 function lengthOf(part: Part): number {
   return typeof part === "string" ? part.length : part.digits;
 }
