@@ -15,6 +15,7 @@ export const eventKinds = [
   "upload_refused",
   "late_answer",
   "late_approval",
+  "answer_in_doubt",
   "delimiter_sent",
   "settlement_refused",
   "report_conflict",

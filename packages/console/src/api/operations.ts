@@ -1201,6 +1201,7 @@ export interface Api<Options> {
         | "upload_refused"
         | "late_answer"
         | "late_approval"
+        | "answer_in_doubt"
         | "delimiter_sent"
         | "settlement_refused"
         | "report_conflict"

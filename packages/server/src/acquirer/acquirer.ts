@@ -44,6 +44,8 @@ export interface UnmatchedAnswer {
   readonly mid: string;
   readonly traceNo: string;
   readonly responseCode: string;
+  /** As that of an answer. */
+  readonly isDoubtful?: boolean;
   /** Whether it can be that of such a message of this time; `atMs` as in the message's header. */
   mayAnswer(command: string, atMs: number): boolean;
 }

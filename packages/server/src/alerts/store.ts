@@ -11,6 +11,7 @@ export const alertKinds: readonly EventKind[] = [
   "settlement_late",
   "upload_refused",
   "late_approval",
+  "answer_in_doubt",
   "settlement_refused",
   "report_conflict",
   "report_refused",

@@ -39,6 +39,16 @@ describe("an answer", () => {
     });
   });
 
+  test("of a code that is in no list, beside an approval code, is a failure under that code, and reversed", () => {
+    const verdict = answered({ responseCode: "85", isDoubtful: true });
+    expect(verdict).toMatchObject({
+      state: "ERROR",
+      isoResponseCode: "85",
+      reverse: true,
+      answer: { refId: bare.refId },
+    });
+  });
+
   test.each(["", "0", "000", "0 ", "\0\0", "é1"])(
     "of no code at all (%j) may be an approval: 96, and reversed",
     (code) => {

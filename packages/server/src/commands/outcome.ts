@@ -16,6 +16,8 @@ export interface AcquirerReply {
   readonly tc: string;
   /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS: returned to the caller, never stored. */
   readonly emv?: string;
+  /** It does not say whether it approves: no valid code, or an approval code beside a code that is in no list. */
+  readonly isDoubtful?: boolean;
 }
 
 /** The outcome of asking the acquirer. */
@@ -35,7 +37,7 @@ export interface Judgement {
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
   /** Empty without an answer. */
-  readonly answer: Omit<AcquirerReply, "responseCode" | "emv">;
+  readonly answer: Omit<AcquirerReply, "responseCode" | "emv" | "isDoubtful">;
   /** Irregularities of the answer: none stops the IPN, all are reported to the operator. */
   readonly warnings: readonly FieldProblem[];
 }
@@ -49,7 +51,8 @@ const codePattern = /^[0-9A-Za-z]{2}$/;
 const silence = { approveCode: "", refId: "", tc: "" };
 
 /**
- * Only 00 is success. An approval under any other code is reversed: the partner gets ERROR, so nobody may be charged.
+ * Only 00 is success. An approval under any other code, and what may be one, is reversed: the partner gets ERROR, so
+ * nobody may be charged.
  */
 export function judge(outcome: AcquirerOutcome, signing: Signing): Judgement {
   switch (outcome.kind) {
@@ -83,7 +86,7 @@ function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, sign
   return {
     state: success ? "SUCCESS" : "ERROR",
     isoResponseCode: responseCode,
-    reverse: !success && approvals.has(responseCode),
+    reverse: !success && (approvals.has(responseCode) || answer.isDoubtful === true),
     answer: texts,
     warnings: answerWarnings(texts, success ? signing : undefined),
   };

@@ -57,6 +57,8 @@ export interface CommandAnswer {
   readonly done: boolean;
 }
 
+type LateAnswer = Pick<AcquirerAnswer, "responseCode" | "isDoubtful">;
+
 /** The time beyond the acquirer's timeout that a caller waits for a durable result. */
 const answerGraceMs = 5_000;
 /** The time for which the repetition of a running command waits for its outcome. */
@@ -366,9 +368,12 @@ export class Ledger {
     try {
       const ended = await this.#parts.completer.complete(begun, result, leaseId);
       if (result.reversal) this.#parts.reverser.wake();
-      if (ended !== undefined) return withChipAnswer(ended, outcome);
+      if (ended !== undefined) {
+        this.#reportDoubt(begun, outcome);
+        return withChipAnswer(ended, outcome);
+      }
       // It was reversed, or taken over, while the acquirer had it.
-      if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer.responseCode);
+      if (outcome.kind === "answered") this.answeredLate(begun, outcome.answer);
       // It may have left only after its Reversal was answered.
       if (outcome.kind === "no_answer" && movesMoney(begun)) void this.#repeatReversal(begun);
       return (await this.find(begun.partnerId, begun.id)) ?? begun;
@@ -395,7 +400,7 @@ export class Ledger {
   /** Whichever instance reverses it knows the host that got it: it is durable before the message leaves. */
   async #askNotedSite(begun: Transaction, message: AcquirerMessage): Promise<AcquirerAnswer> {
     const { acquirers, acquirerTimeoutMs: timeoutMs, transactions } = this.#parts;
-    const onLateAnswer = (answer: { readonly responseCode: string }) => this.answeredLate(begun, answer.responseCode);
+    const onLateAnswer = (answer: LateAnswer) => this.answeredLate(begun, answer);
     for (let { site } = begun, tries = 1; ; tries += 1) {
       try {
         // Only now, because its link may have been replaced meanwhile.
@@ -423,12 +428,18 @@ export class Ledger {
   }
 
   /** Records a late answer. It changes no status and sends no IPN; an approval repeats the Reversal. */
-  answeredLate(transaction: Transaction, responseCode: string): void {
+  answeredLate(transaction: Transaction, { responseCode, isDoubtful = false }: LateAnswer): void {
     const { acquirers, completer, metrics } = this.#parts;
-    const approved = acquirers.of(transaction.acquirer).approvals.has(responseCode);
+    const approved = isDoubtful || acquirers.of(transaction.acquirer).approvals.has(responseCode);
     metrics.lateAnswers.inc({ approved: String(approved) });
     completer.record(transaction, approved ? "late_approval" : "late_answer", { responseCode });
     if (approved && movesMoney(transaction)) void this.#repeatReversal(transaction);
+  }
+
+  /** The profile of the acquirer's host may lack a code. */
+  #reportDoubt(begun: Transaction, outcome: AcquirerOutcome): void {
+    if (outcome.kind !== "answered" || outcome.answer.isDoubtful !== true || !movesMoney(begun)) return;
+    this.#parts.completer.record(begun, "answer_in_doubt", { responseCode: outcome.answer.responseCode });
   }
 
   /** Nobody else knows that it may be charged since. So failures, such as an unavailable database, are retried. */

@@ -23,6 +23,15 @@ describe("a command that the acquirer does not answer in time", () => {
     expect(await instance.find(partner, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
   });
 
+  test("is reversed with an event if the answer may be an approval, though its code is in no list", async () => {
+    instance.nextFares("SALE", { approves: "85" });
+    const sale = await instance.ended(partner, new LedgerTill().sale());
+    expect(sale).toMatchObject({ state: "ERROR", facts: { fields: { isoResponseCode: "85" } } });
+    expect((await instance.eventOf("answer_in_doubt", sale.id)).detail).toEqual({ responseCode: "85" });
+    await bench.reversed(sale.id);
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
+  });
+
   test("has its Reversal repeated until it is answered, while the original is locked", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());

@@ -32,7 +32,7 @@ async function take(
       },
     },
     transactions: { find: (_, id) => Promise.resolve(transactions.find((one) => one.id === id)) },
-    ledger: { answeredLate: ({ id }, responseCode) => void told.push(`${id} ${responseCode}`) },
+    ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
   const { tid, mid, traceNo } = sale;

@@ -41,7 +41,7 @@ export class UnmatchedAnswers {
     const { ledger, log } = this.#parts;
     try {
       const transaction = await this.#transactionOf(acquirer, answer);
-      if (transaction !== undefined) ledger.answeredLate(transaction, answer.responseCode);
+      if (transaction !== undefined) ledger.answeredLate(transaction, answer);
     } catch (error) {
       log.error({ err: error, tid: answer.tid, traceNo: answer.traceNo }, "a late answer could not be looked up");
     }

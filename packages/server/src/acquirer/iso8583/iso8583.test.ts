@@ -40,9 +40,10 @@ describe("an acquirer over ISO 8583", () => {
     const options = { ...patient, onSent: (one: SentMessage) => void sent.push(one) };
     await acquirer.ask(new Till().sale("tok_approve"), options);
     expect(sent).toEqual([{ host: `127.0.0.1:${host.port}`, mti: "0200" }]);
-    host.answer = (request) => answerTo(request, "  ");
+    host.answer = (_, socket) => void socket.destroy();
     await expect(acquirer.ask(new Till().sale("tok_approve"), options)).rejects.toBeInstanceOf(NoAnswer);
     expect(sent).toHaveLength(2);
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
     await expect(acquirer.ask(thb, options)).rejects.toBeInstanceOf(NotSent);
     expect(sent).toHaveLength(2);
@@ -92,10 +93,15 @@ describe("an acquirer over ISO 8583", () => {
     await expect(asked).rejects.toBeInstanceOf(NotSent);
   });
 
-  test("ends in NoAnswer if an answer has no outcome: the host may have acted", async () => {
+  test("says that an answer without a valid code has no outcome, and waits for another one of a Reversal", async () => {
     const { acquirer, host } = await opened();
-    host.answer = (request) => answerTo(request, "  ");
-    await expect(acquirer.ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NoAnswer);
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    for (const code of ["  ", "a1"]) {
+      host.answer = (request) => answerTo(request, code);
+      expect(await acquirer.ask(sale, patient)).toMatchObject({ responseCode: "", isDoubtful: true });
+      await expect(acquirer.ask(till.reversal(sale), patient)).rejects.toBeInstanceOf(NoAnswer);
+    }
   });
 
   test("refuses a card number as a token, whatever the profile allows", async () => {

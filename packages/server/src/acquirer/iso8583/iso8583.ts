@@ -142,11 +142,9 @@ export class Iso8583Acquirer implements Acquirer {
       onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request)),
       onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
     });
-    try {
-      return { ...this.#mapping.answer(answer, request), ...(site !== undefined && { site }) };
-    } catch (error) {
-      throw new NoAnswer("The host's answer has no outcome", { cause: error });
-    }
+    const read = this.#mapping.answer(answer, request);
+    if (read.responseCode === "" && isRepeated(message)) throw new NoAnswer("The host's answer has no outcome");
+    return { ...read, ...(site !== undefined && { site }) };
   }
 
   /** Undefined while no host is connected. */
@@ -211,6 +209,11 @@ export class Iso8583Acquirer implements Acquirer {
     const traceNo = this.#traceNo.toString().padStart(6, "0");
     return this.#mapping.network(kind, { command: "NETWORK", traceNo, atMs: this.#clock.nowMs() });
   }
+}
+
+/** It is sent until an answer says what came of it. Every other message ends with its first answer. */
+function isRepeated({ command }: AcquirerMessage): boolean {
+  return command === "REVERSAL" || command === "SETTLEMENT" || command === "BATCH_UPLOAD";
 }
 
 function macKeysOf({ profile: { mac }, macKey, clock }: Iso8583Options): MacKeys | undefined {

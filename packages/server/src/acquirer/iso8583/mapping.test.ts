@@ -129,6 +129,20 @@ describe("the mapping of a message to a host's", () => {
     }
   });
 
+  test("finds an answer doubtful if it has an approval code beside a code that neither approves nor declines", () => {
+    const doubtful = (code: string, approveCode: string, read = mapping) => {
+      const fields = new Map([[39, code] as const, [38, approveCode] as const]);
+      return read.answer({ mti: "0210", fields }, mapping.request(new Till().sale("tok_approve"))).isDoubtful === true;
+    };
+    for (const code of ["85", "32", "09", "Z3"]) {
+      expect(doubtful(code, "A1B2C3"), code).toBe(true);
+      for (const none of ["", "      ", "000000"]) expect(doubtful(code, none), `${code} ${none}`).toBe(false);
+    }
+    for (const code of ["00", "08", "10", "51", "91", "96"]) expect(doubtful(code, "A1B2C3"), code).toBe(false);
+    expect(doubtful("Z3", "A1B2C3", new Mapping({ ...profile, declines: ["Z3"] }))).toBe(false);
+    expect(doubtful("08", "A1B2C3", new Mapping({ ...profile, approvals: [] }))).toBe(true);
+  });
+
   test("writes a batch's totals with their zeros, and another processing code after an upload", () => {
     const sales = { saleQuantity: 12, saleTotalMinor: 34n, voidQuantity: 1, voidTotalMinor: 2n };
     const totals = { currency: "VND", ...sales, refundQuantity: 3, refundTotalMinor: 5n };
@@ -248,11 +262,12 @@ describe("the mapping of a host's answer", () => {
     expect([...approvals].sort()).toEqual(["00", "08", "10"]);
   });
 
-  test("translates a host's own codes, and refuses invalid ones", () => {
+  test("translates a host's own codes, and has no outcome for invalid ones", () => {
     const own = new Mapping({ ...profile, responseCodes: { "000": "00", "116": "51" } });
     expect(own.answer(answer([39, "116"]), request).responseCode).toBe("51");
-    expect(() => own.answer(answer([39, "999"]), request)).toThrow("the answer has no response code");
-    expect(() => own.answer({ mti: "0210", fields: new Map() }, request)).toThrow("the answer has no response code");
+    const unknown = { responseCode: "", isDoubtful: true };
+    expect(own.answer(answer([39, "999"]), request)).toMatchObject(unknown);
+    expect(own.answer({ mti: "0210", fields: new Map() }, request)).toMatchObject(unknown);
   });
 });
 

@@ -1,4 +1,4 @@
-import { cardCommands, currencyDecimals } from "@paybell/contract";
+import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
 import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
@@ -22,6 +22,9 @@ const currencyField = 49;
 /** Approved for another amount than was asked: nobody agreed to that. */
 const partialApproval = "10";
 const approved = "00";
+/** Codes of ISO 8583:1987 that approve at some hosts, or leave it open: in progress, completed in part. */
+const notDeclined: ReadonlySet<string> = new Set([approved, "08", "09", partialApproval, "11", "16", "32"]);
+const declinesOfStandard = responseCodes.map(({ code }) => code).filter((code) => !notDeclined.has(code));
 
 /** The ledger's messages as a host's profile writes them, and its answers as the ledger reads them. */
 export class Mapping {
@@ -31,6 +34,7 @@ export class Mapping {
   readonly #network: Readonly<Record<NetworkName, Write | null>>;
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
   readonly approvals: ReadonlySet<string>;
+  readonly #declines: ReadonlySet<string>;
 
   constructor(profile: Profile) {
     const host = hostValues(profile);
@@ -42,6 +46,7 @@ export class Mapping {
     const keyRequest = profile.mac?.keyExchange?.request ?? null;
     this.#network = mapped({ signOn, echo, signOff, keyRequest }, write);
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
+    this.#declines = new Set([...declinesOfStandard, ...profile.declines]);
   }
 
   /** @throws IsoFormatError if the host's profile cannot express it */
@@ -65,7 +70,7 @@ export class Mapping {
     return [asked, ...this.#profile.matchBy.map((field) => textOf(message, field))].join("|");
   }
 
-  /** Undefined for an answer to what moves no money, and for one that says no outcome or does not name its message. */
+  /** Undefined for an answer to what moves no money, and for one that does not name its message. */
   unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
     const read = (field: number) => textOf(answer, field);
     const commands = cardCommands.filter((command) => {
@@ -75,33 +80,38 @@ export class Mapping {
     });
     const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
     if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
-    const { responseCode } = this.answer(answer, answer);
+    const { responseCode, isDoubtful } = this.answer(answer, answer);
     const isOfTime = (atMs: number) => this.#transmission.dateAndTime(atMs) === read(transmissionField);
     return {
       tid,
       mid,
       traceNo,
       responseCode,
+      ...(isDoubtful && { isDoubtful }),
       mayAnswer: (command, atMs) => commands.some((one) => one === command) && isOfTime(atMs),
     };
   }
 
-  /** @throws IsoFormatError if it has no outcome */
+  /** The response code is empty if the host gives none that is valid: then the outcome is not known. */
   answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
     const { responseCode, approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : textOf(answer, field));
     const given = read(responseCode);
-    const code = this.#profile.responseCodes[given] ?? given;
+    const mapped = this.#profile.responseCodes[given] ?? given;
+    const code = /^[0-9A-Z]{2}$/.test(mapped) ? mapped : "";
     const emv = read(emvField);
     const date = read(settlementDate);
     const ownFigures = this.#figures(answer, request);
     const ownTotals = totals.map((field) => [String(field), read(field)] as const).filter(([, text]) => text !== "");
-    if (!/^[0-9A-Z]{2}$/.test(code)) throw new IsoFormatError("the answer has no response code of two characters");
+    const isListed = this.approvals.has(code) || this.#declines.has(code);
+    // Some hosts fill the field of a decline with zeros.
+    const isDoubtful = code === "" || (!isListed && /[^0]/.test(read(approveCode)));
     return {
       responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
+      ...(isDoubtful && { isDoubtful }),
       ...(emv !== "" && { emv }),
       ...(date !== "" && { settlementDate: date }),
       ...(ownTotals.length > 0 && { ownTotals: Object.fromEntries(ownTotals) }),

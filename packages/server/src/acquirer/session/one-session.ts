@@ -271,8 +271,8 @@ export class OneSession implements Acquirer {
 
 function unmatchedAnswerOf(
   { command, tid, mid, traceNo, atMs }: AcquirerMessage,
-  { responseCode }: AcquirerAnswer,
+  { responseCode, isDoubtful }: AcquirerAnswer,
 ): UnmatchedAnswer {
   const mayAnswer = (other: string, otherAtMs: number) => other === command && otherAtMs === atMs;
-  return { tid, mid, traceNo, responseCode, mayAnswer };
+  return { tid, mid, traceNo, responseCode, ...(isDoubtful && { isDoubtful }), mayAnswer };
 }

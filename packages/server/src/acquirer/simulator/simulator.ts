@@ -75,7 +75,8 @@ export class SimulatedAcquirer implements Acquirer {
     if (options.site !== undefined && options.site !== host) throw new OtherSite(host);
     const receive = () => {
       const answer = this.bank.receive(message, behaviour, card.followUps);
-      return { ...withChipAnswer(message, answer), site: host };
+      const isDoubtful = answer.approveCode !== "" && !this.approvals.has(answer.responseCode);
+      return { ...withChipAnswer(message, answer), ...(isDoubtful && { isDoubtful }), site: host };
     };
     if (this.#outage === "no_answer") {
       receive();

@@ -86,6 +86,8 @@ export const profileSchema = z.strictObject({
   ),
   /** Field 39 of an approval, besides 00, and 10 for a part of the amount. */
   approvals: z.array(responseCode),
+  /** Field 39 of a decline, besides the codes of ISO 8583:1987. An approval code beside any other code is in doubt. */
+  declines: z.array(responseCode).default([]),
   /** From this host's codes to ISO 8583:1987's, such as `"000": "00"` of ISO 8583:1993. */
   responseCodes: z.record(z.string(), responseCode),
   /** From a command's swipeType to field 22; the one under the empty name is every other's. */
