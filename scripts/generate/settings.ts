@@ -31,6 +31,9 @@ export function settingsReference(): GeneratedFile {
       "The service reads its settings from the environment, once, at the start. A variable with an empty value " +
         "counts as not set. One error names everything that is wrong, including unknown `PAYBELL_` names. The value " +
         "of a secret is never shown. `paybell check` tests the settings without starting the service.",
+      "Each secret can be in a file instead, which a variable names whose name ends in `_FILE`: " +
+        "`PAYBELL_MASTER_KEY_FILE` names the file that holds `PAYBELL_MASTER_KEY`. A process list and a crash report " +
+        "show the environment, but no file.",
       "`OTEL_RESOURCE_ATTRIBUTES` and the exporter's `OTEL_EXPORTER_OTLP_TIMEOUT`, `_COMPRESSION`, `_CERTIFICATE`, " +
         "`_CLIENT_CERTIFICATE` and `_CLIENT_KEY` work as OpenTelemetry says " +
         "([traces](../operator/monitoring.md#traces)).",

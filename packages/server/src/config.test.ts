@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
+import type { ServiceSetting } from "./config/setting.ts";
 import { settings } from "./config/settings.ts";
 import { shownSettings } from "./config/shown.ts";
 import { ConfigError, readConfig, type SettingKey } from "./config.ts";
@@ -157,6 +158,15 @@ describe("readConfig", () => {
     expect(problem).toMatch(/^PAYBELL_MASTER_KEY must be the base64 of 32 bytes, .*, found something else$/);
   });
 
+  test("every secret can be in a file", () => {
+    const all: readonly ServiceSetting<unknown, unknown>[] = Object.values(settings);
+    const names = all.filter(({ secret }) => secret === true).map(({ name }) => name);
+    expect(names).toContain("DATABASE_URL");
+    const env = Object.fromEntries(names.map((name) => [`${name}_FILE`, "/none/of-these"]));
+    const problems = problemsOf(env);
+    for (const name of names) expect(problems.join("\n")).toContain(`${name}_FILE cannot be read: ENOENT`);
+  });
+
   test("a required setting that is missing is named with its meaning", () => {
     const [problem] = problemsOf({}, ["masterKey"]);
     expect(problem).toMatch(/^PAYBELL_MASTER_KEY is required: .*openssl rand/);
@@ -300,13 +310,11 @@ describe("sign-in by OpenID", () => {
     expect(problemsOf({ ...env, [name]: value })).toEqual([problem]);
   });
 
-  test("reads the client's secret from a file", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "paybell-oidc-"));
-    onTestFinished(() => rm(folder, { recursive: true }));
-    const file = join(folder, "secret");
-    await writeFile(file, "of-a-file\n");
-    const given = { ...env, PAYBELL_OIDC_CLIENT_SECRET: "", PAYBELL_OIDC_CLIENT_SECRET_FILE: file };
-    expect(readConfig(given).oidcClientSecret).toBe("of-a-file");
+  test("can be the only way to the console, if there is a provider", () => {
+    expect(readConfig({ ...env, PAYBELL_CONSOLE_SIGN_IN: "oidc" }).consoleSignIn).toBe("oidc");
+    expect(problemsOf({ PAYBELL_CONSOLE_SIGN_IN: "oidc" })).toEqual([
+      "PAYBELL_OIDC_ISSUER is required with PAYBELL_CONSOLE_SIGN_IN=oidc",
+    ]);
   });
 });
 

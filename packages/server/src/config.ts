@@ -41,29 +41,32 @@ export function readConfig(given: NodeJS.ProcessEnv, required: readonly SettingK
   return config;
 }
 
-/** Secrets may be in files: they are read as if they were in the environment. */
+/** Every secret may be in a file, which `<name>_FILE` names: it is read as if it were in the environment. */
 function withSecretsOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJS.ProcessEnv {
   const env = { ...given };
-  for (const [{ name }, file] of [
-    [settings.masterKey, settings.masterKeyFile],
-    [settings.masterKeyOthers, settings.masterKeyOthersFile],
-    [settings.oidcClientSecret, settings.oidcClientSecretFile],
-    [settings.kafkaPassword, settings.kafkaPasswordFile],
-  ] as const) {
-    const path = env[file.name];
+  for (const name of secretNames) {
+    const path = env[fileOf(name)];
     if (isUnset(path)) continue;
     if (!isUnset(env[name])) {
-      problems.push(`${name} and ${file.name} are both set: set one of them`);
+      problems.push(`${name} and ${fileOf(name)} are both set: set one of them`);
       continue;
     }
     try {
       env[name] = readFileSync(path.trim(), "utf8");
     } catch (error) {
       // The message has the path and the reason, but nothing of the file's content.
-      problems.push(`${file.name} cannot be read: ${(error as Error).message}`);
+      problems.push(`${fileOf(name)} cannot be read: ${(error as Error).message}`);
     }
   }
   return env;
+}
+
+const secretNames = Object.values<ServiceSetting<unknown, unknown>>(settings)
+  .filter(({ secret }) => secret === true)
+  .map(({ name }) => name);
+
+function fileOf(secret: string): string {
+  return `${secret}_FILE`;
 }
 
 function isUnset(value: string | undefined): value is undefined | "" {
@@ -86,7 +89,7 @@ const replaced: Readonly<Record<string, string>> = {
 };
 
 function unknownNames(env: NodeJS.ProcessEnv): string[] {
-  const known = Object.values(settings).map((setting) => setting.name);
+  const known = [...Object.values(settings).map((setting) => setting.name), ...secretNames.map(fileOf)];
   return Object.keys(env)
     .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
     .map((name) => {
@@ -154,8 +157,10 @@ function keyServiceContradictions({ masterKey, masterKeyOthers, kms, kmsUrl, kms
 }
 
 function oidcContradictions(config: Config): string[] {
-  const { oidcIssuer, consoleUrl, oidcScopes } = config;
-  if (oidcIssuer === null) return [];
+  const { oidcIssuer, consoleUrl, oidcScopes, consoleSignIn } = config;
+  if (oidcIssuer === null) {
+    return consoleSignIn === "oidc" ? ["PAYBELL_OIDC_ISSUER is required with PAYBELL_CONSOLE_SIGN_IN=oidc"] : [];
+  }
   const problems = (["oidcClientId", "oidcClientSecret", "consoleUrl"] as const)
     .filter((key) => config[key] === null)
     .map((key) => `${settings[key].name} is required with PAYBELL_OIDC_ISSUER`);

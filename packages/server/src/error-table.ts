@@ -166,6 +166,11 @@ export const errors = {
     title: "Your role does not allow this",
     remedy: "Use the token of an operator whose role allows it, or ask an admin for one.",
   },
+  oidc_sign_in_required: {
+    status: 403,
+    title: "Operators sign in to the console by OpenID here",
+    remedy: "Sign in with your organisation. Tokens of operators still call the operator API.",
+  },
   second_admin_required: {
     status: 403,
     title: "This needs a second admin",

@@ -4,8 +4,9 @@ import { useState } from "react";
 import { api, CallError } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
-/** Whether the service leads operators to an OpenID provider. */
-const offersOidc = document.querySelector<HTMLMetaElement>('meta[name="paybell-oidc"]')?.content === "true";
+/** Whether the service leads operators to an OpenID provider, and whether that is the only way. */
+const oidc = document.querySelector<HTMLMetaElement>('meta[name="paybell-oidc"]')?.content;
+const offersOidc = oidc === "offered" || oidc === "only";
 
 /** Why the way back from the provider ended here, by its reason in the address. */
 const refusals: Readonly<Record<string, string>> = {
@@ -62,24 +63,28 @@ export function SignIn({
             Sign in with your organisation
           </Button>
         )}
-        <PasswordInput
-          label="Token"
-          description="An operator's token, or a partner's API key"
-          value={token}
-          onChange={(event) => setToken(event.currentTarget.value)}
-          autoComplete="off"
-          data-autofocus
-          autoFocus={!offersOidc}
-          error={error?.message}
-        />
+        {oidc !== "only" && (
+          <PasswordInput
+            label="Token"
+            description="An operator's token, or a partner's API key"
+            value={token}
+            onChange={(event) => setToken(event.currentTarget.value)}
+            autoComplete="off"
+            data-autofocus
+            autoFocus={!offersOidc}
+            error={error?.message}
+          />
+        )}
         {error !== undefined && error.code !== "unauthorized" && (
           <Alert color="gray" variant="light" p="xs">
             {error.remedy}
           </Alert>
         )}
-        <Button type="submit" loading={signIn.isPending} variant={offersOidc ? "default" : "filled"}>
-          {offersOidc ? "Sign in with the token" : "Sign in"}
-        </Button>
+        {oidc !== "only" && (
+          <Button type="submit" loading={signIn.isPending} variant={offersOidc ? "default" : "filled"}>
+            {offersOidc ? "Sign in with the token" : "Sign in"}
+          </Button>
+        )}
       </Stack>
     </form>
   );

@@ -42,9 +42,10 @@ export function endpointConnections(settings: ServiceConnectionSettings): Connec
 
 function failedFor({ reason, message }: TransportFailure): ConnectionFailed {
   if (reason === "tls") return new ConnectionFailed("tls", message);
+  const notCallable = "its name leads to no address among the partner's callbackAddresses";
   const why = {
-    address_refused: "its address is not among the partner's callbackAddresses",
-    dns: "its name cannot be resolved",
+    address_refused: notCallable,
+    dns: notCallable,
     connect_timeout: "there was no connection in time",
   } as const;
   const known = Object.entries(why).find(([one]) => one === reason);

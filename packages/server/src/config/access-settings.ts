@@ -28,13 +28,6 @@ export const accessSettings = {
       "rand -base64 32` makes one.",
     secret: true,
   }),
-  masterKeyFile: optional({
-    name: "PAYBELL_MASTER_KEY_FILE",
-    kind: text,
-    meaning:
-      "File that contains the master key, instead of PAYBELL_MASTER_KEY: a process list and a crash report show the " +
-      "environment, but no file.",
-  }),
   masterKeyOthers: setting({
     name: "PAYBELL_MASTER_KEY_OTHERS",
     kind: listOf(masterKeyText, "master keys"),
@@ -43,11 +36,6 @@ export const accessSettings = {
       "While the master key is rotated: further keys, which only decrypt. " +
       "`paybell master-key rotate` encrypts their values again under PAYBELL_MASTER_KEY.",
     secret: true,
-  }),
-  masterKeyOthersFile: optional({
-    name: "PAYBELL_MASTER_KEY_OTHERS_FILE",
-    kind: text,
-    meaning: "File that holds PAYBELL_MASTER_KEY_OTHERS.",
   }),
   kms: optional({
     name: "PAYBELL_KMS",

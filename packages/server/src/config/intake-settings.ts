@@ -70,9 +70,4 @@ export const intakeSettings = {
     meaning: "Password at the brokers; required with PAYBELL_KAFKA_SASL.",
     secret: true,
   }),
-  kafkaPasswordFile: optional({
-    name: "PAYBELL_KAFKA_PASSWORD_FILE",
-    kind: text,
-    meaning: "File that holds the password, instead of PAYBELL_KAFKA_PASSWORD.",
-  }),
 };

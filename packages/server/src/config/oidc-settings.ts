@@ -29,17 +29,20 @@ export const oidcSettings = {
     meaning: "The client's secret; required with PAYBELL_OIDC_ISSUER.",
     secret: true,
   }),
-  oidcClientSecretFile: optional({
-    name: "PAYBELL_OIDC_CLIENT_SECRET_FILE",
-    kind: text,
-    meaning: "File that holds the client's secret, instead of PAYBELL_OIDC_CLIENT_SECRET.",
-  }),
   consoleUrl: optional({
     name: "PAYBELL_CONSOLE_URL",
     kind: url("https:", "http:"),
     meaning:
       "Origin at which operators' browsers reach the console, such as https://paybell-ops.example; required with " +
       "PAYBELL_OIDC_ISSUER. The redirect URI to register at the provider is this and /console/sign-in/callback.",
+  }),
+  consoleSignIn: setting({
+    name: "PAYBELL_CONSOLE_SIGN_IN",
+    kind: oneOf(["any", "oidc"]),
+    default: "any" as const,
+    meaning:
+      "How operators sign in to the console: `oidc` refuses their tokens there, `any` takes both. Tokens still call " +
+      "the operator API, and partners sign in with their API key.",
   }),
   oidcScopes: setting({
     name: "PAYBELL_OIDC_SCOPES",

@@ -43,7 +43,7 @@ describe("an attempt", () => {
     ["too_large", 413, "lives"],
     ["redirect", 302, "lives"],
     ["gone", 410, "gone"],
-    ["address_refused", null, "nothing"],
+    ["address_refused", null, "fails"],
     ["no_callback_url", null, "nothing"],
     ["key_exhausted", null, "nothing"],
     ["internal", null, "nothing"],

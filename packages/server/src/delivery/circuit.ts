@@ -17,6 +17,8 @@ export type Effect = "lives" | "fails" | "gone" | "nothing";
 // costs seconds; continuing to POST to a dead endpoint costs everybody slots.
 const effects: Readonly<Record<Exclude<FailureReason, "status">, Effect>> = {
   dns: "fails",
+  // As a name that does not resolve: partners see which endpoints failed, and must not learn which names exist.
+  address_refused: "fails",
   connect: "fails",
   connect_timeout: "fails",
   tls: "fails",
@@ -28,7 +30,6 @@ const effects: Readonly<Record<Exclude<FailureReason, "status">, Effect>> = {
   too_large: "lives",
   gone: "gone",
   no_callback_url: "nothing",
-  address_refused: "nothing",
   key_exhausted: "nothing",
   internal: "nothing",
 };

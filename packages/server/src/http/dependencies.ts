@@ -51,6 +51,7 @@ export interface HttpDependencies {
     | "unreadBytesMax"
     | "docs"
     | "keyProposalMinutes"
+    | "consoleSignIn"
   > &
     LimitSettings;
   readonly log: Log;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { type NotificationDetail, unknownSubject } from "../notifications/view.ts";
-import { asItsPartnerSees } from "./partner-attempts.ts";
+import { asItsPartnerSees, reasonsOfPartner } from "./partner-attempts.ts";
 
 type Attempt = NotificationDetail["attempts"][number];
 
@@ -43,7 +43,6 @@ function seen(attempt: Partial<Attempt>): Attempt {
 
 test.each([
   ["address_refused", "db.internal: 10.20.30.40 is a private address: callbackAddresses must name a block for it."],
-  ["dns", "db.internal cannot be resolved: queryA ENOTFOUND db.internal by 10.0.0.2."],
   ["connect", "connect ECONNREFUSED 10.20.30.40:443."],
   ["connect_timeout", "connect ETIMEDOUT 10.20.30.40:443."],
   ["internal", "EHOSTUNREACH 10.20.30.40"],
@@ -56,6 +55,14 @@ test.each([
     expect(JSON.stringify(attempt)).not.toMatch(/\d+\.\d+\.\d+\.\d+/);
   },
 );
+
+test("a partner cannot tell a name that does not resolve from one whose address is refused", () => {
+  const refused = seen({ reason: "address_refused", detail: "db.internal: 10.20.30.40 is a private address." });
+  const unknown = seen({ reason: "dns", detail: "db.internal cannot be resolved: ENOTFOUND by 10.0.0.2." });
+  expect({ ...unknown, instanceId: "" }).toEqual({ ...refused, instanceId: "" });
+  expect(reasonsOfPartner("address_refused")).toEqual(["address_refused", "dns"]);
+  expect(reasonsOfPartner("dns")).toEqual([]);
+});
 
 test("the partner sees what its own server did", () => {
   const detail = "certificate has expired (CERT_HAS_EXPIRED).";

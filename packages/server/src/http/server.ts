@@ -196,7 +196,8 @@ function addConsole(scope: FastifyInstance, parts: HttpDependencies, gate: Gate)
   // Operators alone: partners sign in with their API key.
   const oidc = gate.listener === "partners" ? undefined : parts.oidc;
   if (oidc !== undefined) consoleOidcRoutes(oidc, { app, parts, ...gate, trail });
-  consolePageRoutes(scope, { offersOidc: oidc !== undefined });
+  const isOnly = parts.config.consoleSignIn === "oidc" && gate.listener === "operators";
+  consolePageRoutes(scope, { oidc: oidc === undefined ? "none" : isOnly ? "only" : "offered" });
 }
 
 function addSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {

@@ -449,7 +449,7 @@ export class HttpTestService {
       target: "https://partner.example",
       state: "open",
       failures: 5,
-      lastReason: "timeout",
+      lastReason: "dns",
       probes: 1,
       openedAt: "2026-01-31T00:00:00.000Z",
       probeAt: "2026-01-31T00:00:05.000Z",

@@ -12,6 +12,14 @@ afterEach(async () => {
   await service.close();
 });
 
+const oidcOnly = {
+  PAYBELL_CONSOLE_SIGN_IN: "oidc",
+  PAYBELL_OIDC_ISSUER: "https://login.example",
+  PAYBELL_OIDC_CLIENT_ID: "paybell",
+  PAYBELL_OIDC_CLIENT_SECRET: "a secret of the provider",
+  PAYBELL_CONSOLE_URL: "https://ops.example",
+};
+
 async function signIn(token: string) {
   const { status, headers, body } = await service.call("POST", "/console/session", { key: null, json: { token } });
   const cookie = headers.get("set-cookie") ?? "";
@@ -203,6 +211,17 @@ test("one token signs in so often in a minute, and then waits", async () => {
   expect(answers.filter((status) => status === 200)).toHaveLength(60);
   expect(answers.at(-1)).toBe(429);
   expect((await signIn(apiKey)).status).toBe(200);
+});
+
+test("operators can be asked to sign in by OpenID, and their tokens still call the API", async () => {
+  const strict = await new HttpTestService({ env: oidcOnly }).listen();
+  const call = (token: string) => strict.call("POST", "/console/session", { key: null, json: { token } });
+  const [byOperator, byPartner] = [await call(operatorToken), await call(apiKey)];
+  const listed = await strict.call("GET", "/operator/v1/partners");
+  await strict.close();
+  expect(byOperator).toMatchObject({ status: 403, body: { code: "oidc_sign_in_required" } });
+  expect(byOperator.headers.get("set-cookie")).toBeNull();
+  expect([byPartner.status, listed.status]).toEqual([200, 200]);
 });
 
 test("the sandbox signs in any caller on this machine", async () => {

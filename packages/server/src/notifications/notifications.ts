@@ -44,8 +44,8 @@ export interface NotificationsParts {
 export interface NotificationFilter {
   readonly partnerId?: PartnerId | undefined;
   readonly state?: NotificationState | undefined;
-  /** For parked ones: why they were parked. */
-  readonly reason?: string | undefined;
+  /** For parked ones: why they were parked, or one of several reasons. */
+  readonly reason?: string | readonly string[] | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
@@ -297,7 +297,7 @@ export class Notifications {
       among: filter.state === undefined || filter.state === "accepted" ? "history" : filter.state,
       fromId: lowestId(timeMs("from", filter.from) ?? 0),
       belowId: after !== undefined && after < toId ? after : toId,
-      reason: filter.reason,
+      reasons: reasonsOf(filter),
       order,
     };
   }
@@ -387,8 +387,13 @@ interface Step {
 }
 
 /** A state changes between the read of the keys and of the statuses, and a look-up reads keys in every state. */
-function isIn({ state, reason }: NotificationFilter, standing: NotificationStatus): boolean {
-  return (state === undefined || standing.state === state) && (reason === undefined || standing.lastReason === reason);
+function isIn(filter: NotificationFilter, { state, lastReason }: NotificationStatus): boolean {
+  const isFor = lastReason === null ? undefined : reasonsOf(filter)?.includes(lastReason);
+  return (filter.state === undefined || filter.state === state) && (filter.reason === undefined || isFor === true);
+}
+
+function reasonsOf({ reason }: NotificationFilter): readonly string[] | undefined {
+  return typeof reason === "string" ? [reason] : reason;
 }
 
 function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFour, contains }: SubjectMatch): boolean {

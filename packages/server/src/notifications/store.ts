@@ -137,7 +137,7 @@ export interface KeyRange {
   /** `history`: whatever its state. */
   readonly among: "history" | "pending" | "parked";
   /** Only for parked ones. */
-  readonly reason?: string | undefined;
+  readonly reasons?: readonly string[] | undefined;
   /** Inclusive. */
   readonly fromId: string;
   /** Exclusive. */

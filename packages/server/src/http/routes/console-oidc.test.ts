@@ -346,7 +346,7 @@ test("without a provider there is no such way, and the page shows none", async (
   const [way, page] = [await get("/console/sign-in"), await get("/console")];
   await without.close();
   expect(way.headers.get("location")).toBeNull();
-  expect(page.text).toContain('name="paybell-oidc" content="false"');
+  expect(page.text).toContain('name="paybell-oidc" content="none"');
   expect((await service.call("GET", "/console", { key: operatorToken })).text).toContain('content="true"');
 });
 

@@ -44,6 +44,24 @@ describe("/console", () => {
     expect(bytes).toBeLessThan(300_000);
   });
 
+  test("offers no sign-in by token to operators who must sign in by OpenID", async () => {
+    const way = async (env: NodeJS.ProcessEnv) => {
+      const strict = await new HttpTestService({ listener: "operators", env }).listen();
+      const { text } = await strict.call("GET", "/console", { key: null });
+      await strict.close();
+      return /name="paybell-oidc" content="([a-z]+)"/.exec(text)?.[1];
+    };
+    const oidc = {
+      PAYBELL_OIDC_ISSUER: "https://login.example",
+      PAYBELL_OIDC_CLIENT_ID: "paybell",
+      PAYBELL_OIDC_CLIENT_SECRET: "a secret of the provider",
+      PAYBELL_CONSOLE_URL: "https://ops.example",
+    };
+    expect(await way({})).toBe("none");
+    expect(await way(oidc)).toBe("offered");
+    expect(await way({ ...oidc, PAYBELL_CONSOLE_SIGN_IN: "oidc" })).toBe("only");
+  });
+
   test("has no asset of another name", async () => {
     expect((await get("/console/assets/none.js")).status).toBe(404);
   });

@@ -13,9 +13,12 @@ const oidcPlace = "%PAYBELL_OIDC%";
 /**
  * /console: one page with client-side routing, and its assets. `/` redirects there.
  *
- * @param offersOidc whether the page shows the way to the OpenID provider
+ * @param oidc whether the page shows the way to the OpenID provider, and nothing else
  */
-export function consolePageRoutes(app: FastifyInstance, { offersOidc }: { readonly offersOidc: boolean }): void {
+export function consolePageRoutes(
+  app: FastifyInstance,
+  { oidc }: { readonly oidc: "none" | "offered" | "only" },
+): void {
   const built = builtPages();
   const index = join(built, "index.html");
   app.register((scope, _, done) => {
@@ -43,7 +46,7 @@ export function consolePageRoutes(app: FastifyInstance, { offersOidc }: { readon
           "cache-control": "no-store",
         })
         .type("text/html; charset=utf-8")
-        .send(page.replace(noncePlace, nonce).replace(oidcPlace, String(offersOidc)));
+        .send(page.replace(noncePlace, nonce).replace(oidcPlace, oidc));
     });
   }
 }

@@ -28,7 +28,13 @@ export interface ConsoleSessionRoutes {
 
 const tags = ["Console"];
 const signedIn = { 200: { schema: sessionSchema, description: "Who is signed in" } };
-const refusals = ["unauthorized", "address_not_allowed", "partner_disabled", "too_many_requests"] as const;
+const refusals = [
+  "unauthorized",
+  "address_not_allowed",
+  "partner_disabled",
+  "oidc_sign_in_required",
+  "too_many_requests",
+] as const;
 
 /** /console/session: sign-in of the console's pages by a token, stored in a cookie that no script can read. */
 export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
@@ -37,7 +43,12 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
 
   const whoHas = async (request: FastifyRequest, token: string) => {
     const operator = await operators?.find(token);
-    if (operator !== undefined) return { kind: "operator" as const, name: operator.name, role: operator.role };
+    if (operator !== undefined) {
+      if (parts.config.consoleSignIn === "oidc" && operator.subject === null) {
+        throw new ServiceError("oidc_sign_in_required", "Tokens of operators do not sign in to the console here.");
+      }
+      return { kind: "operator" as const, name: operator.name, role: operator.role };
+    }
     const isNobodys = async () => isOperatorToken(token) || (await parts.directory.findByApiKey(token)) === undefined;
     if (partners === undefined || (await isNobodys())) {
       return wrongKeys.refuse(address(request.raw), refusalOf(token, routes));

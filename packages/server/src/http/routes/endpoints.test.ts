@@ -16,6 +16,15 @@ describe("the partner's endpoints", () => {
     expect(service.asked.at(-1)).toEqual(["endpoints", { partnerId: service.partner.id, state: "open", limit: 100 }]);
   });
 
+  test("do not say which names the operator can resolve; the operator's list does", async () => {
+    expect((await service.call("GET", "/v1/endpoints")).body).toMatchObject({
+      items: [{ lastReason: "address_refused" }],
+    });
+    expect((await service.call("GET", "/operator/v1/endpoints")).body).toMatchObject({
+      items: [{ lastReason: "dns" }],
+    });
+  });
+
   test.each([
     ["state=ajar", "state", "invalid_value"],
     ["limit=0", "limit", "invalid_value"],

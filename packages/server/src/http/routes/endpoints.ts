@@ -3,6 +3,7 @@ import { ServiceError } from "../../errors.ts";
 import { type EndpointId, readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
+import { reasonForPartner } from "../partner-attempts.ts";
 import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
 import { responses } from "../schemas/problem.ts";
 
@@ -21,7 +22,11 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
         response: responses({ 200: { schema: endpointPageSchema, description: "A page" } }),
       },
     },
-    async (request) => await parts.endpoints.list({ ...pageOf(request.query), partnerId: callers.partner(request).id }),
+    async (request) => {
+      const page = { ...pageOf(request.query), partnerId: callers.partner(request).id };
+      const { items, next } = await parts.endpoints.list(page);
+      return { items: items.map(forPartner), next };
+    },
   );
   app.post(
     "/v1/endpoints/:id/close",
@@ -37,9 +42,13 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
     },
     async (request) => {
       const closed = await parts.endpoints.close(requireEndpointId(request.params.id), callers.partner(request).id);
-      return closed ?? notFound();
+      return closed === undefined ? notFound() : forPartner(closed);
     },
   );
+}
+
+function forPartner<Endpoint extends { readonly lastReason: string | null }>(endpoint: Endpoint): Endpoint {
+  return { ...endpoint, lastReason: reasonForPartner(endpoint.lastReason) };
 }
 
 interface Page {

@@ -4,7 +4,7 @@ import { ServiceError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
-import { asItsPartnerSees } from "../partner-attempts.ts";
+import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "../partner-attempts.ts";
 import {
   backlogSchema,
   detailSchema,
@@ -72,7 +72,12 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         response: responses({ 200: { schema: searchSchema, description: "A page" } }, "invalid_cursor"),
       },
     },
-    async (request) => await parts.notifications.search({ ...request.query, partnerId: callers.partner(request).id }),
+    async (request) => {
+      const { reason, ...search } = request.query;
+      const own = { ...search, reason: reasonsOfPartner(reason), partnerId: callers.partner(request).id };
+      const { items, next } = await parts.notifications.search(own);
+      return { items: items.map(summaryForPartner), next };
+    },
   );
   app.get(
     "/v1/backlog",
@@ -103,7 +108,8 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
     },
     async (request) => {
       const { filter, to = "original", dryRun = false, limit } = request.body;
-      const own = { ...filter, partnerId: callers.partner(request).id };
+      const { reason, ...others } = filter;
+      const own = { ...others, reason: reasonsOfPartner(reason), partnerId: callers.partner(request).id };
       return await parts.notifications.redeliverMany(own, to, dryRun, limit);
     },
   );
@@ -144,7 +150,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       const { id } = callers.partner(request);
       const to = request.body?.to ?? "original";
       const summary = await parts.notifications.redeliver(id, requireId(request.params.id), to);
-      return reply.code(202).send(summary);
+      return reply.code(202).send(summaryForPartner(summary));
     },
   );
   app.post(

@@ -60,7 +60,7 @@ function keysOf(range: KeyRange): string {
   const arms = {
     history: `${arm("notifications", "")} UNION ${arm("parked", "AND k.notification IS NOT NULL")}`,
     pending: arm("pending", ""),
-    parked: arm("parked", "AND ($5::text IS NULL OR k.reason = $5)"),
+    parked: arm("parked", "AND ($5::text[] IS NULL OR k.reason = ANY ($5))"),
   }[range.among];
   return `
     WITH ${wanted} SELECT f.partner_id, f.id FROM wanted w CROSS JOIN LATERAL (${arms}) AS f
@@ -106,8 +106,8 @@ export async function readKeys(homes: Homes, range: KeyRange, rowsMax: number): 
   const keys: NotificationKey[] = [];
   for (const [fromId, belowId] of windowsOf(range)) {
     const left = rowsMax - keys.length;
-    const values = [range.partnerId ?? null, fromId, belowId, left];
-    if (range.among === "parked") values.push(range.reason ?? null);
+    const values: unknown[] = [range.partnerId ?? null, fromId, belowId, left];
+    if (range.among === "parked") values.push(range.reasons ?? null);
     const rows = await askAlong(homes, range.partnerId, keysOf(range), values);
     keys.push(...inOrder(toKeys(rows), range.order).slice(0, left));
     if (keys.length >= rowsMax) break;
