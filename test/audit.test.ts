@@ -1,5 +1,7 @@
+import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { reportedSale, sale } from "./support/commands.ts";
+import { withAdmin } from "./support/database.ts";
 import { operatorToken, startTestService } from "./support/service.ts";
 
 test("the audit has each look at the content of IPNs: one's content, its proof, and a day", async () => {
@@ -49,4 +51,97 @@ test("a refused report is shown by its event's id to operators only, and the aud
   expect((await get(`events/${id}`, operator)).body).toMatchObject({ detail: { item: refused } });
   const { body: audit } = await service.operator("GET", "/operator/v1/audit?action=inspectEvent&limit=1");
   expect(audit["items"]).toMatchObject([{ actor: "A operator", role: "operator", subject: id }]);
+});
+
+/** Holds the lock of the audit in a session of its own. @returns what releases it */
+async function lockedAudit(url: string): Promise<() => Promise<void>> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  await client.query("SELECT pg_advisory_lock(4820041)");
+  return () => client.end();
+}
+
+test("no action happens without its entry: with the audit locked, each is refused and changes nothing", async () => {
+  const service = await startTestService();
+  onTestFinished(() => service.stop());
+  const partner = await service.register();
+  const { body } = await partner.run(sale());
+  const { id } = body["notification"] as { id: string };
+  await partner.settled(id, "accepted");
+  const operator = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
+  const own = `/operator/v1/partners/${partner.id}`;
+  const rows = () =>
+    withAdmin(service.database.url, async (client) => {
+      const { rows: found } = await client.query(
+        `SELECT (SELECT json_agg(t ORDER BY id) FROM (SELECT id, state, updated_at FROM partners) t) AS partners,
+           (SELECT json_agg(t ORDER BY id) FROM (SELECT id, material, expires_at FROM partner_keys) t) AS keys,
+           (SELECT json_agg(t ORDER BY id) FROM (SELECT id, revoked_at FROM operators) t) AS operators,
+           (SELECT count(*) FROM terminals) AS terminals, (SELECT count(*) FROM notifications) AS notifications,
+           (SELECT count(*) FROM acquirers) AS acquirers, (SELECT count(*) FROM audit) AS audit`,
+      );
+      return found;
+    });
+  const before = await rows();
+  const release = await lockedAudit(service.database.url);
+  const actions: readonly (readonly [string, string, unknown?])[] = [
+    ["POST", `${own}/keys/rotate`, { key: "signingKey", overlapHours: 0 }],
+    ["POST", `${own}/api-keys`, { name: "another", scopes: ["read"] }],
+    ["PATCH", own, { name: "Another name" }],
+    ["POST", `${own}/pause`],
+    ["PUT", `${own}/terminals/T9`, { mid: "M9" }],
+    ["POST", "/operator/v1/operators", { name: "Grace", role: "admin" }],
+    ["POST", `/operator/v1/operators/${operator.body["id"]}/revoke`],
+    ["POST", `/operator/v1/notifications/${id}/redeliver`, {}],
+    ["POST", `${own}/test-notification`],
+    ["GET", `/operator/v1/notifications/${id}/content`],
+  ];
+  const answers = await Promise.all(actions.map(([method, path, json]) => service.operator(method, path, json)));
+  const apiKey = await partner.call("POST", "/v1/api-keys", { json: { name: "another", scopes: ["read"] } });
+  for (const [nth, { status, body: problem, headers }] of [...answers, apiKey].entries()) {
+    expect({ status, code: problem["code"] }, String(actions[nth])).toEqual({ status: 503, code: "unavailable" });
+    expect(headers.get("retry-after")).not.toBeNull();
+  }
+  expect(await rows()).toEqual(before);
+  await release();
+  const alerts = await service.operator("GET", "/operator/v1/events?state=audit_failed");
+  expect(alerts.body["items"]).not.toEqual([]);
+  const rotated = await service.operator("POST", `${own}/keys/rotate`, { key: "signingKey", overlapHours: 0 });
+  expect(rotated.status).toBe(200);
+  const { body: audit } = await service.operator("GET", "/operator/v1/audit?limit=1");
+  const [entry] = audit["items"] as { before: { keys: unknown[] }; after: { keys: unknown[] } }[];
+  expect(entry).toMatchObject({ action: "rotateKey", subject: partner.id });
+  expect(entry?.after.keys).toHaveLength((entry?.before.keys.length ?? 0) + 1);
+});
+
+test("an action outside of the database has an entry of its intent before, and one of its outcome after", async () => {
+  const service = await startTestService();
+  onTestFinished(() => service.stop());
+  const partner = await service.register();
+  const { body } = await partner.run(sale());
+  const { id } = body["notification"] as { id: string };
+  await partner.settled(id, "accepted");
+  const unknown = "01a201e6-1bf7-73ed-8aa6-cf91ed000000";
+  for (const subject of [id, unknown])
+    await service.operator("POST", `/operator/v1/notifications/${subject}/redeliver`, {});
+  const { body: audit } = await service.operator("GET", "/operator/v1/audit?limit=4");
+  expect(audit["items"]).toMatchObject([
+    { action: "redeliverAnyNotification", subject: unknown, after: { status: 404 } },
+    { action: "begin redeliverAnyNotification", subject: unknown },
+    { action: "redeliverAnyNotification", subject: id, after: {} },
+    { action: "begin redeliverAnyNotification", subject: id },
+  ]);
+});
+
+test("a new object is the subject of its entry", async () => {
+  const service = await startTestService();
+  onTestFinished(() => service.stop());
+  const partner = await service.register();
+  const { body: operator } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
+  const { body: key } = await partner.call("POST", "/v1/api-keys", { json: { name: "another", scopes: ["read"] } });
+  const { body: audit } = await service.operator("GET", "/operator/v1/audit?limit=3");
+  expect(audit["items"]).toMatchObject([
+    { action: "addOwnApiKey", subject: key["id"], actor: `partner ${partner.id}` },
+    { action: "addOperator", subject: operator["id"] },
+    { action: "registerPartner", subject: partner.id },
+  ]);
 });

@@ -273,7 +273,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       proposals: new PostgresProposals(database.pool),
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config),
-      audit: auditIn(new PostgresAudit(database.pool)),
+      audit: auditIn(new PostgresAudit(database.pool), (error, { actor, action, subject }) => {
+        log.error({ err: error, actor, action, subject }, "an action could not be audited");
+        void alerts.record({ kind: "audit_failed", partnerId: null, subjectId: null, detail: { action, subject } });
+      }),
       events: alerts,
       clock: systemClock,
       proofPublicKey: proofs.publicKey,

@@ -39,6 +39,7 @@ export const eventKinds = [
   "mac_key_taken",
   "mac_key_refused",
   "restored",
+  "audit_failed",
   "alert_test",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

@@ -1225,6 +1225,7 @@ export interface Api<Options> {
         | "mac_key_taken"
         | "mac_key_refused"
         | "restored"
+        | "audit_failed"
         | "alert_test";
       subject?: undefined | string;
     },

@@ -31,6 +31,7 @@ export const alertKinds: readonly EventKind[] = [
   "acquirer_up",
   "mac_key_refused",
   "restored",
+  "audit_failed",
 ];
 
 /** An event to be sent to the alert channels. */

@@ -31,6 +31,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   acquirer_up: "A host of the acquirer is connected again",
   mac_key_refused: "A MAC key of the acquirer's host could not be taken up",
   restored: "The database was restored: deliveries are held",
+  audit_failed: "The audit fails: actions are refused",
   alert_test: "A test: alerts arrive here",
 };
 

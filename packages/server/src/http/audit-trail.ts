@@ -18,11 +18,42 @@ const looks: ReadonlySet<string> = new Set([
   "exportPartner",
   "inspectEvent",
 ]);
+/** Actions that are one change in the database: the entry is part of its transaction. */
+const inSql: ReadonlySet<string> = new Set([
+  "registerPartner",
+  "changePartner",
+  "rotateKey",
+  "pausePartner",
+  "resumePartner",
+  "disablePartner",
+  "putTerminal",
+  "removeTerminal",
+  "putCallbackCertificate",
+  "removeCallbackCertificate",
+  "putAcquirer",
+  "removeAcquirer",
+  "addApiKey",
+  "revokeApiKey",
+  "addOwnApiKey",
+  "revokeOwnApiKey",
+  "addOperator",
+  "revokeOperator",
+  "proposeRotateKey",
+  "proposeApiKey",
+  "proposeOperator",
+  "withdrawProposal",
+]);
 const charactersMax = 16_384;
 
 /**
- * Records every successful action before its answer is sent: the actor, the address, and the change. A change of a
- * partner, a terminal, an acquirer or an operator has its state before and after; any other action has its input.
+ * Records every action: the actor, the address, and the change. No action happens without an entry:
+ *
+ * - One that is a change in the database appends its entry in the same transaction. If it cannot, nothing is changed.
+ * - Any other one commits an entry of its intent first, and one of its outcome before its answer is sent.
+ * - A look commits its entry before anything is shown.
+ *
+ * A change of a partner, a terminal, an acquirer or an operator has its state before and after; any other action has
+ * its input.
  */
 export function auditTrail(
   scope: FastifyInstance,
@@ -31,30 +62,62 @@ export function auditTrail(
   addressOf: (r: FastifyRequest) => string,
 ) {
   const before = new WeakMap<FastifyRequest, string>();
-  scope.addHook("preHandler", async (request) => {
-    if (isAudited(request)) before.set(request, (await stateOf(parts, request, who(request).partnerId)) ?? "");
-  });
-  scope.addHook("onSend", async (request, reply, payload) => {
-    if (!isAudited(request) || reply.statusCode >= 400) return payload;
-    const { partnerId, ...actor } = who(request);
-    const entry: AuditEntry = {
+  const recorded = new WeakSet<FastifyRequest>();
+  const entryOf = (request: FastifyRequest, subject: string, after: string, intent = ""): AuditEntry => {
+    const { partnerId: _, ...actor } = who(request);
+    return {
       atMs: parts.clock.nowMs(),
       ...actor,
       address: addressOf(request),
-      action: actionOf(request),
-      subject: subjectOf(request, payload),
+      action: intent + actionOf(request),
+      subject: subjectOf(request) || subject,
       before: before.get(request) ?? "",
-      after: await afterwards(parts, request, partnerId),
+      after,
     };
-    try {
-      await parts.audit.append(entry);
-    } catch (error) {
-      // The action is done: refusing now would only hide its result, such as a new key.
-      parts.log.error({ err: error, audit: entry }, "an action could not be audited: this line has it");
+  };
+  scope.addHook("onRoute", (route) => {
+    const { handler } = route;
+    if (!inSql.has(operationOf(route.schema))) return;
+    route.handler = function audited(request, reply) {
+      const compose = async (made: string) =>
+        entryOf(request, made, await afterwards(parts, request, who(request).partnerId));
+      return parts.audit.during(
+        compose,
+        () => recorded.add(request),
+        () => handler.call(this, request, reply),
+      );
+    };
+  });
+  scope.addHook("preHandler", async (request) => {
+    if (!isAudited(request)) return;
+    before.set(request, (await stateOf(parts, request, who(request).partnerId)) ?? "");
+    if (isOutside(request)) await parts.audit.append(entryOf(request, "", askedFor(request), intentPrefix));
+  });
+  scope.addHook("onSend", async (request, reply, payload) => {
+    if (!isAudited(request) || recorded.has(request)) return payload;
+    if (isOutside(request)) {
+      if (before.has(request)) await outcome(request, reply.statusCode);
+    } else if (reply.statusCode < 400) {
+      const after = await afterwards(parts, request, who(request).partnerId);
+      await parts.audit.append(entryOf(request, "", after));
     }
     return payload;
   });
+  const outcome = async (request: FastifyRequest, status: number) => {
+    recorded.add(request);
+    const after = status < 400 ? await afterwards(parts, request, who(request).partnerId) : JSON.stringify({ status });
+    const entry = entryOf(request, "", after);
+    try {
+      await parts.audit.append(entry);
+    } catch (error) {
+      // The action is done, and its intent is recorded: refusing now would only hide its result.
+      parts.log.error({ err: error, audit: entry }, "an outcome could not be audited: this line has it");
+    }
+  };
 }
+
+/** Begins the name of an action that is about to happen. */
+const intentPrefix = "begin ";
 
 function isAudited(request: FastifyRequest): boolean {
   const action = actionOf(request);
@@ -62,8 +125,18 @@ function isAudited(request: FastifyRequest): boolean {
   return request.method !== "GET" && request.method !== "HEAD" && !inTheLedger.has(action);
 }
 
+/** Whether an action does more than one change in the database. */
+function isOutside(request: FastifyRequest): boolean {
+  const action = actionOf(request);
+  return !inSql.has(action) && !looks.has(action);
+}
+
 function actionOf({ routeOptions }: FastifyRequest): string {
-  return ((routeOptions.schema ?? {}) as { operationId?: string }).operationId ?? "";
+  return operationOf(routeOptions.schema);
+}
+
+function operationOf(schema: unknown): string {
+  return ((schema ?? {}) as { operationId?: string }).operationId ?? "";
 }
 
 interface Params {
@@ -135,12 +208,10 @@ async function stateOf(
   return state === undefined ? "" : cut(state);
 }
 
-function subjectOf({ params }: FastifyRequest, payload: unknown): string {
+/** Empty for a route that makes an object: its transaction names it. */
+function subjectOf({ params }: FastifyRequest): string {
   const { id, tid, keyId, name, day } = params as Params;
-  const path = [id, tid, keyId, name, day].filter((part) => part !== undefined);
-  if (path.length > 0) return path.join("/");
-  // The id of a new object is only in the answer.
-  return typeof payload === "string" ? (/^\{"id":"([0-9a-f-]{36})"/.exec(payload)?.[1] ?? "") : "";
+  return [id, tid, keyId, name, day].filter((part) => part !== undefined).join("/");
 }
 
 function askedFor({ body }: FastifyRequest): string {

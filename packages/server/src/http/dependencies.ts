@@ -22,7 +22,7 @@ import type { Metrics } from "../metrics.ts";
 import type { HistoryStore } from "../notifications/history-export.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import type { Overviews } from "../notifications/overview.ts";
-import type { AuditEntry, AuditRecord, AuditSearch } from "../operators/audit.ts";
+import type { auditIn } from "../operators/audit.ts";
 import type { EndedSessions } from "../operators/ended-sessions.ts";
 import type { OidcSignIn } from "../operators/oidc.ts";
 import type { Operators } from "../operators/operators.ts";
@@ -117,10 +117,7 @@ export interface HttpDependencies {
   readonly endedSessions: Pick<EndedSessions, "add" | "has">;
   /** Undefined where operators sign in with a token only. */
   readonly oidc: OidcSignIn | undefined;
-  readonly audit: {
-    append(entry: AuditEntry): Promise<unknown>;
-    search(search: AuditSearch): Promise<readonly AuditRecord[]>;
-  };
+  readonly audit: Pick<ReturnType<typeof auditIn>, "append" | "during" | "search">;
   /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
   isUnavailable(error: unknown): boolean;
   health(): Promise<Health>;

@@ -83,6 +83,7 @@ export class HttpTestService {
   logged = "";
   readonly events: NewEvent[] = [];
   readonly audit = new AuditInMemory();
+  readonly auditFailures: unknown[] = [];
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, { readonly error: unknown; calls: number }>();
@@ -195,7 +196,7 @@ export class HttpTestService {
       proposals: this.#proposals(),
       endedSessions: new EndedSessions(endedSessionsInMemory(), systemClock),
       oidc: OidcSignIn.of(config),
-      audit: auditIn(this.audit),
+      audit: auditIn(this.audit, (error) => this.auditFailures.push(error)),
       health: async () => this.health,
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
@@ -476,10 +477,16 @@ export class HttpTestService {
 
 class AuditInMemory implements AuditStore {
   readonly records: AuditRecord[] = [];
-  fails = false;
+  /** Has room for so many entries. */
+  recordsMax = Number.POSITIVE_INFINITY;
+
+  /** The parts of the fixture have no transactions: the entry is appended after the action. */
+  during<Result>(_: unknown, run: () => Result): Result {
+    return run();
+  }
 
   async append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
-    if (this.fails) throw new Error("the disk is full");
+    if (this.records.length >= this.recordsMax) throw new Error("the disk is full");
     const seq = this.records.length + 1;
     const record = { ...entry, seq, hash: hash(this.records.at(-1)?.hash ?? "", seq) };
     this.records.push(record);

@@ -32,10 +32,25 @@ export interface AuditSearch {
   readonly limit: number;
 }
 
+/** Computes an entry's hash from that of the previous one. */
+export type AuditHash = (previous: string, seq: number) => string;
+
+/** An action whose transactions append its entry. */
+export interface AuditAction {
+  /** Called when everything is changed. Reads of partners and the like see the change. */
+  compose(subject: string): Promise<AuditEntry>;
+  hashOf(entry: AuditEntry): AuditHash;
+  /** It is stored with the change, which is about to be committed. */
+  appended(): void;
+  failed(error: unknown, entry: AuditEntry): void;
+}
+
 /** Stores the audit: entries are added, and never changed. */
 export interface AuditStore {
-  /** @param hash computes the entry's hash from that of the previous one */
-  append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord>;
+  /** @throws ServiceError `unavailable` if the audit stays locked: then nothing was appended */
+  append(entry: AuditEntry, hash: AuditHash): Promise<AuditRecord>;
+  /** Runs an action: each of its transactions that changes something appends the entry last, or is rolled back. */
+  during<Result>(action: AuditAction, run: () => Result): Result;
   search(search: AuditSearch): Promise<readonly AuditRecord[]>;
   /** The entries after this one, in order. */
   following(seq: number, limit: number): Promise<readonly AuditRecord[]>;
@@ -55,10 +70,35 @@ function auditHash(previous: string, seq: number, entry: AuditEntry): string {
   return createHash("sha256").update(text, "utf8").digest("hex");
 }
 
+/** Called if an entry could not be stored. */
+export type OnAuditFailed = (error: unknown, entry: Pick<AuditEntry, "action" | "subject" | "actor">) => void;
+
 /** The audit for its users: appending and reading. */
-export function auditIn(store: AuditStore) {
+export function auditIn(store: AuditStore, onFailed: OnAuditFailed) {
   return {
-    append: (entry: AuditEntry) => appendTo(store, entry),
+    async append(entry: AuditEntry): Promise<AuditRecord> {
+      try {
+        return await appendTo(store, entry);
+      } catch (error) {
+        onFailed(error, entry);
+        throw error;
+      }
+    },
+    /**
+     * Runs an action that is SQL. @param compose makes the entry, once everything is changed. @param appended called
+     * when it is stored with the change, which is about to be committed
+     */
+    during<Result>(compose: (subject: string) => Promise<AuditEntry>, appended: () => void, run: () => Result): Result {
+      return store.during(
+        {
+          compose: async (subject) => asStored(await compose(subject)),
+          hashOf: (entry) => (previous, seq) => auditHash(previous, seq, entry),
+          appended,
+          failed: onFailed,
+        },
+        run,
+      );
+    },
     search: (search: AuditSearch) => store.search(search),
   };
 }

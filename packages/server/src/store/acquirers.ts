@@ -9,6 +9,7 @@ import type {
 import type { Database } from "./database/database.ts";
 import type { Homes } from "./database/homes.ts";
 import { inTransaction } from "./database/transaction.ts";
+import { appendEntry, seen } from "./operators/acting.ts";
 
 const selectAcquirers = `
   SELECT a.name, a.profile, a.hosts, a.tls, a.ca, a.certificate, a.version, a.created_at, a.updated_at, s.sealed
@@ -69,7 +70,7 @@ export class PostgresAcquirers implements AcquirerStore {
   }
 
   find(name: string): Promise<StoredAcquirer | undefined> {
-    return findWith(this.#pool, name);
+    return findWith(seen(this.#pool), name);
   }
 
   async list(): Promise<readonly StoredAcquirer[]> {
@@ -93,6 +94,7 @@ export class PostgresAcquirers implements AcquirerStore {
       const { sealed, profile, hosts, tls, ca, certificate } = next(await findWith(client, name), rows[0]?.count ?? 0);
       await client.query(keepSecrets, [name, sealed]);
       await client.query(upsert, [name, profile, hosts, tls, ca, certificate, randomUUID()]);
+      await appendEntry(client, this.#pool);
       return (await findWith(client, name)) as StoredAcquirer;
     });
   }
@@ -122,6 +124,7 @@ export class PostgresAcquirers implements AcquirerStore {
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
       await client.query(dropMacKeys, [name]);
+      await appendEntry(client, this.#pool);
       return "removed";
     });
   }

@@ -78,8 +78,8 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       await trail.began(request, who, "token");
       return signing;
     } catch (error) {
-      // A throttled caller is an event, and counted.
-      const isRefusal = error instanceof ServiceError && error.code !== "too_many_requests";
+      // A throttled caller is an event, and counted. An unavailable audit has no room for a refusal either.
+      const isRefusal = error instanceof ServiceError && !["too_many_requests", "unavailable"].includes(error.code);
       if (isRefusal) await trail.refused(request, { reason: error.code });
       throw error;
     }

@@ -1,12 +1,24 @@
-import type { Pool } from "pg";
-import type { AuditEntry, AuditRecord, AuditSearch, AuditStore } from "../../operators/audit.ts";
+import { DatabaseError, type Pool, type PoolClient } from "pg";
+import { ServiceError } from "../../errors.ts";
+import type {
+  AuditAction,
+  AuditEntry,
+  AuditHash,
+  AuditRecord,
+  AuditSearch,
+  AuditStore,
+} from "../../operators/audit.ts";
 import { inTransaction } from "../database/transaction.ts";
+import { composeWithin, runActing } from "./acting.ts";
 
 const shown = "seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash";
 /** The predecessor of the first entry. */
 const start = "0".repeat(64);
 /** Held by the instance that adds an entry, because each entry contains the hash of the previous one. */
 const lockKey = 4_820_041;
+/** An action waits this long for the lock, and is refused then. */
+const lockWaitMs = 2_000;
+const lockNotAvailable = "55P03";
 const dropRows = 5_000;
 
 interface Row {
@@ -31,20 +43,27 @@ export class PostgresAudit implements AuditStore {
     this.#pool = pool;
   }
 
-  append(entry: AuditEntry, hash: (previous: string, seq: number) => string): Promise<AuditRecord> {
-    return inTransaction(this.#pool, async (client) => {
-      await client.query("SELECT pg_advisory_xact_lock($1)", [lockKey]);
-      const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
-        "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
-      );
-      const seq = (rows[0]?.seq ?? 0) + 1;
-      const record = { ...entry, seq, hash: hash(rows[0]?.hash ?? start, seq) };
-      await client.query(
-        `INSERT INTO audit (${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-        valuesOf(record),
-      );
-      return record;
-    });
+  append(entry: AuditEntry, hash: AuditHash): Promise<AuditRecord> {
+    return inTransaction(this.#pool, (client) => appendIn(client, entry, hash));
+  }
+
+  during<Result>(action: AuditAction, run: () => Result): Result {
+    const append = async (client: PoolClient, pool: Pool, subject: string) => {
+      const entry = await composeWithin(pool, client, () => action.compose(subject));
+      try {
+        // Another node of Citus does not have the audit: the entry is committed just before the change is.
+        const isHere = pool === this.#pool;
+        const record = await (isHere
+          ? appendIn(client, entry, action.hashOf(entry))
+          : this.append(entry, action.hashOf(entry)));
+        action.appended();
+        return record;
+      } catch (error) {
+        action.failed(error, entry);
+        throw error;
+      }
+    };
+    return runActing({ append }, run);
   }
 
   async search(search: AuditSearch): Promise<readonly AuditRecord[]> {
@@ -82,6 +101,26 @@ export class PostgresAudit implements AuditStore {
       dropRows,
     ]);
     return rows[0]?.dropped ?? 0;
+  }
+}
+
+/** In the caller's transaction, which holds the audit's lock until it ends. */
+async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash): Promise<AuditRecord> {
+  try {
+    await client.query(`SET LOCAL lock_timeout = ${lockWaitMs}; SELECT pg_advisory_xact_lock(${lockKey})`);
+    const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
+      "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
+    );
+    const seq = (rows[0]?.seq ?? 0) + 1;
+    const record = { ...entry, seq, hash: hash(rows[0]?.hash ?? start, seq) };
+    await client.query(
+      `INSERT INTO audit (${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+      valuesOf(record),
+    );
+    return record;
+  } catch (error) {
+    if (!(error instanceof DatabaseError && error.code === lockNotAvailable)) throw error;
+    throw new ServiceError("unavailable", "The audit is locked.", { retryAfterS: 2, cause: error });
   }
 }
 

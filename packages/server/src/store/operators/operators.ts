@@ -1,5 +1,7 @@
 import type { Pool } from "pg";
 import type { OperatorId, OperatorRecord, OperatorStore, Role } from "../../operators/operator.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at, subject";
 
@@ -22,8 +24,8 @@ export class PostgresOperators implements OperatorStore {
     this.#pool = pool;
   }
 
-  async add({ id, name, role, expiresAt, subject }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
-    return this.#one(
+  add({ id, name, role, expiresAt, subject }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
+    return this.#change(
       `INSERT INTO operators (id, name, role, token_hash, expires_at, subject) VALUES ($1, $2, $3, $4, $5, $6)
        RETURNING ${shown}`,
       [id, name, role, tokenHash, expiresAt, subject],
@@ -31,18 +33,20 @@ export class PostgresOperators implements OperatorStore {
   }
 
   async list(): Promise<readonly OperatorRecord[]> {
-    const { rows } = await this.#pool.query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
+    const { rows } = await seen(this.#pool).query<Row>(`SELECT ${shown} FROM operators ORDER BY id LIMIT 10000`);
     return rows.map(recordOf);
   }
 
-  findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined> {
-    return this.#one(`SELECT ${shown} FROM operators WHERE token_hash = $1`, [tokenHash]);
+  async findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined> {
+    const { rows } = await this.#pool.query<Row>(`SELECT ${shown} FROM operators WHERE token_hash = $1`, [tokenHash]);
+    return rows.map(recordOf)[0];
   }
 
   revoke(id: OperatorId): Promise<OperatorRecord | undefined> {
-    return this.#one(`UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`, [
-      id,
-    ]);
+    return this.#change(
+      `UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`,
+      [id],
+    );
   }
 
   async used(id: OperatorId): Promise<void> {
@@ -55,9 +59,13 @@ export class PostgresOperators implements OperatorStore {
     );
   }
 
-  async #one(text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
-    const { rows } = await this.#pool.query<Row>(text, [...values]);
-    return rows[0] && recordOf(rows[0]);
+  #change(text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
+    return inTransaction(this.#pool, async (client) => {
+      const { rows } = await client.query<Row>(text, [...values]);
+      const [changed] = rows.map(recordOf);
+      if (changed !== undefined) await appendEntry(client, this.#pool, changed.id);
+      return changed;
+    });
   }
 }
 

@@ -1,6 +1,8 @@
 import type { Pool } from "pg";
 import type { PartnerId, ProposalId } from "../../ids.ts";
 import type { NewProposal, ProposableAction, Proposal, ProposalStore } from "../../operators/proposals.ts";
+import { inTransaction } from "../database/transaction.ts";
+import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
 
@@ -24,17 +26,20 @@ export class PostgresProposals implements ProposalStore {
     this.#pool = pool;
   }
 
-  async add({ id, action, partnerId, input, proposer }: NewProposal, expiresInMinutes: number): Promise<Proposal> {
-    await this.#pool.query("DELETE FROM proposals WHERE expires_at < now()");
-    const { rows } = await this.#pool.query<Row>(
-      `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
-      [
-        ...[id, action, partnerId, JSON.stringify(input)],
-        ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
-      ],
-    );
-    return proposalOf(rows[0] as Row);
+  add({ id, action, partnerId, input, proposer }: NewProposal, expiresInMinutes: number): Promise<Proposal> {
+    return inTransaction(this.#pool, async (client) => {
+      await client.query("DELETE FROM proposals WHERE expires_at < now()");
+      const { rows } = await client.query<Row>(
+        `INSERT INTO proposals (id, action, partner_id, input, proposed_by, token_id, subject, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, now() + $8 * interval '1 minute') RETURNING ${shown}`,
+        [
+          ...[id, action, partnerId, JSON.stringify(input)],
+          ...[proposer.name, proposer.tokenId, proposer.subject, expiresInMinutes],
+        ],
+      );
+      await appendEntry(client, this.#pool, id);
+      return proposalOf(rows[0] as Row);
+    });
   }
 
   async list(): Promise<readonly Proposal[]> {
@@ -45,16 +50,19 @@ export class PostgresProposals implements ProposalStore {
   }
 
   async find(id: ProposalId): Promise<Proposal | undefined> {
-    const { rows } = await this.#pool.query<Row>(
+    const { rows } = await seen(this.#pool).query<Row>(
       `SELECT ${shown} FROM proposals WHERE id = $1 AND expires_at > now()`,
       [id],
     );
     return rows[0] && proposalOf(rows[0]);
   }
 
-  async take(id: ProposalId): Promise<boolean> {
-    const { rowCount } = await this.#pool.query("DELETE FROM proposals WHERE id = $1 AND expires_at > now()", [id]);
-    return rowCount === 1;
+  take(id: ProposalId): Promise<boolean> {
+    return inTransaction(this.#pool, async (client) => {
+      const { rowCount } = await client.query("DELETE FROM proposals WHERE id = $1 AND expires_at > now()", [id]);
+      if (rowCount === 1) await appendEntry(client, this.#pool);
+      return rowCount === 1;
+    });
   }
 }
 

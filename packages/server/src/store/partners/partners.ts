@@ -18,6 +18,7 @@ import { registeredRoutes } from "../../registered-url.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts, failureKindOf } from "../database/retryable.ts";
+import { appendEntry, seen } from "../operators/acting.ts";
 
 // A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes
 // neither.
@@ -142,7 +143,7 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async find(id: PartnerId): Promise<StoredPartner | undefined> {
-    const [row] = await findRows(this.#pool, id, "");
+    const [row] = await findRows(seen(this.#pool), id, "");
     return row;
   }
 
@@ -234,26 +235,30 @@ export class PostgresPartners implements PartnerStore {
     { id, material, name, scopes, expiresInS, maker }: ApiKeyToStore,
     keysMax: number,
   ): Promise<"added" | "too many" | "no such partner"> {
-    return await this.#changing(partnerId, async (client) => {
-      // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
-      // counts, although it is active only from then on.
-      if ((await touch(client, partnerId)) === undefined) return "no such partner";
-      const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
-        `SELECT count(*)::integer AS keys, least(now() + $2 * interval '1 second', (
+    return await this.#changing(
+      partnerId,
+      async (client) => {
+        // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
+        // counts, although it is active only from then on.
+        if ((await touch(client, partnerId)) === undefined) return "no such partner";
+        const { rows } = await client.query<{ keys: number; expiresAt: string | null }>(
+          `SELECT count(*)::integer AS keys, least(now() + $2 * interval '1 second', (
            SELECT m.expires_at FROM partner_keys m WHERE m.partner_id = $1 AND m.id = $3))::text AS "expiresAt"
          FROM partner_keys k
          WHERE k.partner_id = $1 AND k.kind = 'apiKey' AND (k.expires_at IS NULL OR k.expires_at > now())`,
-        [partnerId, expiresInS, maker],
-      );
-      const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
-      if (keys >= keysMax) return "too many";
-      await client.query(
-        `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
+          [partnerId, expiresInS, maker],
+        );
+        const [{ keys, expiresAt } = { keys: keysMax, expiresAt: null }] = rows;
+        if (keys >= keysMax) return "too many";
+        await client.query(
+          `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
          VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
-        [partnerId, id, material, name, scopes, expiresAt],
-      );
-      return "added";
-    });
+          [partnerId, id, material, name, scopes, expiresAt],
+        );
+        return "added";
+      },
+      id,
+    );
   }
 
   async endApiKey(
@@ -335,16 +340,21 @@ export class PostgresPartners implements PartnerStore {
    * Every instance caches partners for some seconds; the notification shortens that. On Citus each change of keys waits
    * for every other, and may wait too long for its lock: it is repeated.
    */
-  #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
-    return despiteConflicts(() => this.#changeOnce(id, work));
+  #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>, made: string = id): Promise<Result> {
+    return despiteConflicts(() => this.#changeOnce(id, work, made));
   }
 
-  async #changeOnce<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>): Promise<Result> {
+  async #changeOnce<Result>(
+    id: PartnerId,
+    work: (client: PoolClient) => Promise<Result>,
+    made: string,
+  ): Promise<Result> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
       const result = await work(client);
       await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
+      if (!isRefusal(result)) await appendEntry(client, this.#pool, made);
       await client.query("COMMIT").catch(refuseToGuess);
       client.release();
       return result;
@@ -357,6 +367,10 @@ export class PostgresPartners implements PartnerStore {
       throw error;
     }
   }
+}
+
+function isRefusal(result: unknown): boolean {
+  return result === undefined || result === false || result === "too many" || result === "no such partner";
 }
 
 /** Without an answer to COMMIT the change may have been made. A repetition would make another key. */

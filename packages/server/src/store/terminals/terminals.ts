@@ -4,6 +4,7 @@ import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
 import type { RemovedTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
+import { appendEntry, seen } from "../operators/acting.ts";
 import { holderOf, registerTerminalClaim, releaseClaims, transferClaim } from "./claims.ts";
 
 const shown = "tid, mid, merchant_id, merchant_name, merchant_address, device_id, app_name, acquirer";
@@ -127,10 +128,12 @@ export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
     work: (client: PoolClient) => Promise<Result>,
     isToBeKept: (result: Result) => boolean,
   ): Promise<Result> {
-    const client = await this.#homes.of(partnerId).pool.connect();
+    const { pool } = this.#homes.of(partnerId);
+    const client = await pool.connect();
     try {
       await client.query("BEGIN");
       const result = await work(client);
+      if (isToBeKept(result)) await appendEntry(client, pool);
       await client.query(isToBeKept(result) ? "COMMIT" : "ROLLBACK");
       client.release();
       return result;
@@ -152,9 +155,10 @@ export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
   }
 
   async find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined> {
-    const { rows } = await this.#homes
-      .of(partnerId)
-      .pool.query<TerminalRow>(`SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`, [partnerId, tid]);
+    const { rows } = await seen(this.#homes.of(partnerId).pool).query<TerminalRow>(
+      `SELECT ${shown} FROM terminals WHERE partner_id = $1 AND tid = $2`,
+      [partnerId, tid],
+    );
     return rows[0] && readTerminal(rows[0]);
   }
 
