@@ -44,7 +44,7 @@ describe("a partner's Reversal at INIT", () => {
 });
 
 describe("a Reversal that was asked", () => {
-  const lastWord = { tries: 1, mayOvertake: false, isSameSite: true };
+  const lastWord = { tries: 1, mayOvertake: false, isSameSite: true, wasUnknown: false };
 
   test.each<[AcquirerOutcome, string]>([
     [answered("00"), "done"],
@@ -68,8 +68,18 @@ describe("a Reversal that was asked", () => {
     ["done", { tries: 99, mayOvertake: false, isSameSite: true }],
     ["pending", { tries: 7, mayOvertake: false, isSameSite: false }],
     ["parked", { tries: 8, mayOvertake: false, isSameSite: false }],
-  ])("and is not known is %s by %j", (after, how) => {
+  ])("and is not known is %s by %j", (after, circumstances) => {
+    const how = { ...circumstances, wasUnknown: true };
     expect(reversalStateAfter(answered("25"), how)).toBe(after);
     expect(reversalStateAfter(answered("00"), how)).toBe("done");
+  });
+
+  test.each([
+    ["parked", { tries: 1, mayOvertake: true, wasUnknown: false }],
+    ["done", { tries: 2, mayOvertake: true, wasUnknown: false }],
+    ["pending", { tries: 2, mayOvertake: true, wasUnknown: true }],
+    ["parked", { tries: 2, mayOvertake: false, wasUnknown: true }],
+  ])("and is a duplicate is %s by %j", (after, how) => {
+    expect(reversalStateAfter(answered("94"), { ...how, isSameSite: true })).toBe(after);
   });
 });

@@ -13,7 +13,10 @@ export interface ReversedOriginal {
 
 const reversedCode = "00";
 /** No such record: the host that answers does not know the original, now. */
-const unknownCode = "25";
+export const unknownCode = "25";
+
+/** A duplicate: the host has processed an earlier try, whose answer was lost. */
+const duplicateCode = "94";
 
 /**
  * The acquirer, or a system behind it, cannot process it now: in progress, repeat, no answer, cut-over, unavailable,
@@ -32,6 +35,8 @@ export interface ReversalTry {
   readonly mayOvertake: boolean;
   /** The host that answered is certainly the one to which the original was sent. */
   readonly isSameSite: boolean;
+  /** An earlier try was answered that the original is not known. */
+  readonly wasUnknown: boolean;
 }
 
 /** The state of a Reversal after it was sent: `pending` is sent again, `parked` is left to the operator. */
@@ -40,6 +45,7 @@ export function reversalStateAfter(outcome: AcquirerOutcome, how: ReversalTry): 
   const { responseCode } = outcome.answer;
   if (responseCode === reversedCode) return "done";
   if (responseCode === unknownCode) return afterUnknown(how);
+  if (responseCode === duplicateCode && how.tries > 1) return afterDuplicate(how);
   return againCodes.has(responseCode) ? "pending" : "parked";
 }
 
@@ -48,6 +54,12 @@ function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending
   if (mayOvertake) return "pending";
   if (isSameSite) return "done";
   return tries < lateAfterTries ? "pending" : "parked";
+}
+
+/** A host that recognises repeats does not look again for an original that it did not know the first time. */
+function afterDuplicate({ mayOvertake, wasUnknown }: ReversalTry): "pending" | "done" | "parked" {
+  if (!wasUnknown) return "done";
+  return mayOvertake ? "pending" : "parked";
 }
 
 /** The facts of a partner's Reversal at INIT; `original` undefined: its originalReqId has not arrived yet. */

@@ -273,7 +273,7 @@ const outcomes: readonly AcquirerOutcome[] = [
   { kind: "not_sent" },
   { kind: "in_doubt" },
 ];
-const inTime = { tries: 1, mayOvertake: false, isSameSite: true };
+const inTime = { tries: 1, mayOvertake: false, isSameSite: true, wasUnknown: false };
 const targets = <State extends string>(table: readonly Transition<State>[], from: State) =>
   new Set(table.filter((step) => step.from === from).map(({ to }) => to));
 

@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import { NoAnswer, NotSent, type ReversalMessage, reversalMarginMsDefault } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { lateAfterTries, reversalStateAfter } from "../commands/reversal.ts";
+import { lateAfterTries, reversalStateAfter, unknownCode } from "../commands/reversal.ts";
 import type { NewEvent } from "../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
@@ -19,7 +19,7 @@ import type { Transaction } from "./transaction.ts";
 export interface ReversalStore {
   /** Claims due ones for `heldForMs`: no other instance sends them meanwhile, any may afterwards. */
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]>;
-  /** @param responseCode the acquirer's answer; empty without one */
+  /** @param responseCode the acquirer's answer; empty without one: the last one stays */
   postpone(reversal: DueReversal, delayMs: number, responseCode: string): Promise<void>;
   /**
    * Ends a Reversal. Done: what the transaction held is free, and it counts nowhere. Parked: it stays locked. Resolves
@@ -46,6 +46,8 @@ export interface DueReversal {
   readonly queuedAtMs: number;
   /** The time since which its original has certainly left, or never will. */
   readonly sinceLeftMs: number;
+  /** The acquirer's last answer; empty: none was stored. */
+  readonly lastCode: string;
 }
 
 export interface EndedReversal {
@@ -118,17 +120,19 @@ export class Reverser {
       tries: due.tries,
       mayOvertake: due.sinceLeftMs < this.#arrivesWithinMs(transaction),
       isSameSite: site !== undefined && site === transaction.site,
+      wasUnknown: due.lastCode === unknownCode,
     });
     if (after === "pending") {
       // The eighth may have been skipped: its instance died, or the Reversal was requested again.
       if (due.tries >= lateAfterTries) {
         completer.recordOnce(transaction, "reversal_late", { tries: due.tries, responseCode });
       }
-      return reversals.postpone(due, backoffMs(due.tries), responseCode);
+      // A duplicate says nothing new: the answer to the first try stays the last one.
+      return reversals.postpone(due, backoffMs(due.tries), responseCode === "94" ? "" : responseCode);
     }
     const state = after === "done" ? "DONE" : "PARKED";
     // A 25 that parks it is not that of the host which got the original.
-    const sites = responseCode === "25" && { site: site ?? "", originalSite: transaction.site ?? "" };
+    const sites = responseCode === unknownCode && { site: site ?? "", originalSite: transaction.site ?? "" };
     const refused = { ...eventOf(transaction, "reversal_refused", { responseCode, ...sites }), id: newId<"event">() };
     const ended = await this.#end(due, { state, responseCode, ...(state === "PARKED" && { event: refused }) });
     if (ended === undefined) return;

@@ -28,6 +28,8 @@ export interface SettlementStore {
   find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined>;
   /** Sets when it is due. False, and nothing is changed, if the claim has ended: another instance continues it. */
   postpone(settlement: DueSettlement, delayMs: number): Promise<boolean>;
+  /** Records that this entry was uploaded, and keeps the claim for `heldForMs`. The other numbers stay reserved. */
+  acknowledge(from: DueSettlement, upTo: TransactionId, heldForMs: number): Promise<boolean>;
   /** Records its next step, and keeps the claim for `heldForMs`. False as above. */
   advance(from: DueSettlement, to: DueSettlement, heldForMs: number): Promise<boolean>;
   /**
@@ -96,6 +98,8 @@ const entriesAtOnce = 100;
 const noNumbers: MessageNumbers = { traceNos: [], atMs: 0, repeat: false };
 const accepted = "00";
 const totalsDiffer = "95";
+/** A duplicate: the host has the message already. */
+const duplicate = "94";
 const malfunction = "96";
 /** From this try on the operator should know of an unanswered settlement. */
 const unansweredAfterTries = 4;
@@ -154,7 +158,9 @@ export class Settler {
     let at = due;
     try {
       while (!this.#stopping) {
-        const then = await this.#step(at, transaction);
+        const then = await this.#step(at, transaction, (moved) => {
+          at = moved;
+        });
         if (then === undefined) return;
         at = then;
       }
@@ -174,10 +180,17 @@ export class Settler {
     }
   }
 
-  /** @returns the next step; undefined if it has ended, or waits */
-  async #step(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+  /**
+   * @param onMoved called with each position within the step that was recorded
+   * @returns the next step; undefined if it has ended, or waits
+   */
+  async #step(
+    due: DueSettlement,
+    transaction: Transaction,
+    onMoved: (moved: DueSettlement) => void,
+  ): Promise<DueSettlement | undefined> {
     if (due.step === "waiting") return this.#wait(due);
-    if (due.step === "uploading") return this.#upload(due, transaction);
+    if (due.step === "uploading") return this.#upload(due, transaction, onMoved);
     return this.#send(due, transaction);
   }
 
@@ -213,11 +226,16 @@ export class Settler {
     return undefined;
   }
 
-  async #upload(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+  async #upload(
+    from: DueSettlement,
+    transaction: Transaction,
+    onMoved: (moved: DueSettlement) => void,
+  ): Promise<DueSettlement | undefined> {
     const { settlements } = this.#parts;
+    let due = from;
     const { partnerId, batchId, uploadedUpTo } = due;
     const entries = await settlements.entries(partnerId, batchId, uploadedUpTo, entriesAtOnce);
-    const { traceNos, ...numbered } =
+    const { traceNos, atMs, repeat } =
       entries.length === 0 ? noNumbers : await settlements.reserveTraceNumbers(due, entries.length);
     // An open batch may have grown since the numbers were reserved: the rest belongs to the next step.
     const page = entries.slice(0, traceNos.length);
@@ -226,16 +244,27 @@ export class Settler {
       page.map(({ chainId }) => chainId),
     );
     for (const [nth, entry] of page.entries()) {
-      const traceNo = traceNos[nth] ?? "";
+      const before = page[nth - 1];
       // A page may take longer than its claim was for.
-      if (!(await settlements.postpone(due, this.#heldForMs))) return undefined;
+      const isClaimed =
+        before === undefined
+          ? await settlements.postpone(due, this.#heldForMs)
+          : await settlements.acknowledge(due, before.id, this.#heldForMs);
+      if (!isClaimed) return undefined;
+      if (before !== undefined) {
+        due = { ...due, uploadedUpTo: before.id, tries: 1 };
+        onMoved(due);
+      }
+      // Only the first of those that were numbered before may have been sent.
+      const isRepeat = repeat && nth === 0;
       const { responseCode } = await this.#ask(transaction.acquirer, {
         ...uploadOf(entry, transaction),
         ...cards.get(entry.chainId),
-        ...numbered,
-        traceNo,
+        atMs,
+        repeat: isRepeat,
+        traceNo: traceNos[nth] ?? "",
       });
-      if (responseCode === accepted) continue;
+      if (responseCode === accepted || (isRepeat && responseCode === duplicate)) continue;
       const refused = { tid: due.tid, transactionId: entry.id, responseCode };
       this.#parts.completer.record(transaction, "upload_refused", refused);
       const totals = await settlements.totals(partnerId, batchId);

@@ -1,9 +1,9 @@
-import { afterEach, describe, expect, test } from "vitest";
+import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
-import { Iso8583Acquirer } from "./iso8583.ts";
+import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
 
@@ -12,13 +12,15 @@ const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late a
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
+  vi.useRealTimers();
 });
 
-async function opened() {
+async function opened(timings: Iso8583Options["timings"] = {}) {
   const host = await FakeHost.listen();
   const hosts = [{ host: "127.0.0.1", port: host.port }];
   const events: LinkEvent[] = [];
-  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent: (event) => events.push(event) });
+  const onEvent = (event: LinkEvent) => events.push(event);
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent, timings });
   closing.push(
     () => host.close(),
     () => acquirer.close(),
@@ -32,6 +34,19 @@ describe("an acquirer over ISO 8583", () => {
     expect(acquirer.health()).toEqual({ ok: false, detail: "not connected yet" });
     expect((await acquirer.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
     expect(acquirer.health()).toMatchObject({ ok: true, detail: expect.stringMatching(/^signed on at/) });
+  });
+
+  test("connects again soon each time a line drops, if it was signed on for some seconds", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    // Without a new beginning the last wait would be that of the twentieth round: ten minutes.
+    const { acquirer, host, events } = await opened({ backOffMs: [1, 600_000] });
+    for (let drops = 1; drops <= 20; drops += 1) {
+      expect(await acquirer.isUpWithin(600_000)).toBe(true);
+      vi.advanceTimersByTime(6_000);
+      host.breakConnections();
+      await expect.poll(() => events.filter(({ kind }) => kind === "down")).toHaveLength(drops);
+    }
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
   });
 
   test("says where a message went, whether it is answered or not, and nothing if it did not leave", async () => {

@@ -44,7 +44,8 @@ export interface Iso8583Options {
   readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
 }
 
-const defaultTimings = { backOffMs: [200, 30_000], stableMs: 10_000 } as const;
+/** A line that drops every few seconds must cost few commands; a host that closes each connection at once is let be. */
+const defaultTimings = { backOffMs: [200, 30_000], stableMs: 1_000 } as const;
 /** The maximum wait of a message for the link: a host that closed a silent connection is back by then. */
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;

@@ -15,6 +15,7 @@ const takeDue = {
     UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
     FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
     RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at,
+      coalesce(r.response_code, '') AS last_code,
       extract(epoch FROM now() - r.left_by)::float8 * 1000 AS since_left_ms`,
 };
 
@@ -22,7 +23,8 @@ const takeDue = {
 const postpone = {
   name: "postpone_reversal",
   text: `
-    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond', response_code = nullif($5, '')
+    UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond',
+      response_code = coalesce(nullif($5, ''), response_code)
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
@@ -118,6 +120,7 @@ export class PostgresReversals implements ReversalStore {
       readonly tries: number;
       readonly created_at: Date;
       readonly since_left_ms: number;
+      readonly last_code: string;
     }
     const values = [this.#homes.share(rowsMax), heldForMs];
     const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
@@ -127,6 +130,7 @@ export class PostgresReversals implements ReversalStore {
       tries: row.tries,
       queuedAtMs: row.created_at.getTime(),
       sinceLeftMs: row.since_left_ms,
+      lastCode: row.last_code,
     }));
   }
 

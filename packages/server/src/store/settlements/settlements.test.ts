@@ -61,7 +61,13 @@ test("numbers of its messages stay with the step, and the next one has its own",
   const first = await settlements.reserveTraceNumbers(due, 3);
   expect(first).toMatchObject({ traceNos: ["999999", "000001", "000002"], repeat: false });
   expect(await settlements.reserveTraceNumbers(due, 5)).toEqual({ ...first, repeat: true });
-  await settlements.advance(due, { ...due, step: "sending", isUploaded: true }, heldForMs);
+  // An acknowledged message leaves the numbers of the others as they were.
+  const upTo = newId<"transaction">();
+  expect(await settlements.acknowledge(due, upTo, heldForMs)).toBe(true);
+  expect(await settlements.acknowledge(due, upTo, heldForMs)).toBe(false);
+  const rest = { ...due, uploadedUpTo: upTo, tries: 1 };
+  expect((await settlements.reserveTraceNumbers(rest, 5)).traceNos).toEqual(["000001", "000002"]);
+  await settlements.advance(rest, { ...due, step: "sending", isUploaded: true }, heldForMs);
   expect(await settlements.reserveTraceNumbers(due, 1)).toMatchObject({ traceNos: ["000003"], repeat: false });
 });
 

@@ -40,6 +40,15 @@ const advance = {
     WHERE ${claimed}`,
 };
 
+// The last reserved number stays: the next entry has the next one.
+const acknowledge = {
+  name: "acknowledge_upload",
+  text: `
+    UPDATE settlements SET uploaded_up_to = $8, trace_count = trace_count - 1, tries = 1,
+      due_at = now() + $7 * interval '1 millisecond'
+    WHERE ${claimed}`,
+};
+
 // Reserves this many numbers of its terminal, and returns the last; none if some were reserved before. Only the
 // claiming instance runs this.
 const number = {
@@ -146,6 +155,11 @@ export class PostgresSettlements implements SettlementStore {
     const { step, isUploaded, uploadedUpTo } = to;
     const values = [...claimOf(from), heldForMs, step, isUploaded, uploadedUpTo];
     return (await this.#homes.of(from.partnerId).engine.query({ ...advance, values })).rowCount === 1;
+  }
+
+  async acknowledge(from: DueSettlement, upTo: TransactionId, heldForMs: number): Promise<boolean> {
+    const values = [...claimOf(from), heldForMs, upTo];
+    return (await this.#homes.of(from.partnerId).engine.query({ ...acknowledge, values })).rowCount === 1;
   }
 
   async reserveTraceNumbers({ partnerId, id }: DueSettlement, count: number): Promise<MessageNumbers> {

@@ -106,7 +106,7 @@ test("a Reversal that is queued again is one, due at once, and keeps the REVERSA
   await complete(sale, { state: "ERROR", reversal: { tid, requestedBy: null } });
   const again = await reversals.claimDue(10, 3_600_000);
   const sinceLeftMs = expect.toSatisfy((ms: number) => ms < 86_400_000);
-  expect(again).toEqual([{ partnerId, transactionId: sale.id, tries: 3, queuedAtMs, sinceLeftMs }]);
+  expect(again).toEqual([{ partnerId, transactionId: sale.id, tries: 3, queuedAtMs, sinceLeftMs, lastCode: "" }]);
   expect(await reversals.end(again[0] ?? fail(), { state: "DONE", responseCode: "00" })).toEqual({
     requestedBy: waiting.id,
   });

@@ -58,7 +58,7 @@ export interface LinkTimings {
   readonly echoEveryMs: number;
   /** Waits between two rounds through all hosts: doubled each time, to at most the second. */
   readonly backOffMs: readonly [first: number, most: number];
-  /** A connection that lasted this long was good: after it the waits begin again with the shortest. */
+  /** A connection that lasted this long after its sign-on was good: the waits begin again with the shortest. */
   readonly stableMs: number;
 }
 
@@ -180,7 +180,7 @@ export class Link {
     }
   }
 
-  /** Connects, signs on, and waits until the connection ends. @returns how long it lasted */
+  /** Connects, signs on, and waits until the connection ends. @returns how long it lasted after the sign-on */
   async #keep(host: Host): Promise<number> {
     const { clock, onEvent, timings, network } = this.#options;
     const name = `${host.host}:${host.port}`;
@@ -202,10 +202,11 @@ export class Link {
       await this.#requestKey(session);
       this.#throwIfClosed();
       this.#up(session);
+      const upMs = clock.monotonicMs();
       const why = await this.#untilEnded(session);
       onEvent({ kind: "down", host: name, detail: why });
       this.#down(`${name}: ${why}`);
-      return clock.monotonicMs() - session.sinceMs;
+      return clock.monotonicMs() - upMs;
     } catch (error) {
       const detail = error instanceof Error ? error.message : String(error);
       connection?.close(detail);
