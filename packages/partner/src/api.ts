@@ -99,6 +99,7 @@ export type SaleCommand = {
   merchantTransId: string;
   billId?: string;
   paymentType?: PaymentType;
+  allowPartial?: boolean;
   extraData?: string;
   deviceId?: string;
   appName?: string;

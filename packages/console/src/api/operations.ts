@@ -214,6 +214,7 @@ export type SaleCommand = {
   merchantTransId: string;
   billId?: string;
   paymentType?: PaymentType;
+  allowPartial?: boolean;
   extraData?: string;
   deviceId?: string;
   appName?: string;

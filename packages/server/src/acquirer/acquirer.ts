@@ -136,6 +136,8 @@ interface Chip {
 /** A Sale (MTI 0200) or a PreAuth (0100), unless the host's profile says otherwise; so for every MTI here. */
 export interface AuthorisationMessage extends MessageHeader, Money, Card, Partial<Chip> {
   readonly command: "SALE" | "PREAUTH";
+  /** An approval of a part of the amount is accepted. */
+  readonly allowPartial?: boolean;
   readonly invoiceNo: string;
   /** Empty for a PreAuth, which belongs to no batch. */
   readonly batchNo: string;

@@ -34,6 +34,7 @@ type Values = Readonly<Record<string, unknown>>;
 function textsOf(request: CommandRequest): Text[] {
   const values: Values = { ...request };
   return [reqIdField, ...requestFields[request.command]].flatMap((field) => {
+    if (field.type === "flag") return [];
     if (field.type === "string") return [textOf(field.name, field, values)];
     const inner = (values[field.name] ?? {}) as Values;
     return field.fields.map((part) => textOf(`${field.name}.${part.name}`, part, inner));

@@ -1,5 +1,6 @@
-import type { CardCommand, Signing } from "@paybell/contract";
+import { type CardCommand, currencyDecimals, type Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
+import { formatAmount } from "./amount.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 
 /** The IPN facts of a card command, by the names of section 2.2. */
@@ -14,6 +15,8 @@ export interface CardCommandFacts {
 export interface CompletedCardCommand {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: CardCommandFacts;
+  /** The part of the amount that was approved; undefined: all of it. */
+  readonly amountMinor?: bigint;
   /** Whether a Reversal follows. */
   readonly reverse: boolean;
   readonly warnings: readonly FieldProblem[];
@@ -28,10 +31,14 @@ export function completeCard(
   outcome: AcquirerOutcome,
   signing: Signing,
 ): CompletedCardCommand {
-  const { state, isoResponseCode, reverse, answer, warnings } = judge(outcome, signing);
+  const { state, isoResponseCode, reverse, answer, warnings, approvedMinor } = judge(outcome, signing);
   const atInit = (name: "approveCode" | "tc") => (answer[name] === "" ? (begun.fields[name] ?? "") : answer[name]);
   const approveCode = state === "SUCCESS" ? atInit("approveCode") : answer.approveCode;
   const { refId } = answer;
-  const fields = { ...begun.fields, status: state, isoResponseCode, approveCode, refId, tc: atInit("tc") };
-  return { state, facts: { ...begun, fields }, reverse, warnings };
+  const { currency = "", amount = "" } = begun.fields;
+  const part = approvedMinor === undefined ? amount : formatAmount(approvedMinor, currencyDecimals(currency) ?? 0);
+  const ended = { status: state, isoResponseCode, approveCode, refId, tc: atInit("tc") };
+  const fields = { ...begun.fields, ...ended, amount: part };
+  const amountMinor = approvedMinor !== undefined && { amountMinor: approvedMinor };
+  return { state, facts: { ...begun, fields }, ...amountMinor, reverse, warnings };
 }

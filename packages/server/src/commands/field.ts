@@ -15,6 +15,14 @@ export interface TextField {
   readonly values?: readonly string[];
 }
 
+/** A field that is true or false; left out, it is false. */
+export interface FlagField {
+  readonly type: "flag";
+  readonly name: string;
+  readonly required: false;
+  readonly meaning: string;
+}
+
 /** String fields that belong together, such as the card. */
 export interface ObjectField {
   readonly type: "object";
@@ -34,7 +42,7 @@ export interface ListField {
   readonly fields: readonly TextField[];
 }
 
-export type RequestField = TextField | ObjectField;
+export type RequestField = TextField | FlagField | ObjectField;
 export type CompletionField = TextField | ListField;
 
 /** The maximum size of extraData in bytes of UTF-8. */

@@ -14,6 +14,8 @@ export interface AcquirerReply {
   readonly refId: string;
   /** TC of the chip; empty where the acquirer returns none. */
   readonly tc: string;
+  /** Approved for this part of the amount (code 10), and the acquirer's profile accepts that. */
+  readonly approvedMinor?: bigint;
   /** The issuer's answer to the chip (field 55: ARPC, scripts), for the POS: returned to the caller, never stored. */
   readonly emv?: string;
   /** It does not say whether it approves: no valid code, or an approval code beside a code that is in no list. */
@@ -22,7 +24,13 @@ export interface AcquirerReply {
 
 /** The outcome of asking the acquirer. */
 export type AcquirerOutcome =
-  | { readonly kind: "answered"; readonly answer: AcquirerReply; readonly approvals: ReadonlySet<string> }
+  | {
+      readonly kind: "answered";
+      readonly answer: AcquirerReply;
+      readonly approvals: ReadonlySet<string>;
+      /** The command accepts an approval of a part of its amount. */
+      readonly allowPartial?: boolean;
+    }
   /** It was asked, or may have been, and did not answer in time. */
   | { readonly kind: "no_answer" }
   /** The message was certainly not sent. */
@@ -36,8 +44,10 @@ export interface Judgement {
   readonly isoResponseCode: string;
   /** The money may have moved, and must not have: a Reversal follows. */
   readonly reverse: boolean;
+  /** The part of the amount that was approved; undefined: all of it. */
+  readonly approvedMinor?: bigint;
   /** Empty without an answer. */
-  readonly answer: Omit<AcquirerReply, "responseCode" | "emv" | "isDoubtful">;
+  readonly answer: Omit<AcquirerReply, "responseCode" | "approvedMinor" | "emv" | "isDoubtful">;
   /** Irregularities of the answer: none stops the IPN, all are reported to the operator. */
   readonly warnings: readonly FieldProblem[];
 }
@@ -46,18 +56,19 @@ const noAnswerCode = "68";
 const notSentCode = "91";
 const malfunctionCode = "96";
 const successCode = "00";
+const partialCode = "10";
 
 const codePattern = /^[0-9A-Za-z]{2}$/;
 const silence = { approveCode: "", refId: "", tc: "" };
 
 /**
- * Only 00 is success. An approval under any other code, and what may be one, is reversed: the partner gets ERROR, so
- * nobody may be charged.
+ * Only 00 is success, and an approved part if the command and the acquirer's profile accept it. An approval under any
+ * other code, and what may be one, is reversed: the partner gets ERROR, so nobody may be charged.
  */
 export function judge(outcome: AcquirerOutcome, signing: Signing): Judgement {
   switch (outcome.kind) {
     case "answered":
-      return judgeAnswer(outcome.answer, outcome.approvals, signing);
+      return judgeAnswer(accepted(outcome), outcome.approvals, signing);
     case "no_answer":
       return failed(noAnswerCode, true);
     case "not_sent":
@@ -71,8 +82,15 @@ function failed(isoResponseCode: string, reverse: boolean, warnings: readonly Fi
   return { state: "ERROR", isoResponseCode, reverse, answer: silence, warnings };
 }
 
+/** An accepted part is a success like any other. */
+function accepted({ answer, allowPartial }: Extract<AcquirerOutcome, { readonly kind: "answered" }>): AcquirerReply {
+  const { approvedMinor: _, ...all } = answer;
+  if (allowPartial !== true || answer.approvedMinor === undefined || answer.responseCode !== partialCode) return all;
+  return { ...answer, responseCode: successCode };
+}
+
 function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, signing: Signing): Judgement {
-  const { responseCode } = answer;
+  const { responseCode, approvedMinor } = answer;
   if (!codePattern.test(responseCode)) {
     // Its meaning is unknown. Reversing a declined one does no harm; not reversing an approval does.
     return failed(malfunctionCode, true, [broken("isoResponseCode", "invalid_value", "from the acquirer is no code")]);
@@ -87,6 +105,7 @@ function judgeAnswer(answer: AcquirerReply, approvals: ReadonlySet<string>, sign
     state: success ? "SUCCESS" : "ERROR",
     isoResponseCode: responseCode,
     reverse: !success && (approvals.has(responseCode) || answer.isDoubtful === true),
+    ...(approvedMinor !== undefined && { approvedMinor }),
     answer: texts,
     warnings: answerWarnings(texts, success ? signing : undefined),
   };

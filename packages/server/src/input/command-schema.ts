@@ -34,6 +34,6 @@ export const anyCommandSchema = strictObjectOf([...everyField.values()], {
 });
 
 function optional(field: RequestField): RequestField {
-  if (field.type === "string") return { ...field, required: false };
+  if (field.type !== "object") return { ...field, required: false };
   return { ...field, required: false, fields: field.fields.map((inner) => ({ ...inner, required: false })) };
 }

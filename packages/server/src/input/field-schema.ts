@@ -17,10 +17,15 @@ export function fieldSchema(field: RequestField | CompletionField): z.ZodType {
 
 function requiredSchema(field: RequestField | CompletionField): z.ZodType {
   if (field.type === "string") return textSchema(field);
-  const inner = strictObjectOf(field.fields);
-  const schema = field.type === "list" ? z.array(inner).max(field.maxItems) : inner;
+  const schema = plainSchema(field);
   descriptions.add(schema, { description: field.meaning });
   return schema;
+}
+
+function plainSchema(field: Exclude<RequestField | CompletionField, TextField>): z.ZodType {
+  if (field.type === "flag") return z.boolean();
+  const inner = strictObjectOf(field.fields);
+  return field.type === "list" ? z.array(inner).max(field.maxItems) : inner;
 }
 
 function textSchema(field: TextField): z.ZodType {

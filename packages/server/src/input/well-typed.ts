@@ -12,6 +12,8 @@ export function wellTyped(fields: readonly (RequestField | CompletionField)[], b
   for (const field of fields) {
     const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
     if (field.type === "string") keepText(field, value, kept);
+    else if (field.type === "flag")
+      kept.push(...(typeof value === "boolean" ? [[field.name, value] as [string, boolean]] : []));
     else if (field.type === "object") kept.push([field.name, wellTyped(field.fields, value)]);
     else if (Array.isArray(value)) kept.push([field.name, value.map((entry) => wellTyped(field.fields, entry))]);
   }

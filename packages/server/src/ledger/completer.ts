@@ -26,6 +26,8 @@ const recordedOnceMax = 10_000;
 export interface CommandResult {
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: Transaction["facts"];
+  /** The part of its amount that was approved; undefined: all of it. */
+  readonly amountMinor?: bigint;
   readonly warnings?: readonly FieldProblem[];
   readonly original?: Completion["original"];
   readonly reversal?: Completion["reversal"];
@@ -52,8 +54,8 @@ export class Completer {
    * @returns the completed transaction; undefined if another instance took it over, so this result is late
    */
   async complete(begun: Transaction, result: CommandResult, leaseId: LeaseId): Promise<Transaction | undefined> {
-    const { state, facts, warnings = [], original = null, reversal = null, batch = null, silent = false } = result;
-    const isTold = facts.kind !== "system" && !silent;
+    const { state, facts, amountMinor, warnings = [], original = null, reversal = null, batch = null } = result;
+    const isTold = facts.kind !== "system" && result.silent !== true;
     const notification = isTold ? this.#notificationOf(begun, facts, batch) : null;
     const { partnerId, id } = begun;
     const begunMs = systemClock.monotonicMs();
@@ -63,6 +65,7 @@ export class Completer {
       leaseId,
       state,
       facts,
+      ...(amountMinor !== undefined && { amountMinor }),
       notification,
       original,
       reversal,
@@ -76,7 +79,8 @@ export class Completer {
       this.#parts.notifier.notify(notification, completed.atMs, begunMs);
     }
     const told = notification ? { id: notification.id, state: "pending" as const } : null;
-    return { ...begun, state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
+    const ended = { state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
+    return { ...begun, ...ended, amountMinor: amountMinor ?? begun.amountMinor };
   }
 
   #notificationOf(begun: Transaction, facts: IpnFacts, batch: Completion["batch"]): NewNotification {

@@ -389,7 +389,8 @@ export class Ledger {
     try {
       const asked = await this.#withCard(begun, message(begun.facts));
       const answer = await this.#askNotedSite(begun, asked);
-      return { kind: "answered", answer, approvals: acquirers.of(begun.acquirer).approvals };
+      const allowPartial = "allowPartial" in asked && asked.allowPartial === true;
+      return { kind: "answered", answer, approvals: acquirers.of(begun.acquirer).approvals, allowPartial };
     } catch (error) {
       if (error instanceof NotSent) return { kind: "not_sent" };
       if (!(error instanceof NoAnswer)) log.error({ err: error, transaction: begun.id }, "asking the acquirer failed");

@@ -80,7 +80,7 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
 }
 
 function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure {
-  const { command, tid, mid, currency } = request;
+  const { command, tid, mid, currency, allowPartial = false } = request;
   const { token: cardToken, swipeType = "", expiry: expDate = "" } = request.card;
   const { sequenceNumber = "", track2 = "", pinBlock = "", emv = "" } = request.card;
   const card = { cardToken, swipeType, expDate };
@@ -101,6 +101,7 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
       ...numbersOf(begun),
       amountMinor,
       currency,
+      allowPartial,
       ...card,
       ...{ sequenceNumber, track2, pinBlock, emv },
     }),

@@ -124,6 +124,8 @@ export interface Completion {
   readonly leaseId: LeaseId;
   readonly state: "SUCCESS" | "ERROR";
   readonly facts: IpnFacts | SystemFacts;
+  /** The part of its amount that was approved; absent: the amount is unchanged. */
+  readonly amountMinor?: bigint;
   readonly notification: NewNotification | null;
   /** The new state of the original that this command held. */
   readonly original: { readonly id: TransactionId; readonly becomes: "done" | "free" | "in_doubt" } | null;

@@ -257,6 +257,21 @@ describe("the mapping of a host's answer", () => {
     expect(mapping.answer(answer([4, "000000000100"], [39, "51"]), request).responseCode).toBe("51");
   });
 
+  test("gives the approved part only where the profile accepts one, and only if it is one", () => {
+    const accepting = new Mapping({ ...profile, partialApprovals: "accept" });
+    const partOf = (amount: string, code = "10", by = accepting) =>
+      by.answer(answer([4, amount], [39, code]), request).approvedMinor;
+    expect(partOf("000005000000")).toBe(50_000n);
+    expect(partOf("000005000000", "00")).toBe(50_000n);
+    expect(partOf("000005000000", "10", mapping)).toBeUndefined();
+    // Half a dong, nothing, all of it, and more.
+    for (const amount of ["000005000050", "000000000000", "000015000000", "000015000100"]) {
+      expect(partOf(amount), amount).toBeUndefined();
+      expect(accepting.answer(answer([4, amount], [39, "10"]), request).responseCode).toBe("10");
+    }
+    expect(partOf("000005000000", "51")).toBeUndefined();
+  });
+
   test("counts a partial approval among the approvals, also if the host's profile names it nowhere", () => {
     const { approvals } = new Mapping({ ...profile, approvals: ["08"] });
     expect([...approvals].sort()).toEqual(["00", "08", "10"]);

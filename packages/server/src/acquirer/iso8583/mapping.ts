@@ -106,12 +106,15 @@ export class Mapping {
     const isListed = this.approvals.has(code) || this.#declines.has(code);
     // Some hosts fill the field of a decline with zeros.
     const isDoubtful = code === "" || (!isListed && /[^0]/.test(read(approveCode)));
+    const isPartial = code === partialApproval || (code === approved && isForAnotherAmount(answer, request));
+    const approvedMinor = isPartial ? this.#approvedPart(answer, request) : undefined;
     return {
-      responseCode: code === approved && isForAnotherAmount(answer, request) ? partialApproval : code,
+      responseCode: isPartial ? partialApproval : code,
       approveCode: read(approveCode),
       refId: read(refId),
       tc: read(tc),
       ...(isDoubtful && { isDoubtful }),
+      ...(approvedMinor !== undefined && { approvedMinor }),
       ...(emv !== "" && { emv }),
       ...(date !== "" && { settlementDate: date }),
       ...(ownTotals.length > 0 && { ownTotals: Object.fromEntries(ownTotals) }),
@@ -119,19 +122,26 @@ export class Mapping {
     };
   }
 
+  /** The part that the host approved, in our own units, if this profile accepts one. */
+  #approvedPart(answer: IsoMessage, request: IsoMessage): bigint | undefined {
+    if (this.#profile.partialApprovals === "reverse") return undefined;
+    const [asked, given] = [request, answer].map(({ fields }) => BigInt(fields.get(amountField) ?? 0));
+    const unit = unitOf(currencyIn(request, this.#profile));
+    if (asked === undefined || given === undefined || unit === undefined) return undefined;
+    return given > 0n && given < asked && given % unit === 0n ? given / unit : undefined;
+  }
+
   /** The host's totals, where they have the form in which the Settlement has ours. */
   #figures(answer: IsoMessage, request: IsoMessage): AcquirerAnswer["ownFigures"] {
-    const { answer: kept, messages, currencies } = this.#profile;
-    const inCurrency = Object.entries(currencies).find(
-      ([, { number }]) => number === request.fields.get(currencyField),
-    );
+    const { answer: kept, messages } = this.#profile;
+    const unit = unitOf(currencyIn(request, this.#profile));
     const values = kept.totals.flatMap((field) => {
       const template = messages.SETTLEMENT.fields[String(field)];
       const text = textOf(answer, field);
       return template === undefined || text === "" ? [] : [...(templateReader(template)(text) ?? [])];
     });
     const numbers = values.filter(([, text]) => /^\d{1,18}$/.test(text));
-    const figures = numbers.flatMap(([name, text]) => figureOf(name, text, inCurrency));
+    const figures = numbers.flatMap(([name, text]) => figureOf(name, text, unit));
     return figures.length === 0 ? undefined : Object.fromEntries(figures);
   }
 }
@@ -140,14 +150,26 @@ export class Mapping {
 function figureOf(
   name: string,
   text: string,
-  inCurrency: readonly [currency: string, { readonly exponent: number }] | undefined,
+  unit: bigint | undefined,
 ): readonly (readonly [string, number | bigint])[] {
   const [, side, what] = /^(sale|void|refund)(Quantity|Total)$/.exec(name) ?? [];
   if (side === undefined) return [];
   if (what === "Quantity") return [[name, Number(text)]];
-  if (inCurrency === undefined) return BigInt(text) === 0n ? [[`${side}TotalMinor`, 0n]] : [];
-  const [currency, { exponent }] = inCurrency;
-  return [[`${side}TotalMinor`, BigInt(text) / 10n ** BigInt(exponent - (currencyDecimals(currency) ?? exponent))]];
+  if (unit === undefined) return BigInt(text) === 0n ? [[`${side}TotalMinor`, 0n]] : [];
+  return [[`${side}TotalMinor`, BigInt(text) / unit]];
+}
+
+type InCurrency = readonly [currency: string, { readonly exponent: number }];
+
+function currencyIn({ fields }: IsoMessage, { currencies }: Profile): InCurrency | undefined {
+  return Object.entries(currencies).find(([, { number }]) => number === fields.get(currencyField));
+}
+
+/** Our smallest unit in the host's. */
+function unitOf(currency: InCurrency | undefined): bigint | undefined {
+  if (currency === undefined) return undefined;
+  const [code, { exponent }] = currency;
+  return 10n ** BigInt(exponent - (currencyDecimals(code) ?? exponent));
 }
 
 /** The codec's layout of this host's messages. */

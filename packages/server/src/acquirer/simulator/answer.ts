@@ -6,6 +6,7 @@ export function answered(responseCode: string): AcquirerAnswer {
 }
 
 export const approved = "00";
+export const partiallyApproved = "10";
 /** Its original is voided, completed, reversed, settled or declined; or it was itself reversed before it arrived. */
 export const invalidTransaction = "12";
 /** A PreAuth-Complete for more than was authorised. */

@@ -1,5 +1,12 @@
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
-import { answered, approved, duplicateTransmission, invalidTransaction, unknownRecord } from "./answer.ts";
+import {
+  answered,
+  approved,
+  duplicateTransmission,
+  invalidTransaction,
+  partiallyApproved,
+  unknownRecord,
+} from "./answer.ts";
 import { BankTerminal } from "./bank-terminal.ts";
 import { Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
@@ -128,12 +135,20 @@ export class SimulatedBank {
     if (refusal !== undefined) return declined(refusal);
     const batch = entersBatch(message) ? this.#terminal(message).batchFor(message.batchNo) : original?.batch;
     if (entersBatch(message) && batch === undefined) return declined(invalidTransaction);
-    return { ...open, answer: this.#approval(message, approves), approved: true, batch, original };
+    const { answer, amountMinor } = this.#approval(message, approves);
+    return { ...open, amountMinor, answer, approved: true, batch, original };
   }
 
-  #approval({ command }: MoneyMessage, responseCode = approved): AcquirerAnswer {
+  /** Code 10 approves half of the amount of a Sale or PreAuth. */
+  #approval(
+    { command, amountMinor }: MoneyMessage,
+    responseCode = approved,
+  ): { readonly answer: AcquirerAnswer; readonly amountMinor: bigint } {
     const code = command === "VOID" ? "" : approveCode(this.#random);
-    return { responseCode, approveCode: code, refId: refId(this.#random), tc: "" };
+    const answer = { responseCode, approveCode: code, refId: refId(this.#random), tc: "" };
+    const isPartial = responseCode === partiallyApproved && !isFollowUp(command) && amountMinor > 1n;
+    if (!isPartial) return { answer, amountMinor };
+    return { answer: { ...answer, approvedMinor: amountMinor / 2n }, amountMinor: amountMinor / 2n };
   }
 
   #originalOf(message: FollowUpMessage): Booking | undefined {
@@ -195,6 +210,10 @@ export class SimulatedBank {
     this.#terminals.enter(terminal);
     return terminal;
   }
+}
+
+function isFollowUp(command: MoneyMessage["command"]): boolean {
+  return command !== "SALE" && command !== "PREAUTH";
 }
 
 function terminalKey({ mid, tid }: { readonly mid: string; readonly tid: string }): string {

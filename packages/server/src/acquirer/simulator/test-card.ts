@@ -13,7 +13,12 @@ export const approvalCodes: ReadonlySet<string> = new Set(["00", "08", "10", "11
 
 export const testCards = [
   { token: "tok_approve", meaning: "approved" },
-  { token: "tok_approve_<code>", meaning: "approved with another code: 08, 10, 11 or 16, which is reversed" },
+  {
+    token: "tok_approve_<code>",
+    meaning:
+      "approved with another code: 08, 10, 11 or 16, which is reversed; 10 approves half of the amount, a success " +
+      "for a command with allowPartial",
+  },
   { token: "tok_decline_<code>", meaning: "declined with any code but 00" },
   { token: "tok_timeout", meaning: "booked by the bank, never answered" },
   { token: "tok_late", meaning: "approved, the answer arrives after the time-out" },

@@ -296,8 +296,9 @@ function insertTheirNotifications(
   return [client.query({ ...insertNotifications, values })];
 }
 
-function hasNoEffects({ original, reversal, batch, notification }: Completion): boolean {
-  return original === null && reversal === null && batch === null && (notification?.settlesBatch ?? null) === null;
+function hasNoEffects({ original, reversal, batch, amountMinor, notification }: Completion): boolean {
+  const effects = [original, reversal, batch, amountMinor, notification?.settlesBatch];
+  return effects.every((effect) => effect === null || effect === undefined);
 }
 
 /**

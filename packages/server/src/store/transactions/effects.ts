@@ -29,6 +29,15 @@ const queueReversals = {
       left_by = excluded.left_by, tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
+// The part of an amount that was approved.
+const changeAmounts = {
+  name: "change_amounts",
+  text: `
+    UPDATE transactions t SET amount_minor = i.amount_minor
+    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS i (partner_id, id, amount_minor)
+    WHERE t.partner_id = i.partner_id AND t.id = i.id`,
+};
+
 // Each state that a batch can get has its own statement. Citus fails to run `WITH (UPDATE … AND $4) INSERT …` if $4 is
 // false: "cannot execute a distributed query from a query on a shard".
 const closeBatch = {
@@ -86,6 +95,19 @@ export function writeEffects(client: PoolClient, completions: readonly Completio
           reversed.map(({ id }) => id),
           reversed.map(({ tid }) => tid),
           reversed.map(({ requestedBy }) => requestedBy),
+        ],
+      }),
+    );
+  }
+  const partial = completions.filter(({ amountMinor }) => amountMinor !== undefined);
+  if (partial.length > 0) {
+    effects.push(
+      client.query({
+        ...changeAmounts,
+        values: [
+          partial.map(({ partnerId }) => partnerId),
+          partial.map(({ id }) => id),
+          partial.map(({ amountMinor }) => amountMinor),
         ],
       }),
     );

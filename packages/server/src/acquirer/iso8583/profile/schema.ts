@@ -88,6 +88,8 @@ export const profileSchema = z.strictObject({
   approvals: z.array(responseCode),
   /** Field 39 of a decline, besides the codes of ISO 8583:1987. An approval code beside any other code is in doubt. */
   declines: z.array(responseCode).default([]),
+  /** Whether an approval of a part of the amount is accepted, for commands that allow it, or always reversed. */
+  partialApprovals: alternatives("accept", "reverse").default("reverse"),
   /** From this host's codes to ISO 8583:1987's, such as `"000": "00"` of ISO 8583:1993. */
   responseCodes: z.record(z.string(), responseCode),
   /** From a command's swipeType to field 22; the one under the empty name is every other's. */

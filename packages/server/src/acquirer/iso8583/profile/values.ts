@@ -1,5 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
-import type { AcquirerMessage, BatchTotals, OriginalReference } from "../../acquirer.ts";
+import type { AcquirerMessage, AuthorisationMessage, BatchTotals, OriginalReference } from "../../acquirer.ts";
 import { IsoFormatError } from "../message/error.ts";
 import type { Profile } from "./schema.ts";
 import { ZonedTime } from "./zoned-time.ts";
@@ -45,6 +45,8 @@ const values = {
   track2: (message) => ("track2" in message ? (message.track2 ?? "").toUpperCase() : ""),
   pinBlock: (message) => ("pinBlock" in message ? (message.pinBlock ?? "").toUpperCase() : ""),
   emv: (message) => ("emv" in message ? (message.emv ?? "").toUpperCase() : ""),
+  /** 1 if the command accepts an approval of a part of its amount, otherwise 0. */
+  allowPartial: (message) => (isAuthorisation(message) ? (message.allowPartial === true ? "1" : "0") : ""),
   entryMode: (message, { profile: { entryModes } }) =>
     "swipeType" in message ? (entryModes[message.swipeType ?? ""] ?? entryModes[""] ?? "") : "",
   /** In the host's smallest unit. */
@@ -90,6 +92,10 @@ export const valueNames = Object.keys(values) as readonly ValueName[];
 /** @throws IsoFormatError if the host does not accept the currency */
 export function valueIn(name: ValueName, message: Described, host: HostValues): string {
   return values[name](message, host);
+}
+
+function isAuthorisation(message: Described): message is AuthorisationMessage {
+  return message.command === "SALE" || message.command === "PREAUTH";
 }
 
 /** Four digits are taken to be YYMM already; a masked date says nothing. */
