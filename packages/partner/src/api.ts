@@ -31,6 +31,26 @@ export type Backlog = {
   pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
 };
 
+export type Batch = {
+  id: string;
+  tid: string;
+  mid: string;
+  batchNo: string;
+  currency: string | null;
+  settlementId: string;
+  notificationId: string | null;
+  saleQuantity: number;
+  saleTotalAmount: string;
+  voidQuantity: number;
+  voidTotalAmount: string;
+  refundQuantity: number;
+  refundTotalAmount: string;
+  netAmount: string;
+  closedAt: string;
+};
+
+export type BatchPage = { items: Batch[]; next: string | null };
+
 export type CardTransaction = UnsignedIpn<CardIpn> & {
   status: Status;
   command: Command;
@@ -324,6 +344,27 @@ export type Self = {
   proofPublicKey: string;
 };
 
+export type Settlement = Omit<LogonCommand, "command"> & {
+  id: string;
+  status: Status;
+  isoResponseCode: string;
+  merchantTransId: string;
+  batchNo: string;
+  currency: string | null;
+  saleQuantity: string;
+  saleTotalAmount: string;
+  voidQuantity: string;
+  voidTotalAmount: string;
+  refId: string;
+  settlementDate: string;
+  listed: number;
+  notificationId: string | null;
+  createdAt: string;
+  completedAt: string | null;
+};
+
+export type SettlementPage = { items: Settlement[]; next: string | null };
+
 export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   status: Status;
   command: Command;
@@ -333,6 +374,48 @@ export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
   isoResponseCode: string;
   refId: string;
   settlementDate: string;
+};
+
+export type Statement = {
+  date: string;
+  timeZone: string;
+  from: string;
+  to: string;
+  isComplete: boolean;
+  lines: StatementLine[];
+  totals: StatementTotals[];
+};
+
+export type StatementLine = Omit<LogonCommand, "command"> & {
+  kind: "transaction" | "reversal";
+  at: string;
+  id: string;
+  notificationId: string | null;
+  command: NotifiedCommand;
+  status: "SUCCESS" | "ERROR";
+  isoResponseCode: string;
+  currency: string;
+  amount: string;
+  movement: string;
+  merchantTransId: string;
+  batchNo: string;
+  traceNo: string;
+  refId: string;
+  approveCode: string;
+  originalId: string;
+};
+
+export type StatementTotals = {
+  currency: string;
+  saleQuantity: number;
+  saleTotalAmount: string;
+  voidQuantity: number;
+  voidTotalAmount: string;
+  refundQuantity: number;
+  refundTotalAmount: string;
+  reversedQuantity: number;
+  reversedTotalAmount: string;
+  netAmount: string;
 };
 
 export type Transaction = CardTransaction | SettlementTransaction;
@@ -428,6 +511,30 @@ export interface PartnerApi<Options> {
   getTransaction(id: string, options?: Options): Promise<TransactionDetail>;
   /** Find a transaction by its reqId. GET /v1/transactions */
   findTransaction(query: { reqId: string }, options?: Options): Promise<TransactionDetail>;
+  /** List your settled batches. GET /v1/batches */
+  listBatches(
+    query?: {
+      tid?: undefined | string;
+      from?: undefined | string | string;
+      to?: undefined | string | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<BatchPage>;
+  /** List your Settlements, under way or ended. GET /v1/settlements */
+  listSettlements(
+    query?: {
+      tid?: undefined | string;
+      from?: undefined | string | string;
+      to?: undefined | string | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<SettlementPage>;
+  /** Get the statement of a day. GET /v1/statements/{date} */
+  getStatement(date: string, options?: Options): Promise<Statement>;
   /** Fetch what was missed. GET /v1/notifications */
   pullNotifications(
     query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
@@ -501,6 +608,9 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   runCommand: ["POST", "/v1/commands", "body"],
   getTransaction: ["GET", "/v1/transactions/{id}"],
   findTransaction: ["GET", "/v1/transactions", "query"],
+  listBatches: ["GET", "/v1/batches", "query"],
+  listSettlements: ["GET", "/v1/settlements", "query"],
+  getStatement: ["GET", "/v1/statements/{date}"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getBacklog: ["GET", "/v1/backlog"],

@@ -30,6 +30,7 @@ import { Lease } from "./leases/lease.ts";
 import type { Ledger } from "./ledger/ledger.ts";
 import type { Reports } from "./ledger/reports.ts";
 import type { ReverserParts } from "./ledger/reverser.ts";
+import { Statements } from "./ledger/statements.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { LongPolls } from "./notifications/long-polls.ts";
@@ -57,6 +58,7 @@ import { PostgresOperators } from "./store/operators/operators.ts";
 import { PostgresProposals } from "./store/operators/proposals.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
+import { PostgresStatements } from "./store/transactions/statements.ts";
 
 /** `api`: commands and reports only. `delivery`: notifications only. */
 export type InstanceRole = "all" | "api" | "delivery";
@@ -255,6 +257,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       restores,
       archive: partners.archive,
       history: new PostgresHistory(database.homes),
+      statements: new Statements(new PostgresStatements(database.homes), systemClock.nowMs, config.ledgerDays),
       certifications: new Certifications(callbacks),
       certificatesOf: (partner) => certificatesOf(partner, callbacks.connect),
       urlChange: new UrlChange({ ...callbacks, registry, newReqId: randomUUID }),

@@ -17,6 +17,7 @@ import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { MoneyOperations } from "../ledger/money-operations.ts";
 import type { Reports } from "../ledger/reports.ts";
+import type { Statements } from "../ledger/statements.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import type { HistoryStore } from "../notifications/history-export.ts";
@@ -101,6 +102,7 @@ export interface HttpDependencies {
     MoneyOperations,
     "search" | "find" | "settlement" | "chain" | "merchants" | "retryReversal" | "resolveReversal" | "abortSettlement"
   >;
+  readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
   readonly overview: Pick<Overviews, "all" | "of">;
   readonly endpoints: Pick<EndpointOperations, "list" | "close">;
   readonly restores: Pick<Restores, "report" | "release">;

@@ -27,6 +27,7 @@ const description =
 const tags = {
   Commands: "What a partner asks the service to process.",
   Transactions: "What became of it.",
+  Statements: "The partner's own books: batches, settlements, and a statement of each day.",
   Notifications: "What was, or should have been, told about it.",
   Self: "How the partner is registered.",
   Callbacks: "What the service POSTs to the partner.",

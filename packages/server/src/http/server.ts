@@ -40,6 +40,7 @@ import { proposalRoutes } from "./routes/proposals.ts";
 import { sandboxRoutes } from "./routes/sandbox.ts";
 import { selfRoutes } from "./routes/self.ts";
 import { settingRoutes } from "./routes/settings.ts";
+import { statementRoutes } from "./routes/statements.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
 import { documentProblems } from "./schemas/problem.ts";
@@ -174,6 +175,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
   const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
   commandRoutes(routes);
   transactionRoutes(routes);
+  statementRoutes(routes);
   notificationRoutes(routes);
   endpointRoutes(routes);
   callbackRoutes(routes);

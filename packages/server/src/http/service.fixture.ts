@@ -9,6 +9,7 @@ import { type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import type { RefusedItem } from "../ledger/reports.ts";
+import { Statements } from "../ledger/statements.ts";
 import type { Transaction } from "../ledger/transaction.ts";
 import { createLog } from "../log.ts";
 import { createMetrics } from "../metrics.ts";
@@ -188,6 +189,11 @@ export class HttpTestService {
       endpoints: this.#endpoints(),
       archive: { export: async () => (async function* () {})(), remove: async () => undefined },
       history: { keptFromMs: async () => 0, pages: async function* () {} },
+      statements: new Statements(
+        { lines: async function* () {}, batches: async () => [], settlements: async () => [] },
+        systemClock.nowMs,
+        400,
+      ),
       restores: { report: async () => undefined, release: async () => undefined },
       certifications: { run: async () => Promise.reject(new ServiceError("no_callback_url")) },
       certificatesOf: async () => [],

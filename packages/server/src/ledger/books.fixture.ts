@@ -1,6 +1,8 @@
 import { expect } from "vitest";
 import type { Partner } from "../partners/partner.ts";
+import { PostgresStatements } from "../store/transactions/statements.ts";
 import type { BankBooks, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
+import { Statements } from "./statements.ts";
 
 interface Row {
   readonly id: string;
@@ -50,6 +52,7 @@ export async function audit(bench: LedgerBench, partner: Partner, tills: readonl
   expectOneOfEach(rows);
   expectReversedToBeGone(rows);
   expectRefundsWithinCharges(rows);
+  await expectStatementsToAgree(bench, partner, rows);
   return tills.reduce((checked, till) => checked + expectExactSettlements(books, rows, till), 0);
 }
 
@@ -97,6 +100,36 @@ function expectRefundsWithinCharges(rows: readonly Row[]): void {
       return command === "REFUND" && state === "SUCCESS" && original_id === id && reversal_state !== "done";
     });
     expect(sum(refunds), `Refunds of ${id}`).toBeLessThanOrEqual(BigInt(amount_text ?? 0));
+  }
+}
+
+/** The statements of these days, together, move what stands in the ledger. */
+async function expectStatementsToAgree(bench: LedgerBench, partner: Partner, rows: readonly Row[]): Promise<void> {
+  const statements = new Statements(new PostgresStatements(bench.connections.homes), Date.now, 400);
+  const nets = new Map<string, bigint>();
+  const listed: string[] = [];
+  for (const daysAgo of [1, 0]) {
+    const date = new Date(Date.now() - daysAgo * 86_400_000).toISOString().slice(0, 10);
+    const statement = statements.statement({ ...partner, settings: { timeZone: "UTC" } }, date);
+    for await (const page of statement.pages) {
+      for (const { kind, id } of page) if (kind === "transaction") listed.push(id);
+    }
+    for (const { currency, netAmount } of statement.totals()) {
+      nets.set(currency, (nets.get(currency) ?? 0n) + BigInt(netAmount.replace(".", "")));
+    }
+  }
+  expect(listed.sort()).toEqual(rows.flatMap(({ command, id }) => (notified.includes(command) ? [id] : [])).sort());
+  const preAuths = new Set(rows.flatMap(({ command, id }) => (command === "PREAUTH" ? [id] : [])));
+  const standing = rows.filter(({ state, reversal_state }) => state === "SUCCESS" && reversal_state !== "done");
+  for (const [currency, net] of nets) {
+    const counted = standing.filter(
+      ({ facts, original_id }) => facts.fields["currency"] === currency && !preAuths.has(original_id ?? ""),
+    );
+    const completes = standing.filter(
+      ({ facts, command }) => facts.fields["currency"] === currency && command === "PREAUTH_COMPLETE",
+    );
+    const of = (command: string) => sum(counted.filter((row) => row.command === command));
+    expect(net, `the statements' ${currency}`).toBe(of("SALE") + sum(completes) - of("VOID") - of("REFUND"));
   }
 }
 

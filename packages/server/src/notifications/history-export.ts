@@ -1,4 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
+import { csvCell } from "../csv.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
@@ -132,13 +133,4 @@ function lastTime(attempt: HistoryAttempt | undefined): string | undefined {
 function csvLine(row: HistoryRow): string {
   const { fields = {} } = JSON.parse(row.content) as { fields?: Fields };
   return `${csvColumns.map(([, value]) => csvCell(value(row, fields))).join(",")}\r\n`;
-}
-
-/** A spreadsheet takes a cell that begins so for a formula, and partners choose some of these texts. */
-const formula = /^[=+\-@\t\r]/;
-
-function csvCell(value: string | number | null | undefined): string {
-  if (typeof value === "number") return String(value);
-  const text = formula.test(value ?? "") ? `'${value}` : (value ?? "");
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

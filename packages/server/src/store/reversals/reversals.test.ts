@@ -133,3 +133,23 @@ test("an end that loses a deadlock is tried again, and none of it is lost", asyn
   expect(ended).toEqual({ requestedBy: null });
   expect(await stateOf(id)).toBe("done");
 });
+
+test("of one that ends again after it was sent once more, the first end is the day of its statement", async () => {
+  const endsOf = async (id: TransactionId) => {
+    const text = "SELECT ended_at::text AS at FROM reversals WHERE transaction_id = $1";
+    return (await connections.pool.query<{ at: string | null }>(text, [id])).rows[0]?.at;
+  };
+  const id = await timedOut();
+  const first = await taken(id);
+  if (first === undefined) throw new Error("it was taken");
+  await reversals.end(first, { state: "PARKED", responseCode: "12" });
+  expect(await endsOf(id)).toBeNull();
+  await reversals.resolve(partnerId, id);
+  const ended = await endsOf(id);
+  expect(ended).not.toBeNull();
+  await reversals.retry(partnerId, id, "DONE");
+  const again = await taken(id);
+  if (again === undefined) throw new Error("it was taken");
+  await reversals.end(again, { state: "DONE", responseCode: "00" });
+  expect(await endsOf(id)).toBe(ended);
+});

@@ -32,7 +32,8 @@ const postpone = {
 // try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string) => `
     WITH ended AS (
-      UPDATE reversals SET state = $3::text, response_code = $4
+      UPDATE reversals SET state = $3::text, response_code = $4,
+        ended_at = CASE WHEN $3::text = 'DONE' THEN coalesce(ended_at, now()) ELSE ended_at END
       WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
       RETURNING partner_id, transaction_id, requested_by),
     own AS (

@@ -1,0 +1,430 @@
+import { type Command, currencyDecimals, isCharging, type NotifiedCommand } from "@paybell/contract";
+import { amountShapeProblem, formatAmount } from "../commands/amount.ts";
+import { csvCell } from "../csv.ts";
+import { badFields, ServiceError } from "../errors.ts";
+import type { PartnerId } from "../ids.ts";
+import { zoneFormat } from "../ipn/time.ts";
+
+type Fields = Readonly<Record<string, string | undefined>>;
+
+/** An event of a partner's money, as the ledger stores it. */
+export interface StatementRow {
+  /** `reversal`: the Reversal of a transaction that had succeeded was done. */
+  readonly kind: "transaction" | "reversal";
+  /** The transaction's; of a Reversal, that of the transaction it undid. */
+  readonly id: string;
+  readonly command: NotifiedCommand;
+  readonly state: "SUCCESS" | "ERROR";
+  readonly at: Date;
+  readonly originalId: string | null;
+  readonly originalCommand: Command | null;
+  readonly notificationId: string | null;
+  readonly reqId: string | null;
+  readonly fields: Fields;
+}
+
+export interface OwnSearch {
+  readonly tid?: string | undefined;
+  /** Closed, or completed, then or later. */
+  readonly fromMs?: number | undefined;
+  /** Exclusive. */
+  readonly toMs?: number | undefined;
+  /** The last id of the page before. */
+  readonly after?: string | undefined;
+  readonly limit: number;
+}
+
+export interface ClosedBatch {
+  readonly id: string;
+  readonly tid: string;
+  readonly mid: string;
+  readonly batchNo: string;
+  readonly currency: string | null;
+  readonly settlementId: string;
+  /** The settlement's IPN. */
+  readonly notificationId: string | null;
+  readonly saleQuantity: number;
+  readonly saleTotalMinor: string;
+  readonly voidQuantity: number;
+  readonly voidTotalMinor: string;
+  readonly refundQuantity: number;
+  readonly refundTotalMinor: string;
+  readonly closedAt: Date;
+}
+
+export interface SettlementRow {
+  readonly id: string;
+  readonly state: "INIT" | "SUCCESS" | "ERROR";
+  readonly reqId: string | null;
+  readonly notificationId: string | null;
+  readonly currency: string | null;
+  readonly fields: Fields;
+  readonly listed: number;
+  readonly createdAt: Date;
+  readonly completedAt: Date | null;
+}
+
+/** A partner's own books: what was completed and settled. */
+export interface StatementStore {
+  /** Pages of what happened in the span: by id, first what was completed soon, then the rest. */
+  lines(partnerId: PartnerId, fromMs: number, beforeMs: number): AsyncIterable<readonly StatementRow[]>;
+  /** Closed batches, the latest settlement first. */
+  batches(partnerId: PartnerId, search: OwnSearch): Promise<readonly ClosedBatch[]>;
+  /** The newest first. */
+  settlements(partnerId: PartnerId, search: OwnSearch): Promise<readonly SettlementRow[]>;
+}
+
+/** The owner of a statement. */
+export interface StatementOwner {
+  readonly id: PartnerId;
+  readonly settings: { readonly timeZone: string };
+}
+
+export interface Statement {
+  readonly date: string;
+  readonly timeZone: string;
+  readonly fromMs: number;
+  /** Exclusive. */
+  readonly toMs: number;
+  /** Whether the day is over, and everything that was completed on it is certainly stored. */
+  readonly isComplete: boolean;
+  readonly pages: AsyncIterable<readonly StatementLine[]>;
+  /** The totals of all lines that were read so far. */
+  totals(): readonly StatementTotals[];
+}
+
+export interface StatementLine {
+  readonly kind: "transaction" | "reversal";
+  readonly at: string;
+  readonly id: string;
+  readonly notificationId: string | null;
+  readonly command: NotifiedCommand;
+  readonly status: "SUCCESS" | "ERROR";
+  readonly isoResponseCode: string;
+  readonly currency: string;
+  readonly amount: string;
+  /** The amount that the line adds to the partner's balance, with its sign; empty if it has none. */
+  readonly movement: string;
+  readonly reqId: string;
+  readonly merchantTransId: string;
+  readonly tid: string;
+  readonly mid: string;
+  readonly batchNo: string;
+  readonly traceNo: string;
+  readonly refId: string;
+  readonly approveCode: string;
+  readonly originalId: string;
+}
+
+export interface StatementTotals {
+  readonly currency: string;
+  readonly saleQuantity: number;
+  readonly saleTotalAmount: string;
+  readonly voidQuantity: number;
+  readonly voidTotalAmount: string;
+  readonly refundQuantity: number;
+  readonly refundTotalAmount: string;
+  /** Sales, Completes and Refunds that a Reversal undid on this day. */
+  readonly reversedQuantity: number;
+  readonly reversedTotalAmount: string;
+  /** The sum of all movements. */
+  readonly netAmount: string;
+}
+
+/** A result is stored in a transaction that began shortly before it is visible. */
+const commitDelayMs = 60_000;
+const offsetMsMax = 16 * 3_600_000;
+
+export class Statements {
+  readonly #store: StatementStore;
+  readonly #nowMs: () => number;
+  readonly #ledgerDays: number;
+
+  constructor(store: StatementStore, nowMs: () => number, ledgerDays: number) {
+    this.#store = store;
+    this.#nowMs = nowMs;
+    this.#ledgerDays = ledgerDays;
+  }
+
+  async batches(partnerId: PartnerId, search: OwnSearch) {
+    const rows = await this.#store.batches(partnerId, { ...search, limit: search.limit + 1 });
+    return pageOf(rows.map(batchView), search.limit, ({ settlementId }) => settlementId);
+  }
+
+  async settlements(partnerId: PartnerId, search: OwnSearch) {
+    const rows = await this.#store.settlements(partnerId, { ...search, limit: search.limit + 1 });
+    return pageOf(rows.map(settlementView), search.limit, ({ id }) => id);
+  }
+
+  /**
+   * Reads the transactions that were completed on a day in the partner's zone. A later change is a line of its own day:
+   * a Void, a Refund, a Reversal.
+   *
+   * @param date such as 2026-11-21
+   * @throws ServiceError `invalid_value` for a day that has not begun, `not_found` for one that the ledger has dropped
+   */
+  statement({ id, settings: { timeZone } }: StatementOwner, date: string): Statement {
+    const [fromMs, toMs] = dayIn(timeZone, date);
+    const nowMs = this.#nowMs();
+    if (fromMs > nowMs) {
+      throw badFields([
+        { field: "date", code: "invalid_value", message: `date ${date} has not begun in ${timeZone}, your time zone.` },
+      ]);
+    }
+    if (fromMs < nowMs - this.#ledgerDays * 86_400_000) {
+      throw new ServiceError("not_found", `The ledger of ${date} was dropped, after ${this.#ledgerDays} days.`);
+    }
+    const totals = new Totals();
+    const rows = this.#store.lines(id, fromMs, toMs);
+    async function* pages() {
+      for await (const page of rows) yield page.map((row) => totals.add(row));
+    }
+    const isComplete = nowMs >= toMs + commitDelayMs;
+    return { date, timeZone, fromMs, toMs, isComplete, pages: pages(), totals: () => totals.all() };
+  }
+}
+
+function pageOf<Item>(items: readonly Item[], limit: number, idOf: (item: Item) => string) {
+  const page = items.slice(0, limit);
+  const last = page.at(-1);
+  return { items: page, next: items.length > page.length && last !== undefined ? idOf(last) : null };
+}
+
+/** The first instant of a day in a zone, and of the next day: also where clocks change at midnight. */
+export function dayIn(timeZone: string, date: string): readonly [fromMs: number, toMs: number] {
+  const begin = (utcMs: number) => {
+    const day = new Date(utcMs).toISOString().slice(0, 10).replaceAll("-", "");
+    const dayAt = (atMs: number) => zoneFormat(timeZone)(atMs).slice(0, 8);
+    let [before, from] = [utcMs - offsetMsMax, utcMs + offsetMsMax];
+    while (from - before > 1_000) {
+      const middle = Math.floor((before + from) / 2_000) * 1_000;
+      if (dayAt(middle) < day) before = middle;
+      else from = middle;
+    }
+    return from;
+  };
+  const utcMs = Date.parse(`${date}T00:00:00Z`);
+  return [begin(utcMs), begin(utcMs + 86_400_000)];
+}
+
+/** The total that a line counts in, and its sign. A PreAuth, its Void and what failed move nothing. */
+function effectOf({ kind, command, state, originalCommand }: StatementRow) {
+  if (state !== "SUCCESS") return undefined;
+  const isSale = isCharging(command);
+  if (kind === "reversal") {
+    return isSale || command === "REFUND" ? ({ total: "reversed", sign: isSale ? -1n : 1n } as const) : undefined;
+  }
+  if (isSale) return { total: "sale", sign: 1n } as const;
+  if (command === "REFUND") return { total: "refund", sign: -1n } as const;
+  return command === "VOID" && originalCommand !== "PREAUTH" ? ({ total: "void", sign: -1n } as const) : undefined;
+}
+
+type Total = "sale" | "void" | "refund" | "reversed";
+
+interface Sum {
+  net: bigint;
+  readonly quantity: Record<Total, number>;
+  readonly minor: Record<Total, bigint>;
+}
+
+/** Adds up the lines of a statement, exactly, by currency. */
+class Totals {
+  readonly #sums = new Map<string, Sum>();
+
+  add(row: StatementRow): StatementLine {
+    const { currency = "", amount = "" } = row.fields;
+    const decimals = currencyDecimals(currency);
+    const effect = effectOf(row);
+    const minor = decimals === undefined ? undefined : minorOf(amount, decimals);
+    const movement = minor === undefined ? undefined : minor * (effect?.sign ?? 0n);
+    if (effect !== undefined && minor !== undefined && movement !== undefined) {
+      const sum = this.#sums.get(currency) ?? noSum();
+      this.#sums.set(currency, sum);
+      sum.net += movement;
+      sum.quantity[effect.total] += 1;
+      sum.minor[effect.total] += minor;
+    }
+    return lineOf(row, movement === undefined ? "" : formatAmount(movement, decimals ?? 0));
+  }
+
+  all(): readonly StatementTotals[] {
+    const inOrder = [...this.#sums].sort(([a], [b]) => (a < b ? -1 : 1));
+    return inOrder.map(([currency, { net, quantity, minor }]) => {
+      const written = (value: bigint) => formatAmount(value, currencyDecimals(currency) ?? 0);
+      return {
+        currency,
+        saleQuantity: quantity.sale,
+        saleTotalAmount: written(minor.sale),
+        voidQuantity: quantity.void,
+        voidTotalAmount: written(minor.void),
+        refundQuantity: quantity.refund,
+        refundTotalAmount: written(minor.refund),
+        reversedQuantity: quantity.reversed,
+        reversedTotalAmount: written(minor.reversed),
+        netAmount: written(net),
+      };
+    });
+  }
+}
+
+function noSum(): Sum {
+  return {
+    net: 0n,
+    quantity: { sale: 0, void: 0, refund: 0, reversed: 0 },
+    minor: { sale: 0n, void: 0n, refund: 0n, reversed: 0n },
+  };
+}
+
+/** Undefined for a text that is no amount: a switch reports some without one. */
+function minorOf(amount: string, decimals: number): bigint | undefined {
+  if (amountShapeProblem(amount, decimals) !== undefined) return undefined;
+  const [whole = "", fraction = ""] = amount.split(".");
+  return BigInt(whole + fraction.padEnd(decimals, "0"));
+}
+
+function lineOf(row: StatementRow, movement: string): StatementLine {
+  const { kind, fields, command, state } = row;
+  const isSuccess = state === "SUCCESS";
+  return {
+    kind,
+    at: row.at.toISOString(),
+    id: row.id,
+    notificationId: kind === "transaction" ? row.notificationId : null,
+    command,
+    status: state,
+    isoResponseCode: fields["isoResponseCode"] ?? "",
+    currency: fields["currency"] ?? "",
+    amount: fields["amount"] ?? "",
+    movement,
+    reqId: fields["reqId"] || (row.reqId ?? ""),
+    merchantTransId: fields["merchantTransId"] ?? "",
+    tid: fields["tid"] ?? "",
+    mid: fields["mid"] ?? "",
+    batchNo: fields["batchNo"] ?? "",
+    traceNo: fields["traceNo"] ?? "",
+    // As in the IPN: empty on failures, refId also on a Void.
+    refId: isSuccess && command !== "VOID" ? (fields["refId"] ?? "") : "",
+    approveCode: isSuccess ? (fields["approveCode"] ?? "") : "",
+    originalId: row.originalId ?? "",
+  };
+}
+
+function batchView(row: ClosedBatch) {
+  const { saleTotalMinor, voidTotalMinor, refundTotalMinor, closedAt, ...shown } = row;
+  const decimals = currencyDecimals(row.currency ?? "") ?? 0;
+  const written = (minor: string) => formatAmount(BigInt(minor), decimals);
+  return {
+    ...shown,
+    saleTotalAmount: written(saleTotalMinor),
+    voidTotalAmount: written(voidTotalMinor),
+    refundTotalAmount: written(refundTotalMinor),
+    netAmount: formatAmount(BigInt(saleTotalMinor) - BigInt(voidTotalMinor) - BigInt(refundTotalMinor), decimals),
+    closedAt: closedAt.toISOString(),
+  };
+}
+
+function settlementView({ fields, state, createdAt, completedAt, ...row }: SettlementRow) {
+  const of = (name: string) => fields[name] ?? "";
+  return {
+    id: row.id,
+    status: state,
+    isoResponseCode: of("isoResponseCode"),
+    reqId: of("reqId") || (row.reqId ?? ""),
+    merchantTransId: of("merchantTransId"),
+    tid: of("tid"),
+    mid: of("mid"),
+    batchNo: of("batchNo"),
+    currency: row.currency,
+    saleQuantity: of("saleQuantity"),
+    saleTotalAmount: of("saleTotalAmount"),
+    voidQuantity: of("voidQuantity"),
+    voidTotalAmount: of("voidTotalAmount"),
+    refId: of("refId"),
+    settlementDate: of("settlementDate"),
+    listed: row.listed,
+    notificationId: row.notificationId,
+    createdAt: createdAt.toISOString(),
+    completedAt: completedAt?.toISOString() ?? null,
+  };
+}
+
+/** A statement as one JSON object, written while it is read. */
+export async function* statementJson({ date, timeZone, fromMs, toMs, isComplete, pages, totals }: Statement) {
+  const head = { date, timeZone, from: isoOf(fromMs), to: isoOf(toMs), isComplete };
+  yield `${JSON.stringify(head).slice(0, -1)},"lines":[`;
+  let separator = "";
+  for await (const page of pages) {
+    if (page.length === 0) continue;
+    yield `${separator}${page.map((line) => JSON.stringify(line)).join(",")}`;
+    separator = ",";
+  }
+  yield `],"totals":${JSON.stringify(totals())}}`;
+}
+
+const columns = [
+  "kind",
+  "at",
+  "id",
+  "notificationId",
+  "command",
+  "status",
+  "isoResponseCode",
+  "currency",
+  "amount",
+  "movement",
+  "reqId",
+  "merchantTransId",
+  "tid",
+  "mid",
+  "batchNo",
+  "traceNo",
+  "refId",
+  "approveCode",
+  "originalId",
+  "quantity",
+] as const;
+
+type Cells = Partial<Record<(typeof columns)[number], string | number | null>>;
+
+/** A statement as CSV: a row for each line, then five for the totals of each currency. */
+export async function* statementCsv({ pages, totals }: Statement) {
+  yield `${columns.join(",")}\r\n`;
+  for await (const page of pages) yield page.map((line) => csvLine({ ...line, quantity: 1 })).join("");
+  for (const one of totals()) {
+    const { currency } = one;
+    yield csvLine({
+      kind: "total",
+      command: "SALE",
+      currency,
+      quantity: one.saleQuantity,
+      amount: one.saleTotalAmount,
+    });
+    yield csvLine({
+      kind: "total",
+      command: "VOID",
+      currency,
+      quantity: one.voidQuantity,
+      amount: one.voidTotalAmount,
+    });
+    const { refundQuantity, refundTotalAmount, reversedQuantity, reversedTotalAmount, netAmount } = one;
+    yield csvLine({ kind: "total", command: "REFUND", currency, quantity: refundQuantity, amount: refundTotalAmount });
+    yield csvLine({
+      kind: "total",
+      command: "REVERSAL",
+      currency,
+      quantity: reversedQuantity,
+      amount: reversedTotalAmount,
+    });
+    yield csvLine({ kind: "total", command: "NET", currency, movement: netAmount });
+  }
+}
+
+function csvLine(cells: Cells): string {
+  // A movement is our own digits: an apostrophe before its minus would make it a text.
+  const written = columns.map((name) => (name === "movement" ? (cells.movement ?? "") : csvCell(cells[name])));
+  return `${written.join(",")}\r\n`;
+}
+
+function isoOf(atMs: number): string {
+  return new Date(atMs).toISOString();
+}

@@ -1,0 +1,172 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { idOfText, newId, type PartnerId } from "../../ids.ts";
+import { dayIn, type StatementLine, Statements, type StatementTotals } from "../../ledger/statements.ts";
+import { watchPlans } from "../plans.fixture.ts";
+import { insertPartner } from "../rows.fixture.ts";
+import { PostgresStatements } from "./statements.ts";
+
+const connections = await openTestDatabase();
+const carriedOut = watchPlans(connections.pool);
+const store = new PostgresStatements(connections.homes);
+const hourMs = 3_600_000;
+/** Clocks go back, and forward, within these days. */
+const zones = ["UTC", "Asia/Ho_Chi_Minh", "America/New_York", "Pacific/Chatham", "Africa/Cairo"] as const;
+const beganMs = Date.parse("2026-10-30T00:00:00Z");
+const nowMs = Date.parse("2026-11-10T00:00:00Z");
+const statements = new Statements(store, () => nowMs, 400);
+
+interface Made {
+  readonly command: string;
+  readonly state: "SUCCESS" | "ERROR";
+  readonly minor: number;
+  readonly currency: "VND" | "USD";
+  readonly atMs: number;
+  readonly tookMs: number;
+  readonly isTimed: boolean;
+  /** When its Reversal was done, after it. */
+  readonly reversedAfterMs: number | null;
+  readonly original: string | null;
+}
+
+const made: fc.Arbitrary<Made> = fc.record({
+  command: fc.constantFrom("SALE", "PREAUTH", "PREAUTH_COMPLETE", "REFUND", "VOID", "SETTLEMENT", "LOGON"),
+  state: fc.constantFrom("SUCCESS", "SUCCESS", "ERROR"),
+  minor: fc.integer({ min: 1, max: 999_999_999_999 }),
+  currency: fc.constantFrom("VND", "USD"),
+  atMs: fc.integer({ min: beganMs, max: nowMs - 48 * hourMs }),
+  tookMs: fc.oneof(fc.constant(300), fc.integer({ min: 0, max: 24 * hourMs })),
+  isTimed: fc.boolean(),
+  reversedAfterMs: fc.option(fc.integer({ min: 0, max: 20 * hourMs })),
+  original: fc.constantFrom("SALE", "PREAUTH", null),
+});
+
+function sumOf(all: readonly Made[]): bigint {
+  return all.reduce((sum, { minor }) => sum + BigInt(minor), 0n);
+}
+
+function written({ minor, currency }: Made): string {
+  const digits = String(minor).padStart(3, "0");
+  return currency === "VND" ? String(minor) : `${digits.slice(0, -2)}.${digits.slice(-2)}`;
+}
+
+async function insert(partnerId: PartnerId, one: Made): Promise<string> {
+  const { command, state, atMs, tookMs, isTimed, reversedAfterMs, original } = one;
+  const id = isTimed ? timedId(atMs) : idOfText(newId());
+  const originalId = command === "VOID" && original !== null ? newId() : null;
+  const fields = command === "SETTLEMENT" ? {} : { amount: written(one), currency: one.currency };
+  const row = `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, original_id, chain_id, facts,
+    notification_id, created_at, completed_at) VALUES ($1, $2::uuid, 'command', $3, $4, $2::text, $5, $2::uuid, $6, $7,
+    $8, $9)`;
+  const at = new Date(atMs);
+  if (originalId !== null)
+    await connections.pool.query(row, [partnerId, originalId, original, "ERROR", null, "{}", null, at, null]);
+  const completedAt = new Date(atMs + tookMs);
+  const values = [partnerId, id, command, state, originalId, JSON.stringify({ fields }), newId(), at, completedAt];
+  await connections.pool.query(row, values);
+  if (reversedAfterMs === null) return id;
+  await connections.pool.query(
+    `INSERT INTO reversals (partner_id, transaction_id, tid, state, due_at, ended_at) VALUES ($1, $2, 'T1', 'DONE', $3,
+      CASE WHEN $4 THEN $3::timestamptz END)`,
+    [partnerId, id, new Date(atMs + tookMs + reversedAfterMs), isTimed],
+  );
+  return id;
+}
+
+/** As of the time of the command; ids of one millisecond differ. */
+function timedId(atMs: number): string {
+  const time = atMs.toString(16).padStart(12, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}${newId().slice(13)}`;
+}
+
+async function readAll(partnerId: PartnerId, timeZone: string) {
+  const lines: (StatementLine & { readonly date: string })[] = [];
+  const totals: StatementTotals[] = [];
+  for (let dayMs = beganMs - 24 * hourMs; dayMs < nowMs; dayMs += 24 * hourMs) {
+    const date = new Date(dayMs).toISOString().slice(0, 10);
+    const statement = statements.statement({ id: partnerId, settings: { timeZone } }, date);
+    for await (const page of statement.pages) lines.push(...page.map((line) => ({ ...line, date })));
+    totals.push(...statement.totals());
+  }
+  return { lines, totals };
+}
+
+test("each completed transaction is a line of one day in the partner's zone, and totals equal the ledger", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(made, { maxLength: 40 }), fc.constantFrom(...zones), async (all, timeZone) => {
+      const partnerId = await insertPartner(connections.pool);
+      const ids = await Promise.all(all.map((one) => insert(partnerId, one)));
+      const { lines, totals } = await readAll(partnerId, timeZone);
+      const dayAt = (atMs: number) =>
+        new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(new Date(atMs));
+      const expected = all.flatMap(({ command, state, atMs, tookMs, reversedAfterMs }, nth) => {
+        if (command === "LOGON") return [];
+        const own = `transaction ${ids[nth]} ${dayAt(atMs + tookMs)}`;
+        if (reversedAfterMs === null || state === "ERROR") return [own];
+        return [own, `reversal ${ids[nth]} ${dayAt(atMs + tookMs + reversedAfterMs)}`];
+      });
+      expect(lines.map(({ kind, id, date }) => `${kind} ${id} ${date}`).sort()).toEqual(expected.sort());
+      for (const currency of ["VND", "USD"] as const) {
+        const standing = all.filter((one) => {
+          return one.currency === currency && one.state === "SUCCESS" && one.reversedAfterMs === null;
+        });
+        const of = (...commands: string[]) =>
+          standing
+            .filter(({ command }) => commands.includes(command))
+            .reduce((sum, { minor }) => sum + BigInt(minor), 0n);
+        // A Void is never reversed by itself: where one is here, its line stays.
+        const voids = all.filter(({ command, original, state, currency: own }) => {
+          return command === "VOID" && original !== "PREAUTH" && state === "SUCCESS" && own === currency;
+        });
+        const net = totals
+          .filter((one) => one.currency === currency)
+          .map(({ netAmount }) => netAmount.replace(".", ""));
+        expect(net.reduce((sum, one) => sum + BigInt(one), 0n)).toBe(
+          of("SALE", "PREAUTH_COMPLETE") - sumOf(voids) - of("REFUND"),
+        );
+      }
+    }),
+    { numRuns: 12 },
+  );
+});
+
+test("a day begins and ends where the clocks of its zone do", () => {
+  const lengthsOf = (timeZone: string, ...dates: string[]) =>
+    dates.map((date) => {
+      const [fromMs, toMs] = dayIn(timeZone, date);
+      return (toMs - fromMs) / hourMs;
+    });
+  expect(lengthsOf("America/New_York", "2026-11-01", "2026-11-02", "2026-03-08")).toEqual([25, 24, 23]);
+  // At midnight clocks go to 01:00.
+  expect(lengthsOf("Africa/Cairo", "2026-04-23", "2026-04-24")).toEqual([24, 23]);
+  expect(new Date(dayIn("Asia/Ho_Chi_Minh", "2026-11-21")[0]).toISOString()).toBe("2026-11-20T17:00:00.000Z");
+});
+
+test("a statement reads its own day only, in pages that miss nothing", async () => {
+  const partnerId = await insertPartner(connections.pool);
+  const [fromMs] = dayIn("UTC", "2026-11-05");
+  await connections.pool.query(
+    `INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, created_at,
+       completed_at)
+     SELECT $1, i.id, 'command', 'SALE', 'SUCCESS', i.id::text, i.id, '{"fields":{"amount":"5","currency":"VND"}}',
+       i.at, i.at
+     FROM (
+       SELECT to_timestamp($2 / 1000.0 + nth) AS at,
+         (lpad(to_hex($2::bigint + nth * 1000), 12, '0') || '7000' || '8000' || lpad(to_hex(nth), 12, '0'))::uuid AS id
+       FROM generate_series(-100000, 100000, 50) AS nth) AS i`,
+    [partnerId, fromMs],
+  );
+  carriedOut.length = 0;
+  const { pages, totals, isComplete } = statements.statement(
+    { id: partnerId, settings: { timeZone: "UTC" } },
+    "2026-11-05",
+  );
+  let lines = 0;
+  for await (const page of pages) lines += page.length;
+  expect([lines, isComplete]).toEqual([1_728, true]);
+  expect(totals()).toMatchObject([{ saleQuantity: 1_728, netAmount: "8640" }]);
+  // An hour for clocks that differ, on both sides, and ten minutes for commands that take long.
+  expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(2 * 700);
+  expect(carriedOut.flatMap(({ readWhole }) => readWhole)).toEqual([]);
+});
