@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { operatorToken, startTestService } from "../support/service.ts";
@@ -71,6 +71,23 @@ test("a confirmed token or key is written as credentials", async () => {
   expect(written("eve")).toMatchObject({ baseUrl: service.baseUrl, operatorId: expect.any(String) });
   expect(written("eve")).not.toHaveProperty("id");
   expect((await as("eve", "partner", "list")).code).toBe(0);
+});
+
+test("lower protection of a partner, and the rule itself, take two as well", async () => {
+  writeFileSync(join(line.folder, "cbc.json"), '{"cipher": "aes-256-cbc"}');
+  const set = ["partner", "set", partner.id, "--settings", "cbc.json"];
+  expect((await as("ada", ...set)).stderr).toContain("takes two admins");
+  const proposed = (await as("ada", ...set, "--propose", "--json")).json<{ id: string }>();
+  const confirmed = await as("grace", "proposal", "confirm", proposed.id);
+  expect([confirmed.code, confirmed.stdout]).toEqual([0, expect.stringContaining("changePartner")]);
+  const shown = await ok("partner", "show", partner.id, "--json");
+  expect(shown.json()).toMatchObject({ settings: { cipher: "aes-256-cbc" } });
+
+  const rule = ["proposal", "rule", "--minutes", "0"];
+  expect((await as("ada", ...rule)).stderr).toContain("two admins");
+  const off = (await as("ada", ...rule, "--propose", "--json")).json<{ id: string }>();
+  expect((await as("grace", "proposal", "confirm", off.id)).code).toBe(0);
+  expect((await as("grace", "proposal", "rule")).stdout).toBe("One admin is enough.\n");
 });
 
 test("a partner has nothing to propose", async () => {

@@ -224,6 +224,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       rules: { sandbox },
       clock: systemClock,
     };
+    const proposals = new PostgresProposals(database.pool);
+    if (config.keyProposalMinutes > 0) await proposals.beginRule(config.keyProposalMinutes);
     const httpParts: HttpDependencies = {
       config,
       log,
@@ -273,7 +275,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
       systemOnly: !runsCommands,
       operators: new Operators(new PostgresOperators(database.pool), systemClock),
-      proposals: new PostgresProposals(database.pool),
+      proposals,
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config),
       audit: auditIn(new PostgresAudit(database.pool), (error, { actor, action, subject }) => {

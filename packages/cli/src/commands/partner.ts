@@ -151,6 +151,7 @@ function pathOf(connection: ClientSettings, id: string | undefined): string {
 
 interface SetOptions extends AccessOptions, JsonOption {
   readonly settings?: string;
+  readonly propose?: true;
 }
 
 function setCommand(context: CommandContext): Command {
@@ -160,7 +161,8 @@ function setCommand(context: CommandContext): Command {
     examples: ["paybell partner set 01a1fc39-e58e-73fb-a49a-dce132454876 --settings change.json"],
   })
     .argument("[id]", "default: the partner of the credentials")
-    .option("--settings <file>", "what changes, as JSON");
+    .option("--settings <file>", "what changes, as JSON")
+    .option(...proposeOption);
   return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: SetOptions) => {
       if (options.settings === undefined) {
@@ -171,7 +173,9 @@ function setCommand(context: CommandContext): Command {
       }
       const connection = await readClientSettings(context, connectionOf(options));
       const changes = await readSettings(context, options.settings);
-      const partner = await connection.operator().patch<RegisteredPartner>(pathOf(connection, id), changes);
+      const [api, path] = [connection.operator(), pathOf(connection, id)];
+      if (options.propose) return await propose(context, { api, path, input: changes }, options);
+      const partner = await api.patch<RegisteredPartner>(path, changes);
       print(context, options, partner, partnerLines(partner));
       return exitCodes.ok;
     }),

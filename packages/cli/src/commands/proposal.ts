@@ -1,4 +1,4 @@
-import type { Command } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
@@ -9,17 +9,20 @@ import { writePrivateFile } from "../keys/private-file.ts";
 import { columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import {
-  confirmationPath,
+  confirmed,
   credentialsOfAnswer,
-  type MadeAnswer,
+  givesSecret,
   type OpenProposal,
   proposalText,
+  propose,
+  proposeOption,
 } from "../proposals/proposal.ts";
 
 const path = "/operator/v1/proposals";
+const rulePath = "/operator/v1/two-admin-rule";
 
 export function proposalCommand(context: CommandContext): Command {
-  const commands = [listCommand(context), confirmCommand(context), withdrawCommand(context)];
+  const commands = [listCommand(context), confirmCommand(context), withdrawCommand(context), ruleCommand(context)];
   return group("proposal", "see and confirm what takes two admins, where the service is set so", commands);
 }
 
@@ -71,14 +74,17 @@ async function confirm(context: CommandContext, id: string, options: ConfirmOpti
     });
   }
   const post = async () => {
-    const input = { ...proposal.input, proposal: proposal.id };
-    return credentialsOfAnswer(api, proposal, await api.post<MadeAnswer>(confirmationPath(proposal), input));
+    return credentialsOfAnswer(api, proposal, await confirmed(api, proposal));
   };
   const made = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const done = `Confirmed what ${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
   if (out !== undefined) {
     const { secret, apiKey, operatorToken, ...shown }: Readonly<Record<string, unknown>> = made;
     print(context, options, { ...shown, file: out }, [done, `It is in ${out}, and nowhere else.`]);
+    return exitCodes.ok;
+  }
+  if (!givesSecret(proposal)) {
+    print(context, options, made, [done]);
     return exitCodes.ok;
   }
   const shown = columns(Object.entries(made).map(([name, value]) => [name, printable(String(value))]));
@@ -99,6 +105,45 @@ function withdrawCommand(context: CommandContext): Command {
       return exitCodes.ok;
     }),
   );
+}
+
+interface RuleOptions extends AccessOptions, JsonOption {
+  readonly minutes?: number;
+  readonly propose?: true;
+}
+
+interface Rule {
+  readonly minutes: number;
+}
+
+function ruleCommand(context: CommandContext): Command {
+  const made = command("rule", {
+    summary: "see or change whether it takes two admins",
+    description:
+      "It holds for keys, another admin, lower protection of a partner, and the rule itself. Once it asks for two " +
+      "admins, two change it: with --propose.",
+    examples: ["paybell proposal rule", "paybell proposal rule --minutes 60"],
+  })
+    .addOption(new Option("--minutes <minutes>", "the time to confirm; 0: one admin is enough").argParser(readMinutes))
+    .option(...proposeOption);
+  return withAccessOptions(made).action(
+    ends(context, async ({ minutes, ...options }: RuleOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      if (options.propose && minutes !== undefined) {
+        return await propose(context, { api, path: rulePath, input: { minutes } }, options);
+      }
+      const rule = await (minutes === undefined ? api.get<Rule>(rulePath) : api.put<Rule>(rulePath, { minutes }));
+      const second = `Another admin confirms it within ${rule.minutes} minutes.`;
+      print(context, options, rule, [rule.minutes === 0 ? "One admin is enough." : second]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function readMinutes(text: string): number {
+  const minutes = Number(text);
+  if (/^\d{1,5}$/.test(text) && minutes <= 10_080) return minutes;
+  throw new InvalidArgumentError("It must be a whole number from 0 to 10080.");
 }
 
 async function readProposals(api: Api): Promise<readonly OpenProposal[]> {

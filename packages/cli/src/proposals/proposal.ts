@@ -19,11 +19,16 @@ const confirmedAt = {
   rotateKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/keys/rotate`,
   addApiKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/api-keys`,
   addOperator: () => "/operator/v1/operators",
+  changePartner: ofPartner,
+  changeTwoAdminRule: () => "/operator/v1/two-admin-rule",
 } as const;
 
-/** The path of the request that confirms it. */
-export function confirmationPath(proposal: OpenProposal): string {
-  return confirmedAt[proposal.action](proposal);
+/** Sends the request that confirms it. */
+export function confirmed(api: Api, proposal: OpenProposal): Promise<MadeAnswer> {
+  const input = { ...proposal.input, proposal: proposal.id };
+  const path = confirmedAt[proposal.action](proposal);
+  if (proposal.action === "changePartner") return api.patch(path, input);
+  return proposal.action === "changeTwoAdminRule" ? api.put(path, input) : api.post(path, input);
 }
 
 /** An answer that has what was made, with its secret. */
@@ -42,6 +47,11 @@ export function operatorCredentials<Token, Operator extends object>(
   { id: operatorId, token: operatorToken, ...operator }: Operator & { readonly id: string; readonly token: Token },
 ) {
   return { baseUrl, operatorToken, operatorId, ...operator };
+}
+
+/** Whether the answer to its confirmation shows something once. */
+export function givesSecret({ action }: OpenProposal): boolean {
+  return action !== "changePartner" && action !== "changeTwoAdminRule";
 }
 
 /** As a line: the action with its input. */

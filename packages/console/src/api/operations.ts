@@ -597,6 +597,7 @@ export type PartnerPatch = {
     responseCodes?: "1987" | "1993";
     schemes?: Record<string, string>;
   };
+  proposal?: string;
 };
 
 export type PartnerRegistration = {
@@ -700,7 +701,7 @@ export type ProofOfDelivery = {
 
 export type Proposal = {
   id: string;
-  action: "rotateKey" | "addApiKey" | "addOperator";
+  action: "rotateKey" | "addApiKey" | "addOperator" | "changePartner" | "changeTwoAdminRule";
   partnerId: string | null;
   input: Record<string, unknown>;
   proposedBy: string;
@@ -1022,6 +1023,8 @@ export type TransactionRecord = {
 };
 
 export type TransactionsPage = { items: TransactionRecord[]; next: string | null };
+
+export type TwoAdminRule = { minutes: number };
 
 export type Waiting = {
   because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
@@ -1394,6 +1397,51 @@ export interface Api<Options> {
     body: { name: string; role: "viewer" | "operator" | "admin"; expiresInDays?: number },
     options?: Options,
   ): Promise<Proposal>;
+  /** Propose to lower a partner's protection. POST /operator/v1/partners/{id}/propose */
+  proposePartnerChange(
+    id: string,
+    body: {
+      name?: string;
+      callbackAddresses?: string[];
+      callingAddresses?: string[];
+      callBackUrl?: string | null;
+      callBackUrlByCommand?: Record<string, string>;
+      callBackUrlChange?: "operator" | "partner";
+      callbackCa?: string | null;
+      callbackPins?: string[];
+      callbackPorts?: number[] | null;
+      contract?: "1";
+      cipher?: Cipher;
+      encoding?: Encoding;
+      signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
+      wireNames?: WireNames;
+      transactionTypes?: Record<string, TransactionType>;
+      swipeTypes?: "code" | "contact";
+      settlementTotal?: "sum" | "net";
+      transactionTime?: "table" | "iso8601";
+      timeZone?: string;
+      ordering?: "chain" | "none";
+      retry?: number[];
+      maxInFlight?: number;
+      maxPerSecond?: number | null;
+      terminals?: "open" | "registered";
+      refunds?: "off" | "silent" | "notified";
+      reports?: {
+        identity?: "externalId" | "externalId+command";
+        amounts?: "major" | "minor";
+        zeroAmounts?: "declined" | "any";
+        responseCodes?: "1987" | "1993";
+        schemes?: Record<string, string>;
+      };
+    },
+    options?: Options,
+  ): Promise<Proposal>;
+  /** See whether keys take two admins. GET /operator/v1/two-admin-rule */
+  getTwoAdminRule(options?: Options): Promise<TwoAdminRule>;
+  /** Change the rule; once it asks for two admins, they do it together. PUT /operator/v1/two-admin-rule */
+  changeTwoAdminRule(body: { minutes: number; proposal?: string }, options?: Options): Promise<TwoAdminRule>;
+  /** Propose to change the rule. POST /operator/v1/two-admin-rule/propose */
+  proposeTwoAdminRule(body: { minutes: number }, options?: Options): Promise<Proposal>;
   /** List what can be confirmed, in the order in which it was proposed. GET /operator/v1/proposals */
   listProposals(options?: Options): Promise<{ items: Proposal[] }>;
   /** Withdraw a proposal, your own or another's. POST /operator/v1/proposals/{id}/withdraw */
@@ -1508,6 +1556,10 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   proposeRotateKey: ["POST", "/operator/v1/partners/{id}/keys/rotate/propose", "body"],
   proposeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/propose", "body"],
   proposeOperator: ["POST", "/operator/v1/operators/propose", "body"],
+  proposePartnerChange: ["POST", "/operator/v1/partners/{id}/propose", "body"],
+  getTwoAdminRule: ["GET", "/operator/v1/two-admin-rule"],
+  changeTwoAdminRule: ["PUT", "/operator/v1/two-admin-rule", "body"],
+  proposeTwoAdminRule: ["POST", "/operator/v1/two-admin-rule/propose", "body"],
   listProposals: ["GET", "/operator/v1/proposals"],
   withdrawProposal: ["POST", "/operator/v1/proposals/{id}/withdraw"],
   getOverview: ["GET", "/operator/v1/overview", "query"],

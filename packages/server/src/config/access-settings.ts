@@ -83,8 +83,9 @@ export const accessSettings = {
     default: 0,
     unit: "minutes",
     meaning:
-      "Two admins for a key: what one proposes, another confirms within this time. It holds for rotating a partner's " +
-      "key, for another API key of a partner, and for another admin. 0: one admin is enough.",
+      "Two admins for a key: what one proposes, another confirms within this time. It also holds for another admin, " +
+      "for lower protection of a partner, and for this rule. The first start with it sets the rule in the database, " +
+      "for every instance; from then on two admins change it there (`paybell proposal rule`). 0: not set.",
   }),
   auditDays: setting({
     name: "PAYBELL_AUDIT_DAYS",

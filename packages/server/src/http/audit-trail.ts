@@ -41,6 +41,9 @@ const inSql: ReadonlySet<string> = new Set([
   "proposeRotateKey",
   "proposeApiKey",
   "proposeOperator",
+  "proposePartnerChange",
+  "proposeTwoAdminRule",
+  "changeTwoAdminRule",
   "withdrawProposal",
 ]);
 const charactersMax = 16_384;
@@ -162,6 +165,7 @@ const states: readonly (readonly [path: string, read: StateReader])[] = [
       return known && proposals.find(known);
     },
   ],
+  ["/operator/v1/two-admin-rule", async ({ proposals }) => ({ minutes: await proposals.rule() })],
   ["/operator/v1/acquirers/:name", async ({ acquirers }, { name = "" }) => acquirers.find(name)],
   [
     "/operator/v1/operators/:id",

@@ -51,7 +51,6 @@ export interface HttpDependencies {
     | "answerTimeoutMs"
     | "unreadBytesMax"
     | "docs"
-    | "keyProposalMinutes"
     | "consoleSignIn"
   > &
     LimitSettings;
@@ -63,6 +62,7 @@ export interface HttpDependencies {
     PartnerRegistry,
     | "register"
     | "change"
+    | "preview"
     | "find"
     | "list"
     | "setState"

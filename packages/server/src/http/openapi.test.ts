@@ -93,6 +93,7 @@ const routes = [
   "GET /operator/v1/transactions",
   "GET /operator/v1/transactions/{id}",
   "GET /operator/v1/transactions/{id}/chain",
+  "GET /operator/v1/two-admin-rule",
   "GET /readyz",
   "GET /v1/backlog",
   "GET /v1/batches",
@@ -125,6 +126,7 @@ const routes = [
   "POST /operator/v1/partners/{id}/keys/rotate",
   "POST /operator/v1/partners/{id}/keys/rotate/propose",
   "POST /operator/v1/partners/{id}/pause",
+  "POST /operator/v1/partners/{id}/propose",
   "POST /operator/v1/partners/{id}/resume",
   "POST /operator/v1/partners/{id}/test-notification",
   "POST /operator/v1/proposals/{id}/withdraw",
@@ -134,6 +136,7 @@ const routes = [
   "POST /operator/v1/reversals/{id}/retry",
   "POST /operator/v1/sandbox/commands",
   "POST /operator/v1/settlements/{id}/abort",
+  "POST /operator/v1/two-admin-rule/propose",
   "POST /v1/api-keys",
   "POST /v1/api-keys/{keyId}/revoke",
   "POST /v1/certify",
@@ -146,6 +149,7 @@ const routes = [
   "PUT /operator/v1/partners/{id}/callback-certificate",
   "PUT /operator/v1/partners/{id}/terminals/{tid}",
   "PUT /operator/v1/sandbox/receiver",
+  "PUT /operator/v1/two-admin-rule",
   "PUT /v1/callback-url",
 ];
 

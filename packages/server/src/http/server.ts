@@ -222,7 +222,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   secondAdmin(scope, parts, callers);
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
-  operatorPartnerRoutes(app, parts);
+  operatorPartnerRoutes(app, parts, callers);
   operatorAcquirerRoutes(app, parts);
   operatorApiKeyRoutes(app, parts);
   callbackCertificateRoutes(app, parts);

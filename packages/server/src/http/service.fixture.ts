@@ -62,6 +62,8 @@ export class HttpTestService {
   readonly reported: CompletionRequest[] = [];
   readonly refused: RefusedItem[] = [];
   readonly asked: unknown[][] = [];
+  /** The rule of two admins. */
+  ruleMinutes: number;
   /** Awaited by each search for a proposal, once it has found it. */
   onProposalFound: () => Promise<void> = async () => undefined;
   readonly endpointId = newId<"endpoint">();
@@ -101,6 +103,7 @@ export class HttpTestService {
       PAYBELL_EGRESS_ADDRESSES: "203.0.113.7",
       ...options.env,
     });
+    this.ruleMinutes = config.keyProposalMinutes;
     const parts: HttpDependencies = {
       config,
       log: createLog("debug", { write: (line) => (this.logged += line) }),
@@ -301,6 +304,11 @@ export class HttpTestService {
   #proposals(): HttpDependencies["proposals"] {
     const kept = new Map<string, Proposal>();
     return {
+      rule: async () => this.ruleMinutes,
+      changeRule: async (minutes) => {
+        this.ruleMinutes = minutes;
+      },
+      beginRule: async () => undefined,
       add: async (proposal, minutes) => {
         const createdAt = new Date();
         const expiresAt = new Date(createdAt.getTime() + minutes * 60_000);
@@ -325,6 +333,11 @@ export class HttpTestService {
       if (record === undefined) throw new ServiceError("not_found");
       return record;
     };
+    const nextOf = ({ settings }: PartnerRecord, patch: object) => {
+      const next = { ...settings, ...patch };
+      refuse(settingsProblems(next, { sandbox: false }));
+      return completeSettings(next);
+    };
     return {
       register: async (input) => {
         refuse(settingsProblems(input, { sandbox: false }));
@@ -333,12 +346,14 @@ export class HttpTestService {
         const secrets = { apiKey: "pb_new", encryptionKey: "e", signingKey: "s", webhookSecret: "whsec_w" };
         return { partner, secrets };
       },
-      change: async (id, patch) => {
+      change: async (id, patch, approve) => {
         const record = require(id);
-        const settings = { ...record.settings, ...patch };
-        refuse(settingsProblems(settings, { sandbox: false }));
-        return { ...record, settings: completeSettings(settings) };
+        const settings = nextOf(record, patch);
+        approve?.(record.settings, settings);
+        this.asked.push(["change", patch]);
+        return { ...record, settings };
       },
+      preview: async (id, patch) => ({ standing: require(id).settings, next: nextOf(require(id), patch) }),
       find: async (id) => {
         this.#failIfTold("findPartner");
         return records.get(id);

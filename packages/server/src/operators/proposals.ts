@@ -1,8 +1,11 @@
 import type { PartnerId, ProposalId } from "../ids.ts";
 import { type Actor, folded } from "./operator.ts";
 
-/** Actions that two admins do together where the settings say so: each gives somebody a key. */
-export const proposable = ["rotateKey", "addApiKey", "addOperator"] as const;
+/**
+ * Actions that two admins do together where the rule says so: each gives somebody a key, lowers the protection of a
+ * partner, or changes the rule.
+ */
+export const proposable = ["rotateKey", "addApiKey", "addOperator", "changePartner", "changeTwoAdminRule"] as const;
 export type ProposableAction = (typeof proposable)[number];
 
 export interface NewProposal {
@@ -20,8 +23,16 @@ export interface Proposal extends NewProposal {
   readonly expiresAt: Date;
 }
 
-/** Stores proposals until they are confirmed, withdrawn or expired. */
+/** At most a week. */
+export const ruleMinutesMax = 10_080;
+
+/** Stores the rule, and proposals until they are confirmed, withdrawn or expired. */
 export interface ProposalStore {
+  /** Within how many minutes a second admin must confirm; 0: one admin is enough. It holds for every instance. */
+  rule(): Promise<number>;
+  changeRule(minutes: number): Promise<void>;
+  /** Sets the rule if nobody has set it before. */
+  beginRule(minutes: number): Promise<void>;
   add(proposal: NewProposal, expiresInMinutes: number): Promise<Proposal>;
   /** The proposals that can still be confirmed, in the order in which they were made. */
   list(): Promise<readonly Proposal[]>;

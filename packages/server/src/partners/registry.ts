@@ -109,23 +109,40 @@ export class PartnerRegistry {
   /**
    * Changes the settings in `patch`, which may depend on those that stand. A field of transactionTypes or reports that
    * it does not name is unchanged.
+   *
+   * @param approve throws if this caller may not make the change; no other change comes between
    */
   async change(
     id: PartnerId,
     change: Partial<PartnerInput> | ((standing: PartnerSettings) => Partial<PartnerInput>),
+    approve: (standing: PartnerSettings, next: PartnerSettings) => void = () => undefined,
   ): Promise<PartnerRecord> {
     return await this.#change(id, (standing) => {
-      const patch = typeof change === "function" ? change(standing) : change;
-      const merged = {
-        ...standing,
-        ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
-      };
-      this.#refuse(patch, [...settingsProblems(merged, this.#parts.rules), ...this.#scheduleProblems(patch)]);
-      const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
-      const reports = { ...standing.reports, ...patch.reports };
-      if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
-      return { settings: completeSettings({ ...merged, transactionTypes, reports }, this.#parts.defaults) };
+      const settings = this.#next(standing, typeof change === "function" ? change(standing) : change);
+      approve(standing, settings);
+      return { settings };
     });
+  }
+
+  /** The settings as they are and as a change would make them. @throws ServiceError as {@link change} does */
+  async preview(
+    id: PartnerId,
+    patch: Partial<PartnerInput>,
+  ): Promise<{ readonly standing: PartnerSettings; readonly next: PartnerSettings }> {
+    const standing = completeSettings((await this.#require(id)).settings, this.#parts.defaults);
+    return { standing, next: this.#next(standing, patch) };
+  }
+
+  #next(standing: PartnerSettings, patch: Partial<PartnerInput>): PartnerSettings {
+    const merged = {
+      ...standing,
+      ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
+    };
+    this.#refuse(patch, [...settingsProblems(merged, this.#parts.rules), ...this.#scheduleProblems(patch)]);
+    const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
+    const reports = { ...standing.reports, ...patch.reports };
+    if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
+    return completeSettings({ ...merged, transactionTypes, reports }, this.#parts.defaults);
   }
 
   async setState(id: PartnerId, state: PartnerState): Promise<PartnerRecord> {

@@ -347,7 +347,7 @@ test("without a provider there is no such way, and the page shows none", async (
   await without.close();
   expect(way.headers.get("location")).toBeNull();
   expect(page.text).toContain('name="paybell-oidc" content="none"');
-  expect((await service.call("GET", "/console", { key: operatorToken })).text).toContain('content="true"');
+  expect((await service.call("GET", "/console", { key: operatorToken })).text).toContain('content="offered"');
 });
 
 test("partners' listener leads nobody to the provider", async () => {

@@ -2,9 +2,11 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type PartnerId, readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
+import { loweredSettings } from "../../partners/protection.ts";
 import type { PartnerInput } from "../../partners/settings.ts";
 import type { TerminalInput } from "../../partners/terminal.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import type { OperatorCallers } from "../operator-callers.ts";
 import { pageQuery } from "../schemas/notification.ts";
 import {
   newPartnerSchema,
@@ -17,6 +19,7 @@ import {
 } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
 import { terminalBody, terminalPageSchema, terminalSchema } from "../schemas/terminal.ts";
+import { requireMayLower } from "../second-admin.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
 const tags = ["Partners"];
@@ -32,7 +35,11 @@ const settingErrors = [
 const partnerFound = { 200: { schema: partnerSchema, description: "The partner" } };
 
 /** Registration of partners, their keys and terminals. */
-export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpDependencies): void {
+export function operatorPartnerRoutes(
+  app: HttpApp,
+  { registry, proposals }: HttpDependencies,
+  callers: Pick<OperatorCallers, "actor">,
+): void {
   app.post(
     "/operator/v1/partners",
     {
@@ -99,14 +106,22 @@ export function operatorPartnerRoutes(app: HttpApp, { registry }: HttpDependenci
         operationId: "changePartner",
         tags,
         summary: "Change a partner's settings",
-        description: "What is left out stays. A changed setting also applies to notifications that wait.",
+        description:
+          "What is left out stays. A changed setting also applies to notifications that wait. Lower protection " +
+          "requires the role admin, and a second admin where two are needed: aes-256-cbc, fewer signed fields, " +
+          "another callbackCa or pin or none, and further callingAddresses.",
         params,
         body: partnerPatchSchema,
-        response: responses(partnerFound, ...settingErrors, "not_found"),
+        response: responses(partnerFound, ...settingErrors, "not_found", "second_admin_required"),
       },
     },
-    async (request) =>
-      await registry.change(requirePartnerId(request.params.id), request.body as Partial<PartnerInput>),
+    async (request) => {
+      const { proposal: _, ...patch } = request.body as Partial<PartnerInput> & { readonly proposal?: string };
+      const rule = await proposals.rule();
+      return await registry.change(requirePartnerId(request.params.id), patch, (standing, next) =>
+        requireMayLower(request, callers.actor(request), loweredSettings(standing, next), rule),
+      );
+    },
   );
   app.post(
     "/operator/v1/partners/:id/keys/rotate",

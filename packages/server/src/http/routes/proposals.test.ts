@@ -150,6 +150,60 @@ test("another API key of a partner takes two admins", async () => {
   expect(await service.call("POST", keys, confirmed)).toMatchObject({ status: 201, body: { apiKey: "pb_new-key" } });
 });
 
+describe("lower protection of a partner", () => {
+  const lower = { cipher: "aes-256-cbc" };
+  const at = () => `/operator/v1/partners/${service.partner.id}`;
+  const changes = () => service.asked.filter(([what]) => what === "change");
+
+  test("takes an admin, and the second one where the rule asks for two", async () => {
+    const operator = await service.call("POST", "/operator/v1/operators", {
+      key: ada,
+      json: { name: "Oscar", role: "operator" },
+    });
+    const byOperator = (json: object) => service.call("PATCH", at(), { key: String(operator.body["token"]), json });
+    expect(await byOperator(lower)).toMatchObject({
+      status: 403,
+      body: { code: "role_not_allowed", detail: expect.stringContaining("cipher") },
+    });
+    expect(await service.call("PATCH", at(), { key: ada, json: lower })).toMatchObject(refused);
+    expect(changes()).toEqual([]);
+    expect((await byOperator({ maxInFlight: 7 })).status).toBe(200);
+    service.ruleMinutes = 0;
+    expect((await service.call("PATCH", at(), { key: ada, json: lower })).status).toBe(200);
+    expect((await byOperator(lower)).status).toBe(403);
+    expect(changes()).toEqual([
+      ["change", { maxInFlight: 7 }],
+      ["change", lower],
+    ]);
+  });
+
+  test("is proposed by one admin and confirmed by another, exactly as it was proposed", async () => {
+    const propose = (json: object) => service.call("POST", `${at()}/propose`, { key: ada, json });
+    expect((await propose({ maxInFlight: 7 })).status).toBe(404);
+    expect((await propose({ cipher: "rot13" })).status).toBe(400);
+    const { body } = await propose(lower);
+    const confirm = (json: object) =>
+      service.call("PATCH", at(), { key: grace, json: { ...json, proposal: body["id"] } });
+    expect(await confirm({ ...lower, callingAddresses: ["0.0.0.0/0"] })).toMatchObject(refused);
+    expect((await confirm(lower)).status).toBe(200);
+    expect(changes()).toEqual([["change", lower]]);
+    expect((await confirm(lower)).status).toBe(404);
+  });
+});
+
+test("the rule is changed by two admins", async () => {
+  const at = "/operator/v1/two-admin-rule";
+  const put = (key: string, json: object) => service.call("PUT", at, { key, json });
+  expect(await put(ada, { minutes: 0 })).toMatchObject(refused);
+  expect(await service.call("PUT", at, { json: { minutes: 0 } })).toMatchObject(refused);
+  const { body } = await service.call("POST", `${at}/propose`, { key: ada, json: { minutes: 0 } });
+  expect(await put(ada, { minutes: 0, proposal: body["id"] })).toMatchObject(refused);
+  expect((await service.call("GET", at, { key: ada })).body).toEqual({ minutes: 60 });
+  expect(await put(grace, { minutes: 0, proposal: body["id"] })).toMatchObject({ status: 200, body: { minutes: 0 } });
+  expect(await put(ada, { minutes: 5 })).toMatchObject({ status: 200 });
+  expect(await rotate(ada, rotation)).toMatchObject(refused);
+});
+
 test("one admin cannot make a second self, nor can the token of the settings", async () => {
   const json = { name: "Mallory", role: "admin" };
   expect(await service.call("POST", "/operator/v1/operators", { key: ada, json })).toMatchObject(refused);

@@ -6,14 +6,17 @@ import { described } from "../../input/descriptions.ts";
 import { type NewOperator, requireValidOperator } from "../../operators/operators.ts";
 import type { ProposableAction, Proposal } from "../../operators/proposals.ts";
 import { type NewApiKey, requireValidApiKey } from "../../partners/api-keys.ts";
+import { loweredSettings } from "../../partners/protection.ts";
+import type { PartnerInput } from "../../partners/settings.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
 import { apiKeyBody } from "../schemas/api-key.ts";
 import { operatorBody } from "../schemas/operator.ts";
-import { rotateBody } from "../schemas/partner.ts";
+import { partnerPatchSchema, rotateBody } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
-import { proposalListSchema, proposalSchema } from "../schemas/proposal.ts";
+import { proposalListSchema, proposalSchema, twoAdminRuleBody, twoAdminRuleSchema } from "../schemas/proposal.ts";
 import { noSuchProposal, partnerOf, requirePerson, takesTwo } from "../second-admin.ts";
+import { bodyCheckedElsewhere } from "../validation.ts";
 
 const tags = ["Operators"];
 const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
@@ -74,6 +77,67 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
     },
     async (request, reply) => reply.code(201).send(await propose("addOperator")(request)),
   );
+  app.post(
+    "/operator/v1/partners/:id/propose",
+    {
+      validatorCompiler: bodyCheckedElsewhere,
+      schema: {
+        operationId: "proposePartnerChange",
+        tags,
+        summary: "Propose to lower a partner's protection",
+        description,
+        params: partnerParams,
+        body: partnerPatchSchema.omit({ proposal: true }),
+        response,
+      },
+    },
+    async (request, reply) => reply.code(201).send(await propose("changePartner")(request)),
+  );
+  app.get(
+    "/operator/v1/two-admin-rule",
+    {
+      schema: {
+        operationId: "getTwoAdminRule",
+        tags,
+        summary: "See whether keys take two admins",
+        response: responses({ 200: { schema: twoAdminRuleSchema, description: "The rule" } }),
+      },
+    },
+    async () => ({ minutes: await parts.proposals.rule() }),
+  );
+  app.put(
+    "/operator/v1/two-admin-rule",
+    {
+      schema: {
+        operationId: "changeTwoAdminRule",
+        tags,
+        summary: "Change the rule; once it asks for two admins, they do it together",
+        body: twoAdminRuleBody,
+        response: responses(
+          { 200: { schema: twoAdminRuleSchema, description: "The rule, for every instance" } },
+          "second_admin_required",
+        ),
+      },
+    },
+    async ({ body: { minutes } }) => {
+      await parts.proposals.changeRule(minutes);
+      return { minutes };
+    },
+  );
+  app.post(
+    "/operator/v1/two-admin-rule/propose",
+    {
+      schema: {
+        operationId: "proposeTwoAdminRule",
+        tags,
+        summary: "Propose to change the rule",
+        description,
+        body: twoAdminRuleBody.omit({ proposal: true }),
+        response,
+      },
+    },
+    async (request, reply) => reply.code(201).send(await propose("changeTwoAdminRule")(request)),
+  );
   app.get(
     "/operator/v1/proposals",
     {
@@ -107,26 +171,33 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
 }
 
 async function proposed(
-  { config, proposals, registry }: HttpDependencies,
+  { proposals, registry }: HttpDependencies,
   callers: Pick<OperatorCallers, "actor">,
   action: ProposableAction,
   request: FastifyRequest,
 ): Promise<Proposal> {
   const input = request.body as Readonly<Record<string, unknown>>;
-  if (config.keyProposalMinutes === 0 || !takesTwo(action, input)) {
-    throw new ServiceError("not_found", "One admin is enough for this here: it takes no proposal.");
-  }
+  const minutes = await proposals.rule();
+  if (minutes === 0 || (action !== "changePartner" && !takesTwo(action, input))) throw oneIsEnough();
   const { name, tokenId, subject } = callers.actor(request);
   requirePerson(callers.actor(request));
   const partnerId = partnerOf(request);
-  const isOfPartner = action !== "addOperator";
+  const isOfPartner = action === "rotateKey" || action === "addApiKey" || action === "changePartner";
   if (isOfPartner && (partnerId === null || (await registry.find(partnerId)) === undefined)) {
     throw new ServiceError("not_found", "There is no such partner.");
+  }
+  if (action === "changePartner" && partnerId !== null) {
+    const { standing, next } = await registry.preview(partnerId, input as Partial<PartnerInput>);
+    if (loweredSettings(standing, next).length === 0) throw oneIsEnough();
   }
   if (action === "addApiKey") requireValidApiKey(input as unknown as NewApiKey);
   if (action === "addOperator") requireValidOperator(input as unknown as NewOperator);
   const proposal = { id: newId<"proposal">(), action, partnerId, input, proposer: { name, tokenId, subject } };
-  return await proposals.add(proposal, config.keyProposalMinutes);
+  return await proposals.add(proposal, minutes);
+}
+
+function oneIsEnough(): ServiceError {
+  return new ServiceError("not_found", "One admin is enough for this here: it takes no proposal.");
 }
 
 function viewOf({ id, action, partnerId, input, proposer, createdAt, expiresAt }: Proposal) {

@@ -25,7 +25,11 @@ export const partnerInputSchema = component(
   "PartnerRegistration",
   "What a partner agreed with the operator",
 );
-export const partnerPatchSchema = component(partnerInput.partial(), "PartnerPatch", "The settings to change");
+export const partnerPatchSchema = component(
+  partnerInput.partial().extend({ proposal: confirmedProposal }),
+  "PartnerPatch",
+  "The settings to change",
+);
 
 export const newPartnerSchema = component(
   z.object({

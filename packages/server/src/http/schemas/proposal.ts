@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { component, described } from "../../input/descriptions.ts";
-import { proposable } from "../../operators/proposals.ts";
+import { proposable, ruleMinutesMax } from "../../operators/proposals.ts";
 
 /** In the body of what two admins do together. */
 export const confirmedProposal = described(
@@ -21,5 +21,18 @@ export const proposalSchema = component(
   "Proposal",
   "What one admin proposed and another may confirm",
 );
+
+export const twoAdminRuleSchema = component(
+  z.object({
+    minutes: described(
+      z.int().min(0).max(ruleMinutesMax),
+      "Within how many minutes a second admin must confirm; 0: one admin is enough",
+    ),
+  }),
+  "TwoAdminRule",
+  "Whether it takes two admins to hand out a key, to lower a partner's protection, or to change this rule",
+);
+
+export const twoAdminRuleBody = twoAdminRuleSchema.extend({ proposal: confirmedProposal }).strict();
 
 export const proposalListSchema = z.object({ items: z.array(proposalSchema) });

@@ -11,6 +11,23 @@ function proposal(id: ProposalId) {
   return { id, action: "addOperator", partnerId: null, input, proposer } as const;
 }
 
+test("the first start with the setting begins the rule, and no later one changes it", async () => {
+  const database = await createDatabase();
+  const connections = openDatabase(database.serviceUrl, { connectionsMax: 4, onIdleError: () => {} });
+  onTestFinished(async () => {
+    await connections.close();
+    await database.drop();
+  });
+  const proposals = new PostgresProposals(connections.pool);
+  expect(await proposals.rule()).toBe(0);
+  await proposals.beginRule(60);
+  await proposals.beginRule(5);
+  expect(await proposals.rule()).toBe(60);
+  await proposals.changeRule(0);
+  await proposals.beginRule(60);
+  expect(await proposals.rule()).toBe(0);
+});
+
 test("a proposal is taken once, and not after its time", async () => {
   const database = await createDatabase();
   const connections = openDatabase(database.serviceUrl, { connectionsMax: 9, onIdleError: () => {} });

@@ -6,6 +6,8 @@ import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
 
+const setRule = "INSERT INTO two_admin_rule (minutes) VALUES ($1)";
+
 interface Row {
   readonly id: ProposalId;
   readonly action: ProposableAction;
@@ -24,6 +26,22 @@ export class PostgresProposals implements ProposalStore {
 
   constructor(pool: Pool) {
     this.#pool = pool;
+  }
+
+  async rule(): Promise<number> {
+    const { rows } = await seen(this.#pool).query<{ minutes: number }>("SELECT minutes FROM two_admin_rule");
+    return rows[0]?.minutes ?? 0;
+  }
+
+  changeRule(minutes: number): Promise<void> {
+    return inTransaction(this.#pool, async (client) => {
+      await client.query(`${setRule} ON CONFLICT (one) DO UPDATE SET minutes = excluded.minutes`, [minutes]);
+      await appendEntry(client, this.#pool);
+    });
+  }
+
+  async beginRule(minutes: number): Promise<void> {
+    await this.#pool.query(`${setRule} ON CONFLICT (one) DO NOTHING`, [minutes]);
   }
 
   add({ id, action, partnerId, input, proposer }: NewProposal, expiresInMinutes: number): Promise<Proposal> {
