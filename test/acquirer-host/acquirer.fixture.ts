@@ -4,7 +4,7 @@ import { Iso8583Acquirer, type Iso8583Options } from "../../packages/server/src/
 import { systemClock } from "../../packages/server/src/clock.ts";
 
 /** It describes the host of these tests. */
-export { profile } from "../../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
+export { profile, usualMac } from "../../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 
 /** The host's cards. */
 export const tokens: AcquirerUnderTest["tokens"] = {

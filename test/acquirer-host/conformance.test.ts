@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, test } from "vitest";
 import { acquirerConformance } from "../../packages/server/src/acquirer/conformance.ts";
 import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
-import { connected, profile, tokens } from "./acquirer.fixture.ts";
+import { connected, profile, tokens, usualMac } from "./acquirer.fixture.ts";
 import { type AcquirerHost, type AcquirerHostOptions, needsHost, startHost } from "./host.ts";
 
 const needed = needsHost();
@@ -13,6 +13,7 @@ const ascii: Profile = {
     mti: "ascii",
     bitmap: "hex",
     lengths: "ascii",
+    text: "ascii",
     digits: "ascii",
     tracks: "ascii",
     bytes: "hex",
@@ -21,7 +22,7 @@ const ascii: Profile = {
 };
 const withMac = (of: Profile): Profile => ({
   ...of,
-  mac: { algorithm: "x9.19", networkMessages: true, keyExchange: null },
+  mac: { ...usualMac, algorithm: "x9.19", keyExchange: null },
 });
 
 const links: readonly { name: string; host: AcquirerHostOptions; profile: Profile; macKey?: Buffer }[] = [

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { checkValueOf } from "../../packages/server/src/acquirer/iso8583/message/key-opener.ts";
 import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
 import { Till } from "../../packages/server/src/acquirer/till.fixture.ts";
-import { connected, profile } from "./acquirer.fixture.ts";
+import { connected, profile, usualMac } from "./acquirer.fixture.ts";
 import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 
 const needed = needsHost();
@@ -16,8 +16,8 @@ const newKey = Buffer.from("A1B2C3D4E5F60718293A4B5C6D7E8F90", "hex");
 const withKeys: Profile = {
   ...profile,
   mac: {
+    ...usualMac,
     algorithm: "x9.19",
-    networkMessages: true,
     keyExchange: {
       encryption: "tdes-ecb",
       brings: { field: 70, values: ["101", "161"] },

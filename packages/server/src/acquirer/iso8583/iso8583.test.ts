@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
-import { profile } from "./example-profile.fixture.ts";
+import { profile, usualMac } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
@@ -130,7 +130,7 @@ describe("an acquirer over ISO 8583", () => {
   });
 
   test("requires a key if the profile requires MACs", () => {
-    const withMac = { ...profile, mac: { algorithm: "x9.19", networkMessages: false, keyExchange: null } as const };
+    const withMac = { ...profile, mac: { ...usualMac, algorithm: "x9.19", keyExchange: null } as const };
     const open = (macKey?: Buffer) => new Iso8583Acquirer({ profile: withMac, hosts: [], macKey, clock: systemClock });
     expect(() => open()).toThrow("no MAC key is set");
     expect(() => open(Buffer.alloc(8))).toThrow("a key for X9.19 has 16 bytes");

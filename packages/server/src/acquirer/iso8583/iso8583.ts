@@ -91,7 +91,7 @@ export class Iso8583Acquirer implements Acquirer {
     const wire = new Wire({
       codec: new Codec(layoutOf(profile)),
       framing: profile.framing,
-      authentication: macKeys && authentication(profile, macKeys),
+      authentication: macKeys && profile.mac ? { ...profile.mac, mac: macKeys } : undefined,
     });
     this.#link = new Link({
       hosts,
@@ -220,11 +220,7 @@ function isRepeated({ command }: AcquirerMessage): boolean {
 function macKeysOf({ profile: { mac }, macKey, clock }: Iso8583Options): MacKeys | undefined {
   if (mac === null) return undefined;
   if (macKey === undefined) throw new RangeError("the profile requires MACs, and no MAC key is set");
-  return new MacKeys(mac.algorithm, macKey, clock);
-}
-
-function authentication({ mac, encoding }: Profile, keys: MacKeys) {
-  return { mac: keys, encoding: encoding.bytes, networkMessages: mac?.networkMessages === true };
+  return new MacKeys(mac, macKey, clock);
 }
 
 function keyExchangeOf(options: Iso8583Options, keys: MacKeys): KeyExchange | undefined {

@@ -1,5 +1,5 @@
 import { createCipheriv } from "node:crypto";
-import { profile } from "./example-profile.fixture.ts";
+import { profile, usualMac } from "./example-profile.fixture.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
@@ -16,8 +16,8 @@ export const kek = Buffer.alloc(16, 9);
 export const withExchange = (change: object): Profile => ({
   ...profile,
   mac: {
+    ...usualMac,
     algorithm: "aes-cmac",
-    networkMessages: true,
     keyExchange: {
       encryption: "aes-ecb",
       brings: { field: 70, values: ["101"] },
@@ -44,7 +44,7 @@ export function wireUnder(key: Buffer): Wire {
   return new Wire({
     codec: new Codec(layoutOf(profile)),
     framing: profile.framing,
-    authentication: { mac: new Mac("aes-cmac", key), encoding: "binary", networkMessages: true },
+    authentication: { ...usualMac, mac: new Mac("aes-cmac", key) },
   });
 }
 

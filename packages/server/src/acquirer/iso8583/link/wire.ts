@@ -12,8 +12,10 @@ export interface WireOptions {
 
 export interface Authentication {
   readonly mac: Pick<Mac, "of" | "fits">;
-  /** The encoding of the MAC itself. */
-  readonly encoding: "binary" | "hex";
+  /** The field of the MAC, or the last one of its message. */
+  readonly field: 64 | 128 | "last";
+  /** All before it, the message without it, or the message with zeros in its place. */
+  readonly covers: "before" | "without" | "zeros";
   /** Sign-on and echo carry one too. */
   readonly networkMessages: boolean;
 }
@@ -34,10 +36,11 @@ export class Wire {
   write(message: IsoMessage): Buffer {
     const { codec, framing, authentication } = this.#options;
     if (!isAuthenticated(message, authentication)) return frame(codec.pack(message), framing);
-    const packed = codec.pack({ ...message, fields: new Map([...message.fields, [macField(message), noMac]]) });
-    const covered = packed.subarray(0, -macBytes(authentication));
-    const mac = authentication.mac.of(covered);
-    packed.write(mac, covered.length, authentication.encoding === "binary" ? "hex" : "latin1");
+    const field = macField(message, authentication);
+    const packed = codec.pack({ ...message, fields: new Map([...message.fields, [field, noMac]]) });
+    const place = codec.fieldIn(packed, field);
+    const mac = authentication.mac.of(covered(packed, place, authentication));
+    codec.packField(field, mac).copy(place);
     return frame(packed, framing);
   }
 
@@ -46,23 +49,31 @@ export class Wire {
     const { codec, authentication } = this.#options;
     const message = codec.unpack(bytes);
     if (!isAuthenticated(message, authentication)) return message;
-    const mac = message.fields.get(macField(message));
+    const field = macField(message, authentication);
+    const mac = message.fields.get(field);
     if (mac === undefined) throw new IsoFormatError("the message has no MAC");
-    if (!authentication.mac.fits(bytes.subarray(0, -macBytes(authentication)), mac)) {
+    const copy = Buffer.from(bytes);
+    const place = codec.fieldIn(copy, field);
+    codec.packField(field, noMac).copy(place);
+    if (!authentication.mac.fits(covered(copy, place, authentication), mac)) {
       throw new IsoFormatError("the message's MAC does not match");
     }
     return message;
   }
 }
 
-/** It is the last field of its message. */
-function macField({ fields }: IsoMessage): number {
+function macField({ fields }: IsoMessage, { field }: Authentication): number {
+  if (field !== "last") return field;
   for (const number of fields.keys()) if (number > primaryMacField) return secondaryMacField;
   return primaryMacField;
 }
 
-function macBytes({ encoding }: Authentication): number {
-  return encoding === "binary" ? 8 : 16;
+/** @param place the MAC's bytes in `packed`, which are zeros now */
+function covered(packed: Buffer, place: Buffer, { covers }: Authentication): Buffer {
+  if (covers === "zeros") return packed;
+  const from = place.byteOffset - packed.byteOffset;
+  const before = packed.subarray(0, from);
+  return covers === "before" ? before : Buffer.concat([before, packed.subarray(from + place.length)]);
 }
 
 function isAuthenticated(message: IsoMessage, by: Authentication | undefined): by is Authentication {

@@ -1,4 +1,8 @@
+import { fromEbcdic, toEbcdic } from "./ebcdic.ts";
 import { IsoFormatError } from "./error.ts";
+
+/** The bytes of characters. */
+export type Charset = "ascii" | "ebcdic";
 
 /** The bytes of a message as they are written, from the first on. */
 export class Writer {
@@ -20,8 +24,9 @@ export class Writer {
     this.#at = 0;
   }
 
-  ascii(text: string): void {
-    this.#at += this.#buffer.write(text, this.#at, "latin1");
+  text(text: string, charset: Charset): void {
+    if (charset === "ascii") this.#at += this.#buffer.write(text, this.#at, "latin1");
+    else this.#at += toEbcdic(text).copy(this.#buffer, this.#at);
   }
 
   hex(text: string): void {
@@ -50,6 +55,7 @@ export class Reader {
   readonly #bytes: Buffer;
   /** All of it, a character a byte: measured, one conversion takes less than those of a few fields. */
   readonly #text: string;
+  #ebcdic: string | undefined;
   #at = 0;
 
   constructor(bytes: Buffer) {
@@ -61,9 +67,11 @@ export class Reader {
     return this.#bytes.length - this.#at;
   }
 
-  ascii(length: number, field: string): string {
+  text(length: number, charset: Charset, field: string): string {
     const from = this.#skip(length, field);
-    return this.#text.slice(from, from + length);
+    if (charset === "ascii") return this.#text.slice(from, from + length);
+    this.#ebcdic ??= fromEbcdic(this.#bytes);
+    return this.#ebcdic.slice(from, from + length);
   }
 
   hex(bytes: number, field: string): string {

@@ -6,6 +6,7 @@ export const bcdEncoding: IsoEncoding = {
   mti: "bcd",
   bitmap: "binary",
   lengths: "bcd",
+  text: "ascii",
   digits: "bcd",
   tracks: "bcd",
   bytes: "binary",
@@ -16,9 +17,21 @@ export const asciiEncoding: IsoEncoding = {
   mti: "ascii",
   bitmap: "hex",
   lengths: "ascii",
+  text: "ascii",
   digits: "ascii",
   tracks: "ascii",
   bytes: "hex",
+  oddDigits: { fixed: "left", variable: "left" },
+};
+
+export const ebcdicEncoding: IsoEncoding = {
+  mti: "ebcdic",
+  bitmap: "hex-ebcdic",
+  lengths: "ebcdic",
+  text: "ebcdic",
+  digits: "ebcdic",
+  tracks: "ebcdic",
+  bytes: "hex-ebcdic",
   oddDigits: { fixed: "left", variable: "left" },
 };
 

@@ -7,12 +7,13 @@ import { IsoFormatError } from "./error.ts";
 import { type ElementFormat, elementFormat } from "./format.ts";
 
 const encodings = fc.record<IsoEncoding>({
-  mti: fc.constantFrom("ascii", "bcd"),
-  bitmap: fc.constantFrom("binary", "hex"),
-  lengths: fc.constantFrom("ascii", "bcd", "binary"),
-  digits: fc.constantFrom("ascii", "bcd"),
-  tracks: fc.constantFrom("ascii", "bcd"),
-  bytes: fc.constantFrom("binary", "hex"),
+  mti: fc.constantFrom("ascii", "bcd", "ebcdic"),
+  bitmap: fc.constantFrom("binary", "hex", "hex-ebcdic"),
+  lengths: fc.constantFrom("ascii", "bcd", "binary", "ebcdic"),
+  text: fc.constantFrom("ascii", "ebcdic"),
+  digits: fc.constantFrom("ascii", "bcd", "ebcdic"),
+  tracks: fc.constantFrom("ascii", "bcd", "ebcdic"),
+  bytes: fc.constantFrom("binary", "hex", "hex-ebcdic"),
   oddDigits: fc.record({ fixed: fc.constantFrom("left", "right"), variable: fc.constantFrom("left", "right") }),
 });
 const bytes = ["00", "09", "A0", "FF"];

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { asciiEncoding, bcdEncoding, standardLayout } from "./codec.fixture.ts";
+import { asciiEncoding, bcdEncoding, ebcdicEncoding, standardLayout } from "./codec.fixture.ts";
 import { Codec } from "./codec.ts";
+import { fromEbcdic, toEbcdic } from "./ebcdic.ts";
 import { IsoFormatError } from "./error.ts";
 
 const bcd = new Codec(standardLayout(bcdEncoding));
@@ -41,6 +42,31 @@ describe("the codec", () => {
     expect(ascii.pack({ mti: "0200", fields }).toString("latin1")).toBe(
       "0200B02004010201100004000000000000000000000000001500000000420510512345000" + "11tok_approve0123456789ABCDEF301",
     );
+  });
+
+  test("writes the bytes of a host that speaks EBCDIC, and reads its text whatever it is", () => {
+    const ebcdic = new Codec(standardLayout(ebcdicEncoding));
+    const echo = {
+      mti: "0800",
+      fields: new Map([
+        [43, "Cafe (1) @ a~z".padEnd(40)],
+        [70, "301"],
+        [97, `C${"0".repeat(15)}7`],
+      ]),
+    };
+    const packed = ebcdic.pack(echo);
+    expect(packed.toString("hex")).toBe(
+      [
+        "f0f8f0f0",
+        "f8f0f0f0f0f0f0f0f0f0f2f0f0f0f0f0f0f4f0f0f0f0f0f0f8f0f0f0f0f0f0f0",
+        `c3818685404df15d407c4081a1a9${"40".repeat(26)}`,
+        "f3f0f1",
+        `c3${"f0".repeat(15)}f7`,
+      ].join(""),
+    );
+    expect(ebcdic.unpack(packed)).toEqual(echo);
+    const all = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    expect(toEbcdic(fromEbcdic(all))).toEqual(all);
   });
 
   test("writes a bitmap of eight bytes where no field above 64 is there", () => {

@@ -1,9 +1,9 @@
 import { Reader, Writer } from "./bytes.ts";
-import { type Element, element, type IsoEncoding } from "./element.ts";
+import { charsetOf, type Element, element, type IsoEncoding } from "./element.ts";
 import { IsoFormatError } from "./error.ts";
 import { elementFormat } from "./format.ts";
 
-/** One message of ISO 8583:1987. */
+/** One message of ISO 8583. */
 export interface IsoMessage {
   /** Message type indicator, four digits: `0200`. */
   readonly mti: string;
@@ -75,6 +75,28 @@ export class Codec {
     return { mti, fields };
   }
 
+  /** The bytes of one field of fixed length in a packed message: a view. @throws IsoFormatError as {@link unpack} */
+  fieldIn(bytes: Buffer, number: number): Buffer {
+    const size = this.#at(number).bytesMax;
+    const from = new Reader(bytes);
+    this.#mti.read(from);
+    const numbers = this.#readBitmap(from);
+    if (numbers.at(-1) === number) return bytes.subarray(-size);
+    for (const before of numbers.slice(0, numbers.indexOf(number))) this.#at(before).read(from);
+    return bytes.subarray(bytes.length - from.left, bytes.length - from.left + size);
+  }
+
+  /** One field alone, as it is in a message. */
+  packField(number: number, value: string): Buffer {
+    const into = this.#writer;
+    try {
+      this.#at(number).write(value, into);
+      return Buffer.from(into.written());
+    } finally {
+      into.clear();
+    }
+  }
+
   #at(number: number): Element {
     const found = this.#elements[number];
     if (found === undefined) throw new IsoFormatError(`field ${number} is not in the profile`);
@@ -91,7 +113,7 @@ export class Codec {
         next += 1;
       }
       if (this.#bitmap === "binary") into.byte(byte);
-      else into.ascii(hexadecimals[byte] ?? "");
+      else into.text(hexadecimals[byte] ?? "", charsetOf(this.#bitmap));
     }
   }
 
@@ -100,7 +122,10 @@ export class Codec {
     const numbers: number[] = [];
     let bytes = bitmapBytes;
     for (let at = 0; at < bytes; at += 1) {
-      let byte = this.#bitmap === "binary" ? from.byte("the bitmap") : hexadecimal(from.ascii(2, "the bitmap"));
+      let byte =
+        this.#bitmap === "binary"
+          ? from.byte("the bitmap")
+          : hexadecimal(from.text(2, charsetOf(this.#bitmap), "the bitmap"));
       if (at === 0 && (byte & secondaryBit) !== 0) bytes = 2 * bitmapBytes;
       if (at === 0) byte &= ~secondaryBit;
       for (let bit = 0; bit < 8; bit += 1) if ((byte & (0x80 >> bit)) !== 0) numbers.push(at * 8 + bit + 1);

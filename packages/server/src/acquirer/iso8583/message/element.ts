@@ -1,19 +1,28 @@
-import type { Reader, Writer } from "./bytes.ts";
+import type { Charset, Reader, Writer } from "./bytes.ts";
 import { IsoFormatError } from "./error.ts";
 import { type ElementFormat, isText, misfit } from "./format.ts";
 
+/** Two characters for each byte, in ASCII or EBCDIC. */
+export type Hexadecimal = "hex" | "hex-ebcdic";
+
+export function charsetOf(hexadecimal: Hexadecimal): Charset {
+  return hexadecimal === "hex" ? "ascii" : "ebcdic";
+}
+
 /** A host's encoding of the parts that ISO 8583 leaves open. */
 export interface IsoEncoding {
-  readonly mti: "ascii" | "bcd";
-  readonly bitmap: "binary" | "hex";
+  readonly mti: Charset | "bcd";
+  readonly bitmap: "binary" | Hexadecimal;
   /** The lengths before fields of variable length. */
-  readonly lengths: "ascii" | "bcd" | "binary";
+  readonly lengths: Charset | "bcd" | "binary";
+  /** Fields of characters, and the sign of xn. */
+  readonly text: Charset;
   /** Fields of digits (n, xn). */
-  readonly digits: "ascii" | "bcd";
+  readonly digits: Charset | "bcd";
   /** Tracks (z). */
-  readonly tracks: "ascii" | "bcd";
+  readonly tracks: Charset | "bcd";
   /** Fields of bytes (b). */
-  readonly bytes: "binary" | "hex";
+  readonly bytes: "binary" | Hexadecimal;
   /** The half byte that stays empty where an odd number of digits is written as BCD. */
   readonly oddDigits: { readonly fixed: "left" | "right"; readonly variable: "left" | "right" };
 }
@@ -73,18 +82,19 @@ function bodyOf(name: string, { content, lengthDigits }: ElementFormat, encoding
     write: (value, into) => into.bcd(value, oddDigits),
     read: (length, from) => from.bcd(length, oddDigits, name),
   };
-  if (content === "b") return encoding.bytes === "binary" ? binary(name) : hexadecimal(name);
-  if (content === "z") return encoding.tracks === "bcd" ? bcd : text(name);
-  if (content === "n") return encoding.digits === "bcd" ? bcd : text(name);
-  if (content === "xn") return signed(name, encoding.digits === "bcd" ? bcd : text(name));
-  return text(name);
+  const { bytes, tracks, digits } = encoding;
+  if (content === "b") return bytes === "binary" ? binary(name) : hexadecimal(name, charsetOf(bytes));
+  if (content === "z") return tracks === "bcd" ? bcd : text(name, tracks);
+  if (content === "n") return digits === "bcd" ? bcd : text(name, digits);
+  if (content === "xn") return signed(name, encoding.text, digits === "bcd" ? bcd : text(name, digits));
+  return text(name, encoding.text);
 }
 
-function text(name: string): Body {
+function text(name: string, charset: Charset): Body {
   return {
     bytes: (length) => length,
-    write: (value, into) => into.ascii(value),
-    read: (length, from) => from.ascii(length, name),
+    write: (value, into) => into.text(value, charset),
+    read: (length, from) => from.text(length, charset, name),
   };
 }
 
@@ -97,22 +107,22 @@ function binary(name: string): Body {
 }
 
 /** Each byte as two characters. */
-function hexadecimal(name: string): Body {
+function hexadecimal(name: string, charset: Charset): Body {
   return {
     bytes: (length) => length * 2,
-    write: (value, into) => into.ascii(value),
-    read: (length, from) => from.ascii(length * 2, name).toUpperCase(),
+    write: (value, into) => into.text(value, charset),
+    read: (length, from) => from.text(length * 2, charset, name).toUpperCase(),
   };
 }
 
-function signed(name: string, digits: Body): Body {
+function signed(name: string, charset: Charset, digits: Body): Body {
   return {
     bytes: (length) => 1 + digits.bytes(length),
     write(value, into) {
-      into.ascii(value.slice(0, 1));
+      into.text(value.slice(0, 1), charset);
       digits.write(value.slice(1), into);
     },
-    read: (length, from) => from.ascii(1, name) + digits.read(length, from),
+    read: (length, from) => from.text(1, charset, name) + digits.read(length, from),
   };
 }
 
@@ -122,11 +132,11 @@ function padded(value: string, { content, lengthMax }: ElementFormat): string {
 }
 
 function lengthElement(name: string, digits: 2 | 3, encoding: IsoEncoding["lengths"]) {
-  if (encoding === "ascii") {
+  if (encoding === "ascii" || encoding === "ebcdic") {
     return {
       bytesMax: digits,
-      write: (length: number, into: Writer) => into.ascii(length.toString().padStart(digits, "0")),
-      read: (from: Reader) => numberIn(from.ascii(digits, name), name),
+      write: (length: number, into: Writer) => into.text(length.toString().padStart(digits, "0"), encoding),
+      read: (from: Reader) => numberIn(from.text(digits, encoding, name), name),
     };
   }
   const bytes = Math.ceil(digits / 2);

@@ -1,23 +1,28 @@
 import type { Clock } from "../../../clock.ts";
-import { Mac, type MacAlgorithm } from "./mac.ts";
+import { Mac, type MacAlgorithm, type MacPadding } from "./mac.ts";
+
+export interface MacForm {
+  readonly algorithm: MacAlgorithm;
+  readonly padding: MacPadding;
+}
 
 /** As long as a late answer is still known: it may have its MAC under the key before. */
 const formerForMs = 600_000;
 
 /** The key of a link's MACs, and for a while the previous one, for answers to earlier requests. */
 export class MacKeys {
-  readonly #algorithm: MacAlgorithm;
+  readonly #form: MacForm;
   readonly #clock: Clock;
   #key: Buffer;
   #mac: Mac;
   #former: { readonly mac: Mac; readonly untilMs: number } | undefined;
 
   /** @throws RangeError when the algorithm wants another length */
-  constructor(algorithm: MacAlgorithm, key: Buffer, clock: Clock) {
-    this.#algorithm = algorithm;
+  constructor(form: MacForm, key: Buffer, clock: Clock) {
+    this.#form = form;
     this.#clock = clock;
     this.#key = key;
-    this.#mac = new Mac(algorithm, key);
+    this.#mac = this.#of(key);
   }
 
   /**
@@ -28,11 +33,15 @@ export class MacKeys {
    */
   replace(key: Buffer): boolean {
     if (key.equals(this.#key)) return false;
-    const mac = new Mac(this.#algorithm, key);
+    const mac = this.#of(key);
     this.#former = { mac: this.#mac, untilMs: this.#clock.monotonicMs() + formerForMs };
     this.#key = key;
     this.#mac = mac;
     return true;
+  }
+
+  #of(key: Buffer): Mac {
+    return new Mac(this.#form.algorithm, key, this.#form.padding);
   }
 
   of(bytes: Buffer): string {

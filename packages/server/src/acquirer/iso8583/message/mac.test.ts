@@ -18,6 +18,14 @@ describe("the retail MAC of ANSI X9.19", () => {
   });
 });
 
+test("the retail MAC may be padded with a bit and zeros, in a block of its own if the last one is full", () => {
+  const key = hex("0123456789ABCDEFFEDCBA9876543210");
+  const bit = new Mac("x9.19", key, "bit");
+  const zeros = new Mac("x9.19", key);
+  expect(bit.of(hex("010203"))).toBe(zeros.of(hex("0102038000000000")));
+  expect(bit.of(hex("0102030405060708"))).toBe(zeros.of(hex("01020304050607088000000000000000")));
+});
+
 describe("AES-CMAC", () => {
   const message = hex(
     "6bc1bee22e409f96e93d7e117393172a ae2d8a571e03ac9c9eb76fac45af8e51 30c81c46a35ce411e5fbc1191a0a52ef " +

@@ -3,6 +3,12 @@ import { createCipheriv, timingSafeEqual } from "node:crypto";
 /** The algorithm of the last field of a message (64 or 128), which proves that its sender has the key. */
 export type MacAlgorithm = "x9.19" | "aes-cmac";
 
+/**
+ * The padding of X9.19's last block: zeros (ISO 9797-1 method 1), or a bit and zeros, in a block of their own if it is
+ * full (method 2).
+ */
+export type MacPadding = "zeros" | "bit";
+
 /** Bytes that a field of ISO 8583 has for it; of a longer MAC they are the first. */
 const macBytes = 8;
 
@@ -14,10 +20,10 @@ export class Mac {
    * @param key for `x9.19` two DES keys (16 bytes), for `aes-cmac` 16, 24 or 32 bytes
    * @throws RangeError when the key has another length
    */
-  constructor(algorithm: MacAlgorithm, key: Buffer) {
+  constructor(algorithm: MacAlgorithm, key: Buffer, padding: MacPadding = "zeros") {
     if (algorithm === "x9.19") {
       if (key.length !== 16) throw new RangeError("a key for X9.19 has 16 bytes");
-      this.#compute = (bytes) => retailMac(bytes, key);
+      this.#compute = (bytes) => retailMac(padding === "zeros" ? bytes : Buffer.concat([bytes, paddingBit]), key);
     } else {
       if (![16, 24, 32].includes(key.length)) throw new RangeError("a key for AES-CMAC has 16, 24 or 32 bytes");
       this.#compute = (bytes) => aesCmac(bytes, key);
@@ -36,6 +42,7 @@ export class Mac {
   }
 }
 
+const paddingBit = Buffer.from([0x80]);
 const desBlock = 8;
 const aesBlock = 16;
 

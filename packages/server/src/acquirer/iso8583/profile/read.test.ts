@@ -1,6 +1,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { Till } from "../../till.fixture.ts";
+import { layoutOf, Mapping } from "../mapping.ts";
+import { Codec } from "../message/codec.ts";
 import { ProfileError, readProfile } from "./read.ts";
 
 const path = join(import.meta.dirname, "../../../../../../docs/operator/acquirer-profile.json");
@@ -22,7 +25,31 @@ function problemsWith(change: (profile: Json) => void): readonly string[] {
 // biome-ignore lint/suspicious/noExplicitAny: each test reaches for another corner of the same JSON.
 type Json = any;
 
+/** The parts of a profile in the operator's guide, in their order. */
+const guide = readFileSync(join(import.meta.dirname, "../../../../../../docs/operator/acquirer.md"), "utf8");
+const parts = guide
+  .split("<!-- held by packages/server/src/acquirer/iso8583/profile/read.test.ts -->")
+  .slice(1)
+  .map((block): Json => JSON.parse(/```json\n([^`]*)```/.exec(block)?.[1] ?? ""));
+
 describe("a host's profile", () => {
+  test("may have the parts that the guide shows: a MAC with its defaults, its keys, and an encrypted track", () => {
+    const [mac, keyExchange, chip] = parts;
+    const { algorithm, networkMessages } = mac;
+    const base = JSON.parse(text) as Json;
+    const read = (profile: Json) => readProfile(JSON.stringify(profile));
+    expect(read({ ...base, mac: { algorithm, networkMessages } }).mac).toEqual(mac);
+    expect(read({ ...base, mac: { ...mac, keyExchange } }).mac?.keyExchange).toEqual(keyExchange);
+    const withChip = structuredClone(base);
+    Object.assign(withChip.fields, chip.fields);
+    Object.assign(withChip.messages.SALE.fields, chip.messages.SALE.fields);
+    const profile = read(withChip);
+    const track2 = "A1B2C3D4E5F60718293A4B5C6D7E8F900112233445566778";
+    const request = new Mapping(profile).request({ ...new Till().sale("tok_approve"), track2, emv: "9F2608" });
+    const codec = new Codec(layoutOf(profile));
+    expect(codec.unpack(codec.pack(request)).fields.get(35)).toBe(track2);
+  });
+
   test("is read from the file in the documents", () => {
     expect(readProfile(text).name).toBe("example-host");
   });

@@ -5,12 +5,13 @@ import { elementFormat } from "../message/format.ts";
 const alternatives = <const Values extends readonly [string, ...string[]]>(...values: Values) => z.enum(values);
 
 const encoding = z.strictObject({
-  mti: alternatives("ascii", "bcd"),
-  bitmap: alternatives("binary", "hex"),
-  lengths: alternatives("ascii", "bcd", "binary"),
-  digits: alternatives("ascii", "bcd"),
-  tracks: alternatives("ascii", "bcd"),
-  bytes: alternatives("binary", "hex"),
+  mti: alternatives("ascii", "bcd", "ebcdic"),
+  bitmap: alternatives("binary", "hex", "hex-ebcdic"),
+  lengths: alternatives("ascii", "bcd", "binary", "ebcdic"),
+  text: alternatives("ascii", "ebcdic"),
+  digits: alternatives("ascii", "bcd", "ebcdic"),
+  tracks: alternatives("ascii", "bcd", "ebcdic"),
+  bytes: alternatives("binary", "hex", "hex-ebcdic"),
   oddDigits: z.strictObject({ fixed: alternatives("left", "right"), variable: alternatives("left", "right") }),
 });
 
@@ -68,7 +69,7 @@ export const profileSchema = z.strictObject({
     countsItself: z.boolean(),
     tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
   }),
-  encoding,
+  encoding: encoding.extend({ text: encoding.shape.text.default("ascii") }),
   /** The fields in which this host differs from ISO 8583:1987. */
   fields: z.record(fieldNumber, field),
   /** The time zone of fields 12 and 13. */
@@ -136,6 +137,12 @@ export const profileSchema = z.strictObject({
   mac: z
     .strictObject({
       algorithm: alternatives("x9.19", "aes-cmac"),
+      /** The field that holds it, or the last one of its message: 128 after any field above 64, otherwise 64. */
+      field: z.union([z.literal(64), z.literal(128), z.literal("last")]).default("last"),
+      /** All before it, the message without it, or the message with zeros in its place. */
+      covers: alternatives("before", "without", "zeros").default("before"),
+      /** The padding of X9.19; AES-CMAC has its own. */
+      padding: alternatives("zeros", "bit").default("zeros"),
       /** Sign-on and echo carry one too. */
       networkMessages: z.boolean(),
       /** Null: the key is the registered one. */
