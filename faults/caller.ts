@@ -84,7 +84,7 @@ export class Caller {
   }
 
   #choose(): ServiceInstance | undefined {
-    const running = this.#instances.filter(({ isRunning }) => isRunning);
+    const running = this.#instances.filter(({ isUsed }) => isUsed);
     const healthy = running.filter((instance) => (this.#avoidedUntilMs.get(instance) ?? 0) < performance.now());
     const choice = healthy.length > 0 ? healthy : running;
     this.#turn += 1;

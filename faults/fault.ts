@@ -7,6 +7,8 @@ export type Needs = "one instance" | "several instances" | "a standby" | "a smal
 /** Deliveries that may be repeated because of it: those that these instances had in flight, and had not recorded. */
 export interface FaultEffect {
   readonly instances: number;
+  /** Instances were only stopped in order: no command may be declined because of it. */
+  readonly isPlanned?: boolean;
 }
 
 export interface FaultContext {

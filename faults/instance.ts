@@ -24,6 +24,7 @@ export interface ServiceInstanceOptions {
 
 /** Three stages start nine at a time: a second of a processor each, and more where the machine has other work. */
 const readyWithinMs = 180_000;
+const stopNoticeMs = 1_000;
 const linesMax = 400;
 const errorLevel = /"level":("error"|50)/;
 
@@ -34,6 +35,7 @@ export class ServiceInstance {
   #lastError = "";
   #child: ChildProcess | undefined;
   #tree: string;
+  #isLeaving = false;
 
   constructor(options: ServiceInstanceOptions) {
     this.#options = options;
@@ -48,6 +50,11 @@ export class ServiceInstance {
 
   get isRunning(): boolean {
     return this.#child !== undefined;
+  }
+
+  /** Whether a proxy uses it: it has noticed a stop in the middle of the time that it is given. */
+  get isUsed(): boolean {
+    return this.isRunning && !this.#isLeaving;
   }
 
   /** The last lines that it wrote. */
@@ -78,11 +85,13 @@ export class ServiceInstance {
           ...env,
           PAYBELL_PORT: String(port),
           PAYBELL_OPERATOR_PORT: String(operatorPort),
+          PAYBELL_STOP_NOTICE_MS: String(stopNoticeMs),
         },
         stdio: ["ignore", "pipe", "pipe"],
       },
     );
     this.#child = child;
+    this.#isLeaving = false;
     child.once("exit", () => {
       if (this.#child === child) this.#child = undefined;
     });
@@ -100,7 +109,11 @@ export class ServiceInstance {
 
   /** A clean stop: it hands over what it has. */
   async stop(): Promise<void> {
+    const noticed = setTimeout(() => {
+      this.#isLeaving = true;
+    }, stopNoticeMs / 2);
     await this.#end("SIGTERM");
+    clearTimeout(noticed);
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {

@@ -51,6 +51,7 @@ export class Journal {
   #delivered = 0;
   #duplicates = 0;
   #outOfOrder = 0;
+  #declined = 0;
 
   /** Commands so far: the next one's number. */
   get size(): number {
@@ -81,6 +82,11 @@ export class Journal {
     return this.#orderViolationCount;
   }
 
+  /** Commands that the service itself ended as an error, although the acquirer approves them. */
+  get declined(): number {
+    return this.#declined;
+  }
+
   /** IPNs that came before an earlier one and said so, by their header. */
   get outOfOrder(): number {
     return this.#outOfOrder;
@@ -108,6 +114,10 @@ export class Journal {
     this.#accepted += 1;
     if (!this.#has(no, isDelivered)) this.#owes(no, 1);
     this.#sameAs(this.#transaction, no, transactionId, "it was answered with another transaction");
+  }
+
+  decline(): void {
+    this.#declined += 1;
   }
 
   /** The service refused it for good: no IPN may come. */

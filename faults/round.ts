@@ -14,6 +14,8 @@ export interface Round {
   readonly recoveryMs: number | undefined;
   /** From the end of the fault until nothing was owed of all that was accepted before it. */
   readonly drainedMs: number;
+  /** Commands that were declined by us; undefined: the fault may do so. */
+  readonly declined?: number;
   /** The bound on repeated IPNs: those in flight where the fault hit. */
   readonly duplicatesMax: number;
 }
@@ -46,6 +48,7 @@ export async function runRound(
   const { journal } = stage;
   await after(random.within(200, isQuick ? 500 : 1_500));
   const answersLostBefore = stage.answersLost;
+  const declinedBefore = journal.declined;
   let overAtMs = performance.now();
   const context: FaultContext = {
     stage,
@@ -56,7 +59,7 @@ export async function runRound(
     },
     last: (leastMs, mostMs) => after(isQuick ? leastMs : random.within(leastMs, mostMs)),
   };
-  const { instances } = await fault.happen(context);
+  const { instances, isPlanned = false } = await fault.happen(context);
   const recoveryMs = await stage.recovery?.within(recoveryEndsMs);
   stage.recovery = undefined;
   const to = journal.size;
@@ -65,7 +68,8 @@ export async function runRound(
   await eventually(quotaEndsMs, () => journal.size >= until);
   const inFlight = instances * slots * (1 + unrecordedPerSlot);
   const duplicatesMax = inFlight + stage.answersLost - answersLostBefore;
-  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax };
+  const declined = isPlanned && { declined: journal.declined - declinedBefore };
+  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax, ...declined };
 }
 
 /**

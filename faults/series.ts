@@ -79,12 +79,16 @@ function isPossible(stage: Deployment, fault: InjectedFault, note: (line: string
   return false;
 }
 
-function lineOf({ fault, recoveryMs, drainedMs, from, to, duplicatesMax }: Round, { journal }: Deployment): string {
+function lineOf(
+  { fault, recoveryMs, drainedMs, from, to, duplicatesMax, declined }: Round,
+  { journal }: Deployment,
+): string {
   const recovered = recoveryMs === undefined ? "never" : seconds(recoveryMs);
   const owed = journal.owed(from, to);
   const drained = owed === 0 ? `all delivered after ${seconds(drainedMs)}` : `${owed} owed after ${seconds(drainedMs)}`;
   const duplicates = `${journal.repeats(from, to)} of ${duplicatesMax} duplicates`;
-  return `${fault}: recovered after ${recovered}, ${drained}, ${duplicates}, ${journal.size} commands so far`;
+  const cards = declined === undefined ? "" : `, ${declined} declined by us`;
+  return `${fault}: recovered after ${recovered}, ${drained}, ${duplicates}${cards}, ${journal.size} commands so far`;
 }
 
 function seconds(ms: number): string {

@@ -26,6 +26,8 @@ const tokens = ["tok_approve", "tok_approve", "tok_approve", "tok_approve", "tok
 /** ERROR 68, and a Reversal: never answered in time, or booked after the link broke, and after the first Reversal. */
 const rareTokens = ["tok_timeout", "tok_break_500"];
 const rareShare = 0.02;
+/** The service's own reasons: no answer, not sent, in doubt. */
+const ownCodes = new Set(["68", "91", "96"]);
 
 /** One of a partner's terminals: it asks for a command, waits for what became of it, and asks for the next one. */
 export class PartnerTill {
@@ -137,7 +139,9 @@ export class PartnerTill {
       if (answer.status === 200 || answer.status === 202) {
         const id = String(answer.body["id"]);
         if (isNotified) journal.accept(no, id);
-        return await this.#ended({ no, id, status: String(answer.body["status"]) });
+        const { code, ...taken } = await this.#ended(no, id, answer.body);
+        if (ownCodes.has(code) && !isRare(fields)) journal.decline();
+        return taken.status === "INIT" ? undefined : taken;
       }
       if (!repeatable.has(answer.status)) {
         this.#refused(no, String(fields["command"]), answer);
@@ -154,16 +158,19 @@ export class PartnerTill {
     this.#inBatch = this.#inBatch.filter((one) => one !== no);
   }
 
-  async #ended(taken: Taken): Promise<Taken | undefined> {
-    let { status } = taken;
-    for (let looks = 0; status === "INIT" && looks < looksMax && !this.#parts.isOver(); looks += 1) {
+  async #ended(no: number, id: string, answer: CallerResponse["body"]): Promise<Taken & { readonly code: string }> {
+    let last = answer;
+    for (let looks = 0; last["status"] === "INIT" && looks < looksMax && !this.#parts.isOver(); looks += 1) {
       await this.#parts.caller.pause();
-      const path = `/v1/transactions/${taken.id}`;
-      const { status: answered, body } = await this.#parts.caller.call("GET", path, this.#partner.apiKey);
-      if (answered === 200) status = String(body["status"]);
+      const { status, body } = await this.#parts.caller.call("GET", `/v1/transactions/${id}`, this.#partner.apiKey);
+      if (status === 200) last = body;
     }
-    return status === "INIT" ? undefined : { ...taken, status };
+    return { no, id, status: String(last["status"]), code: String(last["isoResponseCode"]) };
   }
+}
+
+function isRare({ card }: Readonly<Record<string, unknown>>): boolean {
+  return rareTokens.includes(String((card as { token?: string } | undefined)?.token));
 }
 
 function after(ms: number): Promise<void> {

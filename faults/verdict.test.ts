@@ -36,6 +36,11 @@ test("more duplicates than were in flight at the fault are too many", () => {
   expect(judge(delivered(2), new ExpectedTotals(), [{ ...round, duplicatesMax: 2 }], nothingSeen).broken).toEqual([]);
 });
 
+test("a command that a planned stop declines is reported", () => {
+  const { broken } = judge(delivered(1), new ExpectedTotals(), [{ ...round, declined: 2 }], nothingSeen);
+  expect(broken).toEqual(["declined: 2 approvable commands during kill-service"]);
+});
+
 test("an IPN that says it is out of order is reported, because no fault lasts for ten minutes", () => {
   const journal = new Journal();
   journal.begin(0);

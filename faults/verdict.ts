@@ -68,6 +68,7 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
         : []),
       ...differences.slice(0, 10).map((difference) => `totals: ${difference}`),
       ...duplicatesBeyond(journal, rounds),
+      ...rounds.flatMap(declinedByUs),
       ...rounds.flatMap(slowRecovery),
       ...seen.unauthentic.map((why) => `not authentic: ${why}`),
       ...(seen.unanswered ? ["unanswered: some commands had no answer at the end"] : []),
@@ -98,6 +99,10 @@ function duplicatesBeyond(journal: Journal, rounds: readonly Round[]): string[] 
     if (repeats <= duplicatesMax) return [];
     return [`duplicates: ${repeats} after ${fault}, and ${duplicatesMax} at most were in flight`];
   });
+}
+
+function declinedByUs({ fault, declined = 0 }: Round): string[] {
+  return declined === 0 ? [] : [`declined: ${declined} approvable commands during ${fault}`];
 }
 
 function slowRecovery({ fault, recoveryMs }: Round): string[] {

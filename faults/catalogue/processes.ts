@@ -59,6 +59,19 @@ export const processFaults: readonly InjectedFault[] = [
     },
   },
   {
+    name: "rolling-restart",
+    needs: "several instances",
+    isQuick: true,
+    async happen({ stage, over }) {
+      for (const instance of stage.instances) {
+        await instance.stop();
+        await instance.start();
+      }
+      over();
+      return { instances: 0, isPlanned: true };
+    },
+  },
+  {
     name: "stop-service",
     needs: "one instance",
     isQuick: false,

@@ -16,7 +16,7 @@ export const upgradeFaults: readonly InjectedFault[] = [
         await last(500, 3_000);
       }
       over();
-      return { instances: 0 };
+      return { instances: 0, isPlanned: true };
     },
   },
 ];

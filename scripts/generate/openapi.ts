@@ -45,6 +45,7 @@ export async function openApiDocument(): Promise<OpenApiDocument> {
     metrics,
     clock,
     endWaits: () => undefined,
+    isStopping: () => false,
     sessionKey,
   };
   const app = createHttp(parts as HttpDependencies);

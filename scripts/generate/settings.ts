@@ -4,7 +4,7 @@ import { code, type GeneratedFile, markdown } from "./document.ts";
 import { type Section, sectionTables } from "./sections.ts";
 
 const sections: readonly Section[] = [
-  ["Listeners", /_(HOST|PORT|OPERATOR_ADDRESSES|TRUSTED_PROXIES|DOCS)$/],
+  ["Listeners", /_(HOST|PORT|OPERATOR_ADDRESSES|TRUSTED_PROXIES|DOCS)$|STOP_NOTICE/],
   [
     "Limits for callers",
     /_PER_MINUTE$|L_CONNECTIONS_MAX|UNREAD_BYTES|_(HEADERS|REQUEST|KEEP_ALIVE|ANSWER)_TIMEOUT_MS$/,

@@ -68,6 +68,8 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
     PAYBELL_HOST: "127.0.0.1",
     PAYBELL_PORT: String(await freePort()),
     PAYBELL_OPERATOR_PORT: String(await freePort()),
+    // No proxy has to notice. A release may not know this setting.
+    ...(options.tree === undefined && { PAYBELL_STOP_NOTICE_MS: "0" }),
     ...options.env,
   });
   const exited = child.exited.then(async (code) => {

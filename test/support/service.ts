@@ -208,7 +208,7 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   const lines: string[] = [];
   const acquirer = new SimulatedAcquirer();
   const service = await startService({
-    config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, ...env }), port: 0 },
+    config: { ...readConfig({ PAYBELL_OPERATOR_TOKEN: operatorToken, PAYBELL_STOP_NOTICE_MS: "0", ...env }), port: 0 },
     databaseUrl: database.serviceUrl,
     masterKey: new MasterKey(masterKey),
     acquirer,

@@ -6,11 +6,13 @@ import { request } from "node:https";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { ops, run } from "../ops/files.ts";
+import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { freePort, type Instance, spawnInstance } from "../support/instance.ts";
+import { freePort, type Instance, type InstanceOptions, partnerHost, spawnInstance } from "../support/instance.ts";
 import { needs, pathOf } from "../support/programs.ts";
 import { eventually, type TestPartner } from "../support/service.ts";
 
@@ -22,22 +24,21 @@ const certificate = await authority.issue("paybell.example");
 let database: TestDatabase;
 let instances: Instance[] = [];
 let partner: TestPartner | undefined;
+let options: InstanceOptions;
 
 beforeAll(async () => {
   database = await createDatabase();
-  const options = { databaseUrl: database.url, masterKey: randomBytes(32) };
-  const env = { PAYBELL_TRUSTED_PROXIES: "127.0.0.1" };
+  const { host, callsLoopback } = partnerHost();
+  const shared = { databaseUrl: database.url, masterKey: randomBytes(32), callsLoopback };
   // An instance that trusts this machine as a proxy refuses an operator without a forwarded address: it is registered
   // by one that does not.
-  const registrar = await spawnInstance(options);
-  partner = await registrar.register({
-    callBackUrl: null,
-    callbackAddresses: ["203.0.113.0/24"],
-    callingAddresses: ["127.0.0.3/32"],
-  });
+  const registrar = await spawnInstance(shared);
+  partner = await registrar.register({ callingAddresses: ["127.0.0.3/32"] }, { host });
   registrar.signal("SIGTERM");
   expect(await registrar.exited).toBe(0);
-  instances = await Promise.all([spawnInstance({ ...options, env }), spawnInstance({ ...options, env })]);
+  // With the time that proxies get by default, in place of none.
+  options = { ...shared, env: { PAYBELL_TRUSTED_PROXIES: "127.0.0.1", PAYBELL_STOP_NOTICE_MS: "3000" } };
+  instances = await Promise.all([spawnInstance(options), spawnInstance(options)]);
   writeFileSync(join(folder, "paybell.crt"), certificate.cert);
   writeFileSync(join(folder, "paybell.key"), certificate.key, { mode: 0o644 });
 });
@@ -101,10 +102,11 @@ describe("nginx", needs("nginx"), () => {
     await expect(judge(wrong)).rejects.toMatchObject({ stderr: expect.stringContaining("proxy_reading_timeout") });
   });
 
-  test("terminates TLS, forwards the caller's address, and keeps the operators' routes inside", async () => {
+  test("terminates TLS, forwards the caller's address, and keeps its promise while instances restart", async () => {
     const port = await freePort();
     proxy = spawn(pathOf("nginx"), nginxOn(port), { stdio: ["ignore", "ignore", "inherit"] });
     await expectProxy(port);
+    await expectCalmRestarts(port);
   });
 });
 
@@ -120,10 +122,11 @@ describe("Caddy", needs("caddy"), () => {
     await expect(judge(wrong)).rejects.toMatchObject({ stderr: expect.stringContaining("health_path_and_query") });
   });
 
-  test("terminates TLS, forwards the caller's address, and keeps the operators' routes inside", async () => {
+  test("terminates TLS, forwards the caller's address, and keeps its promise while instances restart", async () => {
     const port = await freePort();
     proxy = spawn(pathOf("caddy"), ["run", ...caddyOn(port)], { env: caddyEnv, stdio: "ignore" });
     await expectProxy(port);
+    await expectCalmRestarts(port);
   });
 });
 
@@ -138,6 +141,33 @@ async function expectProxy(port: number): Promise<void> {
   expect(await self(port, "127.0.0.3", {}, "/metrics")).toBe(404);
 }
 
+const tills = 8;
+
+/** Each instance is stopped and started again, twice, the next one as soon as the last one is ready. */
+async function expectCalmRestarts(port: number): Promise<void> {
+  let isOver = false;
+  const answers = new Map<string, number>();
+  const loads = Array.from({ length: tills }, async (_, till) => {
+    while (!isOver) {
+      const command = sale({ tid: `T000001${till}` });
+      const { status, body } = await call(port, "127.0.0.3", { path: "/v1/commands", json: command });
+      const { status: state = "", isoResponseCode = "" } = status === 200 ? JSON.parse(body) : {};
+      const answer = status === 200 ? `${status} ${state} ${isoResponseCode}` : `${status} ${body}`;
+      answers.set(answer, (answers.get(answer) ?? 0) + 1);
+    }
+  });
+  for (const nth of [0, 1, 0, 1]) {
+    const leaving = instances[nth] as Instance;
+    leaving.signal("SIGTERM");
+    expect(await leaving.exited, leaving.output()).toBe(0);
+    const env = { ...options.env, PAYBELL_PORT: new URL(leaving.baseUrl).port };
+    instances[nth] = await spawnInstance({ ...options, env });
+  }
+  isOver = true;
+  await Promise.all(loads);
+  expect([...answers.keys()], JSON.stringify([...answers])).toEqual(["200 SUCCESS 00"]);
+}
+
 function listens(port: number): Promise<true | undefined> {
   return new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1");
@@ -146,21 +176,38 @@ function listens(port: number): Promise<true | undefined> {
   });
 }
 
-function self(port: number, from: string, headers = {}, path = "/v1/self"): Promise<number> {
-  return new Promise((resolve, reject) => {
+async function self(port: number, from: string, headers = {}, path = "/v1/self"): Promise<number> {
+  return (await call(port, from, { path, headers })).status;
+}
+
+interface ProxyCall {
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** A POST of this. */
+  readonly json?: unknown;
+}
+
+function call(port: number, from: string, { path, headers, json }: ProxyCall) {
+  return new Promise<{ readonly status: number; readonly body: string }>((resolve, reject) => {
     const asked = request({
       host: "127.0.0.1",
       port,
       path,
+      method: json === undefined ? "GET" : "POST",
       localAddress: from,
       servername: "paybell.example",
       ca: authority.cert,
       agent: false,
-      headers: { host: `paybell.example:${port}`, authorization: `Bearer ${partner?.secrets.apiKey}`, ...headers },
+      headers: {
+        host: `paybell.example:${port}`,
+        authorization: `Bearer ${partner?.secrets.apiKey}`,
+        ...(json !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
     });
-    asked.once("response", (response) => {
-      response.resume().once("end", () => resolve(response.statusCode ?? 0));
+    asked.once("response", async (response) => {
+      resolve({ status: response.statusCode ?? 0, body: await text(response) });
     });
-    asked.once("error", reject).end();
+    asked.once("error", reject).end(json === undefined ? undefined : JSON.stringify(json));
   });
 }

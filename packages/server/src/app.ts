@@ -15,6 +15,7 @@ import { observeStatus } from "./app/observation.ts";
 import { wirePartners } from "./app/partners.ts";
 import { holdRestored } from "./app/restores.ts";
 import { serviceStatusOf } from "./app/service-status.ts";
+import { stopInOrder } from "./app/stop.ts";
 import { certificatesOf } from "./callbacks/certificates.ts";
 import { Certifications } from "./callbacks/certifications.ts";
 import { endpointConnections } from "./callbacks/endpoint-connection.ts";
@@ -110,8 +111,8 @@ export interface Service {
   stop(): Promise<number | undefined>;
 }
 
-/** The ledger's share of the time to stop; delivery has the drain timeout. */
-const ledgerStopMs = 10_000;
+/** Beyond the acquirer's timeout: for what is written after its answer. */
+const drainGraceMs = 5_000;
 /** The share of connections that waiting pulls may hold; the others are for requests that do work. */
 const waitingShare = 1 / 4;
 
@@ -159,6 +160,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
     closing.push(() => listener.stop());
     let isStopping = false;
+    let isListening = false;
     const lease = new Lease({
       kind: () => (delivery.worker?.isFit === true && !isStopping ? "delivery" : "api"),
       store: new PostgresLeases(() => listener.connection()),
@@ -266,8 +268,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       isRegisteredDevice,
       refusesToken: (partnerId, tid, token) => ledger.refusesToken(partnerId, tid, token),
       isUnavailable: (error) => ["connection", "conflict"].includes(failureKindOf(error)),
+      isStopping: () => isStopping,
       health: () =>
         health({
+          isStopping,
           standing,
           leaseMs: () => lease.remainingMs(),
           isDeliveryFit: worker && (() => worker.isFit),
@@ -326,40 +330,48 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     });
 
     const stop = async () => {
+      const noticeMs = runsCommands && isListening && !sandbox ? config.stopNoticeMs : 0;
       isStopping = true;
       lease.kindChanged();
-      // No new commands: callers are refused. Running commands end, requests in flight are answered, then the lease is
-      // released.
-      const closed = http.close();
       const upkeepEnded = endUpkeep();
-      dueWatch.stop();
       let pending: number | undefined;
-      await inOrder(warn("a part could not be stopped"), [
-        () => Promise.all([ledger.stop(ledgerStopMs), intake.stop()]),
-        // Commands that still wait for the acquirer end without an answer: another instance takes them over.
-        () => acquirers.stop(),
-        () => rpc.close(),
-        () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
-        () => delivery.stop(),
-        () => closed,
-        () => alerts.stop(),
-        () => upkeepEnded,
-        async () => {
-          pending = (await status.count()).count;
-        },
-        () => lease.stop(),
-        endLoopWatch,
-        () => directory.stop(),
-        () => listener.stop(),
-        () => database.close(),
-        () => tracing?.stop(),
-        () => metrics.close(),
-      ]);
+      await stopInOrder({
+        leaseMs: () => lease.remainingMs(),
+        noticeMs,
+        drainMs: config.acquirerTimeoutMs + drainGraceMs,
+        onTrouble: warn("a part could not be stopped"),
+        drain: () => Promise.all([ledger.stop(), intake.stop()]),
+        closing: [
+          () => dueWatch.stop(),
+          // Commands that still wait for the acquirer end without an answer: another instance takes them over.
+          () => acquirers.stop(),
+          () => rpc.close(),
+          () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
+          () => Promise.all([http.close(), delivery.stop()]),
+          () => alerts.stop(),
+          () => upkeepEnded,
+          async () => {
+            pending = (await status.count()).count;
+          },
+        ],
+        released: [
+          () => lease.stop(),
+          endLoopWatch,
+          () => directory.stop(),
+          () => listener.stop(),
+          () => database.close(),
+          () => tracing?.stop(),
+          () => metrics.close(),
+        ],
+      });
       return pending;
     };
     let stopped: Promise<number | undefined> | undefined;
     return {
-      listen: () => http.listen(),
+      listen() {
+        isListening = true;
+        return http.listen();
+      },
       operatorUrls: () => http.operatorUrls(),
       ledger,
       reports,
@@ -375,16 +387,5 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   } catch (error) {
     for (const close of closing.reverse()) await Promise.resolve(close()).catch(() => undefined);
     throw error;
-  }
-}
-
-/** Runs each step after the previous one has ended, even if that failed. */
-async function inOrder(onTrouble: (error: unknown) => void, steps: readonly (() => unknown)[]): Promise<void> {
-  for (const step of steps) {
-    try {
-      await step();
-    } catch (error) {
-      onTrouble(error);
-    }
   }
 }

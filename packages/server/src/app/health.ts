@@ -7,6 +7,7 @@ const databaseTimeoutMsDefault = 2_000;
 export interface HealthParts {
   readonly standing: Pick<ServiceStatus, "ping" | "daysAhead">;
   readonly leaseMs: () => number;
+  readonly isStopping?: boolean;
   /** Whether delivery may own shards; undefined: this process only runs commands. */
   readonly isDeliveryFit?: (() => boolean) | undefined;
   /** The status of the acquirers, by the name of the check. */
@@ -37,6 +38,7 @@ export async function health(parts: HealthParts): Promise<Health> {
   const checks = {
     database: { ok: database === undefined, detail: database ?? "answers" },
     lease: { ok: leaseMs > 0, detail: leaseMs > 0 ? `is held for ${(leaseMs / 1_000).toFixed(1)} s` : "lost" },
+    ...(parts.isStopping === true && { stop: { ok: false, detail: "this instance stops: use another one" } }),
     ...(parts.isDeliveryFit !== undefined && {
       // A warning: commands are accepted, and the other instances send.
       delivery: { ok: true, detail: parts.isDeliveryFit() ? "sends" : deliveryUnfit },

@@ -54,7 +54,7 @@ export async function runServe({ process }: RunContext, role: InstanceRole = "al
       return 0;
     }
     const signal = await signals.first;
-    log.info({ signal, inFlight: service.inFlight() }, "stopping: no new work is accepted");
+    log.info({ signal, inFlight: service.inFlight() }, "stopping: not ready from now on");
     const pending = await orSecond(signals, { stop: () => service.stop(), stopAtOnce: () => Promise.resolve() });
     log.info({ pending }, "stopped");
     return 0;

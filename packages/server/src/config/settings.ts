@@ -332,6 +332,15 @@ export const settings = {
     unit: "milliseconds",
     meaning: "How long connecting may take, including TLS.",
   }),
+  stopNoticeMs: setting({
+    name: "PAYBELL_STOP_NOTICE_MS",
+    kind: wholeNumber(0, 120_000),
+    default: 3_000,
+    unit: "milliseconds",
+    meaning:
+      "How long a stopping instance still accepts commands while /healthz and /readyz answer 503: the time that your " +
+      "proxies take to notice.",
+  }),
   drainTimeoutMs: setting({
     name: "PAYBELL_DRAIN_TIMEOUT_MS",
     kind: wholeNumber(0, 600_000),

@@ -123,6 +123,8 @@ export interface HttpDependencies {
   /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
   isUnavailable(error: unknown): boolean;
   health(): Promise<Health>;
+  /** From the beginning of a stop: proxies are to use another instance. */
+  isStopping(): boolean;
   /** Records refused callers. */
   readonly events?: EventSink;
   readonly clock: Clock;

@@ -113,7 +113,7 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
   const wrongKeys = new WrongKeys(parts);
   const sessions = new Sessions(parts, listener);
   const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys, address, limits, sessions, listener };
-  endConnectionsOnClose(app);
+  endConnectionsOnStop(app, parts);
   app.addHook("preClose", (done) => {
     parts.endWaits();
     done();
@@ -137,17 +137,17 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
 }
 
 /**
- * The framework ends connections that are idle when the close begins. One whose request was under way then would stay
- * open after its answer, for as long as its keep-alive lasts, and hold the close up: measured, 72 s.
+ * From the beginning of a stop, so that a proxy's connections are gone when the listener closes. One whose request is
+ * under way then would otherwise stay open for as long as its keep-alive lasts, and hold the close up: measured, 72 s.
  */
-function endConnectionsOnClose(app: FastifyInstance): void {
+function endConnectionsOnStop(app: FastifyInstance, { isStopping }: Pick<HttpDependencies, "isStopping">): void {
   let closing = false;
   app.addHook("preClose", (done) => {
     closing = true;
     done();
   });
   app.addHook("onSend", (_, reply, __, done) => {
-    if (closing) reply.header("connection", "close");
+    if (closing || isStopping()) reply.header("connection", "close");
     done();
   });
 }
@@ -203,7 +203,7 @@ function addConsole(scope: FastifyInstance, parts: HttpDependencies, gate: Gate)
 }
 
 function addSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {
-  aliveRoute(scope.withTypeProvider<ZodTypeProvider>());
+  aliveRoute(scope.withTypeProvider<ZodTypeProvider>(), parts);
   docsRoutes(scope, parts.config);
 }
 

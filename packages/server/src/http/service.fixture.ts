@@ -87,6 +87,7 @@ export class HttpTestService {
   readonly events: NewEvent[] = [];
   readonly audit = new AuditInMemory();
   readonly auditFailures: unknown[] = [];
+  isStopping = false;
   health: Health = { ready: true, checks: { database: { ok: true, detail: "reachable" } } };
   readonly #transactions: Transaction[] = [];
   readonly #failures = new Map<string, { readonly error: unknown; calls: number }>();
@@ -207,6 +208,7 @@ export class HttpTestService {
       oidc: OidcSignIn.of(config),
       audit: auditIn(this.audit, (error) => this.auditFailures.push(error)),
       health: async () => this.health,
+      isStopping: () => this.isStopping,
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
       settings: shownSettings(readConfig({})),

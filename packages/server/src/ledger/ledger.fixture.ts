@@ -395,7 +395,7 @@ export class LedgerInstance {
 
   async close(): Promise<void> {
     const { lives } = this.life;
-    if (lives) await this.ledger.stop(5_000);
+    if (lives) await this.ledger.stop();
     this.#dueWatch.stop();
     const stopped = [this.reverser.stop(), this.settler.stop()];
     if (lives) await Promise.all(stopped);

@@ -207,7 +207,7 @@ describe("a terminal", () => {
 
 test("a command that cannot be accepted now is refused as unavailable, and leaves nothing behind", async () => {
   const leaving = await bench.start();
-  await leaving.ledger.stop(1_000);
+  await leaving.ledger.stop();
   const request = new LedgerTill().sale();
   await expect(leaving.run(partner, request)).rejects.toMatchObject({ status: 503, code: "unavailable" });
   expect(await instance.ledger.findByReqId(partner.id, request.reqId)).toBeUndefined();
@@ -217,7 +217,7 @@ test("a command whose INIT is being written at a stop is carried out before its 
   const leaving = await bench.start();
   const stopped = new Promise<void>((resolve) => {
     const stopNow = () => {
-      resolve(leaving.ledger.stop(60_000).then(() => leaving.link.close()));
+      resolve(leaving.ledger.stop().then(() => leaving.link.close()));
       return false;
     };
     leaving.life.breaksAt("begin", stopNow, new Error("this breaks nothing"));

@@ -28,8 +28,8 @@ export interface LedgerParts extends InitParts {
   readonly transactions: TransactionStore;
   readonly completer: Completer;
   readonly reversals: ReversalStore;
-  readonly reverser: Pick<Reverser, "wake">;
-  readonly settler: Pick<Settler, "wake">;
+  readonly reverser: Pick<Reverser, "wake" | "stop">;
+  readonly settler: Pick<Settler, "wake" | "stop">;
   /** Without any, commands are refused before anything is accepted. */
   readonly acquirers: Acquirers;
   readonly terminals: Pick<TerminalAcquirers, "of" | "readAnew">;
@@ -87,6 +87,8 @@ export class Ledger {
   #looksMs: readonly number[] = [];
   readonly #slots: CommandSlots;
   #stopping = false;
+  /** Settlements continue on another instance: nobody waits for them here. */
+  #passedOn = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -245,11 +247,19 @@ export class Ledger {
     }
   }
 
-  /** Accepts no more commands, and resolves when running ones have ended, at the latest after `timeoutMs`. */
-  async stop(timeoutMs: number): Promise<void> {
+  /**
+   * Accepts no more commands, and resolves when nothing waits for the acquirer: running commands have ended, the
+   * settlements are passed on after their current message, and the Reversals that were sent are answered.
+   */
+  async stop(): Promise<void> {
     this.#stopping = true;
+    const passedOn = this.#parts.settler.stop().then(() => {
+      this.#passedOn = true;
+    });
     // Not only those that run: a command whose INIT is being written is accepted, and would find the link closed.
-    await within(timeoutMs, this.#slots.idle());
+    await Promise.all([this.#slots.idle(), passedOn]);
+    // Only now: a REVERSAL, and a command without an answer, need it until they have ended.
+    await this.#parts.reverser.stop();
   }
 
   async #requireValid(partner: Partner, request: CommandRequest): Promise<void> {
@@ -328,12 +338,17 @@ export class Ledger {
   }
 
   /** The transaction once it has ended, whichever instance ends it; undefined if it does not end in time. */
-  async #awaitEnd(partnerId: PartnerId, id: TransactionId, timeoutMs: number): Promise<Transaction | undefined> {
+  async #awaitEnd(
+    partnerId: PartnerId,
+    id: TransactionId,
+    timeoutMs: number,
+    isOver = () => false,
+  ): Promise<Transaction | undefined> {
     const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
     for (let waitMs = pollFirstMs; ; waitMs = Math.min(waitMs * 2, pollMostMs)) {
       const transaction = await this.#parts.transactions.find(partnerId, id);
       if (transaction !== undefined && transaction.state !== "INIT") return transaction;
-      if (this.#parts.clock.monotonicMs() >= deadlineMs) return undefined;
+      if (isOver() || this.#parts.clock.monotonicMs() >= deadlineMs) return undefined;
       await new Promise((resolve) => setTimeout(resolve, waitMs));
     }
   }
@@ -474,7 +489,8 @@ export class Ledger {
   /** The settler runs it, here or on another instance. */
   async #settle(begun: Transaction): Promise<Transaction> {
     this.#parts.settler.wake();
-    return (await this.#awaitEnd(begun.partnerId, begun.id, this.#parts.acquirerTimeoutMs + answerGraceMs)) ?? begun;
+    const waitMs = this.#parts.acquirerTimeoutMs + answerGraceMs;
+    return (await this.#awaitEnd(begun.partnerId, begun.id, waitMs, () => this.#passedOn)) ?? begun;
   }
 
   /**

@@ -327,6 +327,29 @@ describe("a bank with other totals (95)", () => {
     expect(asked.map(({ command }) => command)).toEqual(["SETTLEMENT", ...uploads, "SETTLEMENT"]);
   });
 
+  test("is passed on between two messages when its instance stops, and no message is repeated", async () => {
+    const leaving = await bench.start();
+    const till = new LedgerTill();
+    await differing(till);
+    const stopped = Promise.withResolvers<void>();
+    onTestFinished(() => {
+      bench.onLink = undefined;
+    });
+    bench.onLink = async (what) => {
+      if (what === "a BATCH_UPLOAD leaves") stopped.resolve(leaving.ledger.stop());
+    };
+    const [before, after] = [watch(till, leaving), watch(till)];
+    // Its caller learns at once that the outcome is not known yet.
+    const { transaction, done } = await leaving.run(partner, till.settlement());
+    await stopped.promise;
+    expect({ done, state: transaction.state }).toEqual({ done: false, state: "INIT" });
+    expect(await endWhenDue(transaction)).toMatchObject({ state: "SUCCESS" });
+    before.ends();
+    after.ends();
+    expect(before.asked.map(({ command }) => command)).toEqual(["SETTLEMENT", "BATCH_UPLOAD"]);
+    expect(after.asked.map(({ command }) => command)).toEqual(["BATCH_UPLOAD", "BATCH_UPLOAD", "SETTLEMENT"]);
+  });
+
   test("and still has others after the upload refuses it, once: the batch is open again", async () => {
     const till = new LedgerTill();
     await differing(till);

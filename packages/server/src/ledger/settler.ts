@@ -255,6 +255,8 @@ export class Settler {
         due = { ...due, uploadedUpTo: before.id, tries: 1 };
         onMoved(due);
       }
+      // Between two messages: another instance continues after the last one that was answered.
+      if (this.#stopping) return due;
       // Only the first of those that were numbered before may have been sent.
       const isRepeat = repeat && nth === 0;
       const { responseCode } = await this.#ask(transaction.acquirer, {

@@ -250,7 +250,7 @@ test("the wait for a session is a part of the time that a message has", async ()
   expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
 });
 
-test("an instance that stops waits for the answers to what others passed on to it", async () => {
+test("an instance that stops waits for answers that it owes, and later messages for the next holder", async () => {
   const { host, start, first } = await hosted();
   const second = start(2);
   const { promise, resolve } = Promise.withResolvers<Parameters<FakeHost["answer"]>[0]>();
@@ -262,10 +262,15 @@ test("an instance that stops waits for the answers to what others passed on to i
   asked.catch(() => undefined);
   const request = await promise;
   const closed = first.session.close();
-  await vi.advanceTimersByTimeAsync(2_500);
+  host.answer = (later) => answerTo(later, "51");
+  // It comes when the session has been given up, and no other instance may take it yet.
+  const meanwhile = second.session.ask(new Till().sale("tok_approve"), patient);
+  meanwhile.catch(() => undefined);
+  await vi.advanceTimersByTimeAsync(30_000);
   host.send(answerTo(request, "00"));
   await closed;
   expect((await asked).responseCode).toBe("00");
+  expect((await meanwhile).responseCode).toBe("51");
 });
 
 test("an instance whose lease ends leaves the host, even while the database does not answer it", async () => {
@@ -291,7 +296,7 @@ test("without a session nothing is sent; a message that may have reached the oth
   await expect(second.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NoAnswer);
   shared.isDeaf = false;
   first.rpc.close();
-  await expect(second.session.ask(till.sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
+  await expect(second.session.ask(till.sale("tok_approve"), hurried)).rejects.toBeInstanceOf(NotSent);
   const third = start(3);
   third.loseLease();
   first.loseLease();

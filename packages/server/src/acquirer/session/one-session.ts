@@ -50,8 +50,12 @@ export interface OneSessionParts {
 const lookEveryMs = 500;
 /** As long as a message waits for a link that is down. */
 const holderWaitMsMax = 3_000;
-/** For how long an instance that stops waits for the answers to messages of other instances. */
-const servedWaitMsMax = 3_000;
+/**
+ * The part of a message's time for which it waits while one instance gives the session to another: that one waits for
+ * the answers that it owes, and the host allows no second session meanwhile. The rest is for the answer.
+ */
+const handoverShare = 2 / 3;
+const looksAtLeaseEveryMs = 100;
 
 /**
  * An acquirer whose host allows one session at a time. One instance holds it, as long as its lease is valid; only that
@@ -114,7 +118,7 @@ export class OneSession implements Acquirer {
   async ask(message: AcquirerMessage, options: AskOptions): Promise<AcquirerAnswer> {
     const { monotonicMs } = systemClock;
     const startMs = monotonicMs();
-    const holderByMs = startMs + Math.min(options.timeoutMs, holderWaitMsMax);
+    let holderByMs = startMs + Math.min(options.timeoutMs, holderWaitMsMax);
     for (;;) {
       if (this.#isClosed) throw new NotSent("The link to the acquirer is closed");
       if (!this.#hasHolder()) await this.#wokenWithin(holderByMs - monotonicMs(), () => this.#hasHolder());
@@ -128,6 +132,7 @@ export class OneSession implements Acquirer {
         if (error instanceof OtherSite && other === this.#other()) this.#siteOfOther = error.site;
         // It gives the session up, and may do so for seconds: the next look may find another holder.
         if (!(error instanceof SessionGone)) throw error;
+        holderByMs = startMs + options.timeoutMs * handoverShare;
         const isWoken = await this.#wokenWithin(holderByMs - monotonicMs(), () => true);
         if (!isWoken) throw error;
       }
@@ -221,11 +226,14 @@ export class OneSession implements Acquirer {
     });
   }
 
+  /** Each ends in the time that its message has. Without the lease, the answers are another instance's. */
   async #allServed(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, servedWaitMsMax);
+    const timer = setInterval(() => {
+      if (this.#heldBy !== this.#parts.lease()) resolve();
+    }, looksAtLeaseEveryMs);
     await Promise.race([Promise.allSettled(this.#served), promise]);
-    clearTimeout(timer);
+    clearInterval(timer);
   }
 
   /** Requests in flight get no answer any more. The next link connects once the session is ours again. */

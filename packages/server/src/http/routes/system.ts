@@ -11,8 +11,8 @@ const tags = ["Service"];
 /** A caller in a loop causes at most one check a second. */
 const keptMs = 1_000;
 
-/** Whether the process lives: for everybody. */
-export function aliveRoute(app: HttpApp): void {
+/** Whether the process lives, and stays: for everybody, and for the partners' proxy. */
+export function aliveRoute(app: HttpApp, { isStopping }: Pick<HttpDependencies, "isStopping">): void {
   app.get(
     "/healthz",
     {
@@ -20,10 +20,16 @@ export function aliveRoute(app: HttpApp): void {
         operationId: "isAlive",
         tags,
         summary: "Whether the process is alive",
-        response: responses({ 200: { schema: z.object({ ok: z.literal(true) }), description: "It does" } }),
+        response: responses({
+          200: { schema: z.object({ ok: z.literal(true) }), description: "It is" },
+          503: { schema: z.object({ ok: z.literal(false) }), description: "It stops: use another instance" },
+        }),
       },
     },
-    async () => ({ ok: true }),
+    async (_, reply) => {
+      if (isStopping()) return reply.code(503).send({ ok: false });
+      return { ok: true as const };
+    },
   );
 }
 

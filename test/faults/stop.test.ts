@@ -1,0 +1,30 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sale } from "../support/commands.ts";
+import { holdAnswers } from "../support/held-answers.ts";
+import { startTestService, type TestPartner, type WholeService } from "../support/service.ts";
+
+let service: WholeService;
+let partner: TestPartner;
+beforeAll(async () => {
+  service = await startTestService();
+  partner = await service.register();
+});
+afterAll(() => service.stop());
+
+test("a stop refuses commands, ends those that run, and then closes the link to the acquirer", async () => {
+  const { acquirer } = service;
+  const held = holdAnswers(acquirer);
+  const running = partner.run(sale());
+  await held.begun(1);
+  const stopped = service.service.stop();
+  const alive = await partner.call("GET", "/healthz", { key: null });
+  expect(alive).toMatchObject({ status: 503, body: { ok: false } });
+  // A proxy's connection is gone before the listener closes.
+  expect(alive.headers.get("connection")).toBe("close");
+  const refused = await partner.run(sale());
+  expect(refused).toMatchObject({ status: 503, body: { code: "unavailable" } });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  held.go();
+  expect(await running).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
+  await stopped;
+});
