@@ -81,8 +81,8 @@ function envelopeData(body: string): string | undefined {
   if (!isPairOfTexts(body)) return undefined;
   const parsed = parseStrictly(body);
   if ("refused" in parsed || typeof parsed.value !== "object" || parsed.value === null) return undefined;
-  const { data, ...others } = parsed.value as Record<string, unknown>;
-  return typeof data === "string" && Object.keys(others).length === 0 ? data : undefined;
+  const { data } = parsed.value as Record<string, unknown>;
+  return typeof data === "string" ? data : undefined;
 }
 
 /**

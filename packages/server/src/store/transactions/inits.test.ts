@@ -186,3 +186,28 @@ test("a Void whose COMMIT was not answered is undone, and its original is free a
   await expect.poll(() => first.find(partnerId, id)).toBeUndefined();
   expect(await successorOf()).toEqual({ successor_id: null, successor_command: null, successor_state: null });
 });
+
+test("commands of one commit are each judged by the state that the one before leaves", async () => {
+  const tid = newTid();
+  const sale = sampleInit(partnerId, leaseId, { tid });
+  await first.begin(sale);
+  const batches: (string | undefined)[] = [];
+  const refunded: (bigint | undefined)[] = [];
+  const refund = () =>
+    sampleInit(partnerId, leaseId, {
+      tid,
+      command: "REFUND",
+      originalId: sale.id,
+      chainId: sale.chainId,
+      amountMinor: 90_000n,
+      refusal: (_, original) => void refunded.push(original?.refundedMinor),
+    });
+  const settles = settlement(tid);
+  const late = sampleInit(partnerId, leaseId, { tid, refusal: (known) => void batches.push(known?.batch) });
+  // The first one has a commit of its own, under way; the others share the next.
+  await Promise.all(
+    [sampleInit(partnerId, leaseId), refund(), refund(), settles, late].map((init) => first.begin(init)),
+  );
+  expect(refunded).toEqual([0n, 90_000n]);
+  expect(batches).toEqual(["closing"]);
+});
