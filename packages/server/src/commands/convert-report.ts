@@ -1,5 +1,5 @@
 import { cardSchemes, currencyDecimals } from "@paybell/contract";
-import { responseCodeOf } from "./action-codes.ts";
+import { responseCodeOf } from "../action-codes.ts";
 import { formatAmount } from "./amount.ts";
 import type { CompletionRequest } from "./completion.ts";
 import { currencyOfNumber } from "./numeric-currency.ts";

@@ -14,8 +14,8 @@ import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkTimings } from "./link/link.ts";
 import { Wire } from "./link/wire.ts";
-import { answerWith, approvalOf, layoutOf, Mapping } from "./mapping.ts";
-import { Codec, type IsoMessage } from "./message/codec.ts";
+import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
+import { Codec, type IsoMessage, isNetworkMessage } from "./message/codec.ts";
 import { HeldKeyOpener, type KeyOpener } from "./message/key-opener.ts";
 import type { MacAlgorithm } from "./message/mac.ts";
 import { MacKeys } from "./message/mac-keys.ts";
@@ -102,7 +102,8 @@ export class Iso8583Acquirer implements Acquirer {
         signOn: () => this.#network("signOn"),
         echo: () => this.#network("echo"),
         signOff: () => this.#network("signOff"),
-        answerTo: (request) => (request.mti.startsWith("08") ? approvalOf(request) : undefined),
+        codeOf: (answer, kind) => this.#mapping.codeOf(answer, kind),
+        answerTo: (request) => (isNetworkMessage(request.mti) ? approvalOf(request) : undefined),
         keys: this.#linkKeys(),
       },
       keyOf: (message) => this.#mapping.keyOf(message),
@@ -140,10 +141,10 @@ export class Iso8583Acquirer implements Acquirer {
     const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
     const answer = await this.#link.request(request, {
       timeoutMs: leftMs,
-      onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request)),
+      onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request, nameOf(message))),
       onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
     });
-    const read = this.#mapping.answer(answer, request);
+    const read = this.#mapping.answer(answer, request, nameOf(message));
     if (read.responseCode === "" && isRepeated(message)) throw new NoAnswer("The host's answer has no outcome");
     return { ...read, ...(site !== undefined && { site }) };
   }

@@ -1,5 +1,5 @@
 import type { Clock } from "../../clock.ts";
-import type { IsoMessage } from "./message/codec.ts";
+import { type IsoMessage, isNetworkMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import type { KeyOpener } from "./message/key-opener.ts";
 import type { MacKeys } from "./message/mac-keys.ts";
@@ -65,7 +65,7 @@ export class KeyExchange {
   /** Whether the host sends a key with this request of its own. */
   brings({ mti, fields }: IsoMessage): boolean {
     const { field, values } = this.#parts.profile.brings;
-    return mti.startsWith("08") && values.includes(fields.get(field) ?? "");
+    return isNetworkMessage(mti) && values.includes(fields.get(field) ?? "");
   }
 
   /**

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer.ts";
 import { again, emptyTotals, Till } from "../till.fixture.ts";
-import { Mapping } from "./mapping.ts";
+import { layoutOf, Mapping } from "./mapping.ts";
+import { Codec } from "./message/codec.ts";
 import { readProfile } from "./profile/read.ts";
 import { ZonedTime } from "./profile/zoned-time.ts";
 
@@ -283,6 +284,68 @@ describe("the mapping of a host's answer", () => {
     const unknown = { responseCode: "", isDoubtful: true };
     expect(own.answer(answer([39, "999"]), request)).toMatchObject(unknown);
     expect(own.answer({ mti: "0210", fields: new Map() }, request)).toMatchObject(unknown);
+  });
+});
+
+describe("a host of ISO 8583:1993", () => {
+  const { SALE, VOID } = profile.messages;
+  const sale = {
+    mti: "1200",
+    fields: { 3: "000000", 4: "{amount}", 11: "{traceNo}", 12: "{localDateTime}", 22: "{entryMode}" },
+  };
+  const original = "{originalMti}{originalTraceNo}{originalLocalDateTime}06123456";
+  const voiding = {
+    mti: "1420",
+    fields: { ...VOID.fields, 12: "{localDateTime}", 24: "400", 25: "4000", 56: original },
+  };
+  const later = new Mapping({
+    ...profile,
+    standard: "1993",
+    entryModes: { "": "51010151114C" },
+    messages: { ...profile.messages, SALE: { ...SALE, ...sale }, VOID: { ...VOID, ...voiding } },
+  });
+  const till = new Till();
+  const message = till.sale("tok_approve");
+  const answered = (code: string, name: "SALE" | "VOID" = "SALE") =>
+    later.answer({ mti: "1210", fields: new Map([[39, code]]) }, later.request(message), name).responseCode;
+
+  test("has its message types, its formats, and its times with the year", () => {
+    const codec = new Codec(layoutOf({ ...profile, standard: "1993" }));
+    const { mti, fields } = codec.unpack(codec.pack(later.request(message)));
+    expect([mti, fields.get(12), fields.get(22)]).toEqual(["1200", "260131163001", "51010151114C"]);
+    const { fields: ofVoid } = later.request(till.void(message, approval));
+    expect(ofVoid.get(56)).toBe("1200000001" + "260131163001" + "06123456");
+    expect(
+      later.unmatchedAnswer({
+        mti: "1210",
+        fields: new Map([
+          [3, "000000"],
+          [11, "000001"],
+          [39, "000"],
+          [41, "T1"],
+        ]),
+      }),
+    ).toMatchObject({ tid: "T1", responseCode: "00" });
+  });
+
+  test("answers with action codes, of which a profile needs to name only its own", () => {
+    expect(["000", "116", "002", "911", "800"].map((code) => answered(code))).toEqual(["00", "51", "10", "68", "00"]);
+    expect(answered("999")).toBe("");
+  });
+});
+
+describe("a message with response codes of its own", () => {
+  test("has them first, then the profile's", () => {
+    const own = { ...profile.messages.VOID, responseCodes: { "21": "00" } };
+    const by = new Mapping({
+      ...profile,
+      responseCodes: { "21": "12", A1: "05" },
+      messages: { ...profile.messages, VOID: own },
+    });
+    const request = by.request(new Till().sale("tok_approve"));
+    const codeOf = (code: string, name: "SALE" | "VOID") =>
+      by.answer({ mti: "0210", fields: new Map([[39, code]]) }, request, name).responseCode;
+    expect([codeOf("21", "SALE"), codeOf("21", "VOID"), codeOf("A1", "VOID")]).toEqual(["12", "00", "05"]);
   });
 });
 

@@ -1,9 +1,10 @@
 import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
+import { responseCodeOf } from "../../action-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
-import { fields1987 } from "./message/fields-1987.ts";
 import type { ShownFields } from "./message/masking.ts";
+import { standardFields } from "./message/standard-fields.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
 import { isOfTotals, templateReader, templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
@@ -35,6 +36,7 @@ export class Mapping {
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
   readonly approvals: ReadonlySet<string>;
   readonly #declines: ReadonlySet<string>;
+  readonly #ownCodes: ReadonlyMap<string, MessageTemplate["responseCodes"]>;
 
   constructor(profile: Profile) {
     const host = hostValues(profile);
@@ -43,16 +45,17 @@ export class Mapping {
     this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
     const { signOn, echo, signOff } = profile.network;
-    const keyRequest = profile.mac?.keyExchange?.request ?? null;
-    this.#network = mapped({ signOn, echo, signOff, keyRequest }, write);
+    const network = { signOn, echo, signOff, keyRequest: profile.mac?.keyExchange?.request ?? null };
+    this.#network = mapped(network, write);
+    const named = Object.entries<MessageTemplate | null>({ ...profile.messages, ...network });
+    this.#ownCodes = new Map(named.map(([name, template]) => [name, template?.responseCodes]));
     this.approvals = new Set([approved, partialApproval, ...profile.approvals]);
     this.#declines = new Set([...declinesOfStandard, ...profile.declines]);
   }
 
   /** @throws IsoFormatError if the host's profile cannot express it */
   request(message: AcquirerMessage): IsoMessage {
-    const isAfterUpload = message.command === "SETTLEMENT" && message.afterUpload;
-    const name = isAfterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
+    const name = nameOf(message);
     const write = this.#writers[name];
     if (write === null) throw new IsoFormatError(`the host ${this.#profile.name} takes no ${name}`);
     return write(message, message.repeat);
@@ -80,7 +83,7 @@ export class Mapping {
     });
     const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
     if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
-    const { responseCode, isDoubtful } = this.answer(answer, answer);
+    const { responseCode, isDoubtful } = this.answer(answer, answer, commands[0]);
     const isOfTime = (atMs: number) => this.#transmission.dateAndTime(atMs) === read(transmissionField);
     return {
       tid,
@@ -92,13 +95,28 @@ export class Mapping {
     };
   }
 
-  /** The response code is empty if the host gives none that is valid: then the outcome is not known. */
-  answer(answer: IsoMessage, request: IsoMessage): AcquirerAnswer {
-    const { responseCode, approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
+  /**
+   * The response code of ISO 8583:1987 that an answer has; empty if the host gives none that is valid.
+   *
+   * @param name of the message that it answers, which may have codes of its own
+   */
+  codeOf(answer: IsoMessage, name?: MessageName | NetworkName): string {
+    const { answer: kept, responseCodes: shared, standard } = this.#profile;
+    const given = textOf(answer, kept.responseCode);
+    const own = name && this.#ownCodes.get(name);
+    const code = own?.[given] ?? shared[given] ?? (standard === "1993" ? responseCodeOf(given) : given);
+    return /^[0-9A-Z]{2}$/.test(code) ? code : "";
+  }
+
+  /**
+   * The response code is empty if the host gives none that is valid: then the outcome is not known.
+   *
+   * @param name of the request
+   */
+  answer(answer: IsoMessage, request: IsoMessage, name?: MessageName): AcquirerAnswer {
+    const { approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
     const read = (field: number | null) => (field === null ? "" : textOf(answer, field));
-    const given = read(responseCode);
-    const mapped = this.#profile.responseCodes[given] ?? given;
-    const code = /^[0-9A-Z]{2}$/.test(mapped) ? mapped : "";
+    const code = this.codeOf(answer, name);
     const emv = read(emvField);
     const date = read(settlementDate);
     const ownFigures = this.#figures(answer, request);
@@ -146,6 +164,11 @@ export class Mapping {
   }
 }
 
+/** The message of a profile by which it is written. */
+export function nameOf(message: AcquirerMessage): MessageName {
+  return message.command === "SETTLEMENT" && message.afterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
+}
+
 /** A figure in our own units. An amount without its currency is none. */
 function figureOf(
   name: string,
@@ -173,8 +196,10 @@ function unitOf(currency: InCurrency | undefined): bigint | undefined {
 }
 
 /** The codec's layout of this host's messages. */
-export function layoutOf({ encoding, fields }: Profile): ConstructorParameters<typeof Codec>[0] {
-  const layout = new Map<number, FieldLayout>([...fields1987].map(([number, format]) => [number, { format }]));
+export function layoutOf({ standard, encoding, fields }: Profile): ConstructorParameters<typeof Codec>[0] {
+  const layout = new Map<number, FieldLayout>(
+    [...standardFields[standard]].map(([number, format]) => [number, { format }]),
+  );
   for (const [number, field] of Object.entries(fields)) {
     layout.set(Number(number), typeof field === "string" ? { format: field } : field);
   }

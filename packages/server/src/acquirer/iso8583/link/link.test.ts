@@ -63,6 +63,7 @@ function open(
       signOn: () => network("001"),
       echo: () => network("301"),
       signOff: () => network("002"),
+      codeOf: ({ fields }) => fields.get(39) ?? "",
       answerTo: (asked) => (asked.mti === "0800" ? approvalOf(asked) : undefined),
       ...change,
     },

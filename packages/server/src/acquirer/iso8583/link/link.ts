@@ -31,6 +31,8 @@ export interface NetworkMessages {
   signOn(): IsoMessage | undefined;
   echo(): IsoMessage | undefined;
   signOff(): IsoMessage | undefined;
+  /** The response code of ISO 8583:1987 in an answer to a sign-on, or to a request for a key. */
+  codeOf(answer: IsoMessage, kind: "signOn" | "keyRequest"): string;
   /** The answer to a request of the host; undefined if it is not supported. */
   answerTo(request: IsoMessage): IsoMessage | undefined;
   /** Undefined: the keys of the MACs do not come over the link. */
@@ -88,7 +90,6 @@ interface Session {
 
 const closed = "the link was closed";
 const approved = "00";
-const responseCodeField = 39;
 
 /**
  * Keeps one connection to one of several hosts: connects, signs on, checks for signs of life, and tries the next
@@ -224,8 +225,8 @@ export class Link {
     if (signOn === undefined) return;
     try {
       const answer = await this.#askNetwork(session, signOn);
-      const code = answer.fields.get(responseCodeField);
-      if (code !== approved) throw new Error(`the host refused the sign-on with ${code ?? "no response code"}`);
+      const code = this.#options.network.codeOf(answer, "signOn");
+      if (code !== approved) throw new Error(`the host refused the sign-on with ${code || "no response code"}`);
     } catch (error) {
       session.connection.close("the sign-on failed");
       throw error;
@@ -248,8 +249,8 @@ export class Link {
     if (keys === undefined || request === undefined) return;
     try {
       const answer = await this.#askNetwork(session, request);
-      const code = answer.fields.get(responseCodeField);
-      if (code !== approved) throw new Error(`the host refused a new key with ${code ?? "no response code"}`);
+      const code = this.#options.network.codeOf(answer, "keyRequest");
+      if (code !== approved) throw new Error(`the host refused a new key with ${code || "no response code"}`);
       (await keys.take(answer))();
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
     } catch (error) {

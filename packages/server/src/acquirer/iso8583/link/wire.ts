@@ -1,4 +1,4 @@
-import type { Codec, IsoMessage } from "../message/codec.ts";
+import { type Codec, type IsoMessage, isNetworkMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/error.ts";
 import type { Mac } from "../message/mac.ts";
 import { type Framing, frame } from "./framing.ts";
@@ -77,10 +77,5 @@ function covered(packed: Buffer, place: Buffer, { covers }: Authentication): Buf
 }
 
 function isAuthenticated(message: IsoMessage, by: Authentication | undefined): by is Authentication {
-  return by !== undefined && (by.networkMessages || !isNetworkMessage(message));
-}
-
-/** MTI x8xx: sign-on, echo, sign-off. */
-function isNetworkMessage({ mti }: IsoMessage): boolean {
-  return mti[1] === "8";
+  return by !== undefined && (by.networkMessages || !isNetworkMessage(message.mti));
 }

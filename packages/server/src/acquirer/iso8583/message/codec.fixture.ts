@@ -1,6 +1,6 @@
 import type { FieldLayout, MessageLayout } from "./codec.ts";
 import type { IsoEncoding } from "./element.ts";
-import { fields1987 } from "./fields-1987.ts";
+import { standardFields } from "./standard-fields.ts";
 
 export const bcdEncoding: IsoEncoding = {
   mti: "bcd",
@@ -36,7 +36,7 @@ export const ebcdicEncoding: IsoEncoding = {
 };
 
 /** Every field of the standard, in one encoding. */
-export function standardLayout(encoding: IsoEncoding): MessageLayout {
-  const fields = [...fields1987].map(([number, format]): [number, FieldLayout] => [number, { format }]);
+export function standardLayout(encoding: IsoEncoding, standard: "1987" | "1993" = "1987"): MessageLayout {
+  const fields = [...standardFields[standard]].map(([number, format]): [number, FieldLayout] => [number, { format }]);
   return { encoding, fields: new Map(fields) };
 }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { asciiEncoding, bcdEncoding, standardLayout } from "./codec.fixture.ts";
-import { Codec } from "./codec.ts";
+import { Codec, type MessageLayout } from "./codec.ts";
 import type { IsoEncoding } from "./element.ts";
 import { IsoFormatError } from "./error.ts";
 import { type ElementFormat, elementFormat } from "./format.ts";
@@ -37,10 +37,13 @@ function valuesOf({ content, lengthDigits, lengthMax }: ElementFormat): fc.Arbit
 }
 
 const layout = standardLayout(bcdEncoding);
-const anyField = fc.constantFrom(...layout.fields.keys()).chain((number) => {
-  const format = elementFormat(layout.fields.get(number)?.format ?? "") as ElementFormat;
-  return fc.tuple(fc.constant(number), valuesOf(format));
-});
+const later = standardLayout(bcdEncoding, "1993");
+const anyFieldOf = ({ fields }: MessageLayout) =>
+  fc.constantFrom(...fields.keys()).chain((number) => {
+    const format = elementFormat(fields.get(number)?.format ?? "") as ElementFormat;
+    return fc.tuple(fc.constant(number), valuesOf(format));
+  });
+const anyField = anyFieldOf(layout);
 const mti = fc.string({ unit: fc.constantFrom(..."0123456789"), minLength: 4, maxLength: 4 });
 
 describe("the codec", () => {
@@ -56,6 +59,16 @@ describe("the codec", () => {
       { numRuns: 1_000 },
     );
     expect(packed.size).toBe(layout.fields.size);
+  });
+
+  test("unpacks what it packed by the formats of 1993", () => {
+    const codec = new Codec(later);
+    fc.assert(
+      fc.property(mti, fc.array(anyFieldOf(later), { maxLength: 30 }), (type, entries) => {
+        const message = { mti: type, fields: new Map(entries.sort(([one], [other]) => one - other)) };
+        expect(codec.unpack(codec.pack(message))).toEqual(message);
+      }),
+    );
   });
 
   test("fails on bytes only with an error that names the problem", () => {

@@ -11,6 +11,11 @@ export interface IsoMessage {
   readonly fields: ReadonlyMap<number, string>;
 }
 
+/** MTI x8xx: sign-on, echo, sign-off. */
+export function isNetworkMessage(mti: string): boolean {
+  return mti[1] === "8";
+}
+
 /** The layout of a host's messages. */
 export interface MessageLayout {
   readonly encoding: IsoEncoding;

@@ -23,19 +23,21 @@ const field = z.union([format, z.strictObject({ format, encoding: encoding.parti
 const fieldNumber = z
   .string()
   .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is not a field number: fields are numbered from 2 to 128");
+const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is not a response code of two characters");
 /** A template for each field that a message has. */
 const template = z.string().max(999);
 const message = z.strictObject({
-  mti: z.string().regex(/^0[1-8][02468]0$/, "is not a message type of a request, such as 0200"),
+  mti: z.string().regex(/^[01][1-8][02468]0$/, "is not a message type of a request, such as 0200"),
   /** The type of the same message when it is sent again. Not set: the type's own, ending in 1. */
   repeatMti: z
     .string()
-    .regex(/^0[1-8][02468]\d$/, "is not a message type, such as 0201")
+    .regex(/^[01][1-8][02468]\d$/, "is not a message type, such as 0201")
     .optional(),
   fields: z.record(fieldNumber, template),
+  /** As the profile's, for the answers to this message: they come first. */
+  responseCodes: z.record(z.string(), responseCode).optional(),
 });
 
-const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is not a response code of two characters");
 const timeZone = z.string().refine(isTimeZone, "is not a time zone, such as Asia/Ho_Chi_Minh");
 const pattern = z.string().refine(isPattern, "is not a regular expression");
 const number = z.number().int().min(2).max(128);
@@ -70,9 +72,11 @@ export const profileSchema = z.strictObject({
     tpdu: z.string().regex(/^(?:[0-9A-Fa-f]{10})?$/, "must be five bytes in hexadecimal, or empty"),
   }),
   encoding: encoding.extend({ text: encoding.shape.text.default("ascii") }),
-  /** The fields in which this host differs from ISO 8583:1987. */
+  /** The version of ISO 8583 whose formats its fields have, and whose codes its answers. */
+  standard: alternatives("1987", "1993").default("1987"),
+  /** The fields in which this host differs from the standard. */
   fields: z.record(fieldNumber, field),
-  /** The time zone of fields 12 and 13. */
+  /** The time zone of fields 12 and 13 (1993: of field 12). */
   localTimeZone: timeZone,
   /** The time zone of field 7; UTC by the standard. */
   transmissionTimeZone: timeZone,
@@ -91,10 +95,13 @@ export const profileSchema = z.strictObject({
   declines: z.array(responseCode).default([]),
   /** Whether an approval of a part of the amount is accepted, for commands that allow it, or always reversed. */
   partialApprovals: alternatives("accept", "reverse").default("reverse"),
-  /** From this host's codes to ISO 8583:1987's, such as `"000": "00"` of ISO 8583:1993. */
+  /** From this host's codes to ISO 8583:1987's. Those of ISO 8583:1993 are known, if that is the standard. */
   responseCodes: z.record(z.string(), responseCode),
   /** From a command's swipeType to field 22; the one under the empty name is every other's. */
-  entryModes: z.record(z.string(), z.string().regex(/^\d{3}$/, "must be three digits")),
+  entryModes: z.record(
+    z.string(),
+    z.string().regex(/^(?:\d{3}|[0-9A-Z]{12})$/, "must be three digits, or 12 characters"),
+  ),
   /** The pattern of this host's card tokens. */
   cardTokens: pattern,
   messages: z.strictObject({

@@ -34,6 +34,8 @@ const values = {
   transmission: ({ atMs }, { transmission }) => transmission.dateAndTime(atMs),
   localTime: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(4),
   localDate: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4),
+  /** YYMMDDhhmmss: field 12 of ISO 8583:1993. */
+  localDateTime: ({ atMs }, { local }) => local.withYear(atMs),
   tid: (message) => ("tid" in message ? message.tid : ""),
   mid: (message) => ("mid" in message ? message.mid : ""),
   batchNo: (message) => ("batchNo" in message ? message.batchNo : ""),
@@ -63,6 +65,7 @@ const values = {
   originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission.dateAndTime(atMs)),
   originalLocalTime: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(4)),
   originalLocalDate: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4)),
+  originalLocalDateTime: ofOriginal(({ atMs }, { local }) => local.withYear(atMs)),
   originalApproveCode: ofOriginal(({ approveCode }) => approveCode),
   originalRefId: ofOriginal(({ refId }) => refId),
   /** The processing code of a Batch Upload: the Void's, if the uploaded transaction was voided. */

@@ -24,7 +24,12 @@ export class ZonedTime {
 
   /** MMDDhhmmss. */
   dateAndTime(atMs: number): string {
-    return new Date(atMs + this.#offsetAt(atMs)).toISOString().slice(5, 19).replaceAll(/[-T:]/g, "");
+    return this.withYear(atMs).slice(2);
+  }
+
+  /** YYMMDDhhmmss. */
+  withYear(atMs: number): string {
+    return new Date(atMs + this.#offsetAt(atMs)).toISOString().slice(2, 19).replaceAll(/[-T:]/g, "");
   }
 
   /** Remembered: to ask for it takes longer than to pack a whole message. */
