@@ -1,18 +1,29 @@
 import { Client } from "pg";
+import { MasterKey } from "../packages/server/src/partners/master-key.ts";
+
+const contentKeyName = "notification contents";
 
 /** A backlog made by SQL: what a service wrote for real, copied as often as asked. */
 export class BacklogRows {
   readonly #client: Client;
+  readonly #pads: readonly [inner: Buffer, outer: Buffer];
   #copies = 0;
 
-  private constructor(client: Client) {
+  private constructor(client: Client, key: Buffer) {
     this.#client = client;
+    const pad = (value: number) => Buffer.from(Array.from({ length: 64 }, (_, at) => (key[at] ?? 0) ^ value));
+    this.#pads = [pad(0x36), pad(0x5c)];
   }
 
-  static async open(databaseUrl: string): Promise<BacklogRows> {
+  /** @param masterKey of the service, whose MACs the copies need */
+  static async open(databaseUrl: string, masterKey: string): Promise<BacklogRows> {
     const client = new Client({ connectionString: databaseUrl });
     await client.connect();
-    return new BacklogRows(client);
+    const { rows } = await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [
+      contentKeyName,
+    ]);
+    const key = MasterKey.parse(masterKey).openNamed(rows[0]?.sealed ?? Buffer.alloc(0), contentKeyName);
+    return new BacklogRows(client, key);
   }
 
   /**
@@ -35,7 +46,13 @@ export class BacklogRows {
     this.#copies += each;
     // The day is at the front of an id, so the copies are in the same partition.
     const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
-    const changed = { id, transaction_id: id, chain_id: id, due_at: "t.due_at + i * interval '1 microsecond'" };
+    const fields = `concat_ws(E'\\n', t.partner_id, ${id}, t.command, coalesce(t.callback_url, ''), t.content)`;
+    // HMAC-SHA256, as ContentMac makes it.
+    const mac = `substr(sha256($4::bytea || sha256($3::bytea || convert_to(${fields}, 'UTF8'))), 1, 16)`;
+    const changed = {
+      ...{ id, transaction_id: id, chain_id: id, content_mac: mac },
+      due_at: "t.due_at + i * interval '1 microsecond'",
+    };
     for (const table of ["notifications", "pending"]) {
       const names = await this.#columns(table);
       const values = names.map((name) =>
@@ -44,7 +61,7 @@ export class BacklogRows {
       await this.#client.query(
         `INSERT INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")}
          FROM template_${table} t, generate_series($1::integer, $2::integer) AS i`,
-        range,
+        table === "notifications" ? [...range, ...this.#pads] : range,
       );
     }
   }

@@ -104,7 +104,7 @@ export async function openDrained(
   const databaseUrl = await around.newDatabase(name);
   await statements.watch(name);
   const service = await openService(around, cleanup, name, { databaseUrl });
-  const rows = await BacklogRows.open(service.databaseUrl);
+  const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
   cleanup.add(() => rows.close());
   const to = service.at.partners.map(({ id }) => id);
   await service.process.ask("sending", { to, on: false });

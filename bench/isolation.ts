@@ -57,7 +57,7 @@ export async function measureIsolation(
   const one = service.at.partners.at(-1)?.id ?? "";
   // Arrivals go to the others alone; the one has its own.
   await service.caller.ask("aim", { ...service.at, partners: service.at.partners.slice(0, partners) });
-  const rows = await BacklogRows.open(service.databaseUrl);
+  const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
   cleanup.add(() => rows.close());
   await service.process.ask("sending", { to: [one], on: false });
   await service.process.ask("reportEach", [one]);

@@ -58,7 +58,7 @@ export async function measureRecovery(
     ...(isLimited(index) && { maxPerSecond: plan.maxPerSecond }),
   }));
   const service = await openService(around, cleanup, "recovery", { register, mayFail: true });
-  const rows = await BacklogRows.open(service.databaseUrl);
+  const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
   cleanup.add(() => rows.close());
   const to = service.at.partners.map(({ id }) => id);
   // Connections are established, and every code path ran once.

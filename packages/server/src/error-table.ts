@@ -347,6 +347,11 @@ export const errors = {
     title: "The terminal's batch is being settled",
     remedy: "Repeat the same request after Retry-After seconds: nothing was accepted.",
   },
+  content_changed: {
+    status: 409,
+    title: "The stored notification is not as it was committed",
+    remedy: "Somebody changed it in the database: find out who could write there. A backup has it as it was.",
+  },
   no_callback_url: {
     status: 409,
     title: "There is no callback URL to notify",

@@ -40,6 +40,7 @@ export const eventKinds = [
   "mac_key_refused",
   "restored",
   "audit_failed",
+  "content_changed",
   "alert_test",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

@@ -1337,6 +1337,7 @@ export interface Api<Options> {
         | "mac_key_refused"
         | "restored"
         | "audit_failed"
+        | "content_changed"
         | "alert_test";
       subject?: undefined | string;
     },

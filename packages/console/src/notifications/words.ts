@@ -18,6 +18,7 @@ export const reasons: Readonly<Record<string, string>> = {
   gone: "it answered 410 Gone",
   rate_limited: "it answered 429 Too Many Requests",
   key_exhausted: "its encryption key has reached its limit: rotate it",
+  content_changed: "somebody changed it in the database",
   internal: "the service itself failed",
   retention: "its day of history was dropped before it could be tried",
   restored: "it was pending in a backup that was restored",

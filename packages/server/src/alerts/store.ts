@@ -32,6 +32,7 @@ export const alertKinds: readonly EventKind[] = [
   "mac_key_refused",
   "restored",
   "audit_failed",
+  "content_changed",
 ];
 
 /** An event to be sent to the alert channels. */

@@ -32,6 +32,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   mac_key_refused: "A MAC key of the acquirer's host could not be taken up",
   restored: "The database was restored: deliveries are held",
   audit_failed: "The audit fails: actions are refused",
+  content_changed: "Somebody changed a notification in the database",
   alert_test: "A test: alerts arrive here",
 };
 

@@ -97,7 +97,7 @@ interface WorkerParts {
 
 function openWorker(
   infrastructure: Infrastructure,
-  { directory, seals }: PartnerParts,
+  { directory, seals, contents }: PartnerParts,
   { lease, listener, callbackCas, onAttempt }: DeliveryOptions,
   { counter, backpressure }: WorkerParts,
 ) {
@@ -140,7 +140,15 @@ function openWorker(
     homes: database.homes.all.length,
     lease,
     partners: deliveryPartners,
-    attempt: attemptMaker({ transport, seals, clock: systemClock, log, attemptTimeoutMs, random: Math.random }),
+    attempt: attemptMaker({
+      transport,
+      seals,
+      contents,
+      clock: systemClock,
+      log,
+      attemptTimeoutMs,
+      random: Math.random,
+    }),
     clock: systemClock,
     timers: systemTimers,
     inNextTurn: (work) => void setImmediate(work),

@@ -41,7 +41,7 @@ const commandsMax = 4_000;
 /** Wires the ledger: commands and reports, and passing their notifications to delivery. */
 export function wireLedger(
   { database, config, log, metrics, alerting, alerts, tracing, sandbox, closing, warn, watch }: Infrastructure,
-  { directory, terminals, isRegisteredDevice, bodyKey, cardKey }: PartnerParts,
+  { directory, terminals, isRegisteredDevice, bodyKey, cardKey, contents }: PartnerParts,
   { hints, backpressure }: DeliveryParts,
   { acquirers: opened, lease, arrivals, onReversalEnded: onEnded }: LedgerOptions,
 ) {
@@ -50,7 +50,11 @@ export function wireLedger(
   const acquirers = tracing === undefined ? opened : tracing.acquirers(opened);
   const notifier = deliveryNotifier(hints, arrivals, traces);
   const transactions = new PostgresTransactions(database, { ...watch("inits"), turn });
-  const completions = new PostgresCompletions(database.homes, { ...watch("completions"), turn });
+  const completions = new PostgresCompletions(database.homes, {
+    ...watch("completions"),
+    turn,
+    macOf: (notification) => contents.of(notification),
+  });
   const completer = new Completer({ completions, notifier, directory, events: alerts, metrics });
   const reversals = new PostgresReversals(database.homes, { alerting });
   const { acquirerTimeoutMs, preAuthDays } = config;

@@ -1,5 +1,6 @@
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
+import { ContentMac } from "../delivery/content-mac.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
 import { PartnerArchive } from "../partners/archive.ts";
 import { CachedPartners } from "../partners/directory.ts";
@@ -54,6 +55,9 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   const bodyKey = await keptKey(masterKey, store, "request bodies");
   const sessionKey = await keptKey(masterKey, store, "console sessions");
   const proofKey = await keptKey(masterKey, store, "proofs of delivery");
+  const contents = new ContentMac(await keptKey(masterKey, store, "notification contents"), ({ partnerId, id }) =>
+    alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
+  );
   const cardKey = await keptKey(masterKey, store, "cards");
   const acquirerSessionKey = await keptKey(masterKey, store, "acquirer sessions");
   return {
@@ -65,6 +69,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     bodyKey,
     sessionKey,
     proofKey,
+    contents,
     cardKey,
     acquirerSessionKey,
     terminals,

@@ -15,6 +15,7 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
   return {
     transport: { post: nothingMayBeSent },
     seals: { spend: () => undefined },
+    contents: { isAsCommitted: () => true },
     clock: systemClock,
     log: pino({ level: "silent" }),
     attemptTimeoutMs: 1_000,

@@ -4,6 +4,7 @@ import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf, isRegistered } from "../registered-url.ts";
+import type { ContentMac } from "./content-mac.ts";
 import { makeEnvelope } from "./envelope.ts";
 import { type FailedAttempt, nextAttempt, statusFailure } from "./schedule.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
@@ -12,6 +13,7 @@ import type { PostResult, Transport } from "./transport/transport.ts";
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
   readonly seals: Pick<SealBudget, "spend">;
+  readonly contents: Pick<ContentMac, "isAsCommitted">;
   readonly clock: Clock;
   readonly log: TroubleLog;
   /** The timeout of everything: connecting, sending, the response. */
@@ -87,8 +89,9 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     };
     const retryAfterMs = answered?.retryAfterMs;
     const isGone = failure?.reason === "gone" && !isRegistered(partner.settings, attempt.url);
+    const isFinal = isGone || failure?.reason === "content_changed";
     const next =
-      failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, { retryAfterMs, isGone });
+      failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, { retryAfterMs, isFinal });
     return { attempt, next, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   };
 }
@@ -105,6 +108,10 @@ async function tryOnce(
   if (url === null) {
     const detail = "There is no callback URL: the command has none, and none is registered for the partner.";
     return { failure: { reason: "no_callback_url", detail } };
+  }
+  if (delivery.mac !== undefined && !parts.contents.isAsCommitted(delivery, delivery.mac)) {
+    const detail = "The stored notification is not as it was committed: somebody changed it in the database.";
+    return { failure: { reason: "content_changed", detail } };
   }
   const keyId = partner.keys.encryption.id;
   try {
@@ -139,7 +146,7 @@ function nextAfterFailure(
   parts: AttemptParts,
   delivery: Delivery,
   partner: Partner,
-  failure: Pick<FailedAttempt, "retryAfterMs" | "isGone">,
+  failure: Pick<FailedAttempt, "retryAfterMs" | "isFinal">,
 ): DeliveryOutcome["next"] {
   const failed = {
     attemptsMade: delivery.attemptsMade + 1,

@@ -46,6 +46,7 @@ describe("an attempt", () => {
     ["address_refused", null, "fails"],
     ["no_callback_url", null, "nothing"],
     ["key_exhausted", null, "nothing"],
+    ["content_changed", null, "nothing"],
     ["internal", null, "nothing"],
   ])("that ends with %s (status %s) tells of the endpoint: %s, %s", (reason, httpStatus, effect) => {
     expect(effectOf({ reason, httpStatus })).toBe(effect);

@@ -31,6 +31,7 @@ const effects: Readonly<Record<Exclude<FailureReason, "status">, Effect>> = {
   gone: "gone",
   no_callback_url: "nothing",
   key_exhausted: "nothing",
+  content_changed: "nothing",
   internal: "nothing",
 };
 

@@ -14,8 +14,8 @@ export interface FailedAttempt {
   readonly pauses: readonly Pause[];
   /** The wait that the response asked for. It counts with 429 and 503 only. */
   readonly retryAfterMs?: number | undefined;
-  /** The command's own URL answered 410: no later attempt can succeed. */
-  readonly isGone?: boolean;
+  /** No later attempt can succeed: the command's own URL answered 410, or the stored content was changed. */
+  readonly isFinal?: boolean;
 }
 
 /**
@@ -63,7 +63,7 @@ function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
 export function nextAttempt(retryS: readonly number[], failed: FailedAttempt, random: number): NextAttempt {
   const { scheduleStartMs, nowMs, pauses } = failed;
   const leftMs = scheduleStartMs + scheduleLengthMs(retryS) + pausedMs(scheduleStartMs, pauses) - nowMs;
-  if (leftMs <= 0 || failed.isGone === true) return { kind: "parked" };
+  if (leftMs <= 0 || failed.isFinal === true) return { kind: "parked" };
   const stepMs = (retryS[Math.min(failed.attemptsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
   const spreadMs = stepMs * (1 - jitter + 2 * jitter * random);
   const askedMs = Math.min(failed.retryAfterMs ?? 0, Math.max(retryAfterMaxMs, stepMs));

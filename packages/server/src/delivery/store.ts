@@ -25,6 +25,8 @@ export interface Delivery extends Required<Addressed> {
   readonly originalId: TransactionId | null;
   /** The facts as JSON text. */
   readonly content: string;
+  /** As read from the database, null: it has none. Absent: the content comes from this process. */
+  readonly mac?: Buffer | null;
   /** The size of the content in UTF-8. */
   readonly bytes: number;
 }
@@ -105,6 +107,7 @@ export type FailureReason =
   | "gone"
   | "rate_limited"
   | "key_exhausted"
+  | "content_changed"
   | "internal";
 
 /** One POST, as it is recorded. */

@@ -1,4 +1,5 @@
 import type { Clock } from "../clock.ts";
+import type { ContentMac } from "../delivery/content-mac.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
@@ -8,7 +9,7 @@ import { type BacklogView, backlogOf, PullNotes } from "./backlog.ts";
 import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import type { ProofOfDelivery, ProofSigner, ShortProofOfDelivery } from "./proof.ts";
-import { type PulledPage, type PullOptions, pullPage, type Seal } from "./pull.ts";
+import { type PulledPage, type PullOptions, pullPage, requireAsCommitted, type Seal } from "./pull.ts";
 import { testSale } from "./sample.ts";
 import type { KeyRange, NotificationKey, NotificationStatus, NotificationStore, SubjectMatch } from "./store.ts";
 import {
@@ -31,6 +32,7 @@ export interface LongPollOptions extends PullOptions {
 export interface NotificationsParts {
   readonly store: NotificationStore;
   readonly seal: Seal;
+  readonly contents: Pick<ContentMac, "of" | "isAsCommitted">;
   readonly arrivals: Pick<LongPolls, "wait" | "notify">;
   readonly proofs: Pick<ProofSigner, "prove" | "proveKept">;
   readonly clock: Pick<Clock, "nowMs">;
@@ -157,7 +159,11 @@ export class Notifications {
     return await explain(content, partner, seal);
   }
 
-  /** Returns its history, or what is kept of it, signed for a dispute. @throws ServiceError `not_found` */
+  /**
+   * Returns its history, or what is kept of it, signed for a dispute.
+   *
+   * @throws ServiceError `not_found`, `content_changed`
+   */
   async prove(id: string): Promise<ProofOfDelivery | ShortProofOfDelivery> {
     const { store, proofs, clock } = this.#parts;
     const standing = await this.#locate(id);
@@ -167,6 +173,7 @@ export class Notifications {
     if (kept !== undefined) return proofs.proveKept(kept, clock.nowMs());
     const content = standing && (await store.contents(standing.partnerId, [standing.id])).get(standing.id);
     if (standing === undefined || content === undefined) throw new ServiceError("not_found");
+    requireAsCommitted(this.#parts.contents, standing.partnerId, content);
     return proofs.prove(await this.#detail(standing), content, clock.nowMs());
   }
 
@@ -281,7 +288,8 @@ export class Notifications {
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
     const facts = testSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
     const queue = queueOf({ command: "SALE", callBackUrl: null }, partner.settings);
-    await store.insertTest({ ...key, chainId: newId(), command: "SALE", queue, content: JSON.stringify(facts) });
+    const fixed = { ...key, command: "SALE", callBackUrl: null, content: JSON.stringify(facts) } as const;
+    await store.insertTest({ ...fixed, chainId: newId(), queue, mac: this.#parts.contents.of(fixed) });
     arrivals.notify(partner.id);
     onDue(partner.id);
     return this.#summary(key);

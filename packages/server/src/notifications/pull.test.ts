@@ -20,6 +20,7 @@ async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
       attemptsMade: 1,
       toRegistered: false,
       content: "x".repeat(bytes),
+      mac: null,
     }),
   );
   const store = {

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
+import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf, makeEnvelope } from "../delivery/envelope.ts";
 import { ServiceError } from "../errors.ts";
-import { idTimeMs, type NotificationId } from "../ids.ts";
+import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
@@ -30,7 +31,10 @@ export interface PulledPage {
   readonly next: string;
 }
 
-/** Seals as an attempt would now. `callBackUrl` is the URL that an attempt would use, empty if there is none. */
+/**
+ * Seals as an attempt would now. Rejects with `content_changed` if it is not as it was committed. `callBackUrl` is the
+ * URL that an attempt would use, empty if there is none.
+ */
 export type Seal = (
   partner: Partner,
   notification: NotificationContent,
@@ -38,8 +42,13 @@ export type Seal = (
 ) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }>;
 
 /** The sealer of attempts: each item counts against its key like a POSTed one. */
-export function sealing(seals: Pick<SealBudget, "spend">, clock: Pick<Clock, "nowMs">): Seal {
+export function sealing(
+  seals: Pick<SealBudget, "spend">,
+  contents: Pick<ContentMac, "isAsCommitted">,
+  clock: Pick<Clock, "nowMs">,
+): Seal {
   return async (partner, notification, callbackUrl) => {
+    requireAsCommitted(contents, partner.id, notification);
     await seals.spend(partner.id, partner.keys.encryption.id);
     return makeEnvelope(notification.content, partner, {
       notificationId: notification.id,
@@ -51,6 +60,15 @@ export function sealing(seals: Pick<SealBudget, "spend">, clock: Pick<Clock, "no
       nowMs: clock.nowMs(),
     });
   };
+}
+
+/** @throws ServiceError `content_changed` */
+export function requireAsCommitted(
+  contents: Pick<ContentMac, "isAsCommitted">,
+  partnerId: PartnerId,
+  { mac, ...stored }: NotificationContent,
+): void {
+  if (!contents.isAsCommitted({ partnerId, ...stored }, mac)) throw new ServiceError("content_changed");
 }
 
 const pullRowsMax = 500;
@@ -110,7 +128,8 @@ export async function pullPage(
         await nextTurn();
         turnBytes = 0;
       }
-      // Without content: it was dropped since the page was read, because its retention is over.
+      // Without content: it was dropped since the page was read, because its retention is over. One that somebody
+      // changed is left out, because the partner's others must not wait for it.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
       turnBytes += item?.data.length ?? 0;
@@ -124,9 +143,18 @@ export async function pullPage(
   return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
 }
 
-async function pulled(seal: Seal, partner: Partner, content: NotificationContent): Promise<PulledNotification> {
+async function pulled(
+  seal: Seal,
+  partner: Partner,
+  content: NotificationContent,
+): Promise<PulledNotification | undefined> {
   const url = callbackUrlOf(content, partner.settings) ?? "";
-  const { headers, body } = await seal(partner, content, url);
+  const sealed = await seal(partner, content, url).catch((error: unknown) => {
+    if (error instanceof ServiceError && error.code === "content_changed") return undefined;
+    throw error;
+  });
+  if (sealed === undefined) return undefined;
+  const { headers, body } = sealed;
   return {
     id: content.id,
     createdAt: isoTime(content.createdAtMs),

@@ -50,6 +50,8 @@ export interface NotificationContent {
   readonly toRegistered: boolean;
   /** The facts as JSON text. */
   readonly content: string;
+  /** `ContentMac`; null: it has none. */
+  readonly mac: Buffer | null;
 }
 
 /** A notification and its status, for the APIs. */
@@ -151,6 +153,7 @@ export interface TestNotification extends NotificationKey {
   readonly command: NotifiedCommand;
   readonly queue: string;
   readonly content: string;
+  readonly mac: Buffer;
 }
 
 /** Counts of what was not delivered to one partner, and how far it has pulled. Counts are exact up to 10,000. */

@@ -62,6 +62,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         response: responses(
           { 200: { schema: explainedSchema, description: "What an attempt would send now" } },
           "not_found",
+          "content_changed",
         ),
       },
     },
@@ -76,7 +77,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         summary: "Get a notification's history, signed",
         description: "For a dispute. The audit records that it was given.",
         params: z.object({ id: described(z.string(), "The notification's id") }),
-        response: responses({ 200: { schema: proofSchema, description: "The proof" } }, "not_found"),
+        response: responses({ 200: { schema: proofSchema, description: "The proof" } }, "not_found", "content_changed"),
       },
     },
     async (request) => await notifications.prove(request.params.id),

@@ -14,6 +14,7 @@ const readDue = {
       p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade", p.schedule_start_ms AS "scheduleStartMs",
       p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
       n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
+      n.content_mac AS mac,
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
         WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
@@ -37,7 +38,8 @@ const readDue = {
         ORDER BY p.due_at, p.id LIMIT q.rows_max + 1) AS r
       WINDOW by_due AS (ORDER BY r.due_at, r.id)) AS p
     LEFT JOIN LATERAL (
-      SELECT n.transaction_id, n.original_id, n.original_external_id, n.command, n.callback_url, n.content
+      SELECT n.transaction_id, n.original_id, n.original_external_id, n.command, n.callback_url, n.content,
+        n.content_mac
       FROM notifications n
       WHERE n.partner_id = q.partner_id AND n.id = p.id
         AND p.due_at <= now() AND p.nth <= q.rows_max AND (p.nth = 1 OR p.upto - p.bytes < q.bytes_max)
@@ -114,7 +116,7 @@ export const lookForMisplaced = {
     ORDER BY p.due_at, p.id`,
 };
 
-interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content"> {
+interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac"> {
   readonly no: number;
   readonly dueAtUs: number;
   readonly dueInMs: number;
@@ -123,6 +125,7 @@ interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "con
   /** Null: its content was not requested, or its day of history is gone. */
   readonly command: NotifiedCommand | null;
   readonly content: string | null;
+  readonly mac: Buffer | null;
 }
 
 const nilId = "00000000-0000-0000-0000-000000000000";
@@ -180,6 +183,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     command: row.command,
     callBackUrl: row.callBackUrl,
     content: row.content,
+    mac: row.mac,
     bytes: row.bytes,
   };
 }

@@ -1,6 +1,7 @@
 import { createSecretKey, randomUUID } from "node:crypto";
 import type { Pool, PoolClient } from "pg";
 import { createDatabase } from "../../../../../test/support/database.ts";
+import { ContentMac } from "../../delivery/content-mac.ts";
 import { lowestId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import { LongPolls } from "../../notifications/long-polls.ts";
 import { Notifications } from "../../notifications/notifications.ts";
@@ -40,11 +41,13 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
   const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);
   const told: PartnerId[] = [];
+  const contents = new ContentMac(createSecretKey(Buffer.alloc(32, 2)), () => undefined);
   const arrivals = new LongPolls({ store, waitingMax: 100 });
   const notifications = new Notifications({
     store,
     arrivals,
-    seal: sealing({ spend: () => undefined }, clock),
+    seal: sealing({ spend: () => undefined }, contents, clock),
+    contents,
     proofs: new ProofSigner(createSecretKey(Buffer.alloc(32, 1))),
     clock,
     newReqId: randomUUID,

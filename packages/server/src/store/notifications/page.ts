@@ -43,6 +43,7 @@ const writtenWithinMs = 86_400_000;
 
 const contents = `
   SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
+    n.content_mac AS mac,
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
       WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
@@ -77,6 +78,7 @@ interface ContentRow {
   readonly callback_url: string | null;
   readonly created_at: Date;
   readonly content: string;
+  readonly mac: Buffer | null;
   readonly state: NotificationState;
   readonly attempts_made: number;
   readonly to_registered: boolean;
@@ -151,6 +153,7 @@ export async function readContents(
         attemptsMade: row.attempts_made,
         toRegistered: row.to_registered,
         content: row.content,
+        mac: row.mac,
       },
     ]),
   );

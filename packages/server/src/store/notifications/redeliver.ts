@@ -19,10 +19,11 @@ const takeOut = `
     RETURNING partner_id, id, chain_id, round, bytes, notification),
   restored AS (
     INSERT INTO notifications (partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
-      callback_url, content, xid, created_at)
+      callback_url, content, content_mac, xid, created_at)
     SELECT f.partner_id, f.id, (f.notification ->> 'transaction_id')::uuid, (f.notification ->> 'original_id')::uuid,
       f.notification ->> 'original_external_id', f.chain_id, f.notification ->> 'command',
-      f.notification ->> 'callback_url', (f.notification ->> 'content')::json, (f.notification ->> 'xid')::xid8,
+      f.notification ->> 'callback_url', (f.notification ->> 'content')::json,
+      (f.notification ->> 'content_mac')::bytea, (f.notification ->> 'xid')::xid8,
       (f.notification ->> 'created_at')::timestamptz
     FROM freed f WHERE f.notification IS NOT NULL
     ON CONFLICT DO NOTHING),
@@ -63,7 +64,8 @@ const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.i
 
 const insertTest = `
   WITH history AS (
-    INSERT INTO notifications (partner_id, id, chain_id, command, content) VALUES ($1, $2, $3, $4, $5))
+    INSERT INTO notifications (partner_id, id, chain_id, command, content, content_mac)
+    VALUES ($1, $2, $3, $4, $5, $8))
   INSERT INTO pending (partner_id, id, chain_id, due_at, bytes, queue) VALUES ($1, $2, $3, now(), $6, $7)`;
 
 /** `no partition of relation found for row`: the day was dropped between reading and writing. */
@@ -120,6 +122,6 @@ async function redeliverIn(
 }
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {
-  const { partnerId, id, chainId, command, queue, content } = test;
-  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content), queue]);
+  const { partnerId, id, chainId, command, queue, content, mac } = test;
+  await pool.query(insertTest, [partnerId, id, chainId, command, content, Buffer.byteLength(content), queue, mac]);
 }

@@ -1,13 +1,16 @@
 import type { NewNotification } from "../../ledger/notifier.ts";
 import type { Completion, ReportedCompletion } from "../../ledger/store.ts";
-import { booleanArray, integerArray, jsonArray, textArray, uuidArray } from "../database/arrays.ts";
+import { booleanArray, bytesArray, integerArray, jsonArray, textArray, uuidArray } from "../database/arrays.ts";
 import { rowsOf } from "../database/parameter-rows.ts";
 import { searchable } from "../notifications/searchable.ts";
+
+/** The MAC that shows the content to be as it was committed. */
+export type MacOf = (notification: NewNotification) => Buffer | null;
 
 // The columns of pending and history that come from the rows of `i`. A settlement belongs to no batch: `settles_batch`
 // names the one that it waits for.
 const historyColumns = `(partner_id, id, transaction_id, original_id, original_external_id, chain_id, command,
-        callback_url, content)`;
+        callback_url, content, content_mac)`;
 const pendingColumns = `(partner_id, id, chain_id, due_at, bytes, queue, follows, batch_id, settles_batch)`;
 // A settlement is compared with the ledger later, so that reports that arrive shortly after it are included.
 const comparedAt =
@@ -34,6 +37,7 @@ const reportParameters = {
   follows: "$17::boolean[]",
   settles_batch: "$18::uuid[]",
   waits: "$19::boolean[]",
+  mac: "$20::bytea[]",
 };
 const reported = (names: string) => rowsOf(reportParameters, names);
 
@@ -58,10 +62,10 @@ export const insertReportsInOneStatement = {
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
-        chain_id, command, callback_url, facts
+        chain_id, command, callback_url, facts, mac
       FROM ${reported(`
         partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-        facts, waits`)} AS i
+        facts, waits, mac`)} AS i
       WHERE id IS NOT NULL AND NOT waits),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
@@ -73,7 +77,7 @@ export const insertReportsInOneStatement = {
     SELECT now() AS at`,
 };
 
-export function oneStatementReportColumns(reports: readonly ReportedCompletion[]): unknown[] {
+export function oneStatementReportColumns(reports: readonly ReportedCompletion[], macOf: MacOf): unknown[] {
   return [
     ...reportColumns(reports),
     integerArray(reports.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
@@ -81,6 +85,7 @@ export function oneStatementReportColumns(reports: readonly ReportedCompletion[]
     booleanArray(reports.map(({ notification }) => notification?.follows ?? false)),
     uuidArray(reports.map(({ notification }) => notification?.settlesBatch ?? null)),
     waitsColumn(reports),
+    bytesArray(reports.map(({ notification }) => notification && macOf(notification))),
   ];
 }
 
@@ -147,14 +152,14 @@ export const completeInOneStatement = {
   text: `
     WITH i AS MATERIALIZED (
       SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::json[], $5::uuid[],
-        $6::uuid[], $7::integer[], $8::text[], $9::boolean[])
-        AS i (partner_id, id, state, facts, notification_id, lease_id, bytes, queue, follows)),
+        $6::uuid[], $7::integer[], $8::text[], $9::boolean[], $10::bytea[])
+        AS i (partner_id, id, state, facts, notification_id, lease_id, bytes, queue, follows, mac)),
     done AS (${completed}
       RETURNING t.partner_id, t.id AS transaction_id, t.completed_at, t.original_id, t.chain_id, t.command,
-        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.queue, i.follows, t.batch_id),
+        t.callback_url, i.facts, i.notification_id AS id, i.bytes, i.queue, i.follows, t.batch_id, i.mac),
     history AS (
       INSERT INTO notifications ${historyColumns}
-      SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts
+      SELECT partner_id, id, transaction_id, original_id, NULL, chain_id, command, callback_url, facts, mac
       FROM done WHERE id IS NOT NULL),
     delivery AS (
       INSERT INTO pending ${pendingColumns}
@@ -163,12 +168,13 @@ export const completeInOneStatement = {
     SELECT transaction_id AS id, completed_at AS at FROM done`,
 };
 
-export function oneStatementCompletionColumns(completions: readonly Completion[]): unknown[] {
+export function oneStatementCompletionColumns(completions: readonly Completion[], macOf: MacOf): unknown[] {
   return [
     ...completionColumns(completions),
     integerArray(completions.map(({ notification }) => notification && Buffer.byteLength(notification.content))),
     textArray(completions.map(({ notification }) => notification?.queue ?? "")),
     booleanArray(completions.map(({ notification }) => notification?.follows ?? false)),
+    bytesArray(completions.map(({ notification }) => notification && macOf(notification))),
   ];
 }
 
@@ -209,6 +215,7 @@ const notificationParameters = {
   follows: "$12::boolean[]",
   batch_id: "$13::uuid[]",
   settles_batch: "$14::uuid[]",
+  mac: "$15::bytea[]",
 };
 const notified = (names: string) => rowsOf(notificationParameters, names);
 
@@ -219,10 +226,10 @@ export const insertNotifications = {
     WITH history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-        content
+        content, mac
       FROM ${notified(`
         partner_id, id, transaction_id, original_id, original_external_id, chain_id, command, callback_url,
-        content`)} AS i)
+        content, mac`)} AS i)
     INSERT INTO pending ${pendingColumns}
     SELECT partner_id, id, chain_id, now(), bytes, queue, follows,
       CASE WHEN command <> 'SETTLEMENT' THEN batch_id END, settles_batch
@@ -234,6 +241,7 @@ export const insertNotifications = {
 export function notificationColumns(
   notifications: readonly NewNotification[],
   batchIds: readonly (string | null)[],
+  macOf: MacOf,
 ): unknown[] {
   return [
     uuidArray(notifications.map((notification) => notification.partnerId)),
@@ -250,6 +258,7 @@ export function notificationColumns(
     booleanArray(notifications.map((notification) => notification.follows)),
     uuidArray(batchIds),
     uuidArray(notifications.map((notification) => notification.settlesBatch)),
+    bytesArray(notifications.map(macOf)),
   ];
 }
 

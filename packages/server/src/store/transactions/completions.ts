@@ -20,6 +20,7 @@ import {
   insertNotifications,
   insertReports,
   insertReportsInOneStatement,
+  type MacOf,
   notificationColumns,
   oneStatementCompletionColumns,
   oneStatementReportColumns,
@@ -85,11 +86,17 @@ interface KnownRow extends ReportedRow {
  */
 export class PostgresCompletions implements CompletionStore {
   readonly #homes: Homes;
+  readonly #macOf: MacOf;
   readonly #completions: PerHome<GroupCommit<Completion, Completed>>;
   readonly #reports: PerHome<GroupCommit<ReportedCompletion, Reported>>;
 
-  constructor(homes: Homes, { turn, ...observe }: GroupCommitHooks = {}) {
+  /** @param macOf absent: notifications are stored without a MAC */
+  constructor(
+    homes: Homes,
+    { turn, macOf = () => null, ...observe }: GroupCommitHooks & { readonly macOf?: MacOf } = {},
+  ) {
     this.#homes = homes;
+    this.#macOf = macOf;
     this.#completions = homes.each(
       (home) =>
         new GroupCommit<Completion, Completed>({
@@ -140,7 +147,7 @@ export class PostgresCompletions implements CompletionStore {
       const values = [partnerId, id, originalId, chainId, batchId, JSON.stringify(facts)];
       const { rows } = await client.query<{ at: Date }>({ ...releaseReport, values });
       at = rows[0]?.at;
-      return at === undefined ? [] : insertTheirNotifications(client, [{ notification, batchId }]);
+      return at === undefined ? [] : insertTheirNotifications(client, [{ notification, batchId }], this.#macOf);
     });
     return at?.getTime();
   }
@@ -186,7 +193,7 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<TransactionId, Date>> {
     const { rows } = await engine.query<At>({
       ...completeInOneStatement,
-      values: oneStatementCompletionColumns(completions),
+      values: oneStatementCompletionColumns(completions, this.#macOf),
     });
     return new Map(rows.map((row) => [row.id, row.at]));
   }
@@ -206,7 +213,7 @@ export class PostgresCompletions implements CompletionStore {
       const effective = completions
         .filter(({ id }) => applied.has(id))
         .map((completion) => ({ ...completion, batchId: batches.get(completion.id) ?? null }));
-      return [...writeEffects(client, effective), ...insertTheirNotifications(client, effective)];
+      return [...writeEffects(client, effective), ...insertTheirNotifications(client, effective, this.#macOf)];
     });
     return applied;
   }
@@ -215,7 +222,7 @@ export class PostgresCompletions implements CompletionStore {
     try {
       const { rows } = await home.engine.query<{ at: Date }>({
         ...insertReportsInOneStatement,
-        values: oneStatementReportColumns(reports),
+        values: oneStatementReportColumns(reports, this.#macOf),
       });
       const atMs = rows[0]?.at.getTime() ?? 0;
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
@@ -236,6 +243,7 @@ export class PostgresCompletions implements CompletionStore {
       return insertTheirNotifications(
         client,
         reports.filter((report) => inserted.has(keyOf(report)) && report.waitsForOriginal !== true),
+        this.#macOf,
       );
     });
     const missed = reports.filter((report) => !inserted.has(keyOf(report)));
@@ -286,12 +294,14 @@ export class PostgresCompletions implements CompletionStore {
 function insertTheirNotifications(
   client: PoolClient,
   items: readonly { readonly notification: NewNotification | null; readonly batchId: string | null }[],
+  macOf: MacOf,
 ): Promise<unknown>[] {
   const notified = items.flatMap(({ notification, batchId }) => (notification ? [{ notification, batchId }] : []));
   if (notified.length === 0) return [];
   const values = notificationColumns(
     notified.map(({ notification }) => notification),
     notified.map(({ batchId }) => batchId),
+    macOf,
   );
   return [client.query({ ...insertNotifications, values })];
 }

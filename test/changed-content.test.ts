@@ -1,0 +1,49 @@
+import { expect, onTestFinished, test } from "vitest";
+import { sale } from "./support/commands.ts";
+import { inHomes } from "./support/database.ts";
+import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
+
+/** An accepted Sale of a new partner. */
+async function accepted(service: WholeService): Promise<{ readonly partner: TestPartner; readonly id: string }> {
+  const partner = await service.register();
+  const { body } = await partner.run(sale());
+  const { id } = body["notification"] as { id: string };
+  await partner.settled(id, "accepted");
+  return { partner, id };
+}
+
+const changes = [
+  ["its content", `content = replace(content::text, '"fields":{', '"fields":{"amount":"1.00",')::json`],
+  ["its URL", "callback_url = 'https://localhost/elsewhere'"],
+  ["its MAC", "content_mac = decode('00', 'hex')"],
+] as const;
+
+test.each(changes)(
+  "a notification of which somebody changed %s is parked, and nobody else waits",
+  async (_, change) => {
+    const service = await startTestService();
+    onTestFinished(() => service.stop());
+    const { partner, id } = await accepted(service);
+    const received = partner.server.deliveries.length;
+    await inHomes(service.database, (client) => client.query(`UPDATE notifications SET ${change} WHERE id = $1`, [id]));
+
+    const proof = await service.operator("GET", `/operator/v1/notifications/${id}/proof`);
+    expect(proof).toMatchObject({ status: 409, body: { code: "content_changed" } });
+    const read = await service.operator("GET", `/operator/v1/notifications/${id}/content`);
+    expect(read).toMatchObject({ status: 409, body: { code: "content_changed" } });
+
+    expect((await service.operator("POST", `/operator/v1/notifications/${id}/redeliver`, {})).status).toBe(202);
+    expect(await partner.settled(id, "parked")).toMatchObject({ attempts: [{}, { reason: "content_changed" }] });
+    expect(partner.server.deliveries).toHaveLength(received);
+
+    const { body } = await partner.run(sale());
+    const other = body["notification"] as { id: string };
+    await partner.settled(other.id, "accepted");
+    await partner.listed(other.id);
+    const { body: page } = await partner.call("GET", "/v1/notifications");
+    expect((page["items"] as { id: string }[]).map((item) => item.id)).toEqual([other.id]);
+
+    const { body: events } = await service.operator("GET", "/operator/v1/events?state=content_changed");
+    expect(events["items"]).toContainEqual(expect.objectContaining({ subjectId: id }));
+  },
+);
