@@ -50,7 +50,7 @@ describe("operator", () => {
     const { items } = (await ok("operator", "list", "--json")).json<{ items: { id: string; lastUsedAt: string }[] }>();
     const [ada] = items;
     expect(ada).toMatchObject({ name: "Ada", role: "viewer", revokedAt: null });
-    await ok("operator", "revoke", ada?.id ?? "");
+    await ok("operator", "revoke", ada?.id ?? "", "--yes");
     await eventually("the token is refused", async () =>
       (await asAda("partner", "list")).code === 0 ? undefined : true,
     );
@@ -105,7 +105,7 @@ describe("api-key", () => {
     const till = listed.json<Keys>().items.find(({ name }) => name === "till");
     expect(till).toMatchObject({ scopes: ["read", "pull"], lastUsedAt: expect.any(String) });
     expect((await asPartner("partner.json", "api-key", "list")).stdout).toMatch(/till +read, pull +last used /);
-    expect((await asPartner("partner.json", "api-key", "revoke", till?.id ?? "")).code).toBe(0);
+    expect((await asPartner("partner.json", "api-key", "revoke", till?.id ?? "", "--yes")).code).toBe(0);
     await eventually("the key is refused", async () =>
       (await asPartner("till.json", "partner", "show")).code === 3 ? true : undefined,
     );
@@ -121,7 +121,7 @@ describe("api-key", () => {
     });
     expect((await line.run(["api-key", "add", "reports", "--partner", partner.id])).code).toBe(2);
     expect((await line.run([...args, "--scopes", "all"])).code).toBe(2);
-    const unknown = await line.run(["api-key", "revoke", "x", "--partner", partner.id]);
+    const unknown = await line.run(["api-key", "revoke", "x", "--partner", partner.id, "--yes"]);
     expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringContaining("no such API key")]);
   });
 });
@@ -408,7 +408,7 @@ describe("notifications", () => {
       redelivered: 0,
       partners: [{ partner: partner.id, matched: 1 }],
     });
-    const again = await ok("notifications", "redeliver", "--state", "parked", "--json");
+    const again = await ok("notifications", "redeliver", "--state", "parked", "--yes", "--json");
     expect(again.json()).toMatchObject({ matched: 1, redelivered: 1 });
     await partner.settled(parked, "accepted");
   });
@@ -462,7 +462,7 @@ test("restore release sends what the restore holds, and nothing that was parked 
   const hold = "UPDATE parked SET reason = 'restored' WHERE partner_id = $1 AND id = $2";
   await queryHomes(service.database, hold, [shop.id, held]);
   shop.server.answersAlways(204);
-  const released = await ok("restore", "release", "--partner", shop.id, "--json");
+  const released = await ok("restore", "release", "--partner", shop.id, "--yes", "--json");
   expect(released.json()).toMatchObject({ redelivered: 1 });
   await shop.settled(held, "accepted");
   const { body } = await shop.call("GET", `/v1/notifications/${refused}`);

@@ -43,7 +43,7 @@ test("a partner stays while it is active, was just disabled, has an open batch o
   await accepted(partner);
   partner.server.answersAlways({ status: 503 });
   await partner.run(sale());
-  const archive = () => line.run(["partner", "archive", partner.id, "--out", "stays.jsonl"]);
+  const archive = () => line.run(["partner", "archive", partner.id, "--out", "stays.jsonl", "--yes"]);
   const active = await archive();
   expect(active.code).not.toBe(0);
   expect(active.stderr).toContain("it is not disabled");
@@ -65,7 +65,7 @@ test("an archive has every row but keys and cards, and the partner is gone once 
   await accepted(other, { tid: "T0000002" });
   await settle(partner);
   await stop(partner, "disable");
-  const ran = await line.run(["partner", "archive", partner.id, "--out", "left.jsonl"]);
+  const ran = await line.run(["partner", "archive", partner.id, "--out", "left.jsonl", "--yes"]);
   expect(ran.code, ran.stderr).toBe(0);
   const path = join(line.folder, "left.jsonl");
   expect((statSync(path).mode & 0o777).toString(8)).toBe("600");

@@ -132,7 +132,7 @@ test("a restore to a point in time has everything up to it, and sends nothing ag
   const { body: events } = await after.operator("GET", "/operator/v1/events?state=restored");
   expect(events["items"]).toEqual([expect.objectContaining({ detail: expect.objectContaining({ held: 2 }) })]);
 
-  const released = await line.run(["restore", "release"]);
+  const released = await line.run(["restore", "release", "--yes"]);
   expect(released, released.stderr).toMatchObject({
     code: 0,
     stdout: expect.stringContaining("2 notifications are due"),

@@ -1,7 +1,7 @@
 import { parseJson } from "@paybell/contract";
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
-import { confirm } from "../confirm.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -212,12 +212,10 @@ function removeCommand(context: CommandContext): Command {
   const made = command("remove", {
     summary: "remove an acquirer that no terminal names any more",
     examples: ["paybell acquirer remove first-bank"],
-  })
-    .argument("<name>", "as `paybell acquirer list` shows it")
-    .option("--yes", "do not ask");
-  return withAccessOptions(made).action(
-    ends(context, async (name: string, options: AccessOptions & JsonOption & { readonly yes?: boolean }) => {
-      if (options.yes !== true) await confirm(context, `The acquirer ${printable(name)} is removed, with its keys.`);
+  }).argument("<name>", "as `paybell acquirer list` shows it");
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, async (name: string, options: AccessOptions & JsonOption & ConfirmOption) => {
+      await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
       const api = (await readClientSettings(context, options)).operator();
       const removed = await api.delete<AcquirerRecord>(pathOf(name));
       print(context, options, removed, [`${removed.name} is removed.`]);

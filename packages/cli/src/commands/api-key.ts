@@ -1,6 +1,7 @@
 import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import {
   type AccessOptions,
   callsAsPartner,
@@ -139,9 +140,12 @@ function revokeCommand(context: CommandContext): Command {
   })
     .argument("<id>", "as `paybell api-key list` shows it")
     .option("--partner <id>", "default: the partner of the credentials");
-  return withAccessOptions(made).action(
-    ends(context, async (id: string, options: OfPartner) => {
-      const { api, keys } = await keysOf(context, options);
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, async (id: string, options: OfPartner & ConfirmOption) => {
+      const { api, record, keys } = await keysOf(context, options);
+      const key = (await partnerAt(api, record)).keys.find((one) => one.id === id);
+      const status = key === undefined ? "" : ` (${statusOf(key)})`;
+      await confirm(context, options, `The API key ${printable(id)}${status} is refused from then on.`);
       const revoked = await api.post<{ id: string }>(`${keys}/${encodeURIComponent(id)}/revoke`, {});
       print(context, options, revoked, [`The API key ${revoked.id} is revoked.`]);
       return exitCodes.ok;

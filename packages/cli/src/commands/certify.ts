@@ -6,7 +6,7 @@ import { caseCodes, certify, reportJson, sealerKeys } from "@paybell/partner/cer
 import type { Command } from "commander";
 import { reportLines, warning } from "../certify/report-text.ts";
 import { command, ends } from "../command.ts";
-import { confirm } from "../confirm.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import {
   type AccessOptions,
   readClientSettings,
@@ -23,11 +23,10 @@ import { type JsonOption, print } from "../output.ts";
 import { showing } from "../progress.ts";
 import { styleFor } from "../style.ts";
 
-interface CertifyCommandOptions extends JsonOption, AccessOptions, SealingOptions {
+interface CertifyCommandOptions extends JsonOption, AccessOptions, SealingOptions, ConfirmOption {
   readonly only?: readonly string[];
   readonly ca?: string;
   readonly allowMissingHeaders?: boolean;
-  readonly yes?: boolean;
 }
 
 export function certifyCommand(context: CommandContext): Command {
@@ -49,9 +48,8 @@ export function certifyCommand(context: CommandContext): Command {
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
     .option("--allow-missing-headers", "the endpoint is configured without the webhook- headers")
-    .option("--allow-http", "allow http:// to other machines")
-    .option("--yes", "send to another machine without asking");
-  return withSealing(made).action(
+    .option("--allow-http", "allow http:// to other machines");
+  return withConfirmation(withSealing(made), "send to another machine without asking").action(
     ends(context, async (text: string, options: CertifyCommandOptions) => {
       const url = endpointUrl(text, options);
       const { only } = options;
@@ -61,7 +59,7 @@ export function certifyCommand(context: CommandContext): Command {
       const run = randomBytes(4).toString("hex");
       const caseCount = only?.length ?? caseCodes.length;
       if (!options.json) context.stdout.write(`${warning(url, run, caseCount).join("\n")}\n`);
-      if (!isLoopback(url) && options.yes !== true) await confirm(context, question(url, caseCount));
+      if (!isLoopback(url)) await confirm(context, options, question(url, caseCount));
       const certificate = await showing(context, "certify", caseCount, (onCase) =>
         certify({
           ...{ url, keys: sealerKeys(keys), run, ca, signal: context.signal, nowMs: context.nowMs, onCase },

@@ -2,6 +2,7 @@ import type { ListedNotification, NotificationDetail, NotificationPage } from "@
 import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, counted, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, type ClientSettings, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
@@ -200,7 +201,7 @@ async function sealedOf(context: CommandContext, connection: ClientSettings, det
   );
 }
 
-interface RedeliverOptions extends AccessOptions, JsonOption, AsOption {
+interface RedeliverOptions extends AccessOptions, JsonOption, AsOption, ConfirmOption {
   readonly state?: string;
   readonly reason?: string;
   readonly partner?: string;
@@ -221,7 +222,7 @@ function redeliverCommand(context: CommandContext): Command {
       "paybell notifications redeliver --state parked --reason connect --dry-run",
       "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
     ],
-    exitCodes: { 0: "they are due", 1: "some of the ids could not be redelivered" },
+    exitCodes: { 0: "they are due", 1: "nothing matches, or some of the ids could not be redelivered" },
   })
     .argument("[ids...]", "notification ids; without any, the filters say which")
     .addOption(new Option("--state <state>", "accepted requires --since").choices(["parked", "accepted"]))
@@ -231,7 +232,7 @@ function redeliverCommand(context: CommandContext): Command {
     .option("--until <time>", "created before this time, ISO 8601", readTime)
     .option("--registered", "to the registered URL, even if its command named one")
     .option("--dry-run", "only count");
-  return withRole(made).action(
+  return withRole(withConfirmation(made, "with filters: do it without asking")).action(
     ends(context, (ids: string[], options: RedeliverOptions) => redeliver(context, ids, options)),
   );
 }
@@ -306,13 +307,18 @@ async function redeliverMany(
   const api = connection.operator();
   const shares = await countMatching(api, filter);
   const matched = shares.reduce((sum, share) => sum + share.matched, 0);
-  const where = `${matched} of ${shares.length} ${shares.length === 1 ? "partner" : "partners"}`;
+  const where = `${matched} of ${counted(shares.length, "partner")}`;
   if (options.dryRun === true || matched === 0) {
     print(context, options, { matched, redelivered: 0, partners: shares }, [
       matched === 0 ? "Nothing matches." : `${where} match. Nothing was changed.`,
     ]);
-    return exitCodes.ok;
+    return matched === 0 ? exitCodes.negative : exitCodes.ok;
   }
+  await confirm(
+    context,
+    options,
+    `${counted(matched, "notification")} of ${counted(shares.length, "partner")} are sent.`,
+  );
   const redelivered = await showing(context, "redelivering", matched, (onProgress) =>
     redeliverShares(api, shares, filter, toOf(options), onProgress),
   );

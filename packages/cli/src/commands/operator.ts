@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -93,9 +94,13 @@ function revokeCommand(context: CommandContext): Command {
     summary: "revoke an operator's token, within two seconds everywhere",
     examples: ["paybell operator revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
   }).argument("<id>", "as `paybell operator list` shows it");
-  return withAccessOptions(made).action(
-    ends(context, async (id: string, options: AccessOptions & JsonOption) => {
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, async (id: string, options: AccessOptions & JsonOption & ConfirmOption) => {
       const api = (await readClientSettings(context, options)).operator();
+      const { items } = await api.get<{ items: OperatorRecord[] }>(path);
+      const found = items.find((one) => one.id === id);
+      const whose = found === undefined ? printable(id) : `${printable(found.name)} (${statusOf(found)})`;
+      await confirm(context, options, `The token of ${whose} is refused from then on.`);
       const revoked = await api.post<OperatorRecord>(`${path}/${encodeURIComponent(id)}/revoke`, {});
       print(context, options, revoked, [`The token of ${printable(revoked.name)} is revoked.`]);
       return exitCodes.ok;

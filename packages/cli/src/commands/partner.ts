@@ -2,6 +2,7 @@ import type { Figures } from "@paybell/partner/client";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, counted, requireConfirmable, withConfirmation } from "../confirm.ts";
 import {
   type AccessOptions,
   type ClientSettings,
@@ -228,7 +229,7 @@ function statisticsCommand(context: CommandContext): Command {
   );
 }
 
-interface RotateOptions extends AccessOptions, JsonOption {
+interface RotateOptions extends AccessOptions, JsonOption, ConfirmOption {
   readonly partner?: string;
   readonly overlapHours: number;
   readonly out?: string;
@@ -259,7 +260,7 @@ function rotateCommand(context: CommandContext): Command {
     .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
     .option("--out <file>", "write the new version to a new file that only you can read (0600)")
     .option(...proposeOption);
-  return withAccessOptions(made).action(
+  return withAccessOptions(withConfirmation(made, "with --overlap-hours 0: do it without asking")).action(
     ends(context, (key: string, options: RotateOptions) => rotate(context, key, options)),
   );
 }
@@ -281,6 +282,7 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   const api = connection.operator();
   const path = `${pathOf(connection, options.partner)}/keys/rotate`;
   if (options.propose) return propose(context, { api, path, input: { key, overlapHours } }, options);
+  if (overlapHours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
   const post = () => api.post<Rotated>(path, { key, overlapHours });
   const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post);
   const { secret, ...rest } = rotated;
@@ -292,7 +294,7 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   return exitCodes.ok;
 }
 
-interface ArchiveOptions extends AccessOptions, JsonOption {
+interface ArchiveOptions extends AccessOptions, JsonOption, ConfirmOption {
   readonly out: string;
 }
 
@@ -308,12 +310,14 @@ function archiveCommand(context: CommandContext): Command {
   })
     .argument("<id>", "the partner's")
     .requiredOption("--out <file>", "a new file that only you can read (0600)");
-  return withAccessOptions(made).action(
+  return withAccessOptions(withConfirmation(made)).action(
     ends(context, async (id: string, options: ArchiveOptions) => {
       const { out } = options;
+      requireConfirmable(context, options, `The partner ${printable(id)} is deleted, with all its records.`);
       const api = (await readClientSettings(context, options)).operator();
       const path = `/operator/v1/partners/${encodeURIComponent(id)}`;
       const records = await streamToPrivateFile(context, out, () => api.stream(`${path}/archive`));
+      await confirm(context, options, `The partner is deleted: its ${counted(records, "record")} are in ${out}.`);
       await api.delete(`${path}?records=${records}`);
       print(context, options, { id, file: out, records }, [
         `Deleted the partner. Its ${records} records are in ${out}, and nowhere else.`,

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
@@ -183,7 +184,7 @@ interface Action {
   readonly done: string;
 }
 
-interface ActionOptions extends AccessOptions, JsonOption {
+interface ActionOptions extends AccessOptions, JsonOption, ConfirmOption {
   readonly reason?: string;
 }
 
@@ -197,7 +198,7 @@ function actionCommand(context: CommandContext, kind: Kind, action: Action): Com
   }).argument("<id>", `as \`paybell ${noun} list\` shows it`);
   const needed = isReasonOptional ? `required if the ${noun} is done` : "required";
   made.option("--reason <text>", `why, for the audit; ${needed}`);
-  return withAccessOptions(made).action(
+  return withAccessOptions(withConfirmation(made)).action(
     ends(context, async (id: string, options: ActionOptions) => {
       const { reason } = options;
       if (!isReasonOptional && reason === undefined) {
@@ -207,6 +208,11 @@ function actionCommand(context: CommandContext, kind: Kind, action: Action): Com
         });
       }
       const api = (await readClientSettings(context, options)).operator();
+      if (options.yes !== true) {
+        const found = await api.get<LedgerRecord>(pathOf(kind, id));
+        const shown = kind.fields.map((field) => `${field} ${cell(found[field])}`).join(", ");
+        await confirm(context, options, `The ${noun} ${done}: ${shown}.`);
+      }
       const changed = await api.post<LedgerRecord>(pathOf(kind, id, name), reason === undefined ? {} : { reason });
       print(context, options, changed, [`The ${noun} ${printable(changed.id)} ${done}.`]);
       return exitCodes.ok;

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, counted, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
@@ -14,6 +15,8 @@ import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
 import { readPages } from "../read-pages.ts";
 import { readTime } from "../times.ts";
+
+const commandsShownMax = 500;
 
 export function restoreCommand(context: CommandContext): Command {
   const data = dataCommand(context);
@@ -145,7 +148,7 @@ function commandLines(commands: NonNullable<RestoreReport["restore"]>["commands"
   return ["", "In flight: only the acquirer knows their outcome.", ...columns(rows)];
 }
 
-interface ReleaseOptions extends AccessOptions, JsonOption {
+interface ReleaseOptions extends AccessOptions, JsonOption, ConfirmOption {
   readonly partner?: string;
   readonly commands?: boolean;
 }
@@ -155,16 +158,18 @@ function releaseCommand(context: CommandContext): Command {
     summary: "send what a restore holds, and let commands end that were in flight",
     description:
       "Each held notification gets a whole new schedule, under the same webhook-id, by which partners deduplicate. A " +
-      "command that was in flight ends as ERROR 96, with an IPN and a Reversal. Without an option it does both.",
+      "command that was in flight ends as ERROR 96, with an IPN and a Reversal. Without an option it does both. It " +
+      "shows how many there are, and asks.",
     examples: [
       "paybell restore release --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
       "paybell restore release --commands",
       "paybell restore release",
     ],
+    exitCodes: { 0: "they are released", 1: "there was nothing to release" },
   })
     .option("--partner <id>", "only the notifications of this partner")
     .option("--commands", "only the commands");
-  return withAccessOptions(made).action(
+  return withAccessOptions(withConfirmation(made)).action(
     ends(context, async (options: ReleaseOptions) => {
       const { partner, commands = false } = options;
       if (partner !== undefined && commands) {
@@ -174,11 +179,21 @@ function releaseCommand(context: CommandContext): Command {
         });
       }
       const api = (await readClientSettings(context, options)).operator();
-      const redelivered = commands ? 0 : await redeliverHeld(context, api, partner);
+      const report = await api.get<RestoreReport>("/operator/v1/restore");
+      const inFlight = partner === undefined ? (report.restore?.commands ?? []).length : 0;
+      const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
+      const shares = commands ? [] : await countMatching(api, filter);
+      const held = shares.reduce((sum, { matched }) => sum + matched, 0);
+      if (held + inFlight === 0) {
+        print(context, options, { redelivered: 0, restore: report.restore }, ["There is nothing to release."]);
+        return exitCodes.negative;
+      }
+      await confirm(context, options, effectOf(held, shares.length, inFlight));
+      const redelivered = await showing(context, "redelivering", held, (onProgress) =>
+        redeliverShares(api, shares, filter, "original", onProgress),
+      );
       const isReleasing = commands || partner === undefined;
-      const { restore } = isReleasing
-        ? await api.post<RestoreReport>("/operator/v1/restore/release", {})
-        : await api.get<RestoreReport>("/operator/v1/restore");
+      const { restore } = isReleasing ? await api.post<RestoreReport>("/operator/v1/restore/release", {}) : report;
       print(context, options, { redelivered, restore }, [
         ...(commands ? [] : [`${redelivered} notifications are due again.`]),
         ...(isReleasing ? ["Commands that were in flight end now."] : []),
@@ -188,11 +203,10 @@ function releaseCommand(context: CommandContext): Command {
   );
 }
 
-async function redeliverHeld(context: CommandContext, api: Api, partner: string | undefined): Promise<number> {
-  const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
-  const shares = await countMatching(api, filter);
-  const matched = shares.reduce((sum, share) => sum + share.matched, 0);
-  return showing(context, "redelivering", matched, (onProgress) =>
-    redeliverShares(api, shares, filter, "original", onProgress),
-  );
+function effectOf(held: number, partners: number, inFlight: number): string {
+  const sent = `${counted(held, "held notification")} of ${counted(partners, "partner")} are sent.`;
+  // The report names no more.
+  const atLeast = inFlight === commandsShownMax ? "At least " : "";
+  const ended = `${atLeast}${counted(inFlight, "command")} in flight end as ERROR 96, each with an IPN and a Reversal.`;
+  return [...(held === 0 ? [] : [sent]), ...(inFlight === 0 ? [] : [ended])].join(" ");
 }

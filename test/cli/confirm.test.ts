@@ -1,0 +1,81 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { CommandLine } from "./command-line.ts";
+
+const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
+const inFlight = { partnerId: id, transactionId: id, command: "SALE", reqId: null, createdAt: "2026-11-22" };
+const operator = { id, name: "Ada", role: "admin", expiresAt: "2027-01-01", lastUsedAt: null, revokedAt: null };
+const restore = {
+  name: "r",
+  endsAt: null,
+  heldAt: "",
+  held: 957,
+  releasedAt: null,
+  partners: [],
+  commands: [inFlight],
+};
+
+const line = new CommandLine({
+  PAYBELL_URL: "http://127.0.0.1:1",
+  PAYBELL_OPERATOR_TOKEN: "operator-token-of-the-tests",
+});
+afterAll(() => line.remove());
+
+/** A service that answers what the commands ask, and records what would change something. */
+function recorded() {
+  const changes: string[] = [];
+  const answer: typeof fetch = async (input, { method = "GET", body } = {}) => {
+    const { pathname } = new URL(String(input));
+    const isCount = typeof body === "string" && body.includes('"dryRun":true');
+    if (method !== "GET" && !isCount) changes.push(`${method} ${pathname}`);
+    const record = { id, tid: "T0000001", tries: 4, keys: [], matched: 957, redelivered: 957, name: "first" };
+    return Response.json(
+      pathname.endsWith("/restore") || pathname.endsWith("/release")
+        ? { restore }
+        : /\/(operators|partners)$/.test(pathname)
+          ? { items: [operator], next: null }
+          : record,
+    );
+  };
+  return { changes, fetch: answer };
+}
+
+const partner = ["--partner", id];
+const reason = ["--reason", "the bank says so"];
+
+describe.each([
+  [["restore", "release"], "957 held notifications of 1 partner are sent. 1 command in flight end as ERROR 96"],
+  [["notifications", "redeliver", "--state", "parked", ...partner], "957 notifications of 1 partner are sent"],
+  [["partner", "archive", id, "--out", "all.jsonl"], "is deleted"],
+  [["partner", "rotate", "apiKey", "--overlap-hours", "0", ...partner], "The present apiKey is not valid any more"],
+  [["api-key", "revoke", id, ...partner], "is refused from then on"],
+  [["operator", "revoke", id], "The token of Ada (until 2027-01-01, never used) is refused"],
+  [["settlement", "abort", id, ...reason], "tid T0000001, state , tries 4"],
+  [["reversal", "resolve", id, ...reason], "The reversal is resolved"],
+  [["reversal", "retry", id], "The reversal is due again"],
+  [["acquirer", "remove", "first"], "The acquirer first is removed"],
+])("paybell %j", (args, effect) => {
+  test("changes nothing without a terminal and without --yes, and ends with 2", async () => {
+    const { changes, fetch } = recorded();
+    const ran = await line.run(args, { stdin: "y\n", fetch });
+    expect([ran.code, changes]).toEqual([2, []]);
+    expect(ran.stderr).toContain(effect);
+    expect(ran.stderr).toMatch(/Nothing was changed\.\n.*--yes/);
+  });
+});
+
+test("at a terminal the effect is shown in numbers, and only a yes lets it happen", async () => {
+  for (const [typed, code] of [["n", 2] as const, ["yes", 0] as const]) {
+    const { changes, fetch } = recorded();
+    const running = line.start(["restore", "release"], { fetch });
+    await running.said("957 held notifications of 1 partner");
+    running.type(typed);
+    expect((await running.ended).code).toBe(code);
+    expect(changes).toEqual(code === 0 ? ["POST /operator/v1/redeliveries", "POST /operator/v1/restore/release"] : []);
+  }
+});
+
+test("a release that finds nothing says so, and ends with 1", async () => {
+  const nothing: typeof fetch = async () => Response.json({ restore: null, items: [], next: null });
+  const ran = await line.run(["restore", "release", "--yes"], { fetch: nothing });
+  expect([ran.code, ran.stdout]).toEqual([1, "There is nothing to release.\n"]);
+});
