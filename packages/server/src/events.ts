@@ -38,6 +38,7 @@ export const eventKinds = [
   "acquirer_up",
   "mac_key_taken",
   "mac_key_refused",
+  "profile_ambiguous",
   "restored",
   "audit_failed",
   "content_changed",

@@ -1335,6 +1335,7 @@ export interface Api<Options> {
         | "acquirer_up"
         | "mac_key_taken"
         | "mac_key_refused"
+        | "profile_ambiguous"
         | "restored"
         | "audit_failed"
         | "content_changed"

@@ -30,6 +30,7 @@ export const alertKinds: readonly EventKind[] = [
   "acquirer_down",
   "acquirer_up",
   "mac_key_refused",
+  "profile_ambiguous",
   "restored",
   "audit_failed",
   "content_changed",

@@ -30,6 +30,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   acquirer_down: "No host of the acquirer is connected",
   acquirer_up: "A host of the acquirer is connected again",
   mac_key_refused: "A MAC key of the acquirer's host could not be taken up",
+  profile_ambiguous: "An acquirer's profile cannot tell two requests apart",
   restored: "The database was restored: deliveries are held",
   audit_failed: "The audit fails: actions are refused",
   content_changed: "Somebody changed a notification in the database",

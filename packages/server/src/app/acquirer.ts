@@ -5,6 +5,7 @@ import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso858
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
+import { matchProblems } from "../acquirer/iso8583/profile/match.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { settingsName } from "../acquirer/registered/registration.ts";
@@ -92,6 +93,11 @@ export function openAcquirers(
       recordKey(event, name || settingsName, { metrics, events: alerts });
     };
     const linked = { ...options, macKeyStore: keyStore, onEvent };
+    const problems = matchProblems(options.profile);
+    if (problems.length > 0) {
+      const detail = { acquirer: name || settingsName, problems };
+      void alerts.record({ kind: "profile_ambiguous", partnerId: null, subjectId: null, detail });
+    }
     if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
     return new OneSession({
       name,

@@ -1,4 +1,5 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
+import { matchProblems } from "../acquirer/iso8583/profile/match.ts";
 import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
@@ -64,6 +65,8 @@ async function linkFinding(
   links: AcquirerLinks | undefined,
   remedy: string,
 ): Promise<CheckFinding> {
+  const problems = matchProblems(options.profile);
+  if (problems.length > 0) return error(what, problems.join("; "), "Name fields in matchBy that tell requests apart.");
   if (options.profile.network.sessions === "one" && links !== undefined) {
     const { leaseId, isUp, detail } = await links.sessionHolder(name);
     const told = `an instance has the one session that the host allows: ${detail}`;

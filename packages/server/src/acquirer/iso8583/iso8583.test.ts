@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
-import { profile, usualMac } from "./example-profile.fixture.ts";
+import { profile as example, usualMac } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
@@ -15,7 +15,7 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-async function opened(timings: Iso8583Options["timings"] = {}) {
+async function opened(timings: Iso8583Options["timings"] = {}, profile = example) {
   const host = await FakeHost.listen();
   const hosts = [{ host: "127.0.0.1", port: host.port }];
   const events: LinkEvent[] = [];
@@ -119,18 +119,46 @@ describe("an acquirer over ISO 8583", () => {
     }
   });
 
+  test.each([[[11]], [[11, 62]]])(
+    "never has two requests at the host that share a key, matched by %j",
+    async (matchBy) => {
+      const { acquirer, host } = await opened({}, { ...example, matchBy });
+      const sales = [new Till(1), new Till(2)].map((till) => till.sale("tok_approve"));
+      const held: (() => void)[] = [];
+      const mids: string[] = [];
+      host.answer = (request, socket) => {
+        mids.push(request.fields.get(41) ?? "");
+        const code = request.fields.get(41) === "T0000001" ? "00" : "51";
+        held.push(() => socket.write(host.wire.write(answerTo(request, code))));
+        return undefined;
+      };
+      const asked = sales.map((sale) => acquirer.ask(sale, patient));
+      await host.hears("0200");
+      await expect(acquirer.ask(new Till(3).sale("tok_approve"), { ...patient, timeoutMs: 20 })).rejects.toThrow(
+        NotSent,
+      );
+      expect(mids).toEqual(["T0000001"]);
+      held[0]?.();
+      expect(await asked[0]).toMatchObject({ responseCode: "00" });
+      await host.hears("0200", 2);
+      held[1]?.();
+      expect(await asked[1]).toMatchObject({ responseCode: "51" });
+      expect(mids).toEqual(["T0000001", "T0000002"]);
+    },
+  );
+
   test("refuses a card number as a token, whatever the profile allows", async () => {
     const host = await FakeHost.listen();
     closing.push(() => host.close());
     const hosts = [{ host: "127.0.0.1", port: host.port }];
-    const acquirer = new Iso8583Acquirer({ profile: { ...profile, cardTokens: ".*" }, hosts, clock: systemClock });
+    const acquirer = new Iso8583Acquirer({ profile: { ...example, cardTokens: ".*" }, hosts, clock: systemClock });
     closing.push(() => acquirer.close());
     expect(acquirer.refusesToken("4111111111111111")).toBe("A card number is not a token.");
     expect(acquirer.refusesToken("anything else")).toBeUndefined();
   });
 
   test("requires a key if the profile requires MACs", () => {
-    const withMac = { ...profile, mac: { ...usualMac, algorithm: "x9.19", keyExchange: null } as const };
+    const withMac = { ...example, mac: { ...usualMac, algorithm: "x9.19", keyExchange: null } as const };
     const open = (macKey?: Buffer) => new Iso8583Acquirer({ profile: withMac, hosts: [], macKey, clock: systemClock });
     expect(() => open()).toThrow("no MAC key is set");
     expect(() => open(Buffer.alloc(8))).toThrow("a key for X9.19 has 16 bytes");

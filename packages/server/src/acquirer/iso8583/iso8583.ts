@@ -13,6 +13,7 @@ import {
 import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkTimings } from "./link/link.ts";
+import { Turns } from "./link/turns.ts";
 import { Wire } from "./link/wire.ts";
 import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
 import { Codec, type IsoMessage, isNetworkMessage } from "./message/codec.ts";
@@ -20,6 +21,7 @@ import { HeldKeyOpener, type KeyOpener } from "./message/key-opener.ts";
 import type { MacAlgorithm } from "./message/mac.ts";
 import { MacKeys } from "./message/mac-keys.ts";
 import { cardNumberIn } from "./message/masking.ts";
+import { matchProblems } from "./profile/match.ts";
 import { wantsCards } from "./profile/read.ts";
 import type { KeyExchangeProfile, NetworkName, Profile } from "./profile/schema.ts";
 
@@ -58,6 +60,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly reversalMarginMs: number;
   readonly #mapping: Mapping;
   readonly #link: Link;
+  readonly #turns: Turns;
   readonly #tokens: RegExp;
   readonly #clock: Clock;
   readonly #name: string;
@@ -86,6 +89,7 @@ export class Iso8583Acquirer implements Acquirer {
     this.approvals = this.#mapping.approvals;
     this.wantsCards = wantsCards(profile);
     this.reversalMarginMs = profile.timings.reversalMarginMs;
+    this.#turns = new Turns({ oneAtATime: matchProblems(profile).length > 0 });
     const macKeys = macKeysOf(options);
     this.#keys = macKeys && keyExchangeOf(options, macKeys);
     const wire = new Wire({
@@ -136,14 +140,29 @@ export class Iso8583Acquirer implements Acquirer {
     if (!this.#link.isUp && !(await this.#link.isUpWithin(Math.min(timeoutMs, linkWaitMsMax)))) {
       throw new NotSent(`No host of the acquirer is connected: ${this.#link.state().detail}`);
     }
+    const taking = this.#turns.take(this.#mapping.keyOf(request), identityOf(message), timeoutMs / 2);
+    const turn = taking instanceof Promise ? await taking : taking;
+    if (turn === undefined) throw new NotSent("The host could not tell its answer from that of another request");
     const site = this.#link.host;
-    if (noted !== undefined && site !== undefined && noted !== site) throw new OtherSite(site);
     const leftMs = Math.max(1, timeoutMs - (this.#clock.monotonicMs() - startedMs));
-    const answer = await this.#link.request(request, {
-      timeoutMs: leftMs,
-      onLateAnswer: (late) => onLateAnswer(this.#mapping.answer(late, request, nameOf(message))),
-      onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
-    });
+    const sentMs = this.#clock.monotonicMs();
+    let answer: IsoMessage;
+    try {
+      if (noted !== undefined && site !== undefined && noted !== site) throw new OtherSite(site);
+      answer = await this.#link.request(request, {
+        timeoutMs: leftMs,
+        onLateAnswer: (late) => {
+          turn.end();
+          onLateAnswer(this.#mapping.answer(late, request, nameOf(message)));
+        },
+        onSent: onSent && ((host) => onSent({ host, mti: request.mti })),
+      });
+      turn.end();
+    } catch (error) {
+      if (error instanceof NotSent) turn.end();
+      else turn.endUnanswered(sentMs + leftMs + this.reversalMarginMs - this.#clock.monotonicMs());
+      throw error;
+    }
     const read = this.#mapping.answer(answer, request, nameOf(message));
     if (read.responseCode === "" && isRepeated(message)) throw new NoAnswer("The host's answer has no outcome");
     return { ...read, ...(site !== undefined && { site }) };
@@ -176,6 +195,7 @@ export class Iso8583Acquirer implements Acquirer {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#link.close();
+    this.#turns.close();
   }
 
   #reportUnmatched(message: IsoMessage): void {
@@ -211,6 +231,11 @@ export class Iso8583Acquirer implements Acquirer {
     const traceNo = this.#traceNo.toString().padStart(6, "0");
     return this.#mapping.network(kind, { command: "NETWORK", traceNo, atMs: this.#clock.nowMs() });
   }
+}
+
+/** The same one again has the same. */
+function identityOf({ command, transactionId, traceNo }: AcquirerMessage): string {
+  return `${command} ${transactionId} ${traceNo}`;
 }
 
 /** It is sent until an answer says what came of it. Every other message ends with its first answer. */

@@ -23,6 +23,14 @@ test("an acquirer needs a name, a profile and hosts, and every problem is named"
   expect(problemsOf({ ...whole, profile: { ...profile, matchBy: [] } })).toEqual(["profile"]);
 });
 
+test("a profile that cannot tell two requests apart is refused, unless it is registered already", () => {
+  const ambiguous = { ...whole, profile: { ...profile, matchBy: [7, 11] } };
+  expect(problemsOf(ambiguous)).toEqual(Array.from({ length: 10 }, () => "profile"));
+  const standing = merged(noRegistration, ambiguous);
+  const changed = merged(standing, { hosts: ["other.example:1"] });
+  expect(registrationProblems("first-bank", changed, noSecrets, standing)).toEqual([]);
+});
+
 test("keys must fit their use, and no problem repeats one", () => {
   const withMac = { ...whole, profile: { ...profile, mac: { algorithm: "x9.19", networkMessages: true } } };
   expect(problemsOf(withMac)).toEqual(["macKey"]);

@@ -4,6 +4,7 @@ import type { FieldProblem } from "../../errors.ts";
 import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
 import { HeldKeyOpener } from "../iso8583/message/key-opener.ts";
 import { Mac } from "../iso8583/message/mac.ts";
+import { matchProblems } from "../iso8583/profile/match.ts";
 import { ProfileError, readProfile } from "../iso8583/profile/read.ts";
 import type { Profile } from "../iso8583/profile/schema.ts";
 
@@ -74,8 +75,17 @@ export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey
   };
 }
 
-/** Everything that is wrong with a registration as it would be: no problem repeats a secret. */
-export function registrationProblems(name: string, registration: Registration, secrets: Secrets): FieldProblem[] {
+/**
+ * Everything that is wrong with a registration as it would be: no problem repeats a secret.
+ *
+ * @param standing a profile that was registered by a version which let it confuse two requests may stay
+ */
+export function registrationProblems(
+  name: string,
+  registration: Registration,
+  secrets: Secrets,
+  standing: Registration = noRegistration,
+): FieldProblem[] {
   const problems: FieldProblem[] = [];
   const wrong = (field: string, message: string) => problems.push({ field, code: "invalid_value", message });
   if (!isAcquirerName(name) || name === settingsName) {
@@ -86,6 +96,9 @@ export function registrationProblems(name: string, registration: Registration, s
   if (hosts.some((host) => hostAndPort.read(host) === undefined)) wrong("hosts", "hosts must be given as name:port.");
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
+  if (profile.value !== undefined && registration.profile !== standing.profile) {
+    for (const problem of matchProblems(profile.value)) wrong("profile", problem);
+  }
   problems.push(...keyProblems(profile.value?.mac ?? null, secrets));
   // They are shown and audited, and a provider may deliver both in one file.
   for (const [field, pem] of Object.entries({ ca, certificate })) {

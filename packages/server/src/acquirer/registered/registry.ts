@@ -92,7 +92,7 @@ export class AcquirerRegistry {
     const stored = await this.#store.put(name, (standing, registered) => {
       const registration = merged(standing ?? noRegistration, input);
       const secrets = mergedSecrets(standing === undefined ? noSecrets : this.#secretsOf(standing), input);
-      const [first, ...rest] = registrationProblems(name, registration, secrets);
+      const [first, ...rest] = registrationProblems(name, registration, secrets, standing);
       if (first !== undefined) throw badFields([first, ...rest]);
       if (standing === undefined && registered >= acquirersMax) {
         const message = `There are ${acquirersMax} acquirers already.`;

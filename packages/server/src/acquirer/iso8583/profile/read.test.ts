@@ -4,6 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Till } from "../../till.fixture.ts";
 import { layoutOf, Mapping } from "../mapping.ts";
 import { Codec } from "../message/codec.ts";
+import { matchProblems } from "./match.ts";
 import { ProfileError, readProfile } from "./read.ts";
 
 const path = join(import.meta.dirname, "../../../../../../docs/operator/acquirer-profile.json");
@@ -48,6 +49,19 @@ describe("a host's profile", () => {
     const request = new Mapping(profile).request({ ...new Till().sale("tok_approve"), track2, emv: "9F2608" });
     const codec = new Codec(layoutOf(profile));
     expect(codec.unpack(codec.pack(request)).fields.get(35)).toBe(track2);
+  });
+
+  test("tells requests apart by the terminal and the trace number of every message", () => {
+    const problemsOf = (change: (profile: Json) => void) => {
+      const profile = JSON.parse(text) as Json;
+      change(profile);
+      return matchProblems(readProfile(JSON.stringify(profile)));
+    };
+    expect(problemsOf((it) => (it.matchBy = [11, 41]))).toEqual([]);
+    expect(problemsOf((it) => (it.matchBy = [11])).length).toBe(10);
+    expect(problemsOf((it) => delete it.messages.VOID.fields["41"])).toEqual([
+      "matchBy: no field of messages.VOID named there has {tid}: two requests could get each other's answers",
+    ]);
   });
 
   test("is read from the file in the documents", () => {

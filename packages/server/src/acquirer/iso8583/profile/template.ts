@@ -61,6 +61,11 @@ export function isOfTotals(template: string): boolean {
   return partsOf(template).some((part) => typeof part !== "string" && /(?:Quantity|Total)$/.test(part.name));
 }
 
+/** The values that a template names. */
+export function valuesIn(template: string): readonly ValueName[] {
+  return partsOf(template).flatMap((part) => (typeof part === "string" ? [] : [part.name]));
+}
+
 function lengthOf(part: Part): number {
   return typeof part === "string" ? part.length : part.digits;
 }
