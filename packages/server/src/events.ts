@@ -16,6 +16,7 @@ export const eventKinds = [
   "late_answer",
   "late_approval",
   "answer_in_doubt",
+  "approval_unmatched",
   "delimiter_sent",
   "settlement_refused",
   "report_conflict",

@@ -1313,6 +1313,7 @@ export interface Api<Options> {
         | "late_answer"
         | "late_approval"
         | "answer_in_doubt"
+        | "approval_unmatched"
         | "delimiter_sent"
         | "settlement_refused"
         | "report_conflict"

@@ -38,17 +38,21 @@ export interface Acquirer {
   close(): Promise<void>;
 }
 
-/** An answer to a Sale, PreAuth, PreAuth-Complete or Void, by what it repeats of its message. */
+/** An answer to a Sale, PreAuth, PreAuth-Complete, Refund or Void that nobody waits for. */
 export interface UnmatchedAnswer {
+  /** Empty: it does not repeat the terminal of its message. */
   readonly tid: string;
-  readonly mid: string;
-  readonly traceNo: string;
   readonly responseCode: string;
   /** As that of an answer. */
   readonly isDoubtful?: boolean;
-  /** Whether it can be that of such a message of this time; `atMs` as in the message's header. */
-  mayAnswer(command: string, atMs: number): boolean;
+  /** The message as the answer describes it, for the operator. It holds no card data. */
+  readonly known: Readonly<Record<string, string>>;
+  /** Whether it can be that of this message, of which card and original may be missing. */
+  mayAnswer(message: AskedMessage): boolean;
 }
+
+/** The part of a sent message that the ledger still knows. */
+export type AskedMessage = MessageHeader & Money & Pick<AuthorisationMessage, "command" | "invoiceNo" | "batchNo">;
 
 export interface AcquirerHealth {
   readonly ok: boolean;

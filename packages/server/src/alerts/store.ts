@@ -12,6 +12,7 @@ export const alertKinds: readonly EventKind[] = [
   "upload_refused",
   "late_approval",
   "answer_in_doubt",
+  "approval_unmatched",
   "settlement_refused",
   "report_conflict",
   "report_refused",

@@ -14,6 +14,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   upload_refused: "The acquirer refused a transaction of a batch upload",
   late_approval: "The acquirer approved after the time-out",
   answer_in_doubt: "The acquirer's answer does not say whether it approves",
+  approval_unmatched: "The acquirer approved what nobody knows",
   report_conflict: "A switch reported other content under a known number",
   report_refused: "A switch's report was refused",
   intake_file_failed: "A file of completions cannot be read",

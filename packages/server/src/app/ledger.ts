@@ -84,7 +84,9 @@ export function wireLedger(
   const unmatched = new UnmatchedAnswers({
     store: new PostgresUnmatchedAnswers(database.homes),
     transactions,
+    acquirers,
     ledger,
+    events: alerts,
     log,
   });
   opened.onUnmatchedAnswer((name, answer) => void unmatched.handle(name, answer));

@@ -1,6 +1,8 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
+import { noAcquirer } from "../acquirer/none.ts";
+import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { createLog } from "../log.ts";
 import type { Transaction } from "./transaction.ts";
@@ -17,29 +19,46 @@ async function take(
   acquirer = "",
 ) {
   const told: string[] = [];
+  const events: Pick<NewEvent, "kind" | "detail">[] = [];
   const logged: string[] = [];
   const transactions = inDoubt.map((fields, at) => {
-    return { id: `${at}`, command: "SALE", acquirer: "", facts: { kind: "card", fields } } as unknown as Transaction;
+    const money = { amountMinor: 150_000n, currency: "VND" };
+    return {
+      id: `${at}`,
+      command: "SALE",
+      acquirer: "",
+      ...money,
+      facts: { kind: "card", fields },
+    } as unknown as Transaction;
   });
   const unmatched = new UnmatchedAnswers({
     store: {
-      reversedRecently(tid) {
+      undecided(tid) {
         if (fails) return Promise.reject(new Error("the database is away"));
-        const rows = transactions.filter(({ facts }) => facts.fields["tid"] === tid);
+        const rows = transactions.filter(({ facts }) => tid === "" || facts.fields["tid"] === tid);
         return Promise.resolve(
           rows.map(({ id }) => ({ partnerId: "partner" as PartnerId, transactionId: id as TransactionId })),
         );
       },
     },
     transactions: { find: (_, id) => Promise.resolve(transactions.find((one) => one.id === id)) },
+    acquirers: { of: () => ({ ...noAcquirer, approvals: new Set(["00", "08"]) }) },
+    events: { record: ({ kind, detail }) => void events.push({ kind, detail }) },
     ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
-  const { tid, mid, traceNo } = sale;
-  const mayAnswer = (command: string, ofMs: number) => command === "SALE" && ofMs === atMs;
-  await unmatched.handle(acquirer, { tid, mid, traceNo, responseCode: "00", mayAnswer, ...change });
-  return { told, logged };
+  await unmatched.handle(acquirer, {
+    tid: sale.tid,
+    responseCode: "00",
+    known: { field11: sale.traceNo },
+    mayAnswer: ({ mid, traceNo, command, atMs: ofMs }) =>
+      mid === sale.mid && traceNo === sale.traceNo && command === "SALE" && ofMs === atMs,
+    ...change,
+  });
+  return { told, logged, events };
 }
+
+const approvalUnmatched = [{ kind: "approval_unmatched", detail: { field11: "000042", responseCode: "00" } }];
 
 test("an answer that matches no request is passed to the ledger, for the transaction that it names", async () => {
   const earlier = { ...sale, transDateTime: "2026-01-30T09:30:01.000Z" };
@@ -49,20 +68,35 @@ test("an answer that matches no request is passed to the ledger, for the transac
 });
 
 test.each([
-  ["another terminal", { tid: "T0000002" }],
-  ["another merchant", { mid: "M00000000000002" }],
-  ["another message of that number", { traceNo: "000043" }],
-  ["another command, or another time", { mayAnswer: () => false }],
-])("an answer of %s is assigned to no transaction", async (_, change) => {
-  expect((await take([sale], change)).told).toEqual([]);
+  ["of another terminal", { tid: "T0000002" }],
+  ["that no message can have had", { mayAnswer: () => false }],
+])("an approval %s is assigned to no transaction, and is an event", async (_, change) => {
+  const { told, events } = await take([sale], change);
+  expect(told).toEqual([]);
+  expect(events).toEqual(approvalUnmatched);
 });
 
-test("an answer that cannot be looked up is logged, and ends nothing", async () => {
-  const { told, logged } = await take([sale], {}, true);
+test("a decline that matches nothing is no event, and an answer that may be an approval is one", async () => {
+  expect((await take([], { responseCode: "51" })).events).toEqual([]);
+  expect((await take([], { responseCode: "85", isDoubtful: true })).events).toHaveLength(1);
+});
+
+test("an answer that does not repeat its terminal is that of every transaction that it may answer", async () => {
+  const elsewhere = { ...sale, tid: "T0000002" };
+  const { told, events } = await take([sale, { ...sale, traceNo: "000041" }, elsewhere], { tid: "" });
+  expect(told).toEqual(["0 00", "2 00"]);
+  expect(events).toEqual([]);
+});
+
+test("an approval that cannot be looked up is logged, and is an event", async () => {
+  const { told, logged, events } = await take([sale], {}, true);
   expect(told).toEqual([]);
   expect(logged.join()).toContain("a late answer could not be looked up");
+  expect(events).toEqual(approvalUnmatched);
 });
 
 test("an answer of another acquirer is that of another transaction, whatever its numbers", async () => {
-  expect((await take([sale], {}, false, "second")).told).toEqual([]);
+  const { told, events } = await take([sale], {}, false, "second");
+  expect(told).toEqual([]);
+  expect(events).toMatchObject([{ detail: { acquirer: "second" } }]);
 });

@@ -1,33 +1,42 @@
 import type { Logger } from "pino";
-import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
+import type { AskedMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { headerOf } from "./acquirer-message.ts";
 import type { Ledger } from "./ledger.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
-export interface ReversedRecently {
+export interface Undecided {
   readonly partnerId: PartnerId;
   readonly transactionId: TransactionId;
 }
 
 export interface UnmatchedAnswerStore {
-  /** Transactions with a Reversal on a terminal of this number in the last two days, the newest first. */
-  reversedRecently(tid: string, rowsMax: number): Promise<readonly ReversedRecently[]>;
+  /**
+   * Transactions in flight, and those with a Reversal that is not done or not older than two days, the newest first.
+   *
+   * @param tid of their terminal; empty: of any
+   */
+  undecided(tid: string, rowsMax: number): Promise<readonly Undecided[]>;
 }
 
 export interface UnmatchedAnswersParts {
   readonly store: UnmatchedAnswerStore;
   readonly transactions: Pick<TransactionStore, "find">;
+  readonly acquirers: Pick<Acquirers, "of">;
   readonly ledger: Pick<Ledger, "answeredLate">;
+  readonly events: EventSink;
   readonly log: Logger;
 }
 
-const rowsMax = 100;
+const rowsMax = 500;
 
 /**
  * Finds the transaction of an answer that matches no open request: its instance died, or it is very late. Its command
- * has ended and is reversed; an approval repeats the Reversal, as every late one does.
+ * has ended and is reversed, or will be; an approval repeats the Reversal, as every late one does. An approval of which
+ * no transaction is known is an event: somebody may be charged for it.
  */
 export class UnmatchedAnswers {
   readonly #parts: UnmatchedAnswersParts;
@@ -36,28 +45,46 @@ export class UnmatchedAnswers {
     this.#parts = parts;
   }
 
-  /** Never rejects: an answer that cannot be looked up now is logged, and the Reversal stays as it is. */
+  /** Never rejects: an approval that cannot be looked up now is an event too. */
   async handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
     const { ledger, log } = this.#parts;
     try {
-      const transaction = await this.#transactionOf(acquirer, answer);
-      if (transaction !== undefined) ledger.answeredLate(transaction, answer);
+      const transactions = await this.#transactionsOf(acquirer, answer);
+      // If there are several, only the acquirer knows which it means. To reverse what was declined does no harm.
+      for (const transaction of transactions) ledger.answeredLate(transaction, answer);
+      if (transactions.length === 0) this.#report(acquirer, answer);
     } catch (error) {
-      log.error({ err: error, tid: answer.tid, traceNo: answer.traceNo }, "a late answer could not be looked up");
+      log.error({ err: error, ...answer.known }, "a late answer could not be looked up");
+      this.#report(acquirer, answer);
     }
   }
 
-  async #transactionOf(acquirer: string, answer: UnmatchedAnswer): Promise<Transaction | undefined> {
-    const { store: strayAnswers, transactions } = this.#parts;
-    for (const { partnerId, transactionId } of await strayAnswers.reversedRecently(answer.tid, rowsMax)) {
+  #report(acquirer: string, { responseCode, isDoubtful = false, known }: UnmatchedAnswer): void {
+    const { acquirers, events } = this.#parts;
+    if (!isDoubtful && !acquirers.of(acquirer).approvals.has(responseCode)) return;
+    const detail = { ...known, responseCode, ...(acquirer !== "" && { acquirer }) };
+    void events.record({ kind: "approval_unmatched", partnerId: null, subjectId: null, detail });
+  }
+
+  async #transactionsOf(acquirer: string, answer: UnmatchedAnswer): Promise<readonly Transaction[]> {
+    const { store, transactions } = this.#parts;
+    const found: Transaction[] = [];
+    for (const { partnerId, transactionId } of await store.undecided(answer.tid, rowsMax)) {
       const transaction = await transactions.find(partnerId, transactionId);
-      if (transaction?.acquirer === acquirer && isOf(answer, transaction)) return transaction;
+      if (transaction?.acquirer === acquirer && isOf(answer, transaction)) found.push(transaction);
     }
-    return undefined;
+    return found;
   }
 }
 
-function isOf(answer: UnmatchedAnswer, { command, facts }: Transaction): boolean {
-  const { mid, traceNo, atMs } = headerOf(facts.fields);
-  return mid === answer.mid && traceNo === answer.traceNo && answer.mayAnswer(command, atMs);
+/** Its card and its original are not needed, because no answer is matched by them. */
+function isOf(answer: UnmatchedAnswer, { command, facts, amountMinor, currency }: Transaction): boolean {
+  if (facts.kind !== "card" || amountMinor === null || currency === null) return false;
+  const { fields } = facts;
+  const { invoiceNo = "", batchNo = "" } = fields;
+  return answer.mayAnswer({
+    command: command as AskedMessage["command"],
+    ...headerOf(fields),
+    ...{ amountMinor, currency, invoiceNo, batchNo },
+  });
 }

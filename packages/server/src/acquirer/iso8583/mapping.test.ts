@@ -357,26 +357,38 @@ describe("an answer that nobody waits for", () => {
     return { mti: `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`, fields: new Map([...fields, [39, code] as const]) };
   };
 
-  test("names its message by terminal, trace number, command and time", () => {
+  test("is one of the message that it repeats, also if it leaves fields 3, 7 and 42 out", () => {
     const stray = mapping.unmatchedAnswer(answerTo(sale, "00"));
-    expect(stray).toMatchObject({ tid: sale.tid, mid: sale.mid, traceNo: sale.traceNo, responseCode: "00" });
-    expect(stray?.mayAnswer("SALE", sale.atMs)).toBe(true);
-    expect(stray?.mayAnswer("VOID", sale.atMs)).toBe(false);
-    expect(stray?.mayAnswer("SALE", sale.atMs + 1_000)).toBe(false);
+    expect(stray).toMatchObject({ tid: sale.tid, responseCode: "00" });
+    expect(stray?.known).toMatchObject({ mti: "0210", field11: sale.traceNo, field41: sale.tid, field42: sale.mid });
+    const short = answerTo(sale, "00");
+    for (const field of [3, 7, 42]) short.fields.delete(field);
+    for (const one of [stray, mapping.unmatchedAnswer(short)]) {
+      expect(one?.mayAnswer(sale)).toBe(true);
+      expect(one?.mayAnswer({ ...sale, traceNo: "000999" })).toBe(false);
+      expect(one?.mayAnswer({ ...sale, tid: "T0000099" })).toBe(false);
+      expect(one?.mayAnswer({ ...sale, currency: "THB" })).toBe(false);
+    }
+    expect(stray?.mayAnswer({ ...sale, atMs: sale.atMs + 1_000 })).toBe(false);
+    expect(stray?.mayAnswer({ ...sale, mid: "M00000000000099" })).toBe(false);
+    expect(stray?.mayAnswer({ ...sale, command: "PREAUTH" })).toBe(false);
   });
 
-  test("distinguishes a Void from a Sale, but not a repeat from its first message", () => {
+  test("needs no more of a Void than the ledger keeps, and may answer a repeat", () => {
     const voided = till.void(sale, approval);
-    expect(mapping.unmatchedAnswer(answerTo(voided, "00"))?.mayAnswer("VOID", voided.atMs)).toBe(true);
-    expect(mapping.unmatchedAnswer(answerTo(again(sale), "00"))?.mayAnswer("SALE", sale.atMs)).toBe(true);
+    const { original: _, ...asked } = { ...voided, command: "SALE" as const };
+    const stray = mapping.unmatchedAnswer(answerTo(voided, "00"));
+    expect(stray?.mayAnswer({ ...asked, command: "VOID" } as unknown as typeof sale)).toBe(true);
+    expect(stray?.mayAnswer(asked as unknown as typeof sale)).toBe(false);
+    expect(mapping.unmatchedAnswer(answerTo(again(sale), "00"))?.mayAnswer(sale)).toBe(true);
   });
 
-  test("is none to what moves no money, and none that does not name its message", () => {
+  test("is none to what moves no money, and is that of no message if it repeats no trace number", () => {
     expect(mapping.unmatchedAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
     expect(mapping.unmatchedAnswer(answerTo(till.logon(), "00"))).toBeUndefined();
     const nameless = answerTo(sale, "00");
-    nameless.fields.delete(41);
-    expect(mapping.unmatchedAnswer(nameless)).toBeUndefined();
+    nameless.fields.delete(11);
+    expect(mapping.unmatchedAnswer(nameless)?.mayAnswer(sale)).toBe(false);
   });
 });
 

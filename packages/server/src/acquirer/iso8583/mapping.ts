@@ -1,6 +1,6 @@
 import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
 import { responseCodeOf } from "../../action-codes.ts";
-import type { AcquirerAnswer, AcquirerMessage, UnmatchedAnswer } from "../acquirer.ts";
+import type { AcquirerAnswer, AcquirerMessage, AskedMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import type { ShownFields } from "./message/masking.ts";
@@ -8,7 +8,6 @@ import { standardFields } from "./message/standard-fields.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
 import { isOfTotals, templateReader, templateWriter } from "./profile/template.ts";
 import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
-import type { ZonedTime } from "./profile/zoned-time.ts";
 
 type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 
@@ -20,6 +19,8 @@ const responseCodeField = 39;
 const tidField = 41;
 const midField = 42;
 const currencyField = 49;
+/** The fields that identify a message, as far as its answer repeats them. */
+const identifyingFields = [processingCodeField, transmissionField, traceNoField, tidField, midField];
 /** Approved for another amount than was asked: nobody agreed to that. */
 const partialApproval = "10";
 const approved = "00";
@@ -30,7 +31,6 @@ const declinesOfStandard = responseCodes.map(({ code }) => code).filter((code) =
 /** The ledger's messages as a host's profile writes them, and its answers as the ledger reads them. */
 export class Mapping {
   readonly #profile: Profile;
-  readonly #transmission: ZonedTime;
   readonly #writers: Readonly<Record<MessageName, Write | null>>;
   readonly #network: Readonly<Record<NetworkName, Write | null>>;
   /** Field 39 of an approval, as the ledger knows it: a partial one is among them, so that it is reversed. */
@@ -42,7 +42,6 @@ export class Mapping {
     const host = hostValues(profile);
     const write = (template: MessageTemplate | null) => template && messageWriter(template, host);
     this.#profile = profile;
-    this.#transmission = host.transmission;
     this.#writers = mapped(profile.messages, write);
     const { signOn, echo, signOff } = profile.network;
     const network = { signOn, echo, signOff, keyRequest: profile.mac?.keyExchange?.request ?? null };
@@ -73,26 +72,41 @@ export class Mapping {
     return [asked, ...this.#profile.matchBy.map((field) => textOf(message, field))].join("|");
   }
 
-  /** Undefined for an answer to what moves no money, and for one that does not name its message. */
+  /** Undefined for an answer to what moves no money. */
   unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
-    const read = (field: number) => textOf(answer, field);
+    const code = textOf(answer, processingCodeField);
     const commands = cardCommands.filter((command) => {
       const template = this.#profile.messages[command];
       if (template === null || !isAnswerTo(template.mti, answer.mti)) return false;
-      return read(processingCodeField) === template.fields[processingCodeField];
+      return code === "" || code === template.fields[processingCodeField];
     });
-    const [tid, mid, traceNo] = [read(tidField), read(midField), read(traceNoField)];
-    if (commands.length === 0 || tid === "" || traceNo === "") return undefined;
-    const { responseCode, isDoubtful } = this.answer(answer, answer, commands[0]);
-    const isOfTime = (atMs: number) => this.#transmission.dateAndTime(atMs) === read(transmissionField);
+    if (commands.length === 0) return undefined;
+    const { responseCode, approveCode, refId, isDoubtful } = this.answer(answer, answer, commands[0]);
+    // Hosts leave out some of what they should repeat: an answer is matched by what it does.
+    const repeated = new Set([...identifyingFields, ...this.#profile.matchBy].filter((field) => textOf(answer, field)));
+    const named = identifyingFields.map((field) => [`field${field}`, shown(textOf(answer, field))]);
     return {
-      tid,
-      mid,
-      traceNo,
+      tid: textOf(answer, tidField),
       responseCode,
       ...(isDoubtful && { isDoubtful }),
-      mayAnswer: (command, atMs) => commands.some((one) => one === command) && isOfTime(atMs),
+      known: { mti: answer.mti, ...Object.fromEntries(named), approveCode: shown(approveCode), refId: shown(refId) },
+      mayAnswer: (message) => {
+        if (!commands.some((command) => command === message.command)) return false;
+        const asked = this.#requestOf(message);
+        if (asked === undefined) return false;
+        const same = [...repeated].filter((field) => asked.fields.has(field));
+        return same.includes(traceNoField) && same.every((field) => textOf(asked, field) === textOf(answer, field));
+      },
     };
+  }
+
+  /** Undefined if it cannot have been sent. */
+  #requestOf(message: AskedMessage): IsoMessage | undefined {
+    try {
+      return this.request(message as AcquirerMessage);
+    } catch {
+      return undefined;
+    }
   }
 
   /**
@@ -260,6 +274,11 @@ function isForAnotherAmount(answer: IsoMessage, request: IsoMessage): boolean {
   const asked = request.fields.get(amountField);
   const given = answer.fields.get(amountField);
   return asked !== undefined && given !== undefined && BigInt(asked) !== BigInt(given);
+}
+
+/** As an event shows it. */
+function shown(text: string): string {
+  return text.replace(/[^ -~]/g, "?");
 }
 
 function mapped<Name extends string, From, To>(

@@ -281,6 +281,12 @@ function unmatchedAnswerOf(
   { command, tid, mid, traceNo, atMs }: AcquirerMessage,
   { responseCode, isDoubtful }: AcquirerAnswer,
 ): UnmatchedAnswer {
-  const mayAnswer = (other: string, otherAtMs: number) => other === command && otherAtMs === atMs;
-  return { tid, mid, traceNo, responseCode, ...(isDoubtful && { isDoubtful }), mayAnswer };
+  return {
+    ...{ tid, responseCode, ...(isDoubtful && { isDoubtful }) },
+    known: { command, tid, mid, traceNo },
+    mayAnswer: (other) => {
+      const isSameTerminal = other.tid === tid && other.mid === mid;
+      return isSameTerminal && other.command === command && other.traceNo === traceNo && other.atMs === atMs;
+    },
+  };
 }

@@ -6,6 +6,7 @@ import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } fr
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 import { PostgresReversals } from "./reversals.ts";
+import { PostgresUnmatchedAnswers } from "./unmatched-answers.ts";
 
 const heldForMs = 60_000;
 const hourMs = 3_600_000;
@@ -152,4 +153,24 @@ test("of one that ends again after it was sent once more, the first end is the d
   if (again === undefined) throw new Error("it was taken");
   await reversals.end(again, { state: "DONE", responseCode: "00" });
   expect(await endsOf(id)).toBe(ended);
+});
+
+test("a transaction is undecided while it is in flight, and until two days after its Reversal is done", async () => {
+  const unmatched = new PostgresUnmatchedAnswers(connections.homes);
+  const inFlight = sampleInit(partnerId, leaseId);
+  await transactions.begin(inFlight);
+  const reversed = await timedOut();
+  const undecided = async (tid: string) =>
+    (await unmatched.undecided(tid, 500)).filter(({ transactionId: id }) => id === inFlight.id || id === reversed);
+  const both = [
+    { partnerId, transactionId: reversed },
+    { partnerId, transactionId: inFlight.id },
+  ];
+  for (const tid of [inFlight.tid, ""]) expect(await undecided(tid)).toEqual(both);
+  expect(await undecided("T9999999")).toEqual([]);
+  const age = "UPDATE reversals SET created_at = now() - interval '3 days', state = $2 WHERE transaction_id = $1";
+  await connections.pool.query(age, [reversed, "PARKED"]);
+  expect(await undecided(inFlight.tid)).toHaveLength(2);
+  await connections.pool.query(age, [reversed, "DONE"]);
+  expect(await undecided(inFlight.tid)).toEqual([{ partnerId, transactionId: inFlight.id }]);
 });

@@ -15,7 +15,8 @@ test("an answer goes to a repeat that is still known, past those that are too lo
     await expect(ended).rejects.toBeInstanceOf(NoAnswer);
     nowMs += 500_000;
   }
-  expect(exchanges.settle("one key", answer)).toBe(true);
-  expect(exchanges.settle("one key", answer)).toBe(false);
+  expect(exchanges.settle("one key", answer)).toBe("settled");
+  expect(exchanges.settle("one key", answer)).toBe("repeated");
+  expect(exchanges.settle("one key", { ...answer, mti: "0411" })).toBe("unknown");
   expect(late).toEqual(["repeat"]);
 });

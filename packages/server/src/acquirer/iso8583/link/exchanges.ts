@@ -29,6 +29,8 @@ interface Late {
 /** For how long, and for how many requests, a late answer is still known. */
 const lateForMs = 600_000;
 const lateMax = 10_000;
+/** The number of answers of which a repetition is still recognised. */
+const answeredMax = 2_000;
 
 /**
  * The requests that wait for an answer, by what a host echoes of them. A request and its repeat have that in common:
@@ -39,6 +41,8 @@ export class Exchanges {
   readonly #waiting = new Map<string, Set<Waiting>>();
   /** In the order in which they gave up. */
   readonly #late = new Map<string, Late[]>();
+  /** The last answer under each key, the oldest first. */
+  readonly #answered = new Map<string, string>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -68,19 +72,25 @@ export class Exchanges {
     return { answer: promise, cancel: leave };
   }
 
-  /** @returns false when nobody has asked, or it is too long ago */
-  settle(key: string, answer: IsoMessage): boolean {
+  /** `unknown`: nobody has asked, or it is too long ago. `repeated`: the host sends the same answer once more. */
+  settle(key: string, answer: IsoMessage): "settled" | "repeated" | "unknown" {
+    const before = this.#answered.get(key);
+    const now = [answer.mti, ...answer.fields].join();
+    this.#answered.delete(key);
+    this.#answered.set(key, now);
+    const [oldest] = this.#answered.keys();
+    if (this.#answered.size > answeredMax && oldest !== undefined) this.#answered.delete(oldest);
     const [waiting] = this.#waiting.get(key) ?? [];
     if (waiting !== undefined) {
       waiting.resolve(answer);
-      return true;
+      return "settled";
     }
     const [late, ...others] = this.#lateOf(key);
     if (others.length > 0) this.#late.set(key, others);
     else this.#late.delete(key);
-    if (late === undefined) return false;
+    if (late === undefined) return before === now ? "repeated" : "unknown";
     late.onLateAnswer(answer);
-    return true;
+    return "settled";
   }
 
   /** Ends all waits. Late answers are still accepted, until {@link close}. */
@@ -91,6 +101,7 @@ export class Exchanges {
   close(): void {
     this.giveUp("The link to the host was closed");
     this.#late.clear();
+    this.#answered.clear();
   }
 
   #remove(key: string, waiting: Waiting): void {

@@ -217,7 +217,7 @@ describe("the link to a host", () => {
     const ignored = next("ignored");
     one.send(answerTo(request("000001"), "00"));
     one.send(answerTo(request("000001"), "00"));
-    expect(await ignored).toMatchObject({ detail: "it matches no request" });
+    expect(await ignored).toMatchObject({ detail: "it was answered so before" });
     expect(late).toEqual(["00"]);
   });
 

@@ -364,9 +364,9 @@ export class Link {
       const message = wire.read(bytes);
       onEvent({ kind: "received", host, message });
       if (!isRequest(message)) {
-        if (!this.#exchanges.settle(keyOf(message), message)) {
-          onEvent({ kind: "ignored", host, detail: "it matches no request", message });
-        }
+        const settled = this.#exchanges.settle(keyOf(message), message);
+        if (settled === "unknown") onEvent({ kind: "ignored", host, detail: "it matches no request", message });
+        if (settled === "repeated") onEvent({ kind: "ignored", host, detail: "it was answered so before" });
         return;
       }
       if (network.keys?.brings(message)) {
