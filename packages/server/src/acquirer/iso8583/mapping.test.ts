@@ -334,6 +334,49 @@ describe("a host of ISO 8583:1993", () => {
   });
 });
 
+describe("a field that holds elements", () => {
+  const { SALE } = profile.messages;
+  const { 48: _48, 62: _62, ...others } = SALE.fields;
+  const fields = { ...others, "48.01": "{cardToken}", "48.02": "{expDate}", "62.DF01": "{invoiceNo}" };
+  const by = new Mapping({
+    ...profile,
+    fields: { 62: "b...99" },
+    structures: {
+      48: { form: "text", tagCharacters: 2, lengthDigits: 2, lengthFirst: false },
+      62: { form: "ber", values: "ascii" },
+    },
+    messages: { ...profile.messages, SALE: { ...SALE, fields } },
+    answer: { ...profile.answer, approveCode: "48.38", refId: "62.DF02" },
+  });
+  const request = by.request(new Till().sale("tok_approve"));
+
+  test("is written with the elements that have a value, and left out if none has one", () => {
+    expect(request.fields.get(48)).toBe("0111tok_approve");
+    expect(request.fields.get(62)).toBe("DF0106303030303031");
+    expect(by.request({ ...new Till().sale("tok_approve"), cardToken: "" }).fields.has(48)).toBe(false);
+  });
+
+  test("is read by its elements in an answer", () => {
+    const answered = {
+      mti: "0210",
+      fields: new Map([
+        [39, "00"],
+        [48, "0201x3806A1B2C3"],
+        [62, "DF0203523132"],
+      ]),
+    };
+    expect(by.answer(answered, request)).toMatchObject({ approveCode: "A1B2C3", refId: "R12" });
+    const without = {
+      mti: "0210",
+      fields: new Map([
+        [39, "00"],
+        [48, "38"],
+      ]),
+    };
+    expect(by.answer(without, request)).toMatchObject({ approveCode: "", refId: "" });
+  });
+});
+
 describe("a message with response codes of its own", () => {
   test("has them first, then the profile's", () => {
     const own = { ...profile.messages.VOID, responseCodes: { "21": "00" } };

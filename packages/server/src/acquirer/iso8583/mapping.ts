@@ -5,11 +5,11 @@ import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
 import type { ShownFields } from "./message/masking.ts";
 import { standardFields } from "./message/standard-fields.ts";
+import { messageWriter, type Write } from "./profile/message-writer.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
-import { isOfTotals, templateReader, templateWriter } from "./profile/template.ts";
-import { type Described, type HostValues, hostValues, type NetworkMessage } from "./profile/values.ts";
-
-type Write = (message: Described, isRepeat: boolean) => IsoMessage;
+import { elementIn, placeOf } from "./profile/structure.ts";
+import { isOfTotals, templateReader } from "./profile/template.ts";
+import { hostValues, type NetworkMessage } from "./profile/values.ts";
 
 const processingCodeField = 3;
 const amountField = 4;
@@ -116,7 +116,7 @@ export class Mapping {
    */
   codeOf(answer: IsoMessage, name?: MessageName | NetworkName): string {
     const { answer: kept, responseCodes: shared, standard } = this.#profile;
-    const given = textOf(answer, kept.responseCode);
+    const given = this.#read(answer, kept.responseCode);
     const own = name && this.#ownCodes.get(name);
     const code = own?.[given] ?? shared[given] ?? (standard === "1993" ? responseCodeOf(given) : given);
     return /^[0-9A-Z]{2}$/.test(code) ? code : "";
@@ -129,7 +129,7 @@ export class Mapping {
    */
   answer(answer: IsoMessage, request: IsoMessage, name?: MessageName): AcquirerAnswer {
     const { approveCode, refId, tc, emv: emvField, settlementDate, totals } = this.#profile.answer;
-    const read = (field: number | null) => (field === null ? "" : textOf(answer, field));
+    const read = (place: number | string | null) => this.#read(answer, place);
     const code = this.codeOf(answer, name);
     const emv = read(emvField);
     const date = read(settlementDate);
@@ -152,6 +152,16 @@ export class Mapping {
       ...(ownTotals.length > 0 && { ownTotals: Object.fromEntries(ownTotals) }),
       ...(ownFigures !== undefined && { ownFigures }),
     };
+  }
+
+  /** @param place a field, or the element of a field */
+  #read(message: IsoMessage, place: number | string | null): string {
+    if (typeof place === "number") return textOf(message, place);
+    if (place === null) return "";
+    const { field, tag } = placeOf(place);
+    const structure = this.#profile.structures[String(field)];
+    if (tag === "" || structure === undefined) return textOf(message, field);
+    return cleaned(elementIn(message.fields.get(field) ?? "", tag, structure));
   }
 
   /** The part that the host approved, in our own units, if this profile accepts one. */
@@ -224,7 +234,7 @@ export function layoutOf({ standard, encoding, fields }: Profile): ConstructorPa
 export function shownFieldsOf({ shownFields, answer, messages }: Profile): ShownFields {
   const { SETTLEMENT, SETTLEMENT_AFTER_UPLOAD } = messages;
   const written = [SETTLEMENT, SETTLEMENT_AFTER_UPLOAD].flatMap(({ fields }) => Object.entries(fields));
-  const ours = written.filter(([, template]) => isOfTotals(template)).map(([number]) => Number(number));
+  const ours = written.filter(([, template]) => isOfTotals(template)).map(([place]) => placeOf(place).field);
   return { also: new Set(shownFields), totals: new Set([...answer.totals, ...ours]) };
 }
 
@@ -239,26 +249,14 @@ export function answerWith({ mti, fields }: IsoMessage, code: string): IsoMessag
   return { mti: answerMti, fields: new Map([...fields, [responseCodeField, code]]) };
 }
 
-function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {
-  const writers = Object.entries(fields)
-    .map(([number, template]) => ({ number: Number(number), write: templateWriter(template) }))
-    .sort((one, other) => one.number - other.number);
-  const again = repeatMti ?? `${mti.slice(0, 3)}1`;
-  return (message, isRepeat) => {
-    const written = new Map<number, string>();
-    for (const { number, write } of writers) {
-      const value = write(message, host);
-      if (value !== "") written.set(number, value);
-    }
-    return { mti: isRepeat ? again : mti, fields: written };
-  };
-}
-
 /**
  * A field without its padding: spaces, or NULs. A NUL inside becomes U+FFFD, because no text of PostgreSQL holds one.
  */
 function textOf({ fields }: IsoMessage, field: number): string {
-  const text = fields.get(field) ?? "";
+  return cleaned(fields.get(field) ?? "");
+}
+
+function cleaned(text: string): string {
   if (!text.includes("\0")) return text.trim();
   let end = text.length;
   while (text[end - 1] === "\0" || text[end - 1] === " ") end -= 1;

@@ -34,13 +34,19 @@ const parts = guide
   .map((block): Json => JSON.parse(/```json\n([^`]*)```/.exec(block)?.[1] ?? ""));
 
 describe("a host's profile", () => {
-  test("may have the parts that the guide shows: a MAC with its defaults, its keys, and an encrypted track", () => {
-    const [mac, keyExchange, chip] = parts;
+  test("may have the parts that the guide shows: elements, a MAC with its defaults, its keys, a track", () => {
+    const [elements, mac, keyExchange, chip] = parts;
     const { algorithm, networkMessages } = mac;
     const base = JSON.parse(text) as Json;
     const read = (profile: Json) => readProfile(JSON.stringify(profile));
     expect(read({ ...base, mac: { algorithm, networkMessages } }).mac).toEqual(mac);
     expect(read({ ...base, mac: { ...mac, keyExchange } }).mac?.keyExchange).toEqual(keyExchange);
+    const built = structuredClone(base);
+    for (const part of ["fields", "structures", "answer"]) built[part] = { ...built[part], ...elements[part] };
+    const { 48: _48, 62: _62, ...others } = built.messages.SALE.fields;
+    built.messages.SALE.fields = { ...others, ...elements.messages.SALE.fields };
+    const { fields } = new Mapping(read(built)).request(new Till().sale("tok_approve"));
+    expect([fields.get(48), fields.get(62)]).toEqual(["01011tok_approve02003051", "DF0106303030303031"]);
     const withChip = structuredClone(base);
     Object.assign(withChip.fields, chip.fields);
     Object.assign(withChip.messages.SALE.fields, chip.messages.SALE.fields);
@@ -121,6 +127,32 @@ describe("a host's profile", () => {
         it.messages.SALE.fields["64"] = "00";
       },
       "messages.SALE.fields.64: it holds the MAC",
+    ],
+    [
+      "an element of a field without structure",
+      (it) => (it.messages.SALE.fields["61.01"] = "x"),
+      "messages.SALE.fields.61.01: structures says nothing of field 61",
+    ],
+    [
+      "an element beside its whole field",
+      (it) => {
+        it.structures = { 48: { form: "text", tagCharacters: 2, lengthDigits: 2 } };
+        it.messages.SALE.fields["48.01"] = "x";
+      },
+      "messages.SALE.fields.48.01: field 48 is written as a whole too",
+    ],
+    [
+      "a tag of another length in an answer",
+      (it) => {
+        it.structures = { 63: { form: "text", tagCharacters: 2, lengthDigits: 2 } };
+        it.answer.refId = "63.001";
+      },
+      "answer.refId: a tag has 2 characters",
+    ],
+    [
+      "BER-TLV in a field of characters",
+      (it) => (it.structures = { 62: { form: "ber", values: "hex" } }),
+      "structures.62: ber needs a field of bytes, and it is ans...999",
     ],
     ["no pattern", (it) => (it.cardTokens = "("), "cardTokens: is not a regular expression"],
   ])("is refused with %s", (_, change, problem) => {

@@ -1,7 +1,9 @@
 import { cardCommands, currencyDecimals } from "@paybell/contract";
 import type { z } from "zod";
 import { neverShown } from "../message/masking.ts";
+import { standardFields } from "../message/standard-fields.ts";
 import { type MessageTemplate, type Profile, profileSchema } from "./schema.ts";
+import { placeOf, tagProblem } from "./structure.ts";
 import { templateProblems } from "./template.ts";
 
 /** A profile that cannot be used: each problem says where it is. */
@@ -29,6 +31,8 @@ export function readProfile(text: string): Profile {
   const problems = [
     ...currencyProblems(read.data),
     ...messages(read.data).flatMap(([name, message]) => messageProblems(name, message, read.data)),
+    ...structureProblems(read.data),
+    ...answerProblems(read.data),
     ...shownProblems(read.data),
   ];
   if (problems.length > 0) throw new ProfileError(problems);
@@ -63,12 +67,45 @@ function messageProblems(name: string, { fields }: MessageTemplate, profile: Pro
   return Object.entries(fields).flatMap(([field, template]) => {
     const at = `${name}.fields.${field}`;
     const problems = templateProblems(template).map((problem) => `${at}: ${problem}`);
+    problems.push(...placeProblems(field, fields, profile).map((problem) => `${at}: ${problem}`));
     if (profile.mac !== null && (field === "64" || field === "128")) problems.push(`${at}: it holds the MAC`);
     // A Reversal repeats it, and has no other source for it.
     if (field === "3" && isOriginal(name) && template.includes("{")) {
       problems.push(`${at}: the processing code of a message that can be reversed must be written out`);
     }
     return problems;
+  });
+}
+
+/** Why no message can have this element beside the others; none for a whole field. */
+function placeProblems(key: string, fields: MessageTemplate["fields"], profile: Profile): string[] {
+  const { field, tag } = placeOf(key);
+  if (tag === "") return [];
+  const structure = profile.structures[String(field)];
+  if (structure === undefined) return [`structures says nothing of field ${field}`];
+  const problem = tagProblem(tag, structure);
+  const whole = Object.hasOwn(fields, String(field)) ? [`field ${field} is written as a whole too`] : [];
+  return problem === undefined ? whole : [problem, ...whole];
+}
+
+function answerProblems({ answer, structures }: Profile): string[] {
+  return Object.entries(answer).flatMap(([name, key]) => {
+    const { field, tag } = placeOf(typeof key === "string" ? key : "");
+    const structure = structures[String(field)];
+    if (tag === "") return [];
+    const problem = structure === undefined ? `structures says nothing of field ${field}` : tagProblem(tag, structure);
+    return problem === undefined ? [] : [`answer.${name}: ${problem}`];
+  });
+}
+
+function structureProblems({ structures, fields, standard }: Profile): string[] {
+  return Object.entries(structures).flatMap(([field, { form }]) => {
+    const own = fields[field];
+    const format = (typeof own === "string" ? own : own?.format) ?? standardFields[standard].get(Number(field)) ?? "";
+    if (format.startsWith("b") === (form === "ber")) return [];
+    return [
+      `structures.${field}: ${form} needs a field of ${form === "ber" ? "bytes" : "characters"}, and it is ${format}`,
+    ];
   });
 }
 
@@ -79,7 +116,7 @@ function isSecret(template: string): boolean {
 function shownProblems(profile: Profile): string[] {
   const withToken = new Set(
     messages(profile).flatMap(([, { fields }]) =>
-      Object.entries(fields).flatMap(([field, template]) => (isSecret(template) ? [Number(field)] : [])),
+      Object.entries(fields).flatMap(([field, template]) => (isSecret(template) ? [placeOf(field).field] : [])),
     ),
   );
   return profile.shownFields

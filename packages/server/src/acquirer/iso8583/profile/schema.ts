@@ -20,10 +20,25 @@ const format = z
   .refine((text) => elementFormat(text) !== undefined, "is not a format such as n6, n..19, ans...999");
 const field = z.union([format, z.strictObject({ format, encoding: encoding.partial() })]);
 
+const structure = z.discriminatedUnion("form", [
+  z.strictObject({
+    form: z.literal("text"),
+    tagCharacters: z.number().int().min(1).max(8),
+    lengthDigits: z.number().int().min(1).max(4),
+    /** The length comes before the tag, and counts it. */
+    lengthFirst: z.boolean().default(false),
+  }),
+  z.strictObject({ form: z.literal("ber"), values: alternatives("hex", "ascii") }),
+]);
+
 const fieldNumber = z
   .string()
   .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])$/, "is not a field number: fields are numbered from 2 to 128");
 const responseCode = z.string().regex(/^[0-9A-Z]{2}$/, "is not a response code of two characters");
+/** A field, or an element of a field: `48.02`. */
+const place = z
+  .string()
+  .regex(/^(?:[2-9]|[1-9]\d|1[01]\d|12[0-8])(?:\.[0-9A-Za-z]{1,8})?$/, "is not a field from 2 to 128, or its element");
 /** A template for each field that a message has. */
 const template = z.string().max(999);
 const message = z.strictObject({
@@ -33,7 +48,7 @@ const message = z.strictObject({
     .string()
     .regex(/^[01][1-8][02468]\d$/, "is not a message type, such as 0201")
     .optional(),
-  fields: z.record(fieldNumber, template),
+  fields: z.record(place, template),
   /** As the profile's, for the answers to this message: they come first. */
   responseCodes: z.record(z.string(), responseCode).optional(),
 });
@@ -41,6 +56,7 @@ const message = z.strictObject({
 const timeZone = z.string().refine(isTimeZone, "is not a time zone, such as Asia/Ho_Chi_Minh");
 const pattern = z.string().refine(isPattern, "is not a regular expression");
 const number = z.number().int().min(2).max(128);
+const numberOrPlace = z.union([number, place]);
 
 /** A part of a field, in hexadecimal. Without a length: all from there on. */
 const part = z.strictObject({
@@ -76,6 +92,8 @@ export const profileSchema = z.strictObject({
   standard: alternatives("1987", "1993").default("1987"),
   /** The fields in which this host differs from the standard. */
   fields: z.record(fieldNumber, field),
+  /** The fields that hold elements, each with a tag and a length. */
+  structures: z.record(fieldNumber, structure).default({}),
   /** The time zone of fields 12 and 13 (1993: of field 12). */
   localTimeZone: timeZone,
   /** The time zone of field 7; UTC by the standard. */
@@ -130,12 +148,12 @@ export const profileSchema = z.strictObject({
   matchBy: z.array(number).min(1),
   /** The fields of an answer that the ledger keeps; null: this host gives none. */
   answer: z.strictObject({
-    responseCode: number,
-    approveCode: number.nullable(),
-    refId: number.nullable(),
-    tc: number.nullable(),
+    responseCode: numberOrPlace,
+    approveCode: numberOrPlace.nullable(),
+    refId: numberOrPlace.nullable(),
+    tc: numberOrPlace.nullable(),
     /** The issuer's answer to the chip: 55, if the host returns it. */
-    emv: number.nullable().default(null),
+    emv: numberOrPlace.nullable().default(null),
     /** The field with the day on which a Settlement's money moves, in most cases 15. */
     settlementDate: number.nullable().default(null),
     /** The fields with the host's own totals of a Settlement, such as 63, or 74 to 89. */
