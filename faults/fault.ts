@@ -9,6 +9,15 @@ export interface FaultEffect {
   readonly instances: number;
   /** Instances were only stopped in order: no command may be declined because of it. */
   readonly isPlanned?: boolean;
+  /** The slower Sales of a neighbour, where one partner was the fault. */
+  readonly slowdown?: Slowdown;
+}
+
+/** The 99th percentile of a partner's Sales before and during a fault. */
+export interface Slowdown {
+  readonly beforeMs: number;
+  readonly duringMs: number;
+  readonly sales: number;
 }
 
 export interface FaultContext {

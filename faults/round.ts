@@ -1,6 +1,6 @@
 import { merchantTransIdOf } from "./command-id.ts";
 import { type Deployment, slots, unrecordedPerSlot } from "./deployment.ts";
-import type { FaultContext, InjectedFault } from "./fault.ts";
+import type { FaultContext, InjectedFault, Slowdown } from "./fault.ts";
 import type { SeededRandom } from "./random.ts";
 import { Recovery } from "./recovery.ts";
 
@@ -18,6 +18,7 @@ export interface Round {
   readonly declined?: number;
   /** The bound on repeated IPNs: those in flight where the fault hit. */
   readonly duplicatesMax: number;
+  readonly slowdown?: Slowdown | undefined;
 }
 
 /** A partner without a notification by then never gets one. */
@@ -59,7 +60,7 @@ export async function runRound(
     },
     last: (leastMs, mostMs) => after(isQuick ? leastMs : random.within(leastMs, mostMs)),
   };
-  const { instances, isPlanned = false } = await fault.happen(context);
+  const { instances, isPlanned = false, slowdown } = await fault.happen(context);
   const recoveryMs = await stage.recovery?.within(recoveryEndsMs);
   stage.recovery = undefined;
   const to = journal.size;
@@ -69,7 +70,7 @@ export async function runRound(
   const inFlight = instances * slots * (1 + unrecordedPerSlot);
   const duplicatesMax = inFlight + stage.answersLost - answersLostBefore;
   const declined = isPlanned && { declined: journal.declined - declinedBefore };
-  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax, ...declined };
+  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax, slowdown, ...declined };
 }
 
 /**

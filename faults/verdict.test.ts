@@ -41,6 +41,19 @@ test("a command that a planned stop declines is reported", () => {
   expect(broken).toEqual(["declined: 2 approvable commands during kill-service"]);
 });
 
+test("a Sale that takes much longer beside a partner at its worst is reported", () => {
+  const slow = (beforeMs: number, duringMs: number) =>
+    judge(
+      delivered(2),
+      new ExpectedTotals(),
+      [{ ...round, duplicatesMax: 2, slowdown: { beforeMs, duringMs, sales: 9 } }],
+      nothingSeen,
+    ).broken;
+  expect(slow(10, 20)).toEqual([]);
+  expect(slow(10, 21)).toEqual(["neighbour: during kill-service a Sale took 21 ms, and 10 ms before (p99)"]);
+  expect(slow(100, 151)).toHaveLength(1);
+});
+
 test("an IPN that says it is out of order is reported, because no fault lasts for ten minutes", () => {
   const journal = new Journal();
   journal.begin(0);

@@ -5,6 +5,9 @@ import type { Round } from "./round.ts";
 
 /** A partner that waits longer after a fault was forgotten. */
 const recoveryMaxMs = 30_000;
+/** The 99th percentile of another partner's Sales, beside one that does its worst. */
+const slowdownMax = 2;
+const slowdownMsMax = 50;
 
 /** The verdict on a series, or on all of them. */
 export interface RunVerdict {
@@ -70,6 +73,7 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
       ...duplicatesBeyond(journal, rounds),
       ...rounds.flatMap(declinedByUs),
       ...rounds.flatMap(slowRecovery),
+      ...rounds.flatMap(slowNeighbour),
       ...seen.unauthentic.map((why) => `not authentic: ${why}`),
       ...(seen.unanswered ? ["unanswered: some commands had no answer at the end"] : []),
       ...seen.deaths.map((why) => `died: ${why}`),
@@ -109,6 +113,15 @@ function slowRecovery({ fault, recoveryMs }: Round): string[] {
   if (recoveryMs !== undefined && recoveryMs <= recoveryMaxMs) return [];
   const took = recoveryMs === undefined ? "did not end" : `took ${(recoveryMs / 1_000).toFixed(1)} s`;
   return [`recovery: after ${fault} it ${took}`];
+}
+
+function slowNeighbour({ fault, slowdown }: Round): string[] {
+  if (slowdown === undefined) return [];
+  const { beforeMs, duringMs } = slowdown;
+  if (duringMs <= beforeMs * slowdownMax && duringMs <= beforeMs + slowdownMsMax) return [];
+  return [
+    `neighbour: during ${fault} a Sale took ${duringMs.toFixed(0)} ms, and ${beforeMs.toFixed(0)} ms before (p99)`,
+  ];
 }
 
 function near(rounds: readonly Round[], no: number): string {

@@ -1,6 +1,7 @@
 import type { InjectedFault } from "../fault.ts";
 import { citusFaults } from "./citus.ts";
 import { databaseFaults } from "./database.ts";
+import { neighbourFaults } from "./neighbours.ts";
 import { networkFaults } from "./network.ts";
 import { partnerFaults } from "./partners.ts";
 import { processFaults } from "./processes.ts";
@@ -13,5 +14,6 @@ export const catalogue: readonly InjectedFault[] = [
   ...databaseFaults,
   ...citusFaults,
   ...partnerFaults,
+  ...neighbourFaults,
   ...upgradeFaults,
 ];

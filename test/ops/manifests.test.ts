@@ -3,14 +3,13 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
-import { settings } from "../../packages/server/src/config/settings.ts";
-import { readConfig } from "../../packages/server/src/config.ts";
+import { readConfig, settingNames } from "../../packages/server/src/config.ts";
 import { needs } from "../support/programs.ts";
 import { ops, run, turnedOn } from "./files.ts";
 
 /** Every name of a setting that a file of ops/ writes. */
 const named = (text: string) => [...new Set(text.match(/\bPAYBELL_[A-Z_]+\b/g))];
-const known = new Set(Object.values(settings).map(({ name }) => name));
+const known = new Set(settingNames());
 
 test("every setting that the files name exists", () => {
   const files = readdirSync(ops, { recursive: true, encoding: "utf8", withFileTypes: true });

@@ -61,6 +61,11 @@ function withSecretsOfFiles(given: NodeJS.ProcessEnv, problems: string[]): NodeJ
   return env;
 }
 
+/** The variables that are settings. */
+export function settingNames(): readonly string[] {
+  return [...Object.values(settings).map(({ name }) => name), ...secretNames.map(fileOf)];
+}
+
 const secretNames = Object.values<ServiceSetting<unknown, unknown>>(settings)
   .filter(({ secret }) => secret === true)
   .map(({ name }) => name);
@@ -89,7 +94,7 @@ const replaced: Readonly<Record<string, string>> = {
 };
 
 function unknownNames(env: NodeJS.ProcessEnv): string[] {
-  const known = [...Object.values(settings).map((setting) => setting.name), ...secretNames.map(fileOf)];
+  const known = settingNames();
   return Object.keys(env)
     .filter((name) => name.startsWith("PAYBELL_") && !known.includes(name))
     .map((name) => {

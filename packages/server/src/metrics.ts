@@ -195,7 +195,7 @@ export function createMetrics() {
     ),
     requestsLimited: counter(
       "requests_limited_total",
-      "Requests answered 429; `limit` is `requests`, `pulls`, `async`, `redeliveries` or `anonymous`",
+      "Requests answered 429; `limit` is `requests`, `pulls`, `async`, `redeliveries`, `processor` or `anonymous`",
       "limit",
     ),
     traceSpansDropped: counter(

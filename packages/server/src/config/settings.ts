@@ -128,6 +128,15 @@ export const settings = {
       "Of these requests, redeliveries, test notifications, manual closings of endpoints, and changes of API keys " +
       "and of callback URLs.",
   }),
+  partnerProcessorPercent: setting({
+    name: "PAYBELL_PARTNER_PROCESSOR_PERCENT",
+    kind: wholeNumber(1, 100),
+    default: 20,
+    unit: "percent",
+    meaning:
+      "Part of one instance's time that reading the requests of one partner, refusing them and making its pages may " +
+      "take. Beyond it, its requests wait for up to a second, and then are answered 429.",
+  }),
   anonymousPerMinute: setting({
     name: "PAYBELL_ANONYMOUS_PER_MINUTE",
     kind: wholeNumber(1, 100_000_000),

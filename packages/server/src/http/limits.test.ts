@@ -46,6 +46,20 @@ describe("one partner", () => {
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
   });
 
+  test("beyond its part of the instance's time waits, then is answered 429, and another is not", async () => {
+    await start({ PAYBELL_PARTNER_PROCESSOR_PERCENT: "1" });
+    // Each is expected to cost 20 ms, until its answer shows what it took.
+    const pages = [1, 2, 3, 4, 5, 6].map(() => service.call("GET", "/v1/notifications?limit=500&wait=30"));
+    await service.waiting.promise;
+    const refused = await service.call("GET", "/v1/self");
+    expect(refused.status).toBe(429);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect((await service.call("GET", "/v1/notifications/search", { key: otherApiKey })).status).toBe(200);
+    service.arrived.resolve();
+    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual(Array(6).fill(200));
+    expect((await service.call("GET", "/v1/self")).status).toBe(200);
+  });
+
   test("has a separate rate for asynchronous commands", async () => {
     await start({ PAYBELL_PARTNER_ASYNC_PER_MINUTE: "2" });
     const json = { command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T1", mid: "M1" };

@@ -7,6 +7,7 @@ import { networkOf } from "../partners/address-blocks.ts";
 import type { Callers } from "./authenticate.ts";
 import type { CallerAddress } from "./caller.ts";
 import { prefersAsync } from "./prefers-async.ts";
+import { ProcessorShare } from "./processor-share.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
 
 export type LimitSettings = Pick<
@@ -16,9 +17,19 @@ export type LimitSettings = Pick<
   | "partnerAsyncPerMinute"
   | "partnerRedeliveriesPerMinute"
   | "anonymousPerMinute"
+  | "partnerProcessorPercent"
 >;
 
 type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
+
+/** The cost of a partner's request so far. */
+interface Work {
+  readonly id: string;
+  /** Added when it was admitted, and not corrected yet. */
+  expectedMs: number;
+  bodyBytes: number;
+  readAtMs: number;
+}
 
 /** Routes that cost more than their share of `requests`. */
 const limitOfRoute: Readonly<Record<string, Limit>> = {
@@ -37,8 +48,15 @@ const limitOfRoute: Readonly<Record<string, Limit>> = {
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
 const itemsOfPage = 100;
+const itemsOfPageMax = 500;
 /** The bytes that count as one request in an answer to an address without a key: pages and scripts are large. */
 const bytesOfRequest = 16 * 1_024;
+/** Measured in processor time: at least what a body, or the content of an answer, costs. */
+const bodyMsPerKilobyte = 0.1;
+const answerMsPerKilobyte = 0.02;
+const itemMs = 0.04;
+/** The rules for each field of a body that is refused: the time is measured, and is at most this. */
+const refusedMsPerKilobyte = 1;
 /** Callers far from a limit need no header. */
 const toldBelow = 1 / 4;
 
@@ -46,9 +64,14 @@ const toldBelow = 1 / 4;
 export class Limits {
   readonly #limits: Readonly<Record<Limit, RateLimit>>;
   readonly #metrics: Pick<Metrics, "requestsLimited">;
+  readonly #clock: Pick<Clock, "monotonicMs">;
+  readonly #share: ProcessorShare;
+  readonly #work = new WeakMap<FastifyRequest, Work>();
 
   constructor(settings: LimitSettings, clock: Pick<Clock, "monotonicMs">, metrics: Pick<Metrics, "requestsLimited">) {
     this.#metrics = metrics;
+    this.#clock = clock;
+    this.#share = new ProcessorShare(settings.partnerProcessorPercent, clock);
     this.#limits = {
       requests: new RateLimit(settings.partnerRequestsPerMinute, clock),
       pulls: new RateLimit(settings.partnerPullsPerMinute, clock),
@@ -67,7 +90,56 @@ export class Limits {
       const limit = limitOfRoute[`${String(method)} ${url}`];
       if (limit !== undefined) this.#count(limit, id, reply, limit === "pulls" ? pullsOf(request) : 1);
       else if (isAsync(request)) this.#count("async", id, reply);
+      await this.#admit(request, id);
     };
+  }
+
+  /** Reads a body, and counts the time against its partner. */
+  reading<Value>(request: FastifyRequest, bodyBytes: number, read: () => Value): Value {
+    const work = this.#work.get(request);
+    if (work === undefined) return read();
+    const beganMs = this.#clock.monotonicMs();
+    try {
+      return read();
+    } finally {
+      work.readAtMs = this.#clock.monotonicMs();
+      work.bodyBytes = bodyBytes;
+      this.#correct(work, work.readAtMs - beganMs);
+    }
+  }
+
+  /** Counts the cost of a partner's answer, and of the rules that found what is wrong with a request. */
+  readonly ofPartnerAnswer = (
+    request: FastifyRequest,
+    { statusCode }: FastifyReply,
+    payload: unknown,
+    done: () => void,
+  ): void => {
+    const work = this.#work.get(request);
+    if (work !== undefined) {
+      const { bodyBytes, readAtMs } = work;
+      const checkedMs = statusCode === 400 && bodyBytes > 0 ? this.#clock.monotonicMs() - readAtMs : 0;
+      const answerBytes = typeof payload === "string" ? payload.length : 0;
+      const refusedMs = Math.min(checkedMs, kilobytes(bodyBytes) * refusedMsPerKilobyte);
+      this.#correct(work, refusedMs + kilobytes(answerBytes) * answerMsPerKilobyte);
+    }
+    done();
+  };
+
+  async #admit(request: FastifyRequest, id: string): Promise<void> {
+    const expectedMs = expectedMsOf(request);
+    if (await this.#share.admit(id, expectedMs)) {
+      this.#work.set(request, { id, expectedMs, bodyBytes: 0, readAtMs: 0 });
+      return;
+    }
+    this.#metrics.requestsLimited.inc({ limit: "processor" });
+    const message = `Your requests took more than ${this.#share.percent} % of this instance's time.`;
+    throw new ServiceError("too_many_requests", message, { retryAfterS: 1 });
+  }
+
+  #correct(work: Work, ms: number): void {
+    this.#share.add(work.id, ms - work.expectedMs);
+    work.expectedMs = 0;
   }
 
   /** For routes that need no key, and for paths that lead nowhere. */
@@ -110,9 +182,24 @@ function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining,
   reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);
 }
 
-function pullsOf({ query }: FastifyRequest): number {
+function pullsOf(request: FastifyRequest): number {
+  return Math.ceil(itemsOf(request) / itemsOfPull);
+}
+
+/** One for a page that will be refused. */
+function itemsOf({ query }: FastifyRequest): number {
   const limit = Number((query as Record<string, unknown>)["limit"] ?? itemsOfPage);
-  return limit > itemsOfPull && limit <= itemsOfPull * itemsOfPull ? Math.ceil(limit / itemsOfPull) : 1;
+  return limit >= 1 && limit <= itemsOfPageMax ? limit : 1;
+}
+
+function expectedMsOf(request: FastifyRequest): number {
+  const { method, url } = request.routeOptions;
+  if (limitOfRoute[`${String(method)} ${url}`] === "pulls") return itemsOf(request) * itemMs;
+  return kilobytes(Number(request.headers["content-length"] ?? 0)) * bodyMsPerKilobyte;
+}
+
+function kilobytes(bytes: number): number {
+  return bytes / 1_024;
 }
 
 function isAsync({ method, headers }: FastifyRequest): boolean {

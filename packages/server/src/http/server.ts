@@ -2,6 +2,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequ
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
 import { readJson } from "../input/json.ts";
+import { partnerBounds, reportBounds } from "../input/json-size.ts";
 import { refuseAmbiguous } from "./ambiguous-request.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { Callers, type Doors } from "./authenticate.ts";
@@ -87,12 +88,17 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
     reply.headers(secured(request.raw));
     done();
   });
+  const limits = new Limits(parts.config, parts.clock, parts.metrics);
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (_, body: Buffer, done) => {
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body: Buffer, done) => {
     // For a route without a required body, an empty one counts as none.
     if (body.length === 0) return done(null, undefined);
+    const bounds = request.routeOptions.url?.startsWith("/v1/") ? partnerBounds : reportBounds;
     try {
-      done(null, readJson(body));
+      done(
+        null,
+        limits.reading(request, body.length, () => readJson(body, bounds)),
+      );
     } catch (error) {
       done(error as Error);
     }
@@ -107,7 +113,6 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
   app.addHook("onRequest", refuseAmbiguous);
   if (parts.sandbox === true) app.addHook("onRequest", localOnly);
   if (listener === "operators") app.addHook("onRequest", operatorAddressesOnly(parts.config));
-  const limits = new Limits(parts.config, parts.clock, parts.metrics);
   app.addHook("onRequest", limits.ofAddress(address));
   app.addHook("onSend", limits.ofAnswer(address));
   const wrongKeys = new WrongKeys(parts);
@@ -165,6 +170,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
   documentProblems(scope, "partner");
   scope.addHook("onRequest", callers.authenticate);
   scope.addHook("onRequest", gate.limits.ofPartner(callers));
+  scope.addHook("onSend", gate.limits.ofPartnerAnswer);
   const who = (request: FastifyRequest) => ({
     actor: `partner ${callers.partner(request).id}`,
     role: "partner",

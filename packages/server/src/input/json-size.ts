@@ -1,6 +1,12 @@
 import { randomInt } from "node:crypto";
 import { ServiceError } from "../errors.ts";
 
+export interface JsonBounds {
+  readonly nestingMax: number;
+  /** Includes lists and objects themselves. */
+  readonly valuesMax: number;
+}
+
 /** Deeper than any request; also a bound for walks that recurse. */
 const nestingMax = 32;
 /** More than any object of ours can have: with the same key a million times the parser takes half a second. */
@@ -10,7 +16,9 @@ const namesMax = 1_024;
 /** Different lists of keys that its objects have: the parser builds a class for each. A report has 1,000 items. */
 const shapesMax = 2_048;
 /** A settlement of 50,000 entries holds 150,000, and 8 MiB of such entries 350,000. */
-const valuesMax = 400_000;
+export const reportBounds: JsonBounds = { nestingMax, valuesMax: 400_000 };
+/** A command has 30 values on two levels. */
+export const partnerBounds: JsonBounds = { nestingMax: 4, valuesMax: 200 };
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -34,8 +42,8 @@ const hashFactor = 0x01000193;
  *
  * @throws ServiceError `invalid_json`, naming the bound.
  */
-export function keysWithinBounds(bytes: Uint8Array): number {
-  const extent = new Extent();
+export function keysWithinBounds(bytes: Uint8Array, bounds: JsonBounds): number {
+  const extent = new Extent(bounds);
   const { length } = bytes;
   for (let at = 0; at < length; at += 1) {
     const byte = bytes[at];
@@ -76,6 +84,11 @@ class Extent {
   readonly #shapeAt = new Int32Array(nestingMax + 1);
   #names: Different | undefined;
   #shapes: Different | undefined;
+  readonly #bounds: JsonBounds;
+
+  constructor(bounds: JsonBounds) {
+    this.#bounds = bounds;
+  }
 
   key(bytes: Uint8Array, start: number, end: number): void {
     const depth = this.#depth;
@@ -93,14 +106,16 @@ class Extent {
 
   value(): void {
     this.#values += 1;
+    const { valuesMax } = this.#bounds;
     if (this.#values > valuesMax) throw tooMuch(`over ${valuesMax} values`);
   }
 
   open(): void {
     this.value();
     this.#depth += 1;
-    if (this.#depth > nestingMax) {
-      throw new ServiceError("invalid_json", `The body is nested deeper than ${nestingMax} levels.`);
+    const { nestingMax: levels } = this.#bounds;
+    if (this.#depth > levels) {
+      throw new ServiceError("invalid_json", `The body is nested deeper than ${levels} levels.`);
     }
     this.#keysAt[this.#depth] = 0;
     this.#shapeAt[this.#depth] = 0;

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../errors.ts";
 import { readJson } from "./json.ts";
+import { partnerBounds } from "./json-size.ts";
 
 function refusal(body: string | Buffer): string {
   try {
@@ -60,6 +61,14 @@ describe("readJson", () => {
 
   test("bytes that are not UTF-8 are refused", () => {
     expect(refusal(Buffer.from([0x22, 0xc3, 0x28, 0x22]))).toBe("The body is not UTF-8.");
+  });
+
+  test("a partner's body has few values on few levels", () => {
+    const read = (text: string) => () => readJson(Buffer.from(text), partnerBounds);
+    expect(read(`{"a":{"b":{"c":{"d":1}}}}`)).not.toThrow();
+    expect(read(`{"a":{"b":{"c":{"d":{}}}}}`)).toThrow(/nested deeper than 4/);
+    expect(read(`[${all(199, () => "1")}]`)).not.toThrow();
+    expect(read(`{"\\u0061":[${all(30_000, () => "1")}]}`)).toThrow(/over 200 values/);
   });
 
   test("an endlessly nested body is refused without a stack overflow", () => {

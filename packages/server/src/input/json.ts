@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { countKeys, parseJson, repeatedKey } from "@paybell/contract";
 import { ServiceError } from "../errors.ts";
 import { safeFieldName } from "../safe-field-name.ts";
-import { keysWithinBounds } from "./json-size.ts";
+import { keysWithinBounds, reportBounds } from "./json-size.ts";
 
 /**
  * Parses a JSON body strictly: UTF-8, bounded, and without duplicate keys. Of two equal keys, one reader keeps the
@@ -10,8 +10,8 @@ import { keysWithinBounds } from "./json-size.ts";
  *
  * @throws ServiceError `invalid_json`.
  */
-export function readJson(bytes: Buffer): unknown {
-  const keys = keysWithinBounds(bytes);
+export function readJson(bytes: Buffer, bounds = reportBounds): unknown {
+  const keys = keysWithinBounds(bytes, bounds);
   if (!isUtf8(bytes)) throw new ServiceError("invalid_json", "The body is not UTF-8.");
   const text = bytes.toString("utf8");
   const value = parse(text);
