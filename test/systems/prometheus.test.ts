@@ -20,9 +20,19 @@ function configured(change: (configuration: string) => string = (same) => same):
 }
 
 describe("Prometheus", needs("promtool"), () => {
+  const tests = join(import.meta.dirname, "prometheus-rules.test.yml");
+
   test("accepts the rules, and they fire as they should", async () => {
     await promtool("check", "rules", rules);
-    await promtool("test", "rules", join(import.meta.dirname, "prometheus-rules.test.yml"));
+    await promtool("test", "rules", tests);
+  });
+
+  test("has for each rule a test in which it fires, and one in which it stays silent", () => {
+    const names = (text: string, pattern: RegExp) => [...new Set([...text.matchAll(pattern)].map(([, name]) => name))];
+    const alerts = names(readFileSync(rules, "utf8"), /- alert: (\w+)/g).sort();
+    const tested = readFileSync(tests, "utf8");
+    expect(names(tested, /alertname: (\w+)\n\s+exp_alerts:/g).sort()).toEqual(alerts);
+    expect(names(tested, /alertname: (\w+) \}/g).sort()).toEqual(alerts);
   });
 
   test("accepts the configuration of the compose file, with the rules", async () => {

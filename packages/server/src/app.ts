@@ -128,7 +128,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await prepareSchema(options);
     const homes = await findHomes(options.databaseUrl);
     const infrastructure = await openInfrastructure({ ...options, homes }, closing);
-    const { database, metrics, alerts, tracing, warn } = infrastructure;
+    const { database, metrics, partnerMetrics, alerts, tracing, warn } = infrastructure;
     const partners = await wirePartners(infrastructure, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
     const { historyDays, proofDays } = config;
@@ -154,6 +154,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         if (channel === "paybell_session") rpc.received(payload);
         const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
         if (partnerId === undefined) return;
+        partnerMetrics.know(partnerId);
         directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
       },
       onTrouble: warn("the database cannot be listened to"),
@@ -300,6 +301,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     closing.push(() => http.close());
 
     directory.start();
+    const { metricsPartners } = config;
+    const known = metricsPartners === 0 ? [] : (await registry.list({ limit: metricsPartners })).items;
+    for (const { id } of known) partnerMetrics.know(id);
     if (runsCommands) await acquirers.start();
     await lease.start();
     // At once: the lease counts for a share of the shards.
@@ -326,7 +330,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       database,
       lease,
       standing,
-      partnerMetrics: infrastructure.partnerMetrics,
+      partnerMetrics,
       acquirers,
     });
 

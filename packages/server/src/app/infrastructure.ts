@@ -1,8 +1,9 @@
-import { commands } from "@paybell/contract";
+import { commands, notifiedCommands } from "@paybell/contract";
 import { Alerts } from "../alerts/alerts.ts";
 import { alertKinds } from "../alerts/store.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
+import { failureReasons } from "../delivery/store.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
@@ -98,13 +99,34 @@ export async function openInfrastructure(
   };
 }
 
-/** Rules for alerts look at increases. A series has none at its first event if it begins with that. */
-function beginAtZero({ alerts, lateAnswers, settlementsCompared, reports, intakeFiles }: Metrics): void {
-  for (const kind of alertKinds) alerts.inc({ kind }, 0);
-  for (const approved of ["true", "false"]) lateAnswers.inc({ approved }, 0);
-  for (const result of ["same", "different"]) settlementsCompared.inc({ result }, 0);
-  for (const result of ["done", "failed"]) intakeFiles.inc({ result }, 0);
+/**
+ * Rules for alerts look at increases. A series has none at its first event if it begins with that, so each whose labels
+ * are known begins at 0. Those of routes, partners and acquirers do when these are.
+ */
+function beginAtZero(metrics: Metrics): void {
+  for (const kind of alertKinds) metrics.alerts.inc({ kind }, 0);
+  for (const approved of ["true", "false"]) metrics.lateAnswers.inc({ approved }, 0);
+  for (const result of ["same", "different"]) metrics.settlementsCompared.inc({ result }, 0);
+  for (const result of ["done", "failed"]) metrics.intakeFiles.inc({ result }, 0);
+  for (const batch of ["inits", "completions", "outcomes"]) metrics.groupCommitRefused.inc({ batch }, 0);
+  for (const reason of ["waiting", "unread", "stream", "busy"]) metrics.connectionsClosed.inc({ reason }, 0);
+  for (const reason of ["wrong_key", "too_many_wrong_keys", "address"]) metrics.callersRefused.inc({ reason }, 0);
+  for (const limit of ["requests", "pulls", "async", "redeliveries", "anonymous"]) {
+    metrics.requestsLimited.inc({ limit }, 0);
+  }
+  for (const reason of ["not_accepted", "queue_full"]) metrics.traceSpansDropped.inc({ reason }, 0);
+  for (const reason of failureReasons) metrics.attemptsFailed.inc({ reason }, 0);
+  for (const reason of [...failureReasons, "endpoint"]) metrics.notificationsParked.inc({ reason }, 0);
+  for (const command of notifiedCommands) {
+    metrics.notificationsCreated.inc({ command }, 0);
+    metrics.notificationsAccepted.inc({ command }, 0);
+  }
+  for (const command of commands) {
+    for (const outcome of ["SUCCESS", "ERROR"]) metrics.commands.inc({ command, outcome }, 0);
+  }
   for (const command of [...commands, "unknown"]) {
-    for (const result of ["refused", "conflict"]) reports.inc({ command, result }, 0);
+    for (const result of ["accepted", "duplicate", "conflict", "refused", "unavailable"]) {
+      metrics.reports.inc({ command, result }, 0);
+    }
   }
 }

@@ -1,3 +1,4 @@
+import { failureReasons } from "../delivery/store.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
@@ -16,6 +17,11 @@ export class PartnerMetrics {
   constructor(metrics: Metrics, partnersMax: number) {
     this.#metrics = metrics;
     this.#partnersMax = partnersMax;
+  }
+
+  /** Its counters begin at 0, if it gets a label: an increase is seen only of a series that exists. */
+  know(partnerId: PartnerId): void {
+    this.#labelOf(partnerId);
   }
 
   accepted(partnerId: PartnerId, seconds: number): void {
@@ -50,8 +56,10 @@ export class PartnerMetrics {
   #labelOf(partnerId: PartnerId): string | undefined {
     if (this.#labelled.has(partnerId)) return partnerId;
     if (this.#partnersMax === 0) return undefined;
-    if (this.#labelled.size >= this.#partnersMax) return others;
-    this.#labelled.add(partnerId);
-    return partnerId;
+    const label = this.#labelled.size >= this.#partnersMax ? others : partnerId;
+    if (label === partnerId) this.#labelled.add(partnerId);
+    this.#metrics.partnerAccepted.inc({ partner: label }, 0);
+    for (const reason of failureReasons) this.#metrics.partnerAttemptsFailed.inc({ partner: label, reason }, 0);
+    return label;
   }
 }

@@ -317,7 +317,7 @@ export const settings = {
     default: 200,
     unit: "partners",
     meaning:
-      "How many partners have metrics of their own, each about twenty series; those beyond are counted together. " +
+      "How many partners have metrics of their own, each about thirty series; those beyond are counted together. " +
       "0: none has.",
   }),
   oldestPendingAlertS: setting({

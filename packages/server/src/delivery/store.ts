@@ -91,24 +91,26 @@ export interface Postponement extends DeliveryKey {
 }
 
 /** The reason of a failed attempt. Stable values: metrics, the APIs and the console show them. */
-export type FailureReason =
-  | "no_callback_url"
-  | "address_refused"
-  | "dns"
-  | "connect"
-  | "connect_timeout"
-  | "tls"
-  | "timeout"
-  | "reset"
-  | "bad_response"
-  | "redirect"
-  | "status"
-  | "too_large"
-  | "gone"
-  | "rate_limited"
-  | "key_exhausted"
-  | "content_changed"
-  | "internal";
+export const failureReasons = [
+  "no_callback_url",
+  "address_refused",
+  "dns",
+  "connect",
+  "connect_timeout",
+  "tls",
+  "timeout",
+  "reset",
+  "bad_response",
+  "redirect",
+  "status",
+  "too_large",
+  "gone",
+  "rate_limited",
+  "key_exhausted",
+  "content_changed",
+  "internal",
+] as const;
+export type FailureReason = (typeof failureReasons)[number];
 
 /** One POST, as it is recorded. */
 export interface Attempt {

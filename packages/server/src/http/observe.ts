@@ -7,9 +7,9 @@ export function observeRequests(
   app: FastifyInstance,
   { log, metrics, address }: Pick<HttpDependencies, "log" | "metrics"> & { readonly address: CallerAddress },
 ): void {
-  // An increase is seen only of a series that exists: the alert on errors needs the first one of each route.
+  // An increase is seen only of a series that exists: the alerts need the first one of each route.
   app.addHook("onRoute", ({ method, url: route }) => {
-    metrics.requests.inc({ method: String(method), route, status: "500" }, 0);
+    for (const status of ["500", "503"]) metrics.requests.inc({ method: String(method), route, status }, 0);
   });
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id).header("cache-control", "no-store");
