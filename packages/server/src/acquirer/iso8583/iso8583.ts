@@ -12,7 +12,8 @@ import {
 } from "../acquirer.ts";
 import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
-import { Link, type LinkEvent, type LinkKeys, type LinkTimings } from "./link/link.ts";
+import type { LinkEvent, LinkKeys, LinkOptions, LinkTimings } from "./link/link.ts";
+import { Links } from "./link/links.ts";
 import { Turns } from "./link/turns.ts";
 import { Wire } from "./link/wire.ts";
 import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
@@ -59,7 +60,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly wantsCards: boolean;
   readonly reversalMarginMs: number;
   readonly #mapping: Mapping;
-  readonly #link: Link;
+  readonly #link: Links;
   readonly #turns: Turns;
   readonly #tokens: RegExp;
   readonly #clock: Clock;
@@ -97,7 +98,7 @@ export class Iso8583Acquirer implements Acquirer {
       framing: profile.framing,
       authentication: macKeys && profile.mac ? { ...profile.mac, mac: macKeys } : undefined,
     });
-    this.#link = new Link({
+    const linkOptions: Omit<LinkOptions, "exchanges"> = {
       hosts,
       wire,
       framing: profile.framing,
@@ -114,7 +115,8 @@ export class Iso8583Acquirer implements Acquirer {
       timings: { ...profile.timings, ...defaultTimings, ...timings },
       clock,
       onEvent: this.#onEvent,
-    });
+    };
+    this.#link = new Links(linkOptions, profile.network.connections);
     if (!connectsLater) this.#link.start();
   }
 

@@ -10,8 +10,8 @@ test("an answer goes to a repeat that is still known, past those that are too lo
   const answer: IsoMessage = { mti: "0410", fields: new Map() };
   for (const name of ["first", "repeat"]) {
     const onLateAnswer = () => late.push(name);
-    const { answer: ended } = exchanges.open("one key", { timeoutMs: 60_000, onLateAnswer });
-    exchanges.giveUp("the connection broke");
+    const { answer: ended } = exchanges.open("one key", { timeoutMs: 60_000, owner: exchanges, onLateAnswer });
+    exchanges.giveUp(exchanges, "the connection broke");
     await expect(ended).rejects.toBeInstanceOf(NoAnswer);
     nowMs += 500_000;
   }

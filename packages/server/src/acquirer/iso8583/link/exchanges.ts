@@ -4,6 +4,8 @@ import type { IsoMessage } from "../message/codec.ts";
 
 export interface ExchangeOptions {
   readonly timeoutMs: number;
+  /** The connection over which it is sent. */
+  readonly owner: object;
   /** Called once with an answer that comes late. */
   readonly onLateAnswer: (answer: IsoMessage) => void;
 }
@@ -16,6 +18,7 @@ export interface Exchange {
 }
 
 interface Waiting {
+  readonly owner: object;
   readonly resolve: (answer: IsoMessage) => void;
   /** Ends the wait; a later answer goes to `onLateAnswer`. */
   readonly giveUp: (reason: string) => void;
@@ -48,13 +51,14 @@ export class Exchanges {
     this.#clock = clock;
   }
 
-  open(key: string, { timeoutMs, onLateAnswer }: ExchangeOptions): Exchange {
+  open(key: string, { timeoutMs, owner, onLateAnswer }: ExchangeOptions): Exchange {
     const { promise, resolve, reject } = Promise.withResolvers<IsoMessage>();
     const leave = () => {
       clearTimeout(timer);
       this.#remove(key, waiting);
     };
     const waiting: Waiting = {
+      owner,
       resolve: (answer) => {
         leave();
         resolve(answer);
@@ -93,15 +97,10 @@ export class Exchanges {
     return "settled";
   }
 
-  /** Ends all waits. Late answers are still accepted, until {@link close}. */
-  giveUp(reason: string): void {
-    for (const waiting of [...this.#waiting.values()].flatMap((set) => [...set])) waiting.giveUp(reason);
-  }
-
-  close(): void {
-    this.giveUp("The link to the host was closed");
-    this.#late.clear();
-    this.#answered.clear();
+  /** Ends the waits of one connection. Late answers are still accepted, over any. */
+  giveUp(owner: object, reason: string): void {
+    const all = [...this.#waiting.values()].flatMap((set) => [...set]);
+    for (const waiting of all) if (waiting.owner === owner) waiting.giveUp(reason);
   }
 
   #remove(key: string, waiting: Waiting): void {

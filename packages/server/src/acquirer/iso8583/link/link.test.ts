@@ -4,6 +4,7 @@ import { NoAnswer, NotSent } from "../../acquirer.ts";
 import { approvalOf } from "../mapping.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/error.ts";
+import { Exchanges } from "./exchanges.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
 
@@ -67,6 +68,7 @@ function open(
       answerTo: (asked) => (asked.mti === "0800" ? approvalOf(asked) : undefined),
       ...change,
     },
+    exchanges: new Exchanges(systemClock),
     keyOf: ({ mti, fields }) =>
       [mti.slice(0, 2), Math.floor(Number(mti[2]) / 2), fields.get(7), fields.get(11), fields.get(41)].join("|"),
     timings: {

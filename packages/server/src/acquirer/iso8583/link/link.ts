@@ -3,7 +3,7 @@ import type { Clock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { type ConnectionOptions, connectTo, type Host, type HostConnection } from "./connection.ts";
-import { type ExchangeOptions, Exchanges } from "./exchanges.ts";
+import type { ExchangeOptions, Exchanges } from "./exchanges.ts";
 import type { Wire } from "./wire.ts";
 
 /** An event of a link, for the log, for metrics, and for test runs. */
@@ -69,6 +69,8 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly hosts: readonly Host[];
   readonly wire: Wire;
   readonly network: NetworkMessages;
+  /** Shared by all connections of an acquirer: an answer may come over any. */
+  readonly exchanges: Exchanges;
   /** The key that a message and its answer share. */
   readonly keyOf: (message: IsoMessage) => string;
   readonly timings: LinkTimings;
@@ -76,7 +78,7 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly onEvent: (event: LinkEvent) => void;
 }
 
-export interface RequestOptions extends ExchangeOptions {
+export interface RequestOptions extends Omit<ExchangeOptions, "owner"> {
   /** Called when the message has left, with the name of its host. */
   readonly onSent?: ((host: string) => void) | undefined;
 }
@@ -106,7 +108,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#exchanges = new Exchanges(options.clock);
+    this.#exchanges = options.exchanges;
   }
 
   start(): void {
@@ -159,7 +161,7 @@ export class Link {
     this.#down(closed);
     this.#closing.abort();
     for (const resolve of this.#ups) resolve();
-    this.#exchanges.close();
+    this.#exchanges.giveUp(this, "The link to the host was closed");
     session?.connection.close(closed);
     await this.#running;
   }
@@ -195,7 +197,7 @@ export class Link {
       const session: Session = { name, connection, sinceMs: nowMs, heardAtMs: nowMs };
       // Later, `#down` ends what waits. A race with `ended` for each message would hold memory until it ends.
       void connection.ended.then((why) => {
-        if (this.#session !== session) this.#exchanges.giveUp(why);
+        if (this.#session !== session) this.#exchanges.giveUp(this, why);
       });
       await network.keys?.begin();
       this.#throwIfClosed();
@@ -290,7 +292,7 @@ export class Link {
   #down(why: string): void {
     this.#session = undefined;
     this.#downBecause = why;
-    this.#exchanges.giveUp(`The link to the host broke: ${why}`);
+    this.#exchanges.giveUp(this, `The link to the host broke: ${why}`);
   }
 
   /** Asks for a sign of life whenever the host was silent for long. */
@@ -331,7 +333,7 @@ export class Link {
   }
 
   #requestOn(session: Session, message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
-    const exchange = this.#exchanges.open(this.#options.keyOf(message), options);
+    const exchange = this.#exchanges.open(this.#options.keyOf(message), { ...options, owner: this });
     try {
       if (this.#sendOn(session, message)) {
         options.onSent?.(session.name);

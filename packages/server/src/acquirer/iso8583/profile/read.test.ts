@@ -154,6 +154,11 @@ describe("a host's profile", () => {
       (it) => (it.structures = { 62: { form: "ber", values: "hex" } }),
       "structures.62: ber needs a field of bytes, and it is ans...999",
     ],
+    [
+      "several connections of one session",
+      (it) => Object.assign(it.network, { connections: 2, sessions: "one" }),
+      "network.connections: must be 1, because one session is one connection",
+    ],
     ["no pattern", (it) => (it.cardTokens = "("), "cardTokens: is not a regular expression"],
   ])("is refused with %s", (_, change, problem) => {
     expect(problemsWith(change)).toEqual([typeof problem === "string" ? problem : expect.stringMatching(problem)]);

@@ -31,6 +31,7 @@ export function readProfile(text: string): Profile {
   const problems = [
     ...currencyProblems(read.data),
     ...messages(read.data).flatMap(([name, message]) => messageProblems(name, message, read.data)),
+    ...connectionProblems(read.data),
     ...structureProblems(read.data),
     ...answerProblems(read.data),
     ...shownProblems(read.data),
@@ -75,6 +76,14 @@ function messageProblems(name: string, { fields }: MessageTemplate, profile: Pro
     }
     return problems;
   });
+}
+
+function connectionProblems({ network: { connections, sessions }, mac }: Profile): string[] {
+  if (connections === 1) return [];
+  const ofOne =
+    mac?.keyExchange?.belongsTo === "connection" ? ["a key that belongs to a connection is one connection's"] : [];
+  const why = sessions === "one" ? ["one session is one connection", ...ofOne] : ofOne;
+  return why.map((problem) => `network.connections: must be 1, because ${problem}`);
 }
 
 /** Why no message can have this element beside the others; none for a whole field. */
@@ -134,7 +143,11 @@ export function wantsCards(profile: Profile): boolean {
   return templates.some((template) => cardValues.some((value) => template.includes(value)));
 }
 
-function messages({ messages: own, network: { sessions: _, ...network }, mac }: Profile): [string, MessageTemplate][] {
+function messages({
+  messages: own,
+  network: { sessions: _, connections: __, ...network },
+  mac,
+}: Profile): [string, MessageTemplate][] {
   const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>
     Object.entries(of).flatMap(([name, message]): [string, MessageTemplate][] =>
       message === null ? [] : [[`${group}.${name}`, message]],
