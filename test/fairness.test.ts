@@ -1,4 +1,7 @@
+import { createSecretKey, randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { ContentMac } from "../packages/server/src/delivery/content-mac.ts";
+import { MasterKey } from "../packages/server/src/partners/master-key.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { inHomes, queryHomes, withAdmin } from "./support/database.ts";
 import { eventually, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
@@ -8,27 +11,47 @@ const timeoutMs = "1000";
 /** A third of PAYBELL_DATABASE_CONNECTIONS is for people. One of these connections is left to their actions. */
 const searchesAtOnce = 4;
 
+const masterKey = randomBytes(32);
 const service = await startTestService({
+  masterKey,
   env: { PAYBELL_ATTEMPT_TIMEOUT_MS: timeoutMs, PAYBELL_CONNECT_TIMEOUT_MS: timeoutMs },
 });
 afterAll(() => service.stop());
 
 const sql = (text: string, values: readonly unknown[] = []) => queryHomes(service.database, text, values);
 
+/** With the service's key: a copy without a right MAC would be parked. */
+async function contentMac(): Promise<ContentMac> {
+  const name = "notification contents";
+  const sealed = await withAdmin(service.database.url, async (client) => {
+    const { rows } = await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = $1", [name]);
+    return rows[0]?.sealed ?? Buffer.alloc(0);
+  });
+  return new ContentMac(createSecretKey(new MasterKey(masterKey).openNamed(sealed, name)), () => undefined);
+}
+
 /** Copies of one notification, all due: as many as an outage of hours leaves. */
 async function pile(partner: TestPartner, notificationId: string, count: number): Promise<void> {
   const copies = `
     (SELECT (left($2, 24) || lpad(to_hex(i), 12, '0'))::uuid AS id FROM generate_series(1, $3) AS i) AS c`;
+  const ids = Array.from(
+    { length: count },
+    (_, at) => `${notificationId.slice(0, 24)}${(at + 1).toString(16).padStart(12, "0")}`,
+  );
+  const macOf = await contentMac();
   await inHomes(service.database, async (client) => {
     const { rows } = await client.query<{ command: string; content: string }>(
       "SELECT command, content::text FROM notifications WHERE partner_id = $1 AND id = $2",
       [partner.id, notificationId],
     );
     for (const { command, content } of rows) {
+      const fixed = { partnerId: partner.id, command, callBackUrl: null, content };
+      const macs = ids.map((id) => macOf.of({ ...fixed, id } as Parameters<typeof macOf.of>[0]));
       await client.query(
-        `INSERT INTO notifications (partner_id, id, chain_id, command, content)
-         SELECT $1::uuid, c.id, c.id, $4::text, $5::json FROM ${copies}`,
-        [partner.id, notificationId, count, command, content],
+        `INSERT INTO notifications (partner_id, id, chain_id, command, content, content_mac)
+         SELECT $1::uuid, c.id, c.id, $4::text, $5::json, m.mac
+         FROM ${copies} JOIN unnest($6::uuid[], $7::bytea[]) AS m (id, mac) ON m.id = c.id`,
+        [partner.id, notificationId, count, command, content, ids, macs],
       );
       await client.query(
         `INSERT INTO pending (partner_id, id, chain_id, due_at, bytes)

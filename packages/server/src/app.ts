@@ -39,7 +39,6 @@ import { Notifications } from "./notifications/notifications.ts";
 import { Overviews } from "./notifications/overview.ts";
 import { ProofSigner } from "./notifications/proof.ts";
 import { sealing } from "./notifications/pull.ts";
-import { auditIn } from "./operators/audit.ts";
 import { EndedSessions } from "./operators/ended-sessions.ts";
 import { OidcSignIn } from "./operators/oidc.ts";
 import { Operators } from "./operators/operators.ts";
@@ -53,7 +52,6 @@ import { failureKindOf } from "./store/database/retryable.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { PostgresHistory } from "./store/notifications/history.ts";
 import { PostgresNotifications } from "./store/notifications/notifications.ts";
-import { PostgresAudit } from "./store/operators/audit.ts";
 import { PostgresEndedSessions } from "./store/operators/ended-sessions.ts";
 import { PostgresOperators } from "./store/operators/operators.ts";
 import { PostgresProposals } from "./store/operators/proposals.ts";
@@ -280,14 +278,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           acquirers: acquirerDetails(options.acquirerName, acquirers),
         }),
       systemOnly: !runsCommands,
-      operators: new Operators(new PostgresOperators(database.pool), systemClock),
+      operators: new Operators(new PostgresOperators(database.pool, partners.rowSeals), systemClock),
       proposals,
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config),
-      audit: auditIn(new PostgresAudit(database.pool), (error, { actor, action, subject }) => {
-        log.error({ err: error, actor, action, subject }, "an action could not be audited");
-        void alerts.record({ kind: "audit_failed", partnerId: null, subjectId: null, detail: { action, subject } });
-      }),
+      audit: partners.audit,
       events: alerts,
       clock: systemClock,
       proofPublicKey: proofs.publicKey,
@@ -320,6 +315,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const kept = {
       ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
       callbackCas: options.callbackCas,
+      audit: partners.auditStore,
+      rowSeals: partners.rowSeals,
     };
     const endUpkeep = startMaintenance(infrastructure, kept);
     const endLoopWatch = watchLoop(log);

@@ -43,6 +43,7 @@ export const eventKinds = [
   "restored",
   "audit_failed",
   "content_changed",
+  "row_changed",
   "alert_test",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

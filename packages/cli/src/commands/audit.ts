@@ -9,14 +9,20 @@ export function auditCommand(context: CommandContext): Command {
   const verify = command("verify", {
     summary: "verify that the audit is complete: every entry follows from the one before it",
     description:
-      "It reads the database of DATABASE_URL. Record the last hash elsewhere: it shows later whether entries " +
-      "were cut off at the end.",
+      "It reads the database of DATABASE_URL. With the master key it also verifies the MACs, and names " +
+      "each operator and API key that is not as its last entry left it. The service sends the last number and hash " +
+      "to its log and alerts: with --expect, entries that were cut off since are found.",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell audit verify"],
-    exitCodes: { 0: "it is complete", 1: "an entry was changed or removed, or the database could not be read" },
-  }).action(async ({ json = false }: JsonOption) => {
-    const { runAuditVerify } = await loadServer(context);
-    context.conclude((await runAuditVerify(context, { json })) as ExitCode);
-  });
+    exitCodes: {
+      0: "it is complete",
+      1: "an entry or a row was changed or removed, the expected entry is missing, or the database could not be read",
+    },
+  })
+    .option("--expect <number:hash>", "the entry of this number must have this hash", auditHead)
+    .action(async ({ json = false, expect }: JsonOption & { readonly expect?: ReturnType<typeof auditHead> }) => {
+      const { runAuditVerify } = await loadServer(context);
+      context.conclude((await runAuditVerify(context, { json, expect })) as ExitCode);
+    });
   const exported = command("export", {
     summary: "write the audit for another system: JSON lines, or syslog (RFC 5424)",
     description: "It reads the database of DATABASE_URL, and writes the entries in their order, one a line.",
@@ -43,6 +49,12 @@ interface ExportOptions {
   readonly format: (typeof formats)[number];
   readonly after: number;
   readonly follow: boolean;
+}
+
+function auditHead(text: string): { readonly seq: number; readonly hash: string } {
+  const [, seq, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? [];
+  if (seq !== undefined && hash !== undefined) return { seq: Number(seq), hash };
+  throw new InvalidArgumentError("It must be an entry's number and hash, such as 12:ab34….");
 }
 
 function entryNumber(text: string): number {

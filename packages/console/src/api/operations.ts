@@ -1340,6 +1340,7 @@ export interface Api<Options> {
         | "restored"
         | "audit_failed"
         | "content_changed"
+        | "row_changed"
         | "alert_test";
       subject?: undefined | string;
     },

@@ -35,6 +35,7 @@ export const alertKinds: readonly EventKind[] = [
   "restored",
   "audit_failed",
   "content_changed",
+  "row_changed",
 ];
 
 /** An event to be sent to the alert channels. */

@@ -35,6 +35,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   restored: "The database was restored: deliveries are held",
   audit_failed: "The audit fails: actions are refused",
   content_changed: "Somebody changed a notification in the database",
+  row_changed: "Somebody changed an operator or an API key in the database",
   alert_test: "A test: alerts arrive here",
 };
 

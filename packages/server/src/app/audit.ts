@@ -1,20 +1,47 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Config } from "../config.ts";
-import { type Verified, verifyAudit } from "../operators/audit.ts";
+import { type AuditHead, type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
-import { openDatabase } from "../store/database/database.ts";
+import { type Database, openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
+import { type ChangedRow, RowSeals } from "../store/operators/row-seals.ts";
+import { PostgresPartners } from "../store/partners/partners.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
+import { existingAuditKeys } from "./audit-keys.ts";
 import { withExistingDatabase } from "./database-url.ts";
+import { openMasterKey } from "./master-key.ts";
+import { ownVersion } from "./own-version.ts";
 import { unlessAborted } from "./signals.ts";
 
 const lookEveryMs = 1_000;
 /** The SQLSTATE. */
 const undefinedTable = "42P01";
 
-/** `paybell audit verify`: reads the whole chain in the database, and changes nothing. */
-export function verifyAuditOf(config: Config, signal: AbortSignal): Promise<Verified> {
-  return withAudit(config, verifyAudit, signal);
+export interface VerifiedAudit extends Verified {
+  /** Without the master key, MACs are not verified. */
+  readonly macs: "verified" | "not verified";
+  /** Operators and API keys that are not as their last entry left them. */
+  readonly changedRows: readonly ChangedRow[];
+}
+
+/** `paybell audit verify`: reads the whole chain, and the rows that it seals. It changes nothing. */
+export function verifyAuditOf(config: Config, signal: AbortSignal, expect?: AuditHead): Promise<VerifiedAudit> {
+  const verify = async (audit: PostgresAudit, database: Database): Promise<VerifiedAudit> => {
+    const masterKey = config.masterKey === null ? undefined : await openMasterKey(config);
+    const keys = masterKey && (await existingAuditKeys(masterKey, new PostgresPartners(database)));
+    const verified = await verifyAudit(audit, { keys, expect });
+    if (keys === undefined) return { ...verified, macs: "not verified", changedRows: [] };
+    const seals = new RowSeals({
+      ...{ pool: database.pool, keys, version: ownVersion() },
+      asService: () => {
+        throw new Error("A verification changes nothing.");
+      },
+      onChanged: () => undefined,
+      onSealed: () => undefined,
+    });
+    return { ...verified, macs: "verified", changedRows: await seals.changedRows() };
+  };
+  return withAudit(config, verify, signal);
 }
 
 export interface AuditExport {
@@ -58,13 +85,13 @@ function written(out: NodeJS.WritableStream, text: string): Promise<void> {
 
 function withAudit<Result>(
   config: Config,
-  use: (audit: PostgresAudit) => Promise<Result>,
+  use: (audit: PostgresAudit, database: Database) => Promise<Result>,
   signal?: AbortSignal,
 ): Promise<Result> {
   const useDatabase = async ({ databaseUrl }: SchemaUrls) => {
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
-      return await use(new PostgresAudit(database.pool));
+      return await use(new PostgresAudit(database.pool), database);
     } catch (error) {
       if ((error as { code?: unknown }).code !== undefinedTable) throw error;
       const why = "this database has no audit: no service has started on it. Does DATABASE_URL name the right one?";

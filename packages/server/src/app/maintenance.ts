@@ -3,7 +3,8 @@ import { systemClock } from "../clock.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { dropOldAudit } from "../operators/drop-old-audit.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";
-import { PostgresAudit } from "../store/operators/audit.ts";
+import type { PostgresAudit } from "../store/operators/audit.ts";
+import type { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/retention.ts";
@@ -23,6 +24,8 @@ export interface MaintenanceParts {
   readonly acquirers: Acquirers;
   /** The PEM certificates of PAYBELL_CALLBACK_CA_FILE. */
   readonly callbackCas: readonly string[];
+  readonly audit: PostgresAudit;
+  readonly rowSeals: Pick<RowSeals, "sealDatabase">;
   /** Deletes cards that no message can need any more. */
   readonly sweepCards: () => Promise<number>;
 }
@@ -46,10 +49,11 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     ledgerDays: config.ledgerDays,
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
-  const audit = new PostgresAudit(database.pool);
   const figures = new PostgresFigures(database.homes);
   const dropOld = () => {
-    dropOldAudit(audit, systemClock, config.auditDays).catch(warn("old entries of the audit could not be dropped"));
+    dropOldAudit(kept.audit, systemClock, config.auditDays).catch(
+      warn("old entries of the audit could not be dropped"),
+    );
     figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
     retention.run().catch(warn("expired rows of the ledger could not be dropped"));
   };
@@ -74,6 +78,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
       maintainPartitions(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
       lookAtCertificates();
+      kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
     }, maintainEveryMs),
     setInterval(() => {
       watchBacklog({

@@ -2,13 +2,14 @@ import { randomBytes } from "node:crypto";
 import type { Config } from "../config.ts";
 import type { KeyService } from "../kms/key-service.ts";
 import { VaultTransit } from "../kms/vault-transit.ts";
-import { appendTo } from "../operators/audit.ts";
+import { appendTo, byService } from "../operators/audit.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { type ReSealed, resealAll } from "../partners/master-key-rotation.ts";
 import { openDatabase } from "../store/database/database.ts";
-import { PostgresAudit } from "../store/operators/audit.ts";
+import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresReSeal } from "../store/partners/reseal.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
+import { openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import { withExistingDatabase } from "./database-url.ts";
 import { unlessAborted } from "./signals.ts";
 
@@ -52,10 +53,11 @@ export async function rotateMasterKeyOf(
     const database = openDatabase(databaseUrl, { connectionsMax: 4, onIdleError: () => undefined });
     try {
       const done = await resealAll(new PostgresReSeal(database.pool), masterKey, onBatch);
-      const by = { actor: "paybell master-key rotate", role: "service", tokenId: "", address: "" };
-      await appendTo(new PostgresAudit(database.pool), {
+      const auditKeys = await openAuditKeys(masterKey, new PostgresPartners(database));
+      await appendTo(sealedAudit(database, auditKeys), {
         atMs: Date.now(),
-        ...by,
+        ...byService,
+        actor: "paybell master-key rotate",
         action: "rotateMasterKey",
         subject: masterKey.id,
         before: "",

@@ -1,6 +1,7 @@
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
 import { ContentMac } from "../delivery/content-mac.ts";
+import { auditIn, byService } from "../operators/audit.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
 import { PartnerArchive } from "../partners/archive.ts";
 import { CachedPartners } from "../partners/directory.ts";
@@ -8,18 +9,48 @@ import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/ma
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
+import { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartnerArchive } from "../store/partners/archive.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
+import { openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { ownVersion } from "./own-version.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 
 /** Wires partners, their settings and their keys. Rejects if the master key is another one. */
 export async function wirePartners(infrastructure: Infrastructure, masterKey: MasterKey) {
-  const { database, config, sandbox, alerts, closing, warn } = infrastructure;
-  const store = new PostgresPartners(database);
-  await requireFittingMasterKey(masterKey, store);
+  const { database, config, log, sandbox, alerts, closing, warn } = infrastructure;
+  const values = new PostgresPartners(database);
+  await requireFittingMasterKey(masterKey, values);
+  const contents = new ContentMac(await keptKey(masterKey, values, "notification contents"), ({ partnerId, id }) =>
+    alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
+  );
+  const auditKeys = await openAuditKeys(masterKey, values);
+  const auditStore = sealedAudit(database, auditKeys);
+  const audit = auditIn(auditStore, (error, { actor, action, subject }) => {
+    log.error({ err: error, actor, action, subject }, "an action could not be audited");
+    void alerts.record({ kind: "audit_failed", partnerId: null, subjectId: null, detail: { action, subject } });
+  });
+  const rowSeals = new RowSeals({
+    pool: database.pool,
+    keys: auditKeys,
+    asService: (action, run) =>
+      audit.during(
+        async (subject) => ({ atMs: systemClock.nowMs(), ...byService, action, subject, before: "", after: "" }),
+        () => undefined,
+        run,
+      ),
+    version: ownVersion(),
+    onChanged: ({ table, id }) => {
+      log.error({ table, id }, "a row that grants rights was changed in the database: it is refused");
+      void alerts.record({ kind: "row_changed", partnerId: null, subjectId: id, detail: { table } });
+    },
+    onSealed: (atMs) => contents.requiredSince(atMs),
+  });
+  await rowSeals.sealDatabase().catch(warn("the database could not be sealed: it is tried again every hour"));
+  const store = new PostgresPartners(database, rowSeals);
   const terminals = new PostgresTerminals(database.homes);
   // In production only the operator registers a terminal of the acquirer.
   const terminalsOf = sandbox ? ("open" as const) : ("registered" as const);
@@ -29,6 +60,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     masterKey,
     defaults,
     clock: systemClock,
+    storedAs: (hash) => rowSeals.storedAs(hash),
     onError: warn("partners could not be refreshed"),
   });
   closing.push(() => directory.stop());
@@ -55,9 +87,6 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
   const bodyKey = await keptKey(masterKey, store, "request bodies");
   const sessionKey = await keptKey(masterKey, store, "console sessions");
   const proofKey = await keptKey(masterKey, store, "proofs of delivery");
-  const contents = new ContentMac(await keptKey(masterKey, store, "notification contents"), ({ partnerId, id }) =>
-    alerts.record({ kind: "content_changed", partnerId, subjectId: id, detail: {} }),
-  );
   const cardKey = await keptKey(masterKey, store, "cards");
   const acquirerSessionKey = await keptKey(masterKey, store, "acquirer sessions");
   return {
@@ -70,6 +99,9 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     sessionKey,
     proofKey,
     contents,
+    audit,
+    auditStore,
+    rowSeals,
     cardKey,
     acquirerSessionKey,
     terminals,

@@ -1,6 +1,7 @@
 import type { InstanceRole } from "../app.ts";
 import { ConfigError, readConfig } from "../config.ts";
 import { createLog } from "../log.ts";
+import type { AuditHead } from "../operators/audit.ts";
 import { drainingLines, outputStyleOf, stoppedLines } from "../sandbox/output.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { testAlerts } from "./alert-targets.ts";
@@ -114,16 +115,28 @@ export async function runMasterKeyRotate(
 }
 
 /** `paybell audit verify`. @returns 0 if every entry follows from the previous one */
-export async function runAuditVerify({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+export async function runAuditVerify(
+  { process }: RunContext,
+  { json, expect }: { readonly json: boolean; readonly expect?: AuditHead | undefined },
+): Promise<number> {
   return interruptible(process, async (signal) => {
-    const verified = await verifyAuditOf(readConfig(process.env), signal);
-    const { entries, from, hash, brokenAt } = verified;
-    const told =
-      brokenAt === undefined
-        ? `The audit is complete: ${entries} entries from number ${from} on. The last hash is ${hash}`
-        : `The audit is broken: entry ${brokenAt} does not follow from the one before it.`;
-    process.stdout.write(options.json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
-    return brokenAt === undefined ? 0 : 1;
+    const verified = await verifyAuditOf(readConfig(process.env), signal, expect);
+    const { entries, from, hash, brokenAt, unexpected, macs, changedRows } = verified;
+    const problems = [
+      ...(brokenAt === undefined
+        ? []
+        : [`The audit is broken: entry ${brokenAt} does not follow from the one before it, or its MAC is wrong.`]),
+      ...(unexpected
+        ? [`Entry ${expect?.seq} is not there with the expected hash: the audit was cut off or replaced.`]
+        : []),
+      ...changedRows.map(({ table, id }) => `The row ${id} of ${table} is not as its last entry left it.`),
+    ];
+    const complete =
+      `The audit is complete: ${entries} entries from number ${from} on, MACs ${macs}. ` +
+      `The last hash is ${from + entries - 1}:${hash}`;
+    const told = problems.length === 0 ? complete : problems.join("\n");
+    process.stdout.write(json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
+    return problems.length === 0 ? 0 : 1;
   });
 }
 

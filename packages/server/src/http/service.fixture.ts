@@ -524,8 +524,12 @@ class AuditInMemory implements AuditStore {
     return found.reverse().slice(0, limit);
   }
 
-  async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
-    return this.records.slice(seq, seq + limit);
+  async following(seq: number, limit: number): ReturnType<AuditStore["following"]> {
+    return this.records.slice(seq, seq + limit).map((record) => ({ ...record, mac: null }));
+  }
+
+  async sealedFrom(): Promise<undefined> {
+    return undefined;
   }
 
   async start() {

@@ -37,6 +37,6 @@ export async function* exportedAfter(
     const last = page.at(-1);
     if (last === undefined) return;
     seq = last.seq;
-    yield { seq, lines: page.map((record) => `${exportedLine(record, format)}\n`).join("") };
+    yield { seq, lines: page.map(({ mac: _, ...record }) => `${exportedLine(record, format)}\n`).join("") };
   }
 }

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
+import { type AuditKeys, entryText } from "./audit-keys.ts";
 
 /** One action: by whom, from where, and its change. It contains no secret. */
 export interface AuditEntry {
@@ -17,6 +19,11 @@ export interface AuditEntry {
 export interface AuditRecord extends AuditEntry {
   readonly seq: number;
   readonly hash: string;
+}
+
+export interface StoredRecord extends AuditRecord {
+  /** Under the audit key; null: it is of an older version. */
+  readonly mac: Buffer | null;
 }
 
 export interface AuditSearch {
@@ -53,12 +60,17 @@ export interface AuditStore {
   during<Result>(action: AuditAction, run: () => Result): Result;
   search(search: AuditSearch): Promise<readonly AuditRecord[]>;
   /** The entries after this one, in order. */
-  following(seq: number, limit: number): Promise<readonly AuditRecord[]>;
+  following(seq: number, limit: number): Promise<readonly StoredRecord[]>;
+  /** The number of the entry from which on every one has a MAC; undefined: not yet. */
+  sealedFrom(): Promise<number | undefined>;
   /** The beginning of the chain: the last dropped entry, or none and {@link firstHash}. */
   start(): Promise<Pick<AuditRecord, "seq" | "hash">>;
   /** Drops some of the oldest entries, all of them before this time. @returns the number dropped; 0 if none are left */
   dropBefore(beforeMs: number): Promise<number>;
 }
+
+/** The actor of what the service does by itself. */
+export const byService = { actor: "paybell", role: "service", tokenId: "", address: "" } as const;
 
 /** The hash before the first entry. */
 export const firstHash = "0".repeat(64);
@@ -115,6 +127,9 @@ function asStored(entry: AuditEntry): AuditEntry {
   return Object.fromEntries(fields) as AuditEntry;
 }
 
+/** An entry's number and hash, noted elsewhere. */
+export type AuditHead = Pick<AuditRecord, "seq" | "hash">;
+
 /** The result of verifying the whole chain. */
 export interface Verified {
   readonly entries: number;
@@ -122,24 +137,42 @@ export interface Verified {
   readonly from: number;
   /** The last hash. Comparing it with one noted earlier shows whether entries were cut off since. */
   readonly hash: string;
-  /** The first entry that does not follow from the previous one; undefined if all do. */
+  /** The first entry that does not follow from the previous one, or has a wrong MAC; undefined if there is none. */
   readonly brokenAt?: number;
+  /** The expected entry is missing, or another one. */
+  readonly unexpected?: true;
 }
 
 const pageRows = 1_000;
 
-export async function verifyAudit(store: Pick<AuditStore, "following" | "start">): Promise<Verified> {
+export interface AuditChecks {
+  /** Undefined: MACs are not verified. */
+  readonly keys?: Pick<AuditKeys, "isRight"> | undefined;
+  /** The entry of this number must have this hash. */
+  readonly expect?: AuditHead | undefined;
+}
+
+export async function verifyAudit(
+  store: Pick<AuditStore, "following" | "start" | "sealedFrom">,
+  { keys, expect }: AuditChecks = {},
+): Promise<Verified> {
   const start = await store.start();
+  const sealedFrom = (keys && (await store.sealedFrom())) ?? Number.POSITIVE_INFINITY;
+  const hasRightMac = ({ seq, hash, mac }: StoredRecord) =>
+    keys === undefined || (mac === null ? seq < sealedFrom : keys.isRight(mac, entryText(seq, hash)));
   const from = start.seq + 1;
   let { seq, hash } = start;
+  // Retention dropped an older one, and checked the chain then.
+  let isExpected = expect === undefined || expect.seq < start.seq || isDeepStrictEqual(expect, start);
+  const result = () => ({ entries: seq - start.seq, from, hash, ...(isExpected ? {} : { unexpected: true as const }) });
   for (;;) {
     const page = await store.following(seq, pageRows);
     for (const record of page) {
-      if (record.seq !== seq + 1 || record.hash !== auditHash(hash, record.seq, record)) {
-        return { entries: seq - start.seq, from, hash, brokenAt: seq + 1 };
-      }
+      const follows = record.seq === seq + 1 && record.hash === auditHash(hash, record.seq, record);
+      if (!follows || !hasRightMac(record)) return { ...result(), brokenAt: seq + 1 };
       ({ seq, hash } = record);
+      isExpected ||= seq === expect?.seq && hash === expect.hash;
     }
-    if (page.length < pageRows) return { entries: seq - start.seq, from, hash };
+    if (page.length < pageRows) return result();
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { type AuditStore, appendTo } from "./audit.ts";
+import { type AuditStore, appendTo, byService } from "./audit.ts";
 
 const dayMs = 86_400_000;
 
@@ -18,8 +18,7 @@ export async function dropOldAudit(
   for (let some = await store.dropBefore(beforeMs); some > 0; some = await store.dropBefore(beforeMs)) dropped += some;
   if (dropped > 0) {
     const after = JSON.stringify({ entries: dropped, before: new Date(beforeMs).toISOString() });
-    const by = { actor: "paybell", role: "service", tokenId: "", address: "" };
-    await appendTo(store, { atMs, ...by, action: "dropOldAudit", subject: "", before: "", after });
+    await appendTo(store, { atMs, ...byService, action: "dropOldAudit", subject: "", before: "", after });
   }
   return dropped;
 }

@@ -15,6 +15,8 @@ export interface DirectoryOptions {
   readonly masterKey: MasterKey;
   readonly defaults: DefaultSettings;
   readonly clock: Clock;
+  /** The forms in which the store has the hash of an API key; absent: as it is. */
+  readonly storedAs?: (hash: Buffer) => readonly Buffer[];
   /** A refresh failed: snapshots get older, and are refused when they are too old. */
   readonly onError: (error: unknown) => void;
 }
@@ -89,7 +91,9 @@ export class CachedPartners implements PartnerDirectory {
     const owner = this.#owners.peek(hash) ?? (await withinAge(this.#owners.find(hash)));
     if (owner === undefined) return undefined;
     const partner = await this.find(owner);
-    const key = this.#entries.get(owner)?.apiKeys.get(hash.toString("hex"));
+    const keys = this.#entries.get(owner)?.apiKeys;
+    const stored = this.#options.storedAs?.(hash) ?? [hash];
+    const key = stored.map((form) => keys?.get(form.toString("hex"))).find((found) => found !== undefined);
     return partner && key && { partner, keyId: key.id, scopes: key.scopes ?? null };
   }
 

@@ -8,13 +8,14 @@ const missingGrants = `
   SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::regclass, $1::text) AS statement
   FROM pg_class c JOIN schemas s ON s.oid = c.relnamespace
   WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
-    AND c.relname NOT IN ('audit', 'audit_start', 'migrations') AND NOT has_table_privilege($1, c.oid, 'DELETE')
+    AND c.relname NOT IN ('audit', 'audit_start', 'migrations', 'row_seals', 'sealing')
+    AND NOT has_table_privilege($1, c.oid, 'DELETE')
   UNION ALL
-  SELECT format('GRANT SELECT, INSERT ON audit TO %I', $1::text)
-  WHERE NOT has_table_privilege($1, 'audit', 'INSERT')
+  SELECT format('GRANT SELECT, INSERT ON audit, row_seals TO %I', $1::text)
+  WHERE NOT has_table_privilege($1, 'row_seals', 'INSERT')
   UNION ALL
-  SELECT format('GRANT SELECT ON audit_start, migrations TO %I', $1::text)
-  WHERE NOT has_table_privilege($1, 'audit_start', 'SELECT')
+  SELECT format('GRANT SELECT ON audit_start, migrations, sealing TO %I', $1::text)
+  WHERE NOT has_table_privilege($1, 'sealing', 'SELECT')
   UNION ALL
   SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text)
   FROM pg_proc f JOIN schemas s ON s.oid = f.pronamespace

@@ -20,8 +20,8 @@ export function runActing<Result>(action: Acting, run: () => Result): Result {
  * Appends the entry of the running action, as the last thing before COMMIT: the change and its entry are stored
  * together, or neither is. Does nothing if no action is running.
  */
-export async function appendEntry(client: PoolClient, pool: Pool, subject = ""): Promise<void> {
-  await acting.getStore()?.append(client, pool, subject);
+export async function appendEntry(client: PoolClient, pool: Pool, subject = ""): Promise<AuditRecord | undefined> {
+  return await acting.getStore()?.append(client, pool, subject);
 }
 
 /** Reads in `compose` through {@link seen} see what this transaction has changed. */

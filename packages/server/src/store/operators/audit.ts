@@ -35,16 +35,21 @@ interface Row {
   readonly hash: string;
 }
 
+type MacOf = (seq: number, hash: string) => Buffer | null;
+
 /** The audit in PostgreSQL, where entries cannot be changed. */
 export class PostgresAudit implements AuditStore {
   readonly #pool: Pool;
+  readonly #macOf: MacOf;
 
-  constructor(pool: Pool) {
+  /** @param macOf absent: entries are stored without a MAC */
+  constructor(pool: Pool, macOf: MacOf = () => null) {
     this.#pool = pool;
+    this.#macOf = macOf;
   }
 
   append(entry: AuditEntry, hash: AuditHash): Promise<AuditRecord> {
-    return inTransaction(this.#pool, (client) => appendIn(client, entry, hash));
+    return inTransaction(this.#pool, (client) => appendIn(client, entry, hash, this.#macOf));
   }
 
   during<Result>(action: AuditAction, run: () => Result): Result {
@@ -54,7 +59,7 @@ export class PostgresAudit implements AuditStore {
         // Another node of Citus does not have the audit: the entry is committed just before the change is.
         const isHere = pool === this.#pool;
         const record = await (isHere
-          ? appendIn(client, entry, action.hashOf(entry))
+          ? appendIn(client, entry, action.hashOf(entry), this.#macOf)
           : this.append(entry, action.hashOf(entry)));
         action.appended();
         return record;
@@ -82,12 +87,16 @@ export class PostgresAudit implements AuditStore {
     return rows.map(recordOf);
   }
 
-  async following(seq: number, limit: number): Promise<readonly AuditRecord[]> {
-    const { rows } = await this.#pool.query<Row>(`SELECT ${shown} FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`, [
-      seq,
-      limit,
-    ]);
-    return rows.map(recordOf);
+  async following(seq: number, limit: number): ReturnType<AuditStore["following"]> {
+    const { rows } = await this.#pool.query<Row & { mac: Buffer | null }>(
+      `SELECT ${shown}, mac FROM audit WHERE seq > $1 ORDER BY seq LIMIT $2`,
+      [seq, limit],
+    );
+    return rows.map((row) => ({ ...recordOf(row), mac: row.mac }));
+  }
+
+  async sealedFrom(): Promise<number | undefined> {
+    return (await this.#pool.query<{ seq: number }>("SELECT seq FROM sealing")).rows[0]?.seq;
   }
 
   async start(): Promise<Pick<AuditRecord, "seq" | "hash">> {
@@ -105,7 +114,7 @@ export class PostgresAudit implements AuditStore {
 }
 
 /** In the caller's transaction, which holds the audit's lock until it ends. */
-async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash): Promise<AuditRecord> {
+async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, macOf: MacOf): Promise<AuditRecord> {
   try {
     await client.query(`SET LOCAL lock_timeout = ${lockWaitMs}; SELECT pg_advisory_xact_lock(${lockKey})`);
     const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
@@ -113,10 +122,10 @@ async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash):
     );
     const seq = (rows[0]?.seq ?? 0) + 1;
     const record = { ...entry, seq, hash: hash(rows[0]?.hash ?? start, seq) };
-    await client.query(
-      `INSERT INTO audit (${shown}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-      valuesOf(record),
-    );
+    await client.query(`INSERT INTO audit (${shown}, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, [
+      ...valuesOf(record),
+      macOf(seq, record.hash),
+    ]);
     return record;
   } catch (error) {
     if (!(error instanceof DatabaseError && error.code === lockNotAvailable)) throw error;

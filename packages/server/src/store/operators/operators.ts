@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type { OperatorId, OperatorRecord, OperatorStore, Role } from "../../operators/operator.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry, seen } from "./acting.ts";
+import { type RowSeal, type RowSeals, sealOf } from "./row-seals.ts";
 
 const shown = "id, name, role, created_at, expires_at, last_used_at, revoked_at, subject";
 
@@ -19,16 +20,20 @@ interface Row {
 /** Operators in PostgreSQL. */
 export class PostgresOperators implements OperatorStore {
   readonly #pool: Pool;
+  readonly #seals: RowSeals | undefined;
 
-  constructor(pool: Pool) {
+  /** @param seals absent: rows are stored without a MAC */
+  constructor(pool: Pool, seals?: RowSeals) {
     this.#pool = pool;
+    this.#seals = seals;
   }
 
   add({ id, name, role, expiresAt, subject }: Parameters<OperatorStore["add"]>[0], tokenHash: Buffer) {
     return this.#change(
+      "addOperator",
       `INSERT INTO operators (id, name, role, token_hash, expires_at, subject) VALUES ($1, $2, $3, $4, $5, $6)
        RETURNING ${shown}`,
-      [id, name, role, tokenHash, expiresAt, subject],
+      [id, name, role, this.#seals?.toStore(tokenHash) ?? tokenHash, expiresAt, subject],
     ) as Promise<OperatorRecord>;
   }
 
@@ -38,12 +43,18 @@ export class PostgresOperators implements OperatorStore {
   }
 
   async findByToken(tokenHash: Buffer): Promise<OperatorRecord | undefined> {
-    const { rows } = await this.#pool.query<Row>(`SELECT ${shown} FROM operators WHERE token_hash = $1`, [tokenHash]);
-    return rows.map(recordOf)[0];
+    const seals = this.#seals;
+    const { rows } = await this.#pool.query<Row & { seal: RowSeal }>(
+      `SELECT ${shown}, ${sealOf("operators")} AS seal FROM operators t WHERE token_hash = ANY ($1::bytea[])`,
+      [seals?.storedAs(tokenHash) ?? [tokenHash]],
+    );
+    const intact = rows.filter(({ id, seal }) => seals?.isIntact("operators", id, seal) ?? true);
+    return intact.map(recordOf)[0];
   }
 
   revoke(id: OperatorId): Promise<OperatorRecord | undefined> {
     return this.#change(
+      "revokeOperator",
       `UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = $1 RETURNING ${shown}`,
       [id],
     );
@@ -59,11 +70,14 @@ export class PostgresOperators implements OperatorStore {
     );
   }
 
-  #change(text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
+  #change(action: string, text: string, values: readonly unknown[]): Promise<OperatorRecord | undefined> {
     return inTransaction(this.#pool, async (client) => {
       const { rows } = await client.query<Row>(text, [...values]);
       const [changed] = rows.map(recordOf);
-      if (changed !== undefined) await appendEntry(client, this.#pool, changed.id);
+      if (changed === undefined) return undefined;
+      const { id } = changed;
+      if (this.#seals === undefined) await appendEntry(client, this.#pool, id);
+      else await this.#seals.seal(client, { table: "operators", ids: [id], action, subject: id });
       return changed;
     });
   }

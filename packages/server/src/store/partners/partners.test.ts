@@ -507,7 +507,7 @@ describe("the partners of the engine", () => {
     expect(ofEngine.map(({ along }) => along.join(", "))).toEqual([
       "partner_keys_api_key × 1",
       "partners_pkey × 1, partner_keys_pkey × 1",
-      "partners_pkey × 1, partner_keys_pkey × 1, partner_keys_pkey × 1",
+      "partners_pkey × 1, partner_keys_pkey × 1, partner_keys_pkey × 1, row_seals_pkey × 1",
       "partner_keys_pkey × 1",
     ]);
     // One partner: its row and its four keys, twice if both the keys and the change marker are read.

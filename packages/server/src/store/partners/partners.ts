@@ -19,10 +19,12 @@ import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts, failureKindOf } from "../database/retryable.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
+import { type RowSeal, type RowSeals, sealOf } from "../operators/row-seals.ts";
 
 // A partner's changes are detected by its xmin, and expiry by the list of valid versions. Counting seals changes
 // neither.
-const standing = "k.active_from <= now() AND (k.expires_at IS NULL OR k.expires_at > now())";
+const standingOf = (k: string) => `${k}.active_from <= now() AND (${k}.expires_at IS NULL OR ${k}.expires_at > now())`;
+const standing = standingOf("k");
 const fingerprint = `
   p.xmin::text || coalesce((
     SELECT string_agg(k.id::text, ',' ORDER BY k.id)
@@ -40,10 +42,11 @@ const load = {
       SELECT json_agg(json_build_array(extract(epoch FROM lower(r)) * 1000, extract(epoch FROM upper(r)) * 1000)
         ORDER BY r)
       FROM unnest(p.pauses) AS r), '[]') AS pauses, coalesce((
-      SELECT json_agg(json_build_object('id', k.id, 'kind', k.kind, 'scopes', k.scopes,
-        'material', encode(k.material, 'base64'))
-        ORDER BY k.active_from DESC, k.id DESC)
-      FROM partner_keys k WHERE k.partner_id = p.id AND ${standing}), '[]') AS keys
+      SELECT json_agg(json_build_object('id', t.id, 'kind', t.kind, 'scopes', t.scopes,
+        'material', encode(t.material, 'base64'),
+        'seal', CASE WHEN t.kind = 'apiKey' THEN ${sealOf("partner_keys")} END)
+        ORDER BY t.active_from DESC, t.id DESC)
+      FROM partner_keys t WHERE t.partner_id = p.id AND ${standingOf("t")}), '[]') AS keys
     FROM partners p WHERE p.id = ANY ($1::uuid[])`,
 };
 
@@ -100,21 +103,26 @@ export class PostgresPartners implements PartnerStore {
   readonly #engine: Pool;
   readonly #pool: Pool;
   readonly #homes: Homes;
+  readonly #seals: RowSeals | undefined;
 
-  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">) {
+  /** @param seals absent: API keys are stored without a MAC */
+  constructor({ engine, pool, homes }: Pick<Database, "engine" | "pool" | "homes">, seals?: RowSeals) {
+    this.#seals = seals;
     this.#engine = engine;
     this.#pool = pool;
     this.#homes = homes;
   }
 
   async insert(partner: NewPartner): Promise<StoredPartner> {
-    return await this.#changing(partner.id, async (client) => {
+    return await this.#changing(partner.id, async (client, changed) => {
       await client.query(
         `INSERT INTO partners (id, state, settings, registered_origin, registered_routes)
          VALUES ($1, 'active', $2, $3, $4)`,
         [partner.id, partner.settings, originOf(partner.settings), registeredRoutes(partner.settings)],
       );
-      await client.query(insertKeys, [partner.id, ...keyColumns(partner.keys)]);
+      const keys = partner.keys.map((key) => this.#toStore(key));
+      await client.query(insertKeys, [partner.id, ...keyColumns(keys)]);
+      changed.push(...keys.filter(({ kind }) => kind === "apiKey").map(({ id }) => id));
       return await findOne(client, partner.id);
     });
   }
@@ -156,8 +164,9 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async rotate(id: PartnerId, key: NewKey, overlapS: number, activeAtOnce: boolean): Promise<Rotation | undefined> {
-    return await this.#changing(id, async (client) => {
+    return await this.#changing(id, async (client, changed) => {
       if ((await touch(client, id)) === undefined) return undefined;
+      if (key.kind === "apiKey") changed.push(...(await this.#intactOf(client, id)), key.id);
       const { rows } = await client.query<Rotation>(
         `SELECT now() + $1 * interval '1 second' AS "activeFrom", now() + $2 * interval '1 second' AS "expiresOld"`,
         [activeAtOnce ? 0 : overlapS, overlapS],
@@ -170,7 +179,7 @@ export class PostgresPartners implements PartnerStore {
       );
       await client.query(
         "INSERT INTO partner_keys (partner_id, id, kind, material, active_from) VALUES ($1, $2, $3, $4, $5)",
-        [id, key.id, key.kind, key.material, rotation?.activeFrom],
+        [id, key.id, key.kind, this.#toStore(key).material, rotation?.activeFrom],
       );
       return rotation;
     });
@@ -237,7 +246,7 @@ export class PostgresPartners implements PartnerStore {
   ): Promise<"added" | "too many" | "no such partner"> {
     return await this.#changing(
       partnerId,
-      async (client) => {
+      async (client, changed) => {
         // The row lock serializes two concurrent calls. A key of a call that began later may be there: it
         // counts, although it is active only from then on.
         if ((await touch(client, partnerId)) === undefined) return "no such partner";
@@ -253,8 +262,9 @@ export class PostgresPartners implements PartnerStore {
         await client.query(
           `INSERT INTO partner_keys (partner_id, id, kind, material, name, scopes, expires_at)
          VALUES ($1, $2, 'apiKey', $3, $4, $5, $6)`,
-          [partnerId, id, material, name, scopes, expiresAt],
+          [partnerId, id, this.#toStore({ id, kind: "apiKey", material }).material, name, scopes, expiresAt],
         );
+        changed.push(id);
         return "added";
       },
       id,
@@ -266,7 +276,7 @@ export class PostgresPartners implements PartnerStore {
     keyId: KeyId,
     judge: (key: StoredKey, others: readonly StoredKey[]) => void,
   ): Promise<boolean> {
-    return await this.#changing(partnerId, async (client) => {
+    return await this.#changing(partnerId, async (client, changed) => {
       // Two keys that revoke each other wait for the row lock: the second one finds the first ended.
       const now = await touch(client, partnerId);
       if (now === undefined) return false;
@@ -284,6 +294,7 @@ export class PostgresPartners implements PartnerStore {
         "UPDATE partner_keys SET expires_at = least(expires_at, $3) WHERE partner_id = $1 AND id = $2",
         [partnerId, keyId, now],
       );
+      changed.push(keyId);
       return true;
     });
   }
@@ -301,17 +312,44 @@ export class PostgresPartners implements PartnerStore {
   }
 
   async load(ids: readonly PartnerId[]): Promise<readonly LoadedPartner[]> {
-    type Row = Omit<LoadedPartner, "keys"> & { keys: (Omit<LoadedKey, "material"> & { material: string })[] };
+    type KeyRow = Omit<LoadedKey, "material"> & { material: string; seal: RowSeal | null };
+    type Row = Omit<LoadedPartner, "keys"> & { keys: KeyRow[] };
+    const isIntact = ({ id, seal }: KeyRow) =>
+      seal === null || (this.#seals?.isIntact("partner_keys", id, seal) ?? true);
     const { rows } = await this.#engine.query<Row>(load, [ids]);
     return rows.map((row) => ({
       ...row,
-      keys: row.keys.map((key) => ({ ...key, material: Buffer.from(key.material, "base64") })),
+      keys: row.keys
+        .filter(isIntact)
+        .map(({ seal: _, ...key }) => ({ ...key, material: Buffer.from(key.material, "base64") })),
     }));
   }
 
   async partnersByApiKey(hashes: readonly Buffer[]): Promise<ReadonlyMap<string, PartnerId>> {
-    const { rows } = await this.#engine.query<{ hash: string; partner_id: PartnerId }>(partnersByApiKey, [hashes]);
-    return new Map(rows.map((row) => [row.hash, row.partner_id]));
+    const seals = this.#seals;
+    const plainOf = new Map(
+      hashes.flatMap((hash) =>
+        (seals?.storedAs(hash) ?? [hash]).map((stored) => [stored.toString("hex"), hash] as const),
+      ),
+    );
+    const stored = [...plainOf.keys()].map((hex) => Buffer.from(hex, "hex"));
+    const { rows } = await this.#engine.query<{ hash: string; partner_id: PartnerId }>(partnersByApiKey, [stored]);
+    return new Map(rows.map((row) => [plainOf.get(row.hash)?.toString("hex") ?? row.hash, row.partner_id]));
+  }
+
+  #toStore(key: NewKey): NewKey {
+    const { kind, material } = key;
+    return kind === "apiKey" ? { ...key, material: this.#seals?.toStore(material) ?? material } : key;
+  }
+
+  /** The partner's main API keys that a rotation ends. One that is not intact stays so: sealing it would accept it. */
+  async #intactOf(client: PoolClient, partnerId: PartnerId): Promise<readonly KeyId[]> {
+    const { rows } = await client.query<{ id: KeyId; seal: RowSeal }>(
+      `SELECT t.id, ${sealOf("partner_keys")} AS seal FROM partner_keys t
+       WHERE t.partner_id = $1 AND t.kind = 'apiKey' AND t.name = '' AND ${standingOf("t")}`,
+      [partnerId],
+    );
+    return rows.filter(({ id, seal }) => this.#seals?.isIntact("partner_keys", id, seal) ?? true).map(({ id }) => id);
   }
 
   async addSeals(partnerId: PartnerId, keyId: string, count: number): Promise<number | undefined> {
@@ -340,21 +378,20 @@ export class PostgresPartners implements PartnerStore {
    * Every instance caches partners for some seconds; the notification shortens that. On Citus each change of keys waits
    * for every other, and may wait too long for its lock: it is repeated.
    */
-  #changing<Result>(id: PartnerId, work: (client: PoolClient) => Promise<Result>, made: string = id): Promise<Result> {
+  #changing<Result>(id: PartnerId, work: ChangeWork<Result>, made: string = id): Promise<Result> {
     return despiteConflicts(() => this.#changeOnce(id, work, made));
   }
 
-  async #changeOnce<Result>(
-    id: PartnerId,
-    work: (client: PoolClient) => Promise<Result>,
-    made: string,
-  ): Promise<Result> {
+  async #changeOnce<Result>(id: PartnerId, work: ChangeWork<Result>, subject: string): Promise<Result> {
     const client = await this.#pool.connect();
     try {
       await client.query("BEGIN");
-      const result = await work(client);
+      const ids: KeyId[] = [];
+      const result = await work(client, ids);
       await client.query("SELECT pg_notify('paybell_partner', $1)", [id]);
-      if (!isRefusal(result)) await appendEntry(client, this.#pool, made);
+      const seal = { table: "partner_keys", ids, partnerId: id, action: "changeApiKeys", subject } as const;
+      if (ids.length > 0 && this.#seals !== undefined) await this.#seals.seal(client, seal);
+      else if (!isRefusal(result)) await appendEntry(client, this.#pool, subject);
       await client.query("COMMIT").catch(refuseToGuess);
       client.release();
       return result;
@@ -368,6 +405,9 @@ export class PostgresPartners implements PartnerStore {
     }
   }
 }
+
+/** @param changed gets the ids of API keys that it changes */
+type ChangeWork<Result> = (client: PoolClient, changed: KeyId[]) => Promise<Result>;
 
 function isRefusal(result: unknown): boolean {
   return result === undefined || result === false || result === "too many" || result === "no such partner";
