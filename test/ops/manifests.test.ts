@@ -1,4 +1,4 @@
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -66,6 +66,11 @@ describe("Kubernetes", () => {
         metadata.name,
       ).toBe(true);
     }
+    for (const { spec } of documents.filter(({ kind }) => kind === "NetworkPolicy")) {
+      expect(labels.every((pod) => isOf(spec.podSelector.matchLabels, pod))).toBe(true);
+      const ports = spec.ingress.map((rule: { ports: { port: string }[] }) => rule.ports.map(({ port }) => port));
+      expect(ports, "each listener has callers of its own").toEqual([["partners"], ["operators"]]);
+    }
     for (const { spec } of deployments) {
       expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(120);
       expect(isOf(spec.selector.matchLabels, spec.template.metadata.labels)).toBe(true);
@@ -86,7 +91,10 @@ describe("compose", () => {
   }
   const services = Object.entries(compose.services as Record<string, Service>);
   /** Made by secrets.sh. */
-  const made = new Set(["paybell.env", "secrets/master.key", "secrets/database.password", "tls"]);
+  const secretFiles = ["master.key", "operator.token", "database.password", "database.url", "grafana.password"].map(
+    (name) => `secrets/${name}`,
+  );
+  const made = new Set(["paybell.env", "tls", "tls/database.crt", "tls/database.key", ...secretFiles]);
   const isThere = (path: string) => made.has(path.replace(/^\.\//, "")) || existsSync(join(folder, path));
 
   test.each(services)("%s names only existing files and volumes", (_, { volumes = [], env_file = [], build }) => {
@@ -105,6 +113,17 @@ describe("compose", () => {
     for (const { file } of Object.values<{ file: string }>(compose.secrets)) expect(isThere(file)).toBe(true);
   });
 
+  test("its images are pinned by images.sh, and no password is a default", () => {
+    const pinned = [...readFileSync(join(folder, "images.sh"), "utf8").matchAll(/^ {2}pin (\w+) \S+:\S+$/gm)].map(
+      ([, name]) => name,
+    );
+    const images = Object.values(compose.services as Record<string, { image: string; build?: { args: object } }>);
+    const used = images.map(({ image, build }) => (build === undefined ? image : Object.values(build.args)[0]));
+    const names = used.map((text) => /^\$\{(\w+):\?[^}]+\}$/.exec(String(text))?.[1]);
+    expect([...new Set(names)].sort()).toEqual(pinned.toSorted());
+    expect(compose.services.grafana.environment).toHaveProperty("GF_SECURITY_ADMIN_PASSWORD__FILE");
+  });
+
   test(
     "its secrets are made once, each of them, and the settings made of them are known",
     needs("openssl"),
@@ -115,11 +134,16 @@ describe("compose", () => {
       writeFileSync(script, readFileSync(join(folder, "secrets.sh")), { mode: 0o755 });
       await run(script);
       const read = (name: string) => readFileSync(join(copy, name), "utf8");
-      const first = ["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read);
+      const files = ["paybell.env", "tls/paybell.crt", "tls/database.key", ...secretFiles];
+      const first = files.map(read);
       await run(script);
-      expect(["paybell.env", "secrets/master.key", "secrets/database.password", "tls/paybell.crt"].map(read)).toEqual(
-        first,
-      );
+      expect(files.map(read)).toEqual(first);
+      for (const name of ["paybell.env", "tls/paybell.key", "tls/database.key", ...secretFiles]) {
+        expect(statSync(join(copy, name)).mode & 0o777, name).toBe(0o600);
+      }
+      expect(read("paybell.env")).not.toContain(read("secrets/operator.token").trim());
+      expect(read("secrets/database.url")).toContain(`:${read("secrets/database.password").trim()}@database/`);
+      expect(read("secrets/database.url")).toContain("sslmode=verify-full");
       expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
       expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
       const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];

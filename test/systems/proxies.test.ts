@@ -106,6 +106,10 @@ describe("nginx", needs("nginx"), () => {
     const port = await freePort();
     proxy = spawn(pathOf("nginx"), nginxOn(port), { stdio: ["ignore", "ignore", "inherit"] });
     await expectProxy(port);
+    // Also on its own refusals, and once.
+    for (const path of ["/v1/self", `/${"x".repeat(40_000)}`]) {
+      expect(await hstsOf(port, path), path.slice(0, 10)).toEqual(["max-age=31536000"]);
+    }
     await expectCalmRestarts(port);
   });
 });
@@ -209,5 +213,15 @@ function call(port: number, from: string, { path, headers, json }: ProxyCall) {
       resolve({ status: response.statusCode ?? 0, body: await text(response) });
     });
     asked.once("error", reject).end(json === undefined ? undefined : JSON.stringify(json));
+  });
+}
+
+function hstsOf(port: number, path: string): Promise<readonly string[] | undefined> {
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: "127.0.0.1", port, path, servername: "paybell.example", ca: authority.cert });
+    asked.once("response", (response) => {
+      response.resume().once("end", () => resolve(response.headersDistinct["strict-transport-security"]));
+    });
+    asked.once("error", reject).end();
   });
 }

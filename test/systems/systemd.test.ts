@@ -22,3 +22,18 @@ test(
     expect(await verify()).toContain("ProtectClocks");
   },
 );
+
+test("the unit exposes little of the machine, and writes no core", needs("systemd"), async () => {
+  const folder = mkdtempSync(join(tmpdir(), "paybell-systemd-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const unit = join(folder, "paybell.service");
+  const shipped = readFileSync(join(ops, "systemd/paybell.service"), "utf8");
+  const judge = (text: string) => {
+    writeFileSync(unit, text);
+    // In tenths.
+    return run(pathOf("systemd"), ["security", "--offline=true", "--no-pager", "--threshold=20", unit]);
+  };
+  await expect(judge(shipped)).resolves.toBeDefined();
+  await expect(judge(shipped.replaceAll(/^SystemCall.*$/gm, ""))).rejects.toMatchObject({ code: 1 });
+  expect(shipped).toMatch(/^LimitCORE=0$/m);
+});
