@@ -5,6 +5,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { profile } from "../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
+import { FakeHost } from "../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "./support/commands.ts";
 import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
 import { callHttp } from "./support/service.ts";
@@ -94,6 +96,21 @@ test("a decline and a time-out are shown as what they are", async () => {
   const { body } = await call("POST", "/v1/commands", sale({ card: { token: "tok_decline_51" } }));
   expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "51" });
   await sandbox.said((line) => line.match(/\b51\b/));
+});
+
+test("sends the commands of a terminal to the acquirer that was registered for it", async () => {
+  const host = await FakeHost.listen();
+  const { partnerId } = credentials;
+  const put = (path: string, json: unknown) => call("PUT", `/operator/v1/${path}`, json, "operatorToken");
+  const registration = { profile, hosts: [`127.0.0.1:${host.port}`], tls: "off" };
+  expect((await put("acquirers/own-host", registration)).body).toMatchObject({ name: "own-host" });
+  const terminal = { mid: "M00000000000002", acquirer: "own-host" };
+  expect((await put(`partners/${partnerId}/terminals/T0000077`, terminal)).status).toBe(200);
+  await host.hears("0800");
+  const { body } = await call("POST", "/v1/commands", sale({ tid: "T0000077", mid: "M00000000000002" }));
+  expect(body).toMatchObject({ status: "SUCCESS", tid: "T0000077" });
+  expect(host.heard.filter(({ mti }) => mti === "0200").map(({ fields }) => fields.get(41))).toEqual(["T0000077"]);
+  await host.close();
 });
 
 /** The last, because it stops the sandbox. */

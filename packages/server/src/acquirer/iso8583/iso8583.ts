@@ -54,7 +54,7 @@ const linkWaitMsMax = 3_000;
 const traceNos = 999_999;
 const malfunction = "96";
 
-/** An acquirer bank that is reached by ISO 8583:1987, as its profile says. */
+/** An acquirer bank that is reached by ISO 8583, as its profile says. */
 export class Iso8583Acquirer implements Acquirer {
   readonly approvals: ReadonlySet<string>;
   readonly wantsCards: boolean;

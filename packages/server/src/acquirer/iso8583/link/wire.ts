@@ -38,7 +38,7 @@ export class Wire {
     if (!isAuthenticated(message, authentication)) return frame(codec.pack(message), framing);
     const field = macField(message, authentication);
     const packed = codec.pack({ ...message, fields: new Map([...message.fields, [field, noMac]]) });
-    const place = codec.fieldIn(packed, field);
+    const place = codec.fieldIn(packed, field, isLast(field, message));
     const mac = authentication.mac.of(covered(packed, place, authentication));
     codec.packField(field, mac).copy(place);
     return frame(packed, framing);
@@ -52,10 +52,10 @@ export class Wire {
     const field = macField(message, authentication);
     const mac = message.fields.get(field);
     if (mac === undefined) throw new IsoFormatError("the message has no MAC");
-    const copy = Buffer.from(bytes);
-    const place = codec.fieldIn(copy, field);
-    codec.packField(field, noMac).copy(place);
-    if (!authentication.mac.fits(covered(copy, place, authentication), mac)) {
+    const packed = authentication.covers === "zeros" ? Buffer.from(bytes) : bytes;
+    const place = codec.fieldIn(packed, field, isLast(field, message));
+    if (packed !== bytes) codec.packField(field, noMac).copy(place);
+    if (!authentication.mac.fits(covered(packed, place, authentication), mac)) {
       throw new IsoFormatError("the message's MAC does not match");
     }
     return message;
@@ -68,7 +68,12 @@ function macField({ fields }: IsoMessage, { field }: Authentication): number {
   return primaryMacField;
 }
 
-/** @param place the MAC's bytes in `packed`, which are zeros now */
+function isLast(field: number, { fields }: IsoMessage): boolean {
+  for (const number of fields.keys()) if (number > field) return false;
+  return true;
+}
+
+/** @param place the MAC's bytes in `packed`: zeros, if they are covered */
 function covered(packed: Buffer, place: Buffer, { covers }: Authentication): Buffer {
   if (covers === "zeros") return packed;
   const from = place.byteOffset - packed.byteOffset;

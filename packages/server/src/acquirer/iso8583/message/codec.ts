@@ -80,13 +80,18 @@ export class Codec {
     return { mti, fields };
   }
 
-  /** The bytes of one field of fixed length in a packed message: a view. @throws IsoFormatError as {@link unpack} */
-  fieldIn(bytes: Buffer, number: number): Buffer {
+  /**
+   * The bytes of one field of fixed length in a packed message: a view.
+   *
+   * @param isLast no field follows it: then nothing needs to be read
+   * @throws IsoFormatError as {@link unpack}
+   */
+  fieldIn(bytes: Buffer, number: number, isLast: boolean): Buffer {
     const size = this.#at(number).bytesMax;
+    if (isLast) return bytes.subarray(-size);
     const from = new Reader(bytes);
     this.#mti.read(from);
     const numbers = this.#readBitmap(from);
-    if (numbers.at(-1) === number) return bytes.subarray(-size);
     for (const before of numbers.slice(0, numbers.indexOf(number))) this.#at(before).read(from);
     return bytes.subarray(bytes.length - from.left, bytes.length - from.left + size);
   }
