@@ -20,7 +20,8 @@ beforeEach(async () => {
     PAYBELL_OIDC_CLIENT_ID: oidcClientId,
     PAYBELL_OIDC_CLIENT_SECRET: oidcClientSecret,
     PAYBELL_CONSOLE_URL: consoleUrl,
-    PAYBELL_OIDC_ROLES: "admin=admin,cn=desk=operator,support=viewer",
+    // Neither the first nor the last is the highest.
+    PAYBELL_OIDC_ROLES: "support=viewer,admin=admin,cn=desk=operator",
   };
   service = await new HttpTestService({ env }).listen(port);
 });
@@ -117,6 +118,7 @@ describe("a sign-in by OpenID", () => {
     for (const [roles, role] of [
       [["support", "cn=desk"], "operator"],
       [["support"], "viewer"],
+      [["support", "admin", "cn=desk"], "admin"],
       ["admin", "admin"],
     ] as const) {
       provider.person = { sub: "ada", name: "Ada", roles: roles as readonly string[] };
