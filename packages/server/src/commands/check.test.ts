@@ -214,6 +214,9 @@ describe("a full card number", () => {
     expect(
       found({ ...sale, billId: "378282246310005" }, { registeredDeviceIds: new Set(["378282246310005"]) }),
     ).toEqual(["billId card_number_in_clear"]);
+    expect(found({ ...sale, deviceId: "378282246310005" }, { registeredDeviceIds: new Set(["D-1"]) })).toEqual([
+      "deviceId card_number_in_clear",
+    ]);
   });
 });
 
