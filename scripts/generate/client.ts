@@ -56,8 +56,9 @@ function operationsOf({ paths }: OpenApiDocument, wanted: RegExp): readonly Docu
 
 const streamed = ["text/event-stream", "application/jsonl"];
 
-/** A stream is not called: it is read as it comes. */
-function isStream({ responses }: Operation): boolean {
+/** A stream is not called: it is read, or written, as it comes. */
+function isStream({ responses, requestBody }: Operation): boolean {
+  if (requestBody !== undefined && !("application/json" in requestBody.content)) return true;
   return Object.values(responses).some(({ content = {} }) => streamed.some((type) => type in content));
 }
 

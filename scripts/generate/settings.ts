@@ -12,7 +12,7 @@ const sections: readonly Section[] = [
   ["Database", /DATABASE|_HOME$/],
   ["Master key", /MASTER_KEY|KMS/],
   ["Operators", /OPERATOR_TOKEN|KEY_PROPOSAL|OIDC|CONSOLE/],
-  ["Acquirer and terminals", /ACQUIRER|PREAUTH|OPEN_TERMINALS/],
+  ["Acquirer and terminals", /ACQUIRER|PREAUTH|OPEN_TERMINALS|CLEARING/],
   ["Simulated acquirer", /SIMULATOR/],
   ["Completions from a switch", /INTAKE|KAFKA/],
   ["Delivery", /EGRESS|CALLBACK|SLOTS|WORKERS|BYTES_IN_FLIGHT|_(ATTEMPT|CONNECT|DRAIN)_TIMEOUT_MS$|RETRY/],

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
 import { type HostOptions, openAcquirers } from "./app/acquirer.ts";
 import { acquirerDetails, registeredHealth, settingsHealth } from "./app/acquirer-watch.ts";
+import { wireClearing } from "./app/clearing.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { health } from "./app/health.ts";
 import { openInfrastructure } from "./app/infrastructure.ts";
@@ -227,6 +228,21 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     };
     const proposals = new PostgresProposals(database.pool);
     if (config.keyProposalMinutes > 0) await proposals.beginRule(config.keyProposalMinutes);
+    const notifications = new Notifications({
+      store: notificationStore,
+      arrivals,
+      proofs,
+      seal: sealing(partners.seals, partners.contents, systemClock),
+      contents: partners.contents,
+      clock: systemClock,
+      newReqId: randomUUID,
+      onDue: (partnerId) => hints.due({ partnerId }),
+    });
+    const { clearing, clearingIntake } = wireClearing(infrastructure, {
+      ofSettings: acquirer,
+      registry: acquirerRegistry,
+      notifications,
+    });
     const httpParts: HttpDependencies = {
       config,
       log,
@@ -239,18 +255,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       settingsAcquirer: () => settingsHealth(options.acquirerName, acquirers),
       directory,
       apiKeys: partners.apiKeys,
-      notifications: new Notifications({
-        store: notificationStore,
-        arrivals,
-        proofs,
-        seal: sealing(partners.seals, partners.contents, systemClock),
-        contents: partners.contents,
-        clock: systemClock,
-        newReqId: randomUUID,
-        onDue: (partnerId) => hints.due({ partnerId }),
-      }),
+      notifications,
       endWaits: () => arrivals.stop(),
       money,
+      clearing,
       overview: new Overviews({
         figures: delivery.figures,
         standing: counts,
@@ -310,6 +318,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       waitingReports.start();
       dueWatch.start();
       await intake.start();
+      await clearingIntake.start();
     }
     alerts.start();
     const kept = {
@@ -342,7 +351,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         noticeMs,
         drainMs: config.acquirerTimeoutMs + drainGraceMs,
         onTrouble: warn("a part could not be stopped"),
-        drain: () => Promise.all([ledger.stop(), intake.stop()]),
+        drain: () => Promise.all([ledger.stop(), intake.stop(), clearingIntake.stop()]),
         closing: [
           () => dueWatch.stop(),
           // Commands that still wait for the acquirer end without an answer: another instance takes them over.

@@ -120,6 +120,12 @@ export const errors = {
     title: "The cursor is not valid",
     remedy: "Send the unchanged `next` of an earlier page, or leave `after` out to start at the beginning.",
   },
+  clearing_unreadable: {
+    status: 400,
+    title: "The clearing file cannot be read",
+    remedy:
+      "See the line and the column: correct `clearing` in the acquirer's profile, or ask the acquirer for the file.",
+  },
   unknown_test_card: {
     status: 400,
     title: "The simulator does not know this card token",
@@ -367,6 +373,11 @@ export const errors = {
     title: "The new callback URL did not accept a test IPN",
     remedy:
       "Make it answer the test IPN with 2xx, then repeat the request. Deliveries go to the previous URL until then.",
+  },
+  exception_resolved: {
+    status: 409,
+    title: "The exception is resolved already",
+    remedy: "Read it again: its reason says why, and the audit who resolved it.",
   },
   reversal_not_parked: {
     status: 409,

@@ -23,6 +23,8 @@ export const eventKinds = [
   "report_refused",
   "intake_file_failed",
   "settlement_differs",
+  "clearing_exception",
+  "clearing_file_failed",
   "key_limit",
   "partitions_short",
   "history_waiting",

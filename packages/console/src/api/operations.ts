@@ -197,6 +197,63 @@ export type CertifiedCase = {
 
 export type Certify = { url?: string };
 
+export type ClearingException = {
+  id: string;
+  kind: "missing_here" | "missing_there" | "different" | "chargeback";
+  state: "open" | "resolved";
+  acquirer: string;
+  partnerId: string | null;
+  transactionId: string | null;
+  notificationId: string | null;
+  fileId: string;
+  line: ClearingLine | null;
+  differences: { field: string; here: string; there: string }[];
+  proof: unknown;
+  reason: string | null;
+  createdAt: string;
+  resolvedAt: string | null;
+};
+
+export type ClearingExceptionPage = { items: ClearingException[]; next: string | null };
+
+export type ClearingFile = {
+  id: string;
+  acquirer: string;
+  name: string;
+  state: "matching" | "done";
+  receivedAt: string;
+  doneAt: string | null;
+  lines: number;
+  totals: {
+    kind: "sale" | "refund" | "void" | "fee" | "chargeback";
+    currency: string;
+    lines: number;
+    totalMinor: string;
+  }[];
+  matched: number;
+  waiting: number;
+  missingHere: number;
+  missingThere: number;
+  different: number;
+  fees: number;
+  chargebacks: number;
+};
+
+export type ClearingFilePage = { items: ClearingFile[]; next: string | null };
+
+export type ClearingLine = {
+  line: number;
+  kind: "sale" | "refund" | "void" | "fee" | "chargeback";
+  refId: string;
+  trace: string;
+  tid: string;
+  mid: string;
+  minor: string;
+  currency: string;
+  day: string;
+  reason: string;
+};
+
 export type CommandRequest =
   | SaleCommand
   | VoidCommand
@@ -1320,6 +1377,8 @@ export interface Api<Options> {
         | "report_refused"
         | "intake_file_failed"
         | "settlement_differs"
+        | "clearing_exception"
+        | "clearing_file_failed"
         | "key_limit"
         | "partitions_short"
         | "history_waiting"
@@ -1363,6 +1422,29 @@ export interface Api<Options> {
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
   abortSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
+  /** List clearing files. GET /operator/v1/clearing-files */
+  listClearingFiles(
+    query?: { acquirer?: undefined | string; after?: undefined | string; limit?: undefined | number },
+    options?: Options,
+  ): Promise<ClearingFilePage>;
+  /** See how a clearing file compares with the ledger. GET /operator/v1/clearing-files/{id} */
+  inspectClearingFile(id: string, options?: Options): Promise<ClearingFile>;
+  /** Search what differs between clearing files and the ledger. GET /operator/v1/clearing-exceptions */
+  searchClearingExceptions(
+    query?: {
+      state?: undefined | "open" | "resolved";
+      acquirer?: undefined | string;
+      transaction?: undefined | string;
+      file?: undefined | string;
+      after?: undefined | string;
+      limit?: undefined | number;
+    },
+    options?: Options,
+  ): Promise<ClearingExceptionPage>;
+  /** See one exception. GET /operator/v1/clearing-exceptions/{id} */
+  inspectClearingException(id: string, options?: Options): Promise<ClearingException>;
+  /** Mark an exception as worked off. POST /operator/v1/clearing-exceptions/{id}/resolve */
+  resolveClearingException(id: string, body: Reason, options?: Options): Promise<ClearingException>;
   /** See what is held after a restore of the database. GET /operator/v1/restore */
   readRestore(options?: Options): Promise<RestoreReport>;
   /** Let commands end that were in flight in the restored database. POST /operator/v1/restore/release */
@@ -1551,6 +1633,11 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   retryReversal: ["POST", "/operator/v1/reversals/{id}/retry", "body"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],
   abortSettlement: ["POST", "/operator/v1/settlements/{id}/abort", "body"],
+  listClearingFiles: ["GET", "/operator/v1/clearing-files", "query"],
+  inspectClearingFile: ["GET", "/operator/v1/clearing-files/{id}"],
+  searchClearingExceptions: ["GET", "/operator/v1/clearing-exceptions", "query"],
+  inspectClearingException: ["GET", "/operator/v1/clearing-exceptions/{id}"],
+  resolveClearingException: ["POST", "/operator/v1/clearing-exceptions/{id}/resolve", "body"],
   readRestore: ["GET", "/operator/v1/restore"],
   releaseRestore: ["POST", "/operator/v1/restore/release"],
   addOperator: ["POST", "/operator/v1/operators", "body"],

@@ -17,6 +17,8 @@ export const alertKinds: readonly EventKind[] = [
   "report_conflict",
   "report_refused",
   "intake_file_failed",
+  "clearing_exception",
+  "clearing_file_failed",
   "key_limit",
   "partitions_short",
   "oldest_pending",

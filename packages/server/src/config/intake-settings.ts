@@ -11,6 +11,13 @@ export const intakeSettings = {
       "Folder into which a switch puts files of completions, `*.csv` and `*.jsonl`. They are read by instances with " +
       "the role `all` or `api`, and moved to `done/` or `failed/` in it.",
   }),
+  clearingFolder: optional({
+    name: "PAYBELL_CLEARING_FOLDER",
+    kind: text,
+    meaning:
+      "Folder with a folder for each acquirer, by its name (`default`: that of the settings), for its clearing " +
+      "files. Instances with the role `all` or `api` read them, and move them to `done/` or `failed/` in it.",
+  }),
   kafkaBrokers: setting({
     name: "PAYBELL_KAFKA_BROKERS",
     kind: listOf(hostAndPort, "brokers, each as name:port"),

@@ -8,6 +8,7 @@ import type { Restores } from "../backups/restores.ts";
 import type { EndpointCertificate } from "../callbacks/certificates.ts";
 import type { Certifications } from "../callbacks/certifications.ts";
 import type { UrlChange } from "../callbacks/url-change.ts";
+import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
 import type { ShownSetting } from "../config/shown.ts";
 import type { Config } from "../config.ts";
@@ -102,6 +103,7 @@ export interface HttpDependencies {
     MoneyOperations,
     "search" | "find" | "settlement" | "chain" | "merchants" | "retryReversal" | "resolveReversal" | "abortSettlement"
   >;
+  readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
   readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
   readonly overview: Pick<Overviews, "all" | "of">;
   readonly endpoints: Pick<EndpointOperations, "list" | "close">;

@@ -37,6 +37,7 @@ const tags = {
   Operators: "Who the operators are, and who did what.",
   Deliveries: "The operator looks after every partner's notifications.",
   Money: "The operator looks at money, and decides where the acquirer leaves a doubt.",
+  Clearing: "The operator compares the acquirers' clearing files with the ledger.",
   Sandbox: "What the sandbox's page does; elsewhere these are not found.",
   Console: "Sign-in of the console's pages.",
   Service: "Whether it works.",
@@ -70,6 +71,8 @@ export function openApiText(app: FastifyInstance): string {
   return JSON.stringify(withWebhooks(withPlainNames(withoutUnused(withRequirements(document)))));
 }
 
+const anyFile = { required: true, content: { "application/octet-stream": { schema: {} } } };
+
 /** The key that a path needs follows from its beginning, as in the server itself. */
 function withRequirements(document: Document): Document {
   const paths = Object.entries(document.paths ?? {}).map(([path, item]) => {
@@ -77,6 +80,7 @@ function withRequirements(document: Document): Document {
     const operations = Object.entries(item).map(([method, operation]) => {
       const security = scheme === undefined ? [] : [{ [scheme]: [] }];
       const { operationId = "", requestBody } = operation;
+      if (operationId === "receiveClearingFile") return [method, { ...operation, security, requestBody: anyFile }];
       if (requestBody === undefined) return [method, { ...operation, security }];
       const required = !bodyOptional.has(operationId);
       return [method, { ...operation, security, requestBody: { ...requestBody, required } }];

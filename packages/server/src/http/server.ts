@@ -28,6 +28,7 @@ import { docsRoutes } from "./routes/docs.ts";
 import { endpointRoutes } from "./routes/endpoints.ts";
 import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorAcquirerRoutes } from "./routes/operator-acquirers.ts";
+import { operatorClearingRoutes } from "./routes/operator-clearing.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
 import { operatorHistoryRoutes } from "./routes/operator-history.ts";
 import { operatorMoneyRoutes } from "./routes/operator-money.ts";
@@ -238,6 +239,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorPartnerArchiveRoutes(app, parts);
   operatorHistoryRoutes(app, parts);
   operatorMoneyRoutes(app, parts, callers);
+  operatorClearingRoutes(app, parts, callers);
   operatorRestoreRoutes(app, parts);
   operatorRoutes(app, parts);
   proposalRoutes(app, parts, callers);

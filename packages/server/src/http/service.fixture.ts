@@ -193,6 +193,14 @@ export class HttpTestService {
       endpoints: this.#endpoints(),
       archive: { export: async () => (async function* () {})(), remove: async () => undefined },
       history: { keptFromMs: async () => 0, pages: async function* () {} },
+      clearing: {
+        receive: async (acquirer) => Promise.reject(new ServiceError("clearing_unreadable", `of ${acquirer}`)),
+        file: async () => Promise.reject(new ServiceError("not_found")),
+        files: async () => ({ items: [], next: null }),
+        exception: async () => Promise.reject(new ServiceError("not_found")),
+        exceptions: async () => ({ items: [], next: null }),
+        resolve: async () => Promise.reject(new ServiceError("not_found")),
+      },
       statements: new Statements(
         { lines: async function* () {}, batches: async () => [], settlements: async () => [] },
         systemClock.nowMs,

@@ -63,3 +63,23 @@ export function isAfter(time: string, than: string, timeZone: string): boolean {
   const digitsIn = (text: string) => (text.includes("T") ? zoneFormat(timeZone)(Date.parse(text)) : text);
   return digitsIn(time) > digitsIn(than);
 }
+
+/** More than any zone differs from UTC. */
+const offsetMsMax = 16 * 3_600_000;
+
+/** The first instant of a day in a zone, and of the next day: also where clocks change at midnight. */
+export function dayIn(timeZone: string, date: string): readonly [fromMs: number, toMs: number] {
+  const begin = (utcMs: number) => {
+    const day = new Date(utcMs).toISOString().slice(0, 10).replaceAll("-", "");
+    const dayAt = (atMs: number) => zoneFormat(timeZone)(atMs).slice(0, 8);
+    let [before, from] = [utcMs - offsetMsMax, utcMs + offsetMsMax];
+    while (from - before > 1_000) {
+      const middle = Math.floor((before + from) / 2_000) * 1_000;
+      if (dayAt(middle) < day) before = middle;
+      else from = middle;
+    }
+    return from;
+  };
+  const utcMs = Date.parse(`${date}T00:00:00Z`);
+  return [begin(utcMs), begin(utcMs + 86_400_000)];
+}

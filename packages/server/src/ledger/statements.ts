@@ -3,7 +3,7 @@ import { amountShapeProblem, formatAmount } from "../commands/amount.ts";
 import { csvCell } from "../csv.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
-import { zoneFormat } from "../ipn/time.ts";
+import { dayIn } from "../ipn/time.ts";
 
 type Fields = Readonly<Record<string, string | undefined>>;
 
@@ -133,7 +133,6 @@ export interface StatementTotals {
 
 /** A result is stored in a transaction that began shortly before it is visible. */
 const commitDelayMs = 60_000;
-const offsetMsMax = 16 * 3_600_000;
 
 export class Statements {
   readonly #store: StatementStore;
@@ -188,23 +187,6 @@ function pageOf<Item>(items: readonly Item[], limit: number, idOf: (item: Item) 
   const page = items.slice(0, limit);
   const last = page.at(-1);
   return { items: page, next: items.length > page.length && last !== undefined ? idOf(last) : null };
-}
-
-/** The first instant of a day in a zone, and of the next day: also where clocks change at midnight. */
-export function dayIn(timeZone: string, date: string): readonly [fromMs: number, toMs: number] {
-  const begin = (utcMs: number) => {
-    const day = new Date(utcMs).toISOString().slice(0, 10).replaceAll("-", "");
-    const dayAt = (atMs: number) => zoneFormat(timeZone)(atMs).slice(0, 8);
-    let [before, from] = [utcMs - offsetMsMax, utcMs + offsetMsMax];
-    while (from - before > 1_000) {
-      const middle = Math.floor((before + from) / 2_000) * 1_000;
-      if (dayAt(middle) < day) before = middle;
-      else from = middle;
-    }
-    return from;
-  };
-  const utcMs = Date.parse(`${date}T00:00:00Z`);
-  return [begin(utcMs), begin(utcMs + 86_400_000)];
 }
 
 /** The total that a line counts in, and its sign. A PreAuth, its Void and what failed move nothing. */

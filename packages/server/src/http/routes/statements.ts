@@ -1,7 +1,8 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
 import { described } from "../../input/descriptions.ts";
-import { dayIn, statementCsv, statementJson } from "../../ledger/statements.ts";
+import { dayIn } from "../../ipn/time.ts";
+import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
 import { responses } from "../schemas/problem.ts";

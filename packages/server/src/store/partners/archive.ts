@@ -35,6 +35,7 @@ const tables: readonly PartnerTable[] = [
   { name: "events", key: [id] },
   { name: "reversals", key: [{ column: "transaction_id", type: "uuid" }] },
   { name: "batches", key: [id] },
+  { name: "clearing_entries", key: [id] },
   { name: "transactions", key: [id] },
 ];
 
@@ -42,6 +43,8 @@ const tables: readonly PartnerTable[] = [
 const deletedOnly: readonly PartnerTable[] = [
   { name: "cards", key: [{ column: "chain_id", type: "uuid" }] },
   { name: "pulls", key: [] },
+  { name: "clearing_matches", key: [{ column: "transaction_id", type: "uuid" }] },
+  { name: "clearing_books", key: [{ column: "transaction_id", type: "uuid" }] },
   {
     name: "delivery_figures",
     key: [

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { reversalMarginMsDefault } from "../../acquirer.ts";
 import { elementFormat } from "../message/format.ts";
+import { clearingSchema } from "./clearing.ts";
 
 const alternatives = <const Values extends readonly [string, ...string[]]>(...values: Values) => z.enum(values);
 
@@ -185,6 +186,8 @@ export const profileSchema = z.strictObject({
   }),
   /** Private fields that hold no card data, and may be shown in a trace. */
   shownFields: z.array(number),
+  /** The form of the acquirer's clearing or settlement files. Absent: it sends none. */
+  clearing: clearingSchema.optional(),
 });
 
 export type Profile = Readonly<z.infer<typeof profileSchema>>;

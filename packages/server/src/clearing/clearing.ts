@@ -1,0 +1,384 @@
+import { createHash } from "node:crypto";
+import { cardNumberProblem } from "../commands/card-number.ts";
+import { badFields, ServiceError } from "../errors.ts";
+import { newId } from "../ids.ts";
+import { dayIn } from "../ipn/time.ts";
+import type { Log } from "../log.ts";
+import { type ClearingLayout, type ClearingLine, type LineKind, UnreadableClearing } from "./line.ts";
+import { type ClearingCandidate, dayOf, type JudgedLine, judge } from "./match.ts";
+import { readClearing } from "./read-file.ts";
+import type {
+  ClaimedFile,
+  ClearingException,
+  ClearingFile,
+  ClearingStore,
+  ExceptionSearch,
+  KindTotal,
+  MatchedLine,
+  NewEntry,
+  WatchedAcquirer,
+} from "./store.ts";
+
+export interface ClearingParts {
+  readonly store: ClearingStore;
+  /** The form of an acquirer's files; undefined: there is no such acquirer. @throws ServiceError if it has no files */
+  readonly layoutOf: (acquirer: string) => Promise<ClearingLayout | undefined>;
+  /** The signed proof of a notification's delivery; undefined: there is none. */
+  readonly prove: (notificationId: string) => Promise<unknown>;
+  readonly nowMs: () => number;
+  readonly log: Log;
+  readonly everyMs?: number;
+  /** The days for which files and exceptions are kept. */
+  readonly keptDays: number;
+}
+
+/** An instance that matches a file holds it for so long after each chunk. */
+const heldForMs = 60_000;
+/** Lines that are matched together: measured, 2,000 take less than 20 ms of the event loop. */
+const chunkLines = 1_000;
+const linesMax = 5_000_000;
+const dayMs = 86_400_000;
+/** Later than any line: of a file without payments. */
+const noDay = "9999-12-31";
+/** The books are copied back to this far before the first file: an old date in it must not copy the whole ledger. */
+const copiedDaysMax = 35;
+/** A result is visible a moment after the time that it has: the end of the last span is copied, and judged, again. */
+const againMs = 600_000;
+const sliceMs = 3_600_000;
+const missingRows = 1_000;
+
+/**
+ * The acquirer's clearing files, compared with the ledger.
+ *
+ * A file is read once, whole, into chunks of lines without card numbers; one instance at a time then matches it chunk
+ * by chunk. A line that means no transaction waits for `daysMax` days, because the transaction may still come. A
+ * transaction that no file has is missing after the same time.
+ */
+export class Clearing {
+  readonly #parts: ClearingParts;
+  #timer: NodeJS.Timeout | undefined;
+  #isStopping = false;
+  #isAwake = false;
+  #isDue = false;
+  #running: Promise<void> = Promise.resolve();
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: ClearingParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.wake(), this.#parts.everyMs ?? 10_000);
+  }
+
+  /** Resolves after the chunk under way. */
+  async stop(): Promise<void> {
+    this.#isStopping = true;
+    clearInterval(this.#timer);
+    await this.#running;
+  }
+
+  /** Matches what is due. */
+  wake(): void {
+    this.#isDue = true;
+    if (this.#isAwake || this.#isStopping) return;
+    this.#isAwake = true;
+    this.#running = this.#workWhileDue();
+  }
+
+  /**
+   * Reads a file. It is matched afterwards.
+   *
+   * @returns its id; the earlier one's, if the same file came before
+   * @throws ServiceError `invalid_value` of the acquirer, `clearing_unreadable` naming line and column
+   */
+  async receive(acquirer: string, name: string, bytes: AsyncIterable<Uint8Array>): Promise<string> {
+    const { store } = this.#parts;
+    const layout = await this.#layoutOf(acquirer);
+    const id = newId<"clearing">();
+    try {
+      const read = await this.#read(id, layout, bytes);
+      if (read.lines === 0) throw new UnreadableClearing(1, undefined, "the file has no line that counts");
+      const added = await store.add({ id, acquirer, name, ...read });
+      if (added !== id) await store.discard(id);
+      else this.wake();
+      return added;
+    } catch (error) {
+      await store.discard(id).catch(() => undefined);
+      throw error instanceof UnreadableClearing ? unreadable(error) : error;
+    }
+  }
+
+  async #read(id: string, layout: ClearingLayout, bytes: AsyncIterable<Uint8Array>) {
+    const { store } = this.#parts;
+    const sha256 = createHash("sha256");
+    const totals = new Map<string, { kind: LineKind; currency: string; lines: number; minor: bigint }>();
+    let [lines, chunks, firstDay] = [0, 0, noDay];
+    let waiting: ClearingLine[] = [];
+    const flush = async () => {
+      await store.addChunk(id, chunks, waiting.splice(0, chunkLines));
+      chunks += 1;
+    };
+    for await (const page of readClearing(hashing(bytes, sha256), layout)) {
+      for (const line of page) {
+        const { kind, currency, minor, day } = line;
+        const sum = totals.get(`${kind} ${currency}`) ?? { kind, currency, lines: 0, minor: 0n };
+        sum.lines += 1;
+        sum.minor += BigInt(minor);
+        totals.set(`${kind} ${currency}`, sum);
+        if (isPayment(line) && day < firstDay) firstDay = day;
+      }
+      lines += page.length;
+      if (lines > linesMax)
+        throw new UnreadableClearing(page[0]?.line ?? 1, undefined, `a file has at most ${linesMax} lines`);
+      waiting.push(...page);
+      while (waiting.length >= chunkLines) await flush();
+    }
+    if (waiting.length > 0) await flush();
+    waiting = [];
+    const sums = [...totals.values()].map(({ minor, ...sum }): KindTotal => ({ ...sum, totalMinor: `${minor}` }));
+    const day = lines > 0 && firstDay === noDay ? dayOf(this.#parts.nowMs(), layout.timeZone) : firstDay;
+    return { sha256: sha256.digest(), lines, chunks, totals: sums, firstDay: day };
+  }
+
+  async #layoutOf(acquirer: string): Promise<ClearingLayout> {
+    const layout = await this.#parts.layoutOf(acquirer);
+    if (layout !== undefined) return layout;
+    throw badFields([
+      { field: "acquirer", code: "invalid_value", message: "acquirer: there is no acquirer of this name." },
+    ]);
+  }
+
+  /** @throws ServiceError `not_found` */
+  async file(id: string): Promise<ClearingFile> {
+    const found = await this.#parts.store.file(id);
+    if (found === undefined) throw new ServiceError("not_found", "There is no such clearing file.");
+    return found;
+  }
+
+  async files(search: Parameters<ClearingStore["files"]>[0]) {
+    return pageOf(await this.#parts.store.files({ ...search, limit: search.limit + 1 }), search.limit);
+  }
+
+  async exceptions(search: ExceptionSearch) {
+    return pageOf(await this.#parts.store.exceptions({ ...search, limit: search.limit + 1 }), search.limit);
+  }
+
+  /** @throws ServiceError `not_found` */
+  async exception(id: string): Promise<ClearingException> {
+    const found = await this.#parts.store.exception(id);
+    if (found === undefined) throw new ServiceError("not_found", "There is no such exception.");
+    return found;
+  }
+
+  /** @throws ServiceError `not_found`, `exception_resolved`, `card_number_in_clear` */
+  async resolve(id: string, reason: string): Promise<ClearingException> {
+    const problem = cardNumberProblem("reason", reason);
+    if (problem !== undefined) throw badFields([problem]);
+    await this.exception(id);
+    if (!(await this.#parts.store.resolve(id, reason))) throw new ServiceError("exception_resolved");
+    return await this.exception(id);
+  }
+
+  /** A file that comes while another is matched wakes it once more. */
+  async #workWhileDue(): Promise<void> {
+    while (this.#isDue && !this.#isStopping) {
+      this.#isDue = false;
+      await this.#work().catch((error: unknown) => {
+        this.#parts.log.warn({ err: error }, "a clearing file could not be matched; it is tried again");
+      });
+    }
+    this.#isAwake = false;
+  }
+
+  async #work(): Promise<void> {
+    const { store, nowMs } = this.#parts;
+    for (let file = await store.claim(heldForMs); file !== undefined; file = await store.claim(heldForMs)) {
+      if (!(await this.#match(file))) return;
+    }
+    if (nowMs() - this.#sweptAtMs < sliceMs || this.#isStopping) return;
+    this.#sweptAtMs = nowMs();
+    await store.dropOld(nowMs() - this.#parts.keptDays * dayMs);
+    for (const watched of await store.watched()) await this.#sweep(watched);
+  }
+
+  /** @returns whether it was matched to its end */
+  async #match({ id, acquirer, firstDay, nextChunk, chunks }: ClaimedFile): Promise<boolean> {
+    const { store } = this.#parts;
+    const layout = await this.#layoutOf(acquirer);
+    if (!(await this.#copyBooks(acquirer, dayIn(layout.timeZone, firstDay)[0]))) return false;
+    for (let chunk = nextChunk; chunk < chunks; chunk += 1) {
+      if (this.#isStopping) return false;
+      const lines = await store.chunk(id, chunk);
+      const matched = await this.#matchLines(acquirer, id, lines, layout);
+      if (!(await store.advance(id, chunk, matched, heldForMs))) return false;
+    }
+    const [watched] = (await store.watched()).filter((one) => one.acquirer === acquirer);
+    if (watched !== undefined) await this.#sweep(watched);
+    await store.end(id);
+    return true;
+  }
+
+  /** @returns whether it was copied to its end */
+  async #copyBooks(acquirer: string, fromMs: number): Promise<boolean> {
+    const { store, nowMs } = this.#parts;
+    const toMs = nowMs();
+    const earliestMs = Math.max(fromMs - 2 * dayMs, toMs - copiedDaysMax * dayMs);
+    const [known] = (await store.watched()).filter((one) => one.acquirer === acquirer);
+    const spans =
+      known === undefined
+        ? [[earliestMs, toMs]]
+        : [
+            [earliestMs, known.copiedFromMs],
+            [known.copiedToMs - againMs, toMs],
+          ];
+    for (const [beginMs = 0, endMs = 0] of spans) {
+      for (let at = beginMs; at < endMs; at += sliceMs) {
+        if (this.#isStopping) return false;
+        await store.copyBooks(acquirer, at, Math.min(at + sliceMs, endMs));
+      }
+    }
+    await store.watch(acquirer, {
+      copiedFromMs: Math.min(earliestMs, known?.copiedFromMs ?? earliestMs),
+      copiedToMs: toMs,
+      judgedToMs: known?.judgedToMs ?? Math.max(fromMs, earliestMs) + againMs,
+    });
+    return true;
+  }
+
+  /** @returns how many of them were matched */
+  async #matchLines(
+    acquirer: string,
+    fileId: string,
+    lines: readonly ClearingLine[],
+    layout: ClearingLayout,
+  ): Promise<number> {
+    const { store } = this.#parts;
+    const candidates = await store.candidates(acquirer, lines);
+    const matched: MatchedLine[] = [];
+    const entries: NewEntry[] = [];
+    const byLine = new Map<number, { line: ClearingLine; with: ClearingCandidate }>();
+    for (const [nth, line] of lines.entries()) {
+      const judged = judge(line, candidates[nth] ?? [], layout);
+      if (judged.kind === "matched" && isPayment(line)) {
+        matched.push({ line: line.line, with: judged.with });
+        byLine.set(line.line, { line, with: judged.with });
+      } else entries.push(await this.#entryOf(acquirer, fileId, line, judged, layout));
+    }
+    const twice = await store.record(acquirer, fileId, { matched, entries });
+    const again = twice.flatMap(({ line }) => byLine.get(line) ?? []);
+    if (again.length > 0) {
+      const differences = [{ field: "line", here: "in another line before", there: "once more" }] as const;
+      const doubled = again.map(({ line, with: one }) =>
+        entryAbout("different", acquirer, fileId, line, one, differences),
+      );
+      await store.record(acquirer, fileId, { matched: [], entries: doubled });
+    }
+    return matched.length - again.length;
+  }
+
+  async #entryOf(
+    acquirer: string,
+    fileId: string,
+    line: ClearingLine,
+    judged: JudgedLine,
+    { section, timeZone }: ClearingLayout,
+  ): Promise<NewEntry> {
+    if (judged.kind === "unknown") {
+      const isFree = line.kind === "fee" && line.refId === "" && line.trace === "";
+      const kept = { acquirer, fileId, line, partnerId: null, transactionId: null, differences: [], proof: null };
+      if (isFree) return { ...kept, kind: "fee", state: "kept", dueAtMs: null };
+      const dueAtMs = dayIn(timeZone, line.day)[0] + section.daysMax * dayMs;
+      return { ...kept, kind: "missing_here", state: dueAtMs <= this.#parts.nowMs() ? "open" : "waiting", dueAtMs };
+    }
+    if (judged.kind === "different") {
+      return entryAbout("different", acquirer, fileId, line, judged.with, judged.differences);
+    }
+    if (line.kind === "fee") return { ...entryAbout("fee", acquirer, fileId, line, judged.with), state: "kept" };
+    const { notificationId } = judged.with;
+    const proof = notificationId === null ? null : ((await this.#parts.prove(notificationId)) ?? null);
+    return { ...entryAbout("chargeback", acquirer, fileId, line, judged.with), proof };
+  }
+
+  /** Judges what waited long enough: lines without a transaction, and transactions without a line. */
+  async #sweep({ acquirer, lastFileId, judgedToMs }: WatchedAcquirer): Promise<void> {
+    const { store, nowMs } = this.#parts;
+    const layout = await this.#parts.layoutOf(acquirer).catch(() => undefined);
+    // It was removed, or its profile has no files any more.
+    if (layout === undefined) return;
+    if (!(await this.#copyBooks(acquirer, nowMs() - dayMs))) return;
+    await this.#lookAgain(acquirer, layout);
+    const beforeMs = nowMs() - layout.section.daysMax * dayMs;
+    for (;;) {
+      const missing = await store.missing(acquirer, judgedToMs - againMs, beforeMs, missingRows);
+      const entries = missing.map((one): NewEntry => {
+        return { ...entryAbout("missing_there", acquirer, lastFileId, null, one), state: "open" };
+      });
+      if (entries.length > 0) await store.record(acquirer, lastFileId, { matched: [], entries });
+      if (missing.length < missingRows || this.#isStopping) break;
+    }
+    if (!this.#isStopping) await store.watch(acquirer, { judgedToMs: Math.max(judgedToMs, beforeMs) });
+  }
+
+  async #lookAgain(acquirer: string, layout: ClearingLayout): Promise<void> {
+    const { store, nowMs } = this.#parts;
+    let after: string | undefined;
+    for (;;) {
+      const page = await store.waiting(acquirer, after, chunkLines);
+      const lines = page.map(({ line }) => line);
+      const candidates = await store.candidates(acquirer, lines);
+      const overdue: (typeof page)[number][] = [];
+      for (const [nth, entry] of page.entries()) {
+        const judged = judge(entry.line, candidates[nth] ?? [], layout);
+        if (judged.kind === "unknown") {
+          if (entry.dueAtMs <= nowMs()) overdue.push(entry);
+          continue;
+        }
+        const isMatch = judged.kind === "matched" && isPayment(entry.line);
+        if (!isMatch) {
+          const found = await this.#entryOf(acquirer, entry.fileId, entry.line, judged, layout);
+          await store.record(acquirer, entry.fileId, { matched: [], entries: [found] });
+        }
+        await store.endWaiting(entry, isMatch ? { line: entry.line.line, with: judged.with } : undefined);
+      }
+      if (overdue.length > 0) await store.openWaiting(acquirer, overdue);
+      after = page.at(-1)?.id;
+      if (page.length < chunkLines || this.#isStopping) return;
+    }
+  }
+}
+
+function isPayment({ kind }: ClearingLine): boolean {
+  return kind !== "fee" && kind !== "chargeback";
+}
+
+function entryAbout(
+  kind: NewEntry["kind"],
+  acquirer: string,
+  fileId: string,
+  line: ClearingLine | null,
+  { partnerId, id }: ClearingCandidate,
+  differences: NewEntry["differences"] = [],
+): NewEntry {
+  const about = { partnerId, transactionId: id, acquirer, fileId, line, differences };
+  return { ...about, kind, state: "open", proof: null, dueAtMs: null };
+}
+
+function pageOf<Item extends { readonly id: string }>(items: readonly Item[], limit: number) {
+  const page = items.slice(0, limit);
+  return { items: page, next: items.length > page.length ? (page.at(-1)?.id ?? null) : null };
+}
+
+async function* hashing(bytes: AsyncIterable<Uint8Array>, hash: { update(chunk: Uint8Array): unknown }) {
+  for await (const chunk of bytes) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+function unreadable({ message, line, column }: UnreadableClearing): ServiceError {
+  const field = column === undefined ? `line ${line}` : `line ${line}, column ${column}`;
+  return new ServiceError("clearing_unreadable", `The file cannot be read: ${message}`, {
+    fields: [{ field, code: "invalid_value", message }],
+  });
+}

@@ -1,0 +1,111 @@
+import { currencyDecimals, isCharging } from "@paybell/contract";
+import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import { zoneFormat } from "../ipn/time.ts";
+import type { ClearingLayout, ClearingLine, LineKind } from "./line.ts";
+
+/** A transaction as a line of a file may mean it. */
+export interface ClearingCandidate {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly notificationId: NotificationId | null;
+  readonly command: "SALE" | "PREAUTH" | "PREAUTH_COMPLETE" | "REFUND" | "VOID";
+  readonly state: "SUCCESS" | "ERROR";
+  readonly reversal: "pending" | "done" | "parked" | null;
+  readonly isVoided: boolean;
+  readonly isoResponseCode: string;
+  readonly refId: string;
+  readonly trace: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly atMs: number;
+}
+
+/** A value on which the file and the ledger disagree. */
+export interface ClearingDifference {
+  readonly field: "kind" | "state" | "amount" | "currency" | "refId" | "trace" | "date" | "line";
+  readonly here: string;
+  readonly there: string;
+}
+
+export type JudgedLine =
+  | { readonly kind: "unknown" }
+  | { readonly kind: "matched"; readonly with: ClearingCandidate }
+  | {
+      readonly kind: "different";
+      readonly with: ClearingCandidate;
+      readonly differences: readonly ClearingDifference[];
+    };
+
+const dayMs = 86_400_000;
+
+/** Compares a line with the transactions that it may mean, and chooses the one that differs least. */
+export function judge(
+  line: ClearingLine,
+  candidates: readonly ClearingCandidate[],
+  layout: ClearingLayout,
+): JudgedLine {
+  const [best] = candidates
+    .map((one) => ({ one, differences: differencesOf(line, one, layout) }))
+    .sort((a, b) => a.differences.length - b.differences.length || b.one.atMs - a.one.atMs);
+  if (best === undefined) return { kind: "unknown" };
+  const { one, differences } = best;
+  return differences.length === 0 ? { kind: "matched", with: one } : { kind: "different", with: one, differences };
+}
+
+function differencesOf(
+  line: ClearingLine,
+  one: ClearingCandidate,
+  { section, timeZone }: ClearingLayout,
+): ClearingDifference[] {
+  // A fee or a chargeback is about a transaction; its amount and its day are its own.
+  if (line.kind === "fee" || line.kind === "chargeback") return [];
+  const minor = minorOf(one);
+  const dayHere = dayOf(one.atMs, timeZone);
+  const daysLater = (Date.parse(line.day) - Date.parse(dayHere)) / dayMs;
+  const daysMax = Math.max(1, section.daysMax);
+  const compared: readonly (ClearingDifference & { readonly isSame: boolean })[] = [
+    { field: "kind", here: one.command, there: line.kind, isSame: kindOf(one) === line.kind },
+    stateOf(line, one, section.voids === "listed"),
+    { field: "amount", here: minor, there: line.minor, isSame: minor === line.minor },
+    { field: "currency", here: one.currency, there: line.currency, isSame: one.currency === line.currency },
+    { field: "refId", here: one.refId, there: line.refId, isSame: isEqual(one.refId, line.refId) },
+    { field: "trace", here: one.trace, there: line.trace, isSame: isEqual(one.trace, line.trace) },
+    { field: "date", here: dayHere, there: line.day, isSame: daysLater >= -1 && daysLater <= daysMax },
+  ];
+  return compared.flatMap(({ isSame, ...difference }) => (isSame ? [] : [difference]));
+}
+
+/** The kind of line that a transaction becomes. A PreAuth is in no file. */
+function kindOf({ command }: ClearingCandidate): LineKind | "" {
+  if (isCharging(command)) return "sale";
+  if (command === "REFUND") return "refund";
+  return command === "VOID" ? "void" : "";
+}
+
+function stateOf(
+  { kind }: ClearingLine,
+  one: ClearingCandidate,
+  listsVoids: boolean,
+): ClearingDifference & { readonly isSame: boolean } {
+  const said = { field: "state", there: kind } as const;
+  if (one.state === "ERROR") return { ...said, here: `ERROR ${one.isoResponseCode}`, isSame: false };
+  if (one.reversal !== null) return { ...said, here: `reversal ${one.reversal}`, isSame: false };
+  return { ...said, here: one.isVoided ? "voided" : "SUCCESS", isSame: !one.isVoided || listsVoids };
+}
+
+/** A value that one side lacks is no difference. */
+function isEqual(here: string, there: string): boolean {
+  return here === "" || there === "" || here === there;
+}
+
+function minorOf({ amount, currency }: ClearingCandidate): string {
+  const decimals = currencyDecimals(currency) ?? 0;
+  const [whole = "", fraction = ""] = amount.split(".");
+  const digits = whole + fraction.padEnd(decimals, "0");
+  return /^\d+$/.test(digits) ? `${BigInt(digits)}` : amount;
+}
+
+export function dayOf(atMs: number, timeZone: string): string {
+  const digits = zoneFormat(timeZone)(atMs);
+  return `${digits.slice(0, 4)}-${digits.slice(4, 6)}-${digits.slice(6, 8)}`;
+}

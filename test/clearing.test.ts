@@ -1,0 +1,220 @@
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { queryHomes } from "./support/database.ts";
+import { callHttp, eventually, operatorToken, startTestService, type TestPartner } from "./support/service.ts";
+
+const service = await startTestService();
+afterAll(() => service.stop());
+
+const acquirer = "bank";
+const today = new Date().toISOString().slice(0, 10).replaceAll("-", "");
+const terminal = { tid: "T0000001", mid: "M00000000000001" };
+const header = "TYPE,RRN,STAN,TID,AMOUNT,DATE,REASON";
+let partner: TestPartner;
+
+async function put(daysMax: number): Promise<void> {
+  const profile = JSON.parse(
+    await readFile(join(import.meta.dirname, "../docs/operator/acquirer-profile.json"), "utf8"),
+  ) as Readonly<Record<string, unknown>>;
+  const clearing = {
+    format: "csv",
+    header: true,
+    columns: {
+      kind: "TYPE",
+      refId: "RRN",
+      trace: "STAN",
+      tid: "TID",
+      amount: "AMOUNT",
+      date: "DATE",
+      reason: "REASON",
+    },
+    kinds: { S: "sale", R: "refund", F: "fee", C: "chargeback" },
+    currency: "VND",
+    daysMax,
+  };
+  const { status, text } = await service.operator("PUT", `/operator/v1/acquirers/${acquirer}`, {
+    profile: { ...profile, localTimeZone: "UTC", mac: null, clearing },
+    hosts: ["127.0.0.1:9"],
+    tls: "off",
+  });
+  if (status >= 300) throw new Error(text);
+}
+
+async function post(lines: readonly string[]) {
+  const how = { key: operatorToken, body: [header, ...lines, ""].join("\n"), headers: { "content-type": "text/csv" } };
+  return await callHttp(service.baseUrl, "POST", `/operator/v1/clearing-files?acquirer=${acquirer}&name=day.csv`, how);
+}
+
+/** Resolves to the file once it is matched. */
+async function matched(lines: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
+  const { status, body, text } = await post(lines);
+  if (status !== 202) throw new Error(text);
+  return await eventually("the file to be matched", async () => {
+    const file = (await service.operator("GET", `/operator/v1/clearing-files/${String(body["id"])}`)).body;
+    return file["state"] === "done" ? file : undefined;
+  });
+}
+
+interface Exception {
+  readonly id: string;
+  readonly kind: string;
+  readonly transactionId: string | null;
+  readonly [shown: string]: unknown;
+}
+
+async function exceptions(query = ""): Promise<readonly Exception[]> {
+  const { body } = await service.operator("GET", `/operator/v1/clearing-exceptions?acquirer=${acquirer}${query}`);
+  return body["items"] as Exception[];
+}
+
+interface Sold {
+  readonly id: string;
+  readonly refId: string;
+  readonly traceNo: string;
+  readonly notification: { readonly id: string };
+}
+
+async function sale(amount: string, token = "tok_approve"): Promise<Sold> {
+  const card = { token, number: "411111******1111", scheme: "VISA", swipeType: "M" };
+  const money = { amount, currency: "VND", merchantTransId: randomUUID().slice(0, 8) };
+  const { status, body, text } = await partner.run({
+    command: "SALE",
+    reqId: randomUUID(),
+    ...money,
+    ...terminal,
+    card,
+  });
+  if (status !== 200) throw new Error(text);
+  // The terminal's commands go to the simulator: a host of this profile is not running.
+  await queryHomes(service.database, "UPDATE transactions SET acquirer = $2 WHERE id = $1 RETURNING id", [
+    body["id"],
+    acquirer,
+  ]);
+  return body as unknown as Sold;
+}
+
+const line = (kind: string, { refId, traceNo }: Sold, amount: string, reason = "") =>
+  [kind, refId, traceNo, terminal.tid, amount, today, reason].join(",");
+
+beforeAll(async () => {
+  partner = await service.register();
+  await put(0);
+});
+
+test("a clearing file is matched with the ledger, and each difference is an exception with an event", async () => {
+  const [agreed, dearer, forgotten, declined] = [
+    await sale("1000"),
+    await sale("2000"),
+    await sale("3000"),
+    await sale("4000", "tok_decline_51"),
+  ];
+  await partner.settled(agreed.notification.id, "accepted");
+  const unknown = { refId: "999999999999", traceNo: "999999" } as Sold;
+  const lines = [
+    line("S", agreed, "1000"),
+    line("S", dearer, "2500"),
+    line("S", unknown, "5000"),
+    line("S", { ...declined, refId: "" }, "4000"),
+    line("F", agreed, "10", "interchange"),
+    line("C", agreed, "1000", "4837 of 4111111111111111"),
+    `F,,,,70,${today},monthly`,
+  ];
+  const file = await matched(lines);
+  expect(file).toMatchObject({ lines: 7, matched: 1, missingHere: 1, missingThere: 1, different: 2, waiting: 0 });
+  expect(file).toMatchObject({ fees: 2, chargebacks: 1, name: "day.csv", acquirer });
+  expect(file["totals"]).toContainEqual({ kind: "sale", currency: "VND", lines: 4, totalMinor: "12500" });
+
+  const open = await exceptions("&state=open");
+  const about = (kind: string, transactionId: string | null) =>
+    open.find((one) => one.kind === kind && one.transactionId === transactionId);
+  expect(open).toHaveLength(5);
+  expect(about("different", dearer.id)).toMatchObject({
+    differences: [{ field: "amount", here: "2000", there: "2500" }],
+    partnerId: partner.id,
+    notificationId: dearer.notification.id,
+  });
+  expect(about("different", declined.id)).toMatchObject({
+    differences: [{ field: "state", here: "ERROR 51", there: "sale" }],
+  });
+  expect(about("missing_there", forgotten.id)).toMatchObject({ line: null });
+  expect(about("missing_here", null)).toMatchObject({ line: { line: 4, refId: "999999999999", minor: "5000" } });
+  const chargeback = about("chargeback", agreed.id);
+  expect(chargeback).toMatchObject({ proof: null, line: { reason: "4837 of 411111******1111" } });
+  const shown = (await service.operator("GET", `/operator/v1/clearing-exceptions/${chargeback?.id}`)).body;
+  expect(shown["proof"]).toMatchObject({ proof: { id: agreed.notification.id, state: "accepted" }, signature: {} });
+
+  const events = (await service.operator("GET", "/operator/v1/events?state=clearing_exception")).body["items"];
+  expect((events as { detail: { exceptionId: string } }[]).map(({ detail }) => detail.exceptionId).sort()).toEqual(
+    open.map(({ id }) => id).sort(),
+  );
+
+  const again = await post(lines);
+  expect([again.status, again.body["id"]]).toEqual([202, file["id"]]);
+  // A day later the bank sends the forgotten one, and one for the second time.
+  const next = await matched([line("S", forgotten, "3000"), line("S", agreed, "1000")]);
+  expect(next).toMatchObject({ lines: 2, matched: 1, different: 1, missingThere: 0 });
+  expect(await exceptions(`&transaction=${forgotten.id}`)).toMatchObject([
+    { kind: "missing_there", state: "resolved", reason: `found in the file ${String(next["id"])}` },
+  ]);
+  const [twice] = await exceptions(`&file=${String(next["id"])}`);
+  expect(twice).toMatchObject({ transactionId: agreed.id, differences: [{ field: "line" }] });
+});
+
+test("an exception is worked off once, with a reason that the audit keeps", async () => {
+  const [{ id } = { id: "" }] = await exceptions("&state=open");
+  const path = `/operator/v1/clearing-exceptions/${id}/resolve`;
+  const refused = await service.operator("POST", path, { reason: "card 4111111111111111" });
+  expect(refused).toMatchObject({ status: 400, body: { code: "card_number_in_clear" } });
+  const reason = "the bank corrects it tomorrow";
+  expect((await service.operator("POST", path, { reason })).body).toMatchObject({ id, state: "resolved", reason });
+  expect(await service.operator("POST", path, { reason })).toMatchObject({
+    status: 409,
+    body: { code: "exception_resolved" },
+  });
+  expect((await exceptions("&state=open")).map((one) => one.id)).not.toContain(id);
+  const { body } = await service.operator("GET", `/operator/v1/audit?subject=${id}`);
+  expect(JSON.stringify(body)).toContain(reason);
+  const missing = await service.operator("POST", path.replace(id, randomUUID()), { reason });
+  expect(missing.status).toBe(404);
+});
+
+test("until daysMax has passed, a line waits for its transaction, and a transaction for its line", async () => {
+  await put(2);
+  const before = await exceptions();
+  const early = { refId: "888888888888", traceNo: "888888" } as Sold;
+  const late = await sale("7000");
+  const file = await matched([line("S", early, "6000")]);
+  expect(file).toMatchObject({ lines: 1, matched: 0, waiting: 1, missingHere: 0, missingThere: 0 });
+  // Its transaction is stored later, such as a report of the switch.
+  const facts = `jsonb_set(facts::jsonb, '{fields,refId}', '"888888888888"')::json`;
+  const found = await sale("6000");
+  await queryHomes(service.database, `UPDATE transactions SET facts = ${facts} WHERE id = $1 RETURNING id`, [found.id]);
+  await matched([line("S", late, "7000")]);
+  const { body } = await service.operator("GET", `/operator/v1/clearing-files/${String(file["id"])}`);
+  expect(body).toMatchObject({ matched: 0, different: 1, waiting: 0 });
+  expect((await exceptions()).length).toBe(before.length + 1);
+  expect(await exceptions(`&transaction=${found.id}`)).toMatchObject([{ differences: [{ field: "trace" }] }]);
+});
+
+test("a file that cannot be read names line and column, and changes nothing", async () => {
+  const { body: before } = await service.operator("GET", "/operator/v1/clearing-files");
+  const bad = await post([`S,1,1,T,1000,${today},`, `S,2,2,T,12x,${today},`]);
+  expect(bad).toMatchObject({
+    status: 400,
+    body: { code: "clearing_unreadable", errors: [{ field: "line 3, column amount" }] },
+  });
+  expect(bad.text).not.toContain("12x");
+  expect((await service.operator("GET", "/operator/v1/clearing-files")).body).toEqual(before);
+  expect(await queryHomes(service.database, "SELECT FROM clearing_chunks", [])).toEqual([]);
+  const of = async (name: string) =>
+    (
+      await callHttp(service.baseUrl, "POST", `/operator/v1/clearing-files?acquirer=${name}`, {
+        key: operatorToken,
+        body: "x",
+      })
+    ).body;
+  expect(await of("nobody")).toMatchObject({ status: 400, errors: [{ field: "acquirer" }] });
+  expect(await of("default")).toMatchObject({ status: 400, errors: [{ field: "acquirer" }] });
+});
