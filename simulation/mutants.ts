@@ -4,6 +4,8 @@ import { type OwnedShard, Ownership } from "../packages/server/src/delivery/owne
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
+import { ShutQueues } from "../packages/server/src/delivery/shut-queues.ts";
+import type { Delivery } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
 import { Lease } from "../packages/server/src/leases/lease.ts";
@@ -87,15 +89,23 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
-    name: "nothing is moved from the queue of a shut endpoint",
+    name: "the queue of a shut endpoint is not scanned",
     seed: 4,
-    variation: {
-      deliveries: (store) =>
-        new Proxy(store, {
-          get: (of, name) =>
-            name === "moveMisplaced" ? async () => ({ filled: new Set(), after: undefined }) : bound(of, name),
-        }),
-    },
+    sabotage: () => patch(ShutQueues.prototype, "scan", () => async () => undefined),
+  },
+  {
+    name: "the endpoint of its queue decides about a delivery, and not its own URL",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Circuits.prototype,
+        "gateOf",
+        () =>
+          function (this: Circuits, delivery, urls) {
+            const { partnerId, queue = "" } = delivery as Partial<Delivery> & typeof delivery;
+            return this.gateOfQueue({ partnerId, queue }, urls);
+          },
+      ),
   },
   {
     name: "a bucket is full after a take",
@@ -113,7 +123,15 @@ export const mutants: readonly Mutant[] = [
   {
     name: "deliveries of a paused partner stay in memory",
     seed: 1,
-    sabotage: () => patch(Queues.prototype, "forgetReady", () => () => undefined),
+    sabotage: () =>
+      patch(
+        Queues.prototype,
+        "forgetReady",
+        (original) =>
+          function (this: Queues, queue, which) {
+            if (which !== undefined) original.call(this, queue, which);
+          },
+      ),
   },
   {
     name: "an outcome has no guard",
@@ -193,7 +211,9 @@ export const mutants: readonly Mutant[] = [
         "kindChanged",
         () =>
           function (this: Lease) {
-            void this.stop().then(() => this.start());
+            this.stop()
+              .then(() => this.start())
+              .catch(() => undefined);
           },
       ),
   },

@@ -1,5 +1,5 @@
 import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
-import { urlOfQueue } from "../../packages/server/src/registered-url.ts";
+import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/registered-url.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
 import type { Tables } from "../database/tables.ts";
@@ -11,6 +11,8 @@ import type { Checks } from "./checks.ts";
 const startsWithinMs = 10_000;
 /** An outcome that no table takes is held for 30 s before its notification is sent again. */
 const unstorableMs = 45_000;
+/** Two rounds that scan the queues which are not read, and some seconds. */
+const scannedWithinMs = 30_000;
 
 /** Invariant 8, checked in calm phases: no partner that could send waits for its next slot. */
 export function checkProgress(
@@ -23,29 +25,53 @@ export function checkProgress(
   for (const merchant of tables.merchants) {
     if (merchant.partner.state !== "active" || isAway(merchant)) continue;
     const withinMs = startsWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - startsWithinMs);
-    const isOverdue = ({ dueAtUs, changedMs }: SimulatedNotification) =>
-      dueAtUs <= nowUs - withinMs * 1_000 && changedMs <= world.nowMs - withinMs;
     if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
-      const stuck = rows.find((one) => isOverdue(one) && mayLeave(world.nowMs, tables, merchant, queue, one));
+      if (!isClosed(tables, merchant, queueUrl(merchant, queue))) continue;
+      const stuck = rows.find((one) => isDue(one, world, nowUs, withinMs) && mayLeave(world, tables, merchant, one));
       if (stuck === undefined) continue;
       world.violated(8, `${stuck.id} of ${merchant.id} "${queue}" may leave, and nothing of its partner has begun`);
     }
   }
 }
 
-function mayLeave(
-  nowMs: number,
-  tables: Tables,
-  merchant: Merchant,
-  queue: string,
-  one: SimulatedNotification,
-): boolean {
+/** Invariant 14: nothing whose own URL accepts waits behind the endpoint of its queue, which does not. */
+export function checkBehindShut(world: World, checks: Pick<Checks, "slotWaitMs">, tables: Tables, nowUs: number): void {
+  for (const merchant of tables.merchants) {
+    const ownedMs = world.nowMs - (tables.shards[merchant.shard]?.changedMs ?? world.nowMs);
+    const withinMs = scannedWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - scannedWithinMs);
+    if (merchant.partner.state !== "active" || ownedMs < scannedWithinMs) continue;
+    for (const [queue, rows] of tables.pending.queues(merchant.id)) {
+      const name = originCircuit(queueUrl(merchant, queue));
+      const { circuit, probeAtUs, writtenUs = nowUs } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};
+      // A probe that is due, but waits for a slot, lets its queue be read.
+      const isShut = circuit?.state === "open" && nowUs < (probeAtUs ?? Number.POSITIVE_INFINITY);
+      if (!isShut || nowUs - writtenUs < scannedWithinMs * 1_000) continue;
+      const left = rows.find((one) => isDue(one, world, nowUs, withinMs) && mayLeave(world, tables, merchant, one));
+      if (left !== undefined) world.violated(14, `${left.id} of ${merchant.id} was left in the queue "${queue}"`);
+    }
+  }
+}
+
+function isDue({ dueAtUs, changedMs }: SimulatedNotification, world: World, nowUs: number, sinceMs: number): boolean {
+  return dueAtUs <= nowUs - sinceMs * 1_000 && changedMs <= world.nowMs - sinceMs;
+}
+
+/** The URL that a queue is named for. */
+function queueUrl({ partner }: Merchant, queue: string): string {
+  return urlOfQueue(partner.settings, queue) ?? queue;
+}
+
+/** Nothing but its worker keeps it: its URL accepts, and nothing leaves before it. */
+function mayLeave({ nowMs }: World, tables: Tables, merchant: Merchant, one: SimulatedNotification): boolean {
   if (one.predecessors.some(({ state }) => state === "pending")) return false;
   if (one.starts.some(({ mayRepeat, deadlineMs }) => mayRepeat && nowMs - deadlineMs < unstorableMs)) return false;
-  const registered = urlOfQueue(merchant.partner.settings, queue);
-  const names = registered == null ? [queue] : [originCircuit(registered), urlCircuit(registered)];
-  return names.every((name) => {
+  const url = callbackUrlOf(one, merchant.partner.settings);
+  return url !== null && isClosed(tables, merchant, url);
+}
+
+function isClosed(tables: Tables, merchant: Merchant, url: string): boolean {
+  return [originCircuit(url), urlCircuit(url)].every((name) => {
     const { circuit } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};
     return circuit === undefined || circuit.state === "closed";
   });

@@ -1,22 +1,16 @@
-import { keyOf, orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
+import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
   Delivery,
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
-  MisplacedLook,
-  MisplacedLooked,
-  OverdueLook,
-  OverdueLooked,
   Postponement,
   Precedence,
   QueueHead,
   QueuePage,
-  QueuePosition,
   QueueRead,
   Recorded,
 } from "../../packages/server/src/delivery/store.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { EventLoop } from "../service/event-loop.ts";
 import { writeCircuit } from "./circuits.ts";
@@ -24,14 +18,6 @@ import type { SimulatedDatabase } from "./database.ts";
 import type { Line } from "./line.ts";
 import { deliveryOf, type SimulatedNotification } from "./notification.ts";
 import type { Tables } from "./tables.ts";
-
-const lookRowsMax = 64;
-
-/** Some rows of a queue, and where the next ones begin. */
-interface Look {
-  readonly rows: readonly SimulatedNotification[];
-  readonly after: QueuePosition | undefined;
-}
 
 export interface DeliveriesParts {
   readonly database: SimulatedDatabase;
@@ -65,6 +51,10 @@ export class SimulatedDeliveries implements DeliveryStore {
     });
   }
 
+  look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    return this.#select("look", (nowUs) => this.#page({ ...look, bytesMax: 1_000_000 }, nowUs));
+  }
+
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const wanted = new Set(shards);
     this.#parts.onHeads(shards);
@@ -93,39 +83,9 @@ export class SimulatedDeliveries implements DeliveryStore {
     return this.#update("put off", deliveries, ({ delayMs }) => ({ dueAtUs: this.#dueAtUs(delayMs) }));
   }
 
-  move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
-    return this.#update("move", deliveries, ({ queue }) => ({ queue }));
-  }
-
-  async moveMisplaced({ partnerId, queue, after, queueOf }: MisplacedLook): Promise<MisplacedLooked> {
-    const { misplaced, next } = await this.#select("look for misplaced", () => {
-      const looked = this.#look(partnerId, queue, after);
-      const rows = looked.rows.map((one) => ({ ...keyOf(deliveryOf(one)), queue: queueOf(one) }));
-      return { misplaced: rows.filter((one) => one.queue !== queue), next: looked.after };
-    });
-    if (misplaced.length > 0) await this.move(misplaced);
-    return { filled: new Set(misplaced.map((one) => one.queue)), after: next };
-  }
-
-  parkOverdue({ partnerId, queue, after, scheduleMs }: OverdueLook): Promise<OverdueLooked> {
-    const { database, tables, loop, line } = this.#parts;
-    let looked: Look = { rows: [], after: undefined };
-    let overdue: readonly SimulatedNotification[] = [];
-    const isOverdue = (one: SimulatedNotification) =>
-      one.state === "pending" && one.scheduleStartMs + scheduleMs <= database.nowUs() / 1_000;
-    return database.write(loop, line, {
-      name: "park overdue",
-      candidates: () => {
-        looked = this.#look(partnerId, queue, after);
-        overdue = looked.rows.filter(isOverdue);
-        return overdue.map(({ id }) => id).sort();
-      },
-      apply: () => {
-        const parked = overdue.filter(isOverdue);
-        for (const one of parked) tables.change(one, { state: "parked" });
-        return { parked: parked.length, after: looked.after };
-      },
-    });
+  async park(deliveries: readonly DeliveryKey[]): Promise<number> {
+    await this.#update("park", deliveries, () => ({ state: "parked" }));
+    return deliveries.length;
   }
 
   #select<T>(name: string, apply: (nowUs: number) => T): Promise<T> {
@@ -154,15 +114,6 @@ export class SimulatedDeliveries implements DeliveryStore {
         }
       },
     });
-  }
-
-  #look(partnerId: PartnerId, queue: string, after: QueuePosition | undefined): Look {
-    const { pending } = this.#parts.tables;
-    const all = pending.queue(partnerId, queue);
-    const from = after === undefined ? 0 : pending.firstAfter(all, after);
-    const rows = all.slice(from, from + lookRowsMax);
-    const last = rows.length < lookRowsMax ? undefined : rows.at(-1);
-    return { rows, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
   }
 
   #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {

@@ -26,13 +26,12 @@ export function deliveriesOf(world: World, homes: readonly DeliveryStore[]): Del
     );
   return {
     read: (reads) => of(...reads).read(reads),
+    look: (look) => of(look).look(look),
     heads: (shards) => homeFor(world, homes, shards).heads(shards),
     preceding: (deliveries) => of(...deliveries).preceding(deliveries),
     record: (outcome) => of(outcome).record(outcome),
     postpone: (deliveries) => of(...deliveries).postpone(deliveries),
-    move: (deliveries) => of(...deliveries).move(deliveries),
-    moveMisplaced: (look) => of(look).moveMisplaced(look),
-    parkOverdue: (look) => of(look).parkOverdue(look),
+    park: (deliveries, reason) => of(...deliveries).park(deliveries, reason),
   };
 }
 

@@ -77,7 +77,7 @@ export class SimulatedOperators {
   #move(merchant: Merchant): void {
     const { world, notifications } = this.#context;
     const { random, nowMs } = world;
-    const command = random.chance(0.3) ? undefined : random.pick(["VOID", "SETTLEMENT"] as const);
+    const command = random.chance(0.3) ? undefined : random.pick(["SALE", "VOID", "SETTLEMENT"] as const);
     const endpoint = command !== undefined && random.chance(0.3) ? undefined : random.below(merchant.endpoints.length);
     world.note("people", "register", merchant.id, command, endpoint);
     merchant.register(endpoint, command, nowMs);

@@ -27,8 +27,10 @@ function circuitsOf() {
     circuits.observe({ partnerId, attempt, retryAfterMs: null, isProbe: false, isRegistered: true, epoch: 3, ...more });
   const trip = (): readonly CircuitChange[] =>
     Array.from({ length: failuresToTrip }, () => observe(failedAttempt)).flat();
-  const gate = (registered: string | null = url) => circuits.gateOfRegistered(partnerId, registered);
-  const gateOfOrigin = (name: string) => circuits.gateOfOrigin(partnerId, name);
+  const urls = (callBackUrl: string | null) => ({ callBackUrl, callBackUrlByCommand: {} });
+  const gate = (registered: string | null = url) =>
+    circuits.gateOf({ partnerId, command: "SALE", callBackUrl: null }, urls(registered));
+  const gateOfOrigin = (name: string) => circuits.gateOfQueue({ partnerId, queue: name }, urls(null));
   return { circuits, clock, observe, trip, gate, gateOfOrigin };
 }
 
@@ -53,7 +55,7 @@ describe("the gate of an endpoint", () => {
     expect(gate("https://elsewhere.example/ipn")).toBe("open");
     expect(gate(null)).toBe("open");
     expect(gate("no URL")).toBe("open");
-    expect(circuits.gateOfRegistered(other, url)).toBe("open");
+    expect(circuits.gateOfQueue({ partnerId: other, queue: origin }, undefined)).toBe("open");
   });
 
   test("is shut indefinitely for a registered URL that answered 410, and open for its neighbours", () => {

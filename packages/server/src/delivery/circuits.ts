@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { newId, type PartnerId } from "../ids.ts";
+import { type Addressed, callbackUrlOf, isRegistered, type RegisteredUrls, urlOfQueue } from "../registered-url.ts";
 import { afterSignal, type Circuit, closedCircuit, type EndpointSignal, effectOf, probeWaitMs } from "./circuit.ts";
 import { type CircuitChange, circuitsPerPartnerMax, type EndpointKind, type LoadedCircuit } from "./circuit-store.ts";
 import type { Attempt, Delivery, QueueKey } from "./store.ts";
@@ -9,6 +10,10 @@ export type Gate = "open" | "probe" | ShutGate;
 export interface ShutGate {
   readonly untilMs: number | undefined;
   readonly reason: Circuit["lastReason"];
+}
+
+export function isShut(gate: Gate): gate is ShutGate {
+  return typeof gate !== "string";
 }
 
 /** The result of one attempt at an endpoint. */
@@ -88,16 +93,33 @@ export class Circuits {
     for (const partnerId of this.#circuits.keys()) if (isGone(partnerId)) this.#circuits.delete(partnerId);
   }
 
+  /** Whether a queue is read: the endpoint that it is named for decides. @param urls undefined: not known yet */
+  gateOfQueue({ partnerId, queue }: QueueKey, urls: RegisteredUrls | undefined): Gate {
+    const registered = urls === undefined ? null : urlOfQueue(urls, queue);
+    if (registered !== undefined) return this.#gateOfRegistered(partnerId, registered);
+    // Version 0.1.0 put deliveries for a URL that was gone into a queue whose name has more after the origin.
+    const [origin = queue] = queue.split(" ");
+    return this.#gateOfOrigin(partnerId, origin);
+  }
+
+  /** Whether a delivery may begin: its own URL decides, as it is registered now. */
+  gateOf(delivery: Addressed & Pick<Delivery, "partnerId">, urls: RegisteredUrls): Gate {
+    const { partnerId } = delivery;
+    const url = callbackUrlOf(delivery, urls);
+    if (url === null || isRegistered(urls, url)) return this.#gateOfRegistered(partnerId, url);
+    return this.#gateOfOrigin(partnerId, originCircuit(url));
+  }
+
   /** A registered URL accepts nothing while it is gone, or its origin is tripped. Null: none is registered. */
-  gateOfRegistered(partnerId: PartnerId, url: string | null): Gate {
+  #gateOfRegistered(partnerId: PartnerId, url: string | null): Gate {
     const circuits = this.#circuits.get(partnerId);
     if (circuits === undefined || url === null || !URL.canParse(url)) return "open";
     const gone = circuits.get(urlCircuit(url));
     if (gone?.circuit.state === "gone") return { untilMs: undefined, reason: gone.circuit.lastReason };
-    return this.gateOfOrigin(partnerId, originCircuit(url));
+    return this.#gateOfOrigin(partnerId, originCircuit(url));
   }
 
-  gateOfOrigin(partnerId: PartnerId, origin: string): Gate {
+  #gateOfOrigin(partnerId: PartnerId, origin: string): Gate {
     const kept = this.#circuits.get(partnerId)?.get(origin);
     if (kept?.circuit.state !== "open") return "open";
     const untilMs = kept.sinceMs + (kept.circuit.probeInMs ?? 0);

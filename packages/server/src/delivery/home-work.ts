@@ -1,9 +1,8 @@
 import type { Clock, Timers } from "../clock.ts";
-import { Misplaced } from "./misplaced.ts";
 import { DeliveryOrder } from "./order.ts";
-import { Overdue } from "./overdue.ts";
 import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
+import { ShutQueues, type ShutQueuesParts } from "./shut-queues.ts";
 import type { DeliveryStore } from "./store.ts";
 
 export interface HomeWorkParts {
@@ -11,24 +10,23 @@ export interface HomeWorkParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly queues: Queues;
-  readonly onOverdue: (parked: number) => void;
+  readonly shut: Pick<ShutQueuesParts, "shut" | "isShut" | "onParked">;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
 /** A worker's work for the partners of one home. */
 export class HomeWork {
   readonly order: DeliveryOrder;
-  readonly overdue: Overdue;
-  readonly misplaced: Misplaced;
+  readonly shut: ShutQueues;
   unrecorded = 0;
   /** Nothing of these is sent until some of its outcomes are recorded. */
   readonly held = new Set<Queue>();
   isMaintaining = false;
   sweepNotBeforeMs = 0;
   recheckedMs = 0;
-  maintainedShutMs = 0;
+  shutNotBeforeMs = 0;
 
-  constructor({ store, clock, timers, queues, onOverdue, onTrouble }: HomeWorkParts) {
+  constructor({ store, clock, timers, queues, shut, onTrouble }: HomeWorkParts) {
     this.order = new DeliveryOrder({
       store,
       clock,
@@ -40,7 +38,6 @@ export class HomeWork {
       onGone: (delivery) => queues.release(delivery),
       onTrouble: (error) => onTrouble("the order of notifications could not be looked up", error),
     });
-    this.overdue = new Overdue(store, onOverdue);
-    this.misplaced = new Misplaced(store);
+    this.shut = new ShutQueues({ ...shut, store, queues, clock, onTrouble });
   }
 }

@@ -35,6 +35,7 @@ export class Time {
 export class Pending {
   rows: Delivery[] = [];
   reads: QueueRead[] = [];
+  looks: Omit<QueueRead, "bytesMax">[] = [];
   /** The time for which they have been due. */
   dueForMs = 10_000;
   /** Runs while a statement reads. */
@@ -47,6 +48,11 @@ export class Pending {
     return pages;
   }
 
+  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    this.looks.push(look);
+    return this.#page(look);
+  }
+
   async heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const firsts = new Map(this.rows.toReversed().map((row) => [`${row.partnerId} ${row.queue}`, row]));
     return [...firsts.values()]
@@ -54,7 +60,7 @@ export class Pending {
       .map((row) => ({ ...headOf(row), dueInMs: -this.dueForMs }));
   }
 
-  #page({ partnerId: of, queue, after, rowsMax }: QueueRead): QueuePage {
+  #page({ partnerId: of, queue, after, rowsMax }: Omit<QueueRead, "bytesMax">): QueuePage {
     const rows = this.rows.filter((row) => row.partnerId === of && row.queue === queue);
     const rest = rows.filter(({ id }) => after === undefined || id > after.id);
     const due = rest.slice(0, rowsMax).map((delivery) => ({ dueAtUs: 1, id: delivery.id, delivery }));

@@ -38,7 +38,7 @@ export class Queue {
   rowsMax = 0;
   #bytes = 0;
   readonly #inHand = new Map<NotificationId, InHand>();
-  readonly #ready: Delivery[] = [];
+  #ready: Delivery[] = [];
   #cursor: QueuePosition | undefined;
   #hasMore = false;
   #wantsHead = false;
@@ -114,6 +114,13 @@ export class Queue {
     }
     this.wake(delivery.scheduleStartMs);
     return false;
+  }
+
+  /** Adds a due row of a queue that is not read. @returns whether there was room for it */
+  adopt(delivery: Delivery, dueMs: number): boolean {
+    if (this.#inHand.size >= this.rowsMax) return false;
+    this.#add(delivery, dueMs);
+    return true;
   }
 
   /**
@@ -207,6 +214,19 @@ export class Queue {
     return delivery;
   }
 
+  /** Removes waiting deliveries to put them off. They count as taken from now on. */
+  takeReady(which: (delivery: Delivery) => boolean): readonly Delivery[] {
+    const taken: Delivery[] = [];
+    const left: Delivery[] = [];
+    for (const delivery of this.#ready) (which(delivery) ? taken : left).push(delivery);
+    this.#ready = left;
+    for (const { id } of taken) {
+      const inHand = this.#inHand.get(id);
+      if (inHand !== undefined) inHand.state = "taken";
+    }
+    return taken;
+  }
+
   /** A held delivery may leave after all: it becomes the first one that waits. */
   mayLeave(delivery: Delivery): void {
     const inHand = this.#inHand.get(delivery.id);
@@ -215,7 +235,7 @@ export class Queue {
     this.#ready.unshift(delivery);
   }
 
-  /** Removes a delivery: accepted, parked, moved, or due again after `againInMs`. */
+  /** Removes a delivery: accepted, parked, or due again after `againInMs`. */
   release(delivery: Delivery, nowMs: number, againInMs?: number): void {
     const inHand = this.#inHand.get(delivery.id);
     if (inHand?.delivery !== delivery) return;
@@ -231,11 +251,11 @@ export class Queue {
   }
 
   /**
-   * Forgets the deliveries that wait: their endpoint accepts nothing now, or their partner is paused. They are read
-   * again from the head. @returns the forgotten ones
+   * Forgets deliveries that wait: their endpoint accepts nothing now, or their partner is paused. They are read again
+   * from the head. @returns the forgotten ones
    */
-  forgetReady(): readonly Delivery[] {
-    const forgotten = this.#ready.splice(0);
+  forgetReady(which: (delivery: Delivery) => boolean = () => true): readonly Delivery[] {
+    const forgotten = this.takeReady(which);
     for (const delivery of forgotten) this.#remove(delivery);
     // A read in progress continues after them.
     if (this.#isReading) this.#wantHead();

@@ -4,10 +4,10 @@ import { homeOf, shardOf } from "../shard.ts";
 import { Queue, type WantedRead } from "./queue.ts";
 import type { QueueLimits } from "./queue-limits.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
-import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueueRead } from "./store.ts";
+import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueuePage, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
-  readonly store: Pick<DeliveryStore, "read" | "heads">;
+  readonly store: Pick<DeliveryStore, "read" | "look" | "heads">;
   readonly homes: number;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
@@ -36,6 +36,8 @@ interface Reader {
   isReading: boolean;
   /** When the statement that is reading now was sent; otherwise Infinity. */
   sinceMs: number;
+  /** The same, of `look`. */
+  lookedSinceMs: number;
 }
 
 const readsMax = 64;
@@ -74,6 +76,7 @@ export class Queues {
       wanting: new Set(),
       isReading: false,
       sinceMs: Infinity,
+      lookedSinceMs: Infinity,
     }));
   }
 
@@ -180,9 +183,31 @@ export class Queues {
     });
   }
 
-  /** Its endpoint or its partner accepts nothing now: waiting deliveries are read again when it does. */
-  forgetReady(queue: Queue): void {
-    this.#leave(queue.forgetReady());
+  /** Their endpoint or their partner accepts nothing now: these waiting deliveries are read again when it does. */
+  forgetReady(queue: Queue, which?: (delivery: Delivery) => boolean): void {
+    this.#leave(queue.forgetReady(which));
+    this.#consider(queue);
+  }
+
+  /** Reads a page of a queue that is not read now. */
+  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    const reader = this.#readerOf(look);
+    reader.lookedSinceMs = this.#parts.clock.monotonicMs();
+    try {
+      return await this.#parts.store.look(look);
+    } finally {
+      reader.lookedSinceMs = Infinity;
+    }
+  }
+
+  /** Keeps rows of a page of `look`, as far as there is room. */
+  adopt(key: QueueKey, found: QueuePage["due"]): void {
+    const queue = this.#open(key);
+    const added = found.flatMap(({ delivery, dueAtUs }) => {
+      if (delivery === undefined || this.#inHand.has(delivery.id) || this.#isStale(delivery)) return [];
+      return queue.adopt(delivery, Math.floor(dueAtUs / 1_000)) ? [delivery] : [];
+    });
+    this.#added(queue, added);
     this.#consider(queue);
   }
 
@@ -318,7 +343,7 @@ export class Queues {
     this.#timers.set(queue, { atMs, cancel });
   }
 
-  #readerOf({ partnerId }: Queue): Reader {
+  #readerOf({ partnerId }: Pick<Queue, "partnerId">): Reader {
     // Every home has one.
     return this.#readers[homeOf(shardOf(partnerId), this.#parts.homes)] as Reader;
   }
@@ -394,7 +419,8 @@ export class Queues {
   }
 
   #forgetEnded(nowMs: number): void {
-    this.#ended.forget(nowMs, Math.min(nowMs, ...this.#readers.map(({ sinceMs }) => sinceMs)));
+    const readsSince = this.#readers.flatMap(({ sinceMs, lookedSinceMs }) => [sinceMs, lookedSinceMs]);
+    this.#ended.forget(nowMs, Math.min(nowMs, ...readsSince));
   }
 
   #close(queue: Queue): void {

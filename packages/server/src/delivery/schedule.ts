@@ -48,6 +48,17 @@ export function overdueAfterMs({ settings, pauses }: Scheduled, nowMs: number): 
   return nowMs - atMs + leftMs;
 }
 
+const putOffMinMs = 1_000;
+const putOffMaxMs = 300_000;
+
+/**
+ * The delay of a delivery whose URL accepts nothing, while others of its queue are sent: a tenth of its age, so that a
+ * large backlog is not put off again and again. It ends with the schedule.
+ */
+export function putOffMs(ageMs: number, overdueAtMs: number): number {
+  return Math.max(putOffMinMs, Math.min(ageMs / 10, putOffMaxMs, overdueAtMs - ageMs));
+}
+
 function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
   return pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)), 0);
 }

@@ -6,7 +6,7 @@ import type { CircuitChange } from "./circuit-store.ts";
 export interface Delivery extends Required<Addressed> {
   readonly partnerId: PartnerId;
   readonly id: NotificationId;
-  /** That of its URL: `queueOf`. */
+  /** Named when it was committed, by its URL at that time: `queueOf`. */
   readonly queue: string;
   /** Increased by each redelivery. */
   readonly round: number;
@@ -148,38 +148,12 @@ export interface DeliveryOutcome extends DeliveryKey {
 /** `missed`: the row belongs to a later round or attempt, or is gone; the attempt was recorded and changed nothing. */
 export type Recorded = "applied" | "missed";
 
-/** Parks deliveries for an endpoint that is tripped or gone, once their schedule is over. */
-export interface OverdueLook extends QueueKey {
-  readonly after: QueuePosition | undefined;
-  /** The length of the partner's schedule. */
-  readonly scheduleMs: number;
-  /** The endpoint's last failure, which becomes the reason. */
-  readonly reason: FailureReason;
-}
-
-export interface OverdueLooked {
-  readonly parked: number;
-  /** The position for the next call; undefined: the head. */
-  readonly after: QueuePosition | undefined;
-}
-
-/** Moves deliveries of one queue to the queues in which they belong by now. */
-export interface MisplacedLook extends QueueKey {
-  readonly after: QueuePosition | undefined;
-  readonly queueOf: (addressed: Addressed) => string;
-}
-
-export interface MisplacedLooked {
-  /** The queues that have more now. */
-  readonly filled: ReadonlySet<string>;
-  /** The position for the next call; undefined: that was the end. */
-  readonly after: QueuePosition | undefined;
-}
-
 /** Pending deliveries. Every write is safe to repeat; writes of several deliveries share commits. */
 export interface DeliveryStore {
   /** Returns pages in the order of the reads. Neither locks nor changes anything. */
   read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]>;
+  /** Reads a page of a queue that is not read otherwise now. Most of it is not kept. */
+  look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage>;
   /** The head of each queue of these shards: one index step each. */
   heads(shards: readonly number[]): Promise<readonly QueueHead[]>;
   /** For each delivery, in order, whether it must wait; undefined: it is no longer pending. */
@@ -187,10 +161,10 @@ export interface DeliveryStore {
   /** Records one attempt and its consequence. It never gives up while the database is unavailable. */
   record(outcome: DeliveryOutcome): Promise<Recorded>;
   postpone(deliveries: readonly Postponement[]): Promise<void>;
-  /** Moves deliveries into the queue of the URL that is registered for their command now. */
-  move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void>;
-  /** Moves those that belong into another queue by now, among the next rows of one queue. */
-  moveMisplaced(look: MisplacedLook): Promise<MisplacedLooked>;
-  /** Parks the overdue ones among the next rows of one queue. */
-  parkOverdue(look: OverdueLook): Promise<OverdueLooked>;
+  /**
+   * Parks deliveries of one partner whose schedule is over while their endpoint accepts nothing. No attempt is counted.
+   *
+   * @param reason the endpoint's last failure @returns how many were parked, less those that changed meanwhile
+   */
+  park(deliveries: readonly (DeliveryKey & Pick<Delivery, "attemptsBefore">)[], reason: FailureReason): Promise<number>;
 }

@@ -81,9 +81,8 @@ async function workerOver(
       preceding: async () => [],
       record: async () => "applied",
       postpone: async () => undefined,
-      move: async () => undefined,
-      parkOverdue: async () => ({ parked: 0, after: undefined }),
-      moveMisplaced: async () => ({ filled: new Set<string>(), after: undefined }),
+      look: (look) => pending.look(look),
+      park: async (parked) => parked.length,
       ...more,
     },
     shards: {
@@ -223,18 +222,6 @@ describe("a worker", () => {
     expect(troubles.length).toBeGreaterThan(0);
   });
 
-  test("reads a delivery again without a sweep if it could not be moved into the queue of its URL", async () => {
-    const { time, pending, worker, begun, troubles } = await workerOver(
-      { move: broken, heads: async () => [] },
-      { callBackUrlByCommand: { SALE: "https://tills.example/ipn" } },
-    );
-    worker.offer(deliveryOf(partnerId), time.ms);
-    await time.pass(100);
-    expect(begun).toEqual([]);
-    expect(troubles[0]).toBe("a delivery could not be moved into the queue of its URL");
-    expect(pending.reads.length).toBeGreaterThan(0);
-  });
-
   test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {
     const { time, pending, worker, begun } = await workerOver();
     const [late, inTime] = [deliveryOf(partnerId), deliveryOf(partnerId)];
@@ -308,58 +295,96 @@ describe("a worker", () => {
   });
 
   test("reads no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
-    const looked: string[] = [];
+    const parked: string[] = [];
     const queue = urlCircuit(url);
     const { time, pending, worker, begun, circuits } = await workerOver({
-      parkOverdue: async (look) => {
-        looked.push(look.queue);
-        return { parked: 0, after: undefined };
-      },
+      park: async (all, reason) => parked.push(...all.map(({ id }) => `${id} ${reason}`)),
     });
     circuits.load = async () => [{ partnerId, queue, circuit: goneCircuit, controlNo: 0 }];
     worker.leaseLost();
-    pending.rows = [deliveryOf(partnerId)];
-    await time.pass(25_000);
+    const [over, young] = [deliveryOf(partnerId, { scheduleStartMs: -65_000 }), deliveryOf(partnerId)];
+    pending.rows = [over, young];
+    await time.pass(12_000);
     expect(begun).toEqual([]);
     expect(pending.reads).toEqual([]);
-    expect(looked.length).toBeGreaterThanOrEqual(2);
-    expect(new Set(looked)).toEqual(new Set([""]));
+    expect(parked).toEqual([`${over.id} gone`]);
+    pending.rows = [young];
+    await time.pass(20_000);
+    expect(pending.looks.length).toBeGreaterThanOrEqual(2);
     circuits.loadChangedByHand = async () => [{ partnerId, queue, circuit: closedCircuit, controlNo: 1 }];
     worker.circuitsChanged();
     await time.pass(2_000);
-    expect(begun).toEqual(pending.rows);
+    expect(begun).toEqual([young]);
   });
 
-  test("moves the head into the queue of its URL if another one is registered for its command", async () => {
-    const moved: object[] = [];
-    const { time, pending, worker, begun } = await workerOver(
-      { move: async (all) => void moved.push(...all) },
-      { callBackUrlByCommand: { SALE: "https://tills.example/ipn" } },
+  const tills = "https://tills.example/ipn";
+  const tripped = { ...open, queue: originCircuit(tills) };
+
+  test("looks the URL up when the attempt begins: a change moves no row, and a shut one blocks nobody", async () => {
+    const putOff: Postponement[] = [];
+    const parked: string[] = [];
+    const { time, worker, begun, circuits } = await workerOver(
+      {
+        postpone: async (all) => void putOff.push(...all),
+        park: async (all) => parked.push(...all.map(({ id }) => id)),
+      },
+      { callBackUrlByCommand: { SALE: tills } },
     );
-    const [sale, other] = [deliveryOf(partnerId), deliveryOf(partnerId, { command: "VOID" })];
-    for (const row of [sale, other]) worker.offer(row, time.ms);
+    circuits.load = async () => [tripped];
+    worker.leaseLost();
+    await time.pass(2_000);
+    const scheduleStartMs = time.ms - 40_000;
+    const [sale, other] = [deliveryOf(partnerId, { scheduleStartMs }), deliveryOf(partnerId, { command: "VOID" })];
+    const over = deliveryOf(partnerId, { scheduleStartMs: time.ms - 65_000 });
+    for (const row of [sale, over, other]) worker.offer(row, time.ms);
     await time.pass(100);
     expect(begun).toEqual([other]);
-    expect(moved).toMatchObject([{ id: sale.id, queue: "SALE" }]);
-    expect(pending.reads).toMatchObject([{ queue: "SALE" }]);
+    expect(putOff).toEqual([expect.objectContaining({ id: sale.id, delayMs: 4_000 })]);
+    expect(parked).toEqual([over.id]);
   });
 
-  test("sends to a command's own URL that was gone in version 0.1.0, and what was put aside for it", async () => {
+  test("sends what has another URL by now from the queue of an endpoint that accepts nothing", async () => {
+    const { time, pending, worker, begun, circuits, answer } = await workerOver(
+      {},
+      { callBackUrlByCommand: { SALE: tills } },
+    );
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 1e9 } }];
+    worker.leaseLost();
+    const commandOf = (nth: number) => (nth < 598 ? "VOID" : "SALE");
+    const rows = Array.from({ length: 600 }, (_, nth) => deliveryOf(partnerId, { command: commandOf(nth) }));
+    pending.rows = rows;
+    await time.pass(12_000);
+    expect(begun).toEqual(rows.slice(598));
+    answer({ attempt: failedAttempt, next: { kind: "retry", delayMs: 5_000 } });
+    await time.pass(25_000);
+    expect(begun.slice(2)).toEqual([rows[599]]);
+    expect(pending.reads).toEqual([]);
+  });
+
+  test("scans all of a shut queue until it has nothing for other URLs, then a page at a time", async () => {
+    const { time, pending, worker, circuits } = await workerOver({}, { callBackUrlByCommand: { SALE: tills } });
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 1e9 } }];
+    worker.leaseLost();
+    pending.rows = Array.from({ length: 1_200 }, () => deliveryOf(partnerId, { command: "VOID" }));
+    await time.pass(12_000);
+    expect(pending.looks).toHaveLength(3);
+    await time.pass(11_000);
+    expect(pending.looks).toHaveLength(6);
+    await time.pass(22_000);
+    expect(pending.looks.slice(6).map(({ after }) => after?.id)).toEqual([undefined, pending.rows[499]?.id]);
+    await time.pass(60_000);
+    expect(pending.looks.length).toBeGreaterThan(13);
+  });
+
+  test("sends what version 0.1.0 put into a queue of its own, because its URL was gone", async () => {
     const own = "https://till.example/ipn";
-    const moved: object[] = [];
-    const { time, pending, worker, begun, circuits } = await workerOver({
-      move: async (all) => void moved.push(...all),
-    });
+    const { time, pending, worker, begun, circuits } = await workerOver();
     circuits.load = async () => [{ partnerId, queue: urlCircuit(own), circuit: goneCircuit, controlNo: 0 }];
     worker.leaseLost();
     const aside = deliveryOf(partnerId, { callBackUrl: own, queue: urlCircuit(own) });
     pending.rows = [aside];
     await time.pass(2_000);
-    expect(moved[0]).toMatchObject({ id: aside.id, queue: originCircuit(own) });
-    const row = deliveryOf(partnerId, { callBackUrl: own, queue: originCircuit(own) });
-    worker.offer(row, time.ms);
-    await time.pass(100);
-    expect(begun).toEqual([row]);
+    expect(begun).toEqual([aside]);
   });
 
   test("sweeps after ten times as long as the last sweep took, whatever hints arrive", async () => {

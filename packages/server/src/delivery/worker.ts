@@ -2,23 +2,22 @@ import type { Clock, Timers } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import { callbackUrlOf, isRegistered, queueOf, urlOfQueue } from "../registered-url.ts";
+import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
-import { Circuits, type Gate } from "./circuits.ts";
+import { Circuits, isShut, type ShutGate } from "./circuits.ts";
 import { HomeWork } from "./home-work.ts";
 import { MissingPartners } from "./missing-partners.ts";
 import { keyOf, leftMs } from "./order.ts";
-import type { BlockedQueue } from "./overdue.ts";
 import type { ShardStore } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
 import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
-import { overdueAfterMs } from "./schedule.ts";
 import { type Picked, Scheduler } from "./scheduler.ts";
 import { type Sending, Sendings } from "./sendings.ts";
+import type { ShutQueue } from "./shut-queues.ts";
 import type { Delivery, DeliveryOutcome, DeliveryStore, Hint, QueueKey } from "./store.ts";
 
 /** Partners as a worker knows them, at most five seconds old. */
@@ -60,6 +59,8 @@ const tickMs = 1_000;
 const settledMapMs = 2_000;
 const recheckMs = 5_000;
 const shutEveryMs = 10_000;
+/** A round of a large backlog is a tenth of the time. */
+const shutRestMaxMs = 300_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
@@ -129,11 +130,12 @@ export class DeliveryWorker {
       onFollowing: (partnerId, deliveries) => this.#homeOf(shardOf(partnerId)).order.check(deliveries),
       onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
     });
-    const onOverdue = (parked: number) => parts.onOverdue?.(parked);
-    this.#homes = Array.from(
-      { length: parts.homes },
-      () => new HomeWork({ ...parts, queues: this.#queues, onOverdue }),
-    );
+    const shut = {
+      shut: (key: QueueKey) => this.#shut(key),
+      isShut: (delivery: Delivery, { settings }: Partner) => isShut(this.#circuits.gateOf(delivery, settings)),
+      onParked: (parked: number) => parts.onOverdue?.(parked),
+    };
+    this.#homes = Array.from({ length: parts.homes }, () => new HomeWork({ ...parts, queues: this.#queues, shut }));
     this.ownership = new Ownership({
       store: parts.shards,
       homes: parts.homes,
@@ -285,7 +287,7 @@ export class DeliveryWorker {
       if (clock.monotonicMs() - home.recheckedMs >= recheckMs) await this.#recheckCircuits(home, shards);
       if (clock.monotonicMs() < home.sweepNotBeforeMs) return;
       const heads = await this.#sweep(shards, true);
-      if (clock.monotonicMs() - home.maintainedShutMs >= shutEveryMs) void this.#maintainShut(home, heads);
+      if (clock.monotonicMs() >= home.shutNotBeforeMs) void this.#scanShut(home, heads);
     } catch (error) {
       onTrouble("circuits could not be read again", error);
     } finally {
@@ -330,40 +332,31 @@ export class DeliveryWorker {
     }
   }
 
-  /** Moves what goes elsewhere now, and parks what is overdue: of deliveries for endpoints that accept nothing. */
-  async #maintainShut(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
+  async #scanShut(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
+    const { clock, onTrouble } = this.#parts;
+    const startedMs = clock.monotonicMs();
     // However many queues there are, the next round begins after this one has ended.
-    home.maintainedShutMs = Number.POSITIVE_INFINITY;
+    home.shutNotBeforeMs = Number.POSITIVE_INFINITY;
     try {
-      for (const key of await home.misplaced.sort(queues, (key) => this.#shut(key)?.partner)) this.#queues.wake(key);
-      await home.overdue.parkDue(queues, (key) => this.#shut(key));
+      await home.shut.scan(queues);
     } catch (error) {
-      this.#parts.onTrouble("deliveries for endpoints that accept nothing could not be maintained", error);
+      onTrouble("deliveries for endpoints that accept nothing could not be scanned", error);
     }
-    home.maintainedShutMs = this.#parts.clock.monotonicMs();
+    const endedMs = clock.monotonicMs();
+    home.shutNotBeforeMs = endedMs + Math.max(shutEveryMs, restMs(endedMs - startedMs, shutRestMaxMs));
   }
 
-  #shut({ partnerId, queue }: QueueKey): (BlockedQueue & { readonly partner: Partner }) | undefined {
+  #shut(key: QueueKey): ShutQueue | undefined {
+    const { partnerId } = key;
     const partner = this.#parts.partners.peek(partnerId);
-    if (this.#isStopping || partner === undefined || this.ownership.epochOf(partnerId) === undefined) return undefined;
-    const gate = this.#gate({ partnerId, queue }, partner);
-    if (typeof gate === "string" || partner.state !== "active") return undefined;
-    return { partner, scheduleMs: overdueAfterMs(partner, this.#parts.clock.nowMs()), reason: gate.reason };
-  }
-
-  #gate(key: QueueKey, partner: Partner | undefined): Gate {
-    const { partnerId, queue } = key;
-    const registered = partner === undefined ? null : urlOfQueue(partner.settings, queue);
-    if (registered !== undefined) return this.#circuits.gateOfRegistered(partnerId, registered);
-    // Version 0.1.0 put deliveries for a URL that was gone into a queue whose name has more after the origin.
-    const [origin = queue] = queue.split(" ");
-    return this.#circuits.gateOfOrigin(partnerId, origin);
+    if (this.#isStopping || partner?.state !== "active" || !this.owns(partnerId)) return undefined;
+    const gate = this.#circuits.gateOfQueue(key, partner.settings);
+    return isShut(gate) ? { partner, reason: gate.reason } : undefined;
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
-    const partner = this.#parts.partners.peek(key.partnerId);
-    const gate = this.#gate(key, partner);
-    return typeof gate === "string" ? Number.NEGATIVE_INFINITY : gate.untilMs;
+    const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.peek(key.partnerId)?.settings);
+    return isShut(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
   }
 
   #schedule(queue: Queue): void {
@@ -426,14 +419,19 @@ export class DeliveryWorker {
 
   /** Sends the head of a queue, unless its owner, partner or endpoint has changed by now. */
   #begin({ queue, slot }: Picked<Queue>): void {
-    const { partnerId, name } = queue;
+    const { partnerId, head } = queue;
     const epoch = this.ownership.epochOf(partnerId);
     const leaseId = this.#parts.lease.current();
     const partner = this.#parts.partners.peek(partnerId);
-    const gate = this.#gate({ partnerId, queue: name }, partner);
-    if (epoch === undefined || leaseId === undefined || partner?.state !== "active" || typeof gate !== "string") {
+    if (epoch === undefined || leaseId === undefined || partner?.state !== "active") {
       this.#scheduler.end(slot, false);
       this.#forgetReady(queue);
+      return;
+    }
+    const gate = head === undefined ? "open" : this.#circuits.gateOf(head, partner.settings);
+    if (isShut(gate)) {
+      this.#scheduler.end(slot, false);
+      this.#skip(queue, partner, gate);
       return;
     }
     const home = this.#homeOf(shardOf(partnerId));
@@ -455,14 +453,23 @@ export class DeliveryWorker {
     this.#send(sending).catch((error: unknown) => this.#failed(sending, error));
   }
 
+  /**
+   * The URL of a queue's head accepts nothing, so it and others like it leave memory. If the queue is not read either,
+   * they are read again when it is. Otherwise they are put off, so that they block nobody behind them.
+   */
+  #skip(queue: Queue, partner: Partner, { reason }: ShutGate): void {
+    const { partnerId, name } = queue;
+    const which = (delivery: Delivery) => isShut(this.#circuits.gateOf(delivery, partner.settings));
+    const isRead = !isShut(this.#circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
+    if (!isRead) this.#queues.forgetReady(queue, which);
+    else void this.#homeOf(shardOf(partnerId)).shut.putOff(queue.takeReady(which), partner, reason);
+    if (queue.head === undefined) this.#scheduler.remove(queue);
+    this.#pump();
+  }
+
   async #send(sending: Sending): Promise<void> {
     const { delivery, partner, slot, epoch, leaseId, isProbe } = sending;
     const { partnerId, id } = delivery;
-    const queue = queueOf(delivery, partner.settings);
-    if (queue !== delivery.queue) {
-      this.#scheduler.end(slot, false);
-      return this.#move(delivery, queue);
-    }
     const url = callbackUrlOf(delivery, partner.settings);
     if (isProbe && url !== null) this.#circuits.probeBegins(url, delivery);
     this.#sendings.add(sending);
@@ -562,26 +569,13 @@ export class DeliveryWorker {
   }
 
   async #postpone(delivery: Delivery, delayMs: number): Promise<void> {
-    const postponing = this.#parts.store.postpone([{ ...keyOf(delivery), delayMs }]);
-    await this.#release(delivery, postponing, "a delivery could not be put off", delayMs);
-  }
-
-  /** Another URL is registered for its command now. */
-  async #move(delivery: Delivery, queue: string): Promise<void> {
-    const { partnerId } = delivery;
-    const moving = this.#parts.store.move([{ ...keyOf(delivery), queue }]);
-    await this.#release(delivery, moving, "a delivery could not be moved into the queue of its URL");
-    this.#queues.wake({ partnerId, queue });
-  }
-
-  async #release(delivery: Delivery, written: Promise<void>, trouble: string, delayMs?: number): Promise<void> {
-    const { clock } = this.#parts;
+    const { clock, store, onTrouble } = this.#parts;
     const sentMs = clock.monotonicMs();
     try {
-      await written;
-      this.#queues.release(delivery, delayMs === undefined ? undefined : leftMs(delayMs, sentMs, clock));
+      await store.postpone([{ ...keyOf(delivery), delayMs }]);
+      this.#queues.release(delivery, leftMs(delayMs, sentMs, clock));
     } catch (error) {
-      this.#parts.onTrouble(trouble, error);
+      onTrouble("a delivery could not be put off", error);
       this.#queues.releaseUnchanged(delivery);
     }
     this.#end(delivery);

@@ -133,25 +133,11 @@ async function postpone(): Promise<void> {
   await deliveries.postpone(some.map((delivery) => ({ ...delivery, delayMs: 1e9 })));
 }
 
-async function move(): Promise<void> {
-  const some = await readSome();
-  await deliveries.move(some.map((delivery) => ({ ...delivery, queue: "VOID" })));
-}
-
-/** 500 rows at a time are scanned, and the few overdue ones are parked. */
+/** Some rows of a scan are parked. */
 async function parkOverdue(): Promise<void> {
-  const some = await readSome();
-  const older =
-    "UPDATE pending SET schedule_start = now() - interval '2 hours' WHERE partner_id = $1 AND id = ANY ($2)";
-  await connections.pool.query(older, [partnerId, some.map(({ id }) => id)]);
-  const look = { partnerId, queue: "", after: undefined, scheduleMs: 3_600_000, reason: "timeout" } as const;
-  expect((await deliveries.parkOverdue(look)).parked).toBe(together);
-}
-
-/** 500 rows at a time are scanned with their commands. */
-async function moveMisplaced(): Promise<void> {
-  const look = { partnerId, queue: "", after: undefined, queueOf: () => "" };
-  expect((await deliveries.moveMisplaced(look)).filled.size).toBe(0);
+  const { due } = await deliveries.look({ ...readOf(), rowsMax: 500 });
+  const some = due.slice(0, together).flatMap(({ delivery }) => delivery ?? []);
+  expect(await deliveries.park(some, "timeout")).toBe(together);
 }
 
 async function begin(state = "INIT") {
@@ -191,14 +177,12 @@ async function planWhileNothingIsThere(): Promise<void> {
     await several(() => deliveries.read([readOf()]));
     await several(() => deliveries.heads([shardOf(partnerId)]));
     await several(() => deliveries.preceding(gone.map((delivery) => ({ ...delivery, follows: true }))));
-    await several(() => deliveries.parkOverdue({ ...readOf(), scheduleMs: 3_600_000, reason: "timeout" }));
-    await several(() => moveMisplaced());
+    await several(() => deliveries.park(gone, "timeout"));
     for (const next of [accepted, retried, parked]) {
       await Promise.all(gone.map((delivery) => deliveries.record(next(delivery))));
     }
     await Promise.all(gone.map((delivery, nth) => deliveries.record((nth % 2 === 0 ? accepted : parked)(delivery))));
     await several(() => deliveries.postpone(gone.map((delivery) => ({ ...delivery, delayMs: 1 }))));
-    await several(() => deliveries.move(gone.map((delivery) => ({ ...delivery, queue: "none" }))));
   }
 }
 
@@ -227,7 +211,6 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
   ["what is put off", ["delay_ms * interval"], postpone],
-  ["what is moved", ["SET queue = i.queue"], move],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the kinds of due work", ["t.notify_at <= now()"], () => dueKinds.due()],
@@ -300,20 +283,12 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
     expectBounded(people, ["ORDER BY n.xid, n.id"]);
   });
 
-  test("a look for misplaced rows touches those that it reads, and their commands", async () => {
-    await moveMisplaced();
-    const [look] = engine.filter(({ text }) => text.includes("n.callback_url AS"));
-    expect(look?.blocks).toBeLessThan(500 * 9);
-    expect(look?.rowsTouched).toBeLessThan(500 * 2 + touchedMax);
-    expect(look?.readWhole).toEqual([]);
-  });
-
-  test("a look for overdue rows touches those that it reads, and those that it parks", async () => {
+  test("a scan of a queue that is not read touches those that it reads, and those that it parks", async () => {
     await parkOverdue();
-    const [look] = engine.filter(({ text }) => text.includes("looked AS MATERIALIZED"));
-    // It scans 500 rows, each once in the index and in the table.
-    expect(look?.blocks).toBeLessThan(500 * 3 + touchedMax * together);
-    expect(look?.rowsTouched).toBeLessThan(500 + touchedMax * together);
+    const [look] = engine.filter(({ text }) => text.includes("q.rows_max + 1"));
+    // Each of 500 rows once in the index and in the table, and its content.
+    expect(look?.blocks).toBeLessThan(500 * 9);
+    expect(look?.rowsTouched).toBeLessThan(500 * 2 + touchedMax * together);
     expect(look?.readWhole).toEqual([]);
   });
 });

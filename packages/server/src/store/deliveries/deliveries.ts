@@ -1,25 +1,18 @@
-import type { NotifiedCommand } from "@paybell/contract";
 import type { PoolClient } from "pg";
 import type {
   Delivery,
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
-  MisplacedLook,
-  MisplacedLooked,
-  OverdueLook,
-  OverdueLooked,
+  FailureReason,
   Postponement,
   Precedence,
   QueueHead,
   QueuePage,
-  QueuePosition,
   QueueRead,
   Recorded,
 } from "../../delivery/store.ts";
 import type { NewEvent } from "../../events.ts";
-import type { NotificationId, PartnerId } from "../../ids.ts";
-import type { Addressed } from "../../registered-url.ts";
 import { shardOf } from "../../shard.ts";
 import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
@@ -28,12 +21,12 @@ import { failureKindOf } from "../database/retryable.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
-import { lookForMisplaced, readPrecedence, readQueueHeads, readQueues } from "./read.ts";
+import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
 import * as statements from "./statements.ts";
 
 /** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
-const lookRowsMax = 500;
+const lookBytesMax = 1_024 * 1_024;
 
 export interface DeliveriesOptions extends GroupCommitHooks {
   /** Whether events of parked deliveries are sent as alerts. */
@@ -76,6 +69,11 @@ export class PostgresDeliveries implements DeliveryStore {
     return this.#homes.ask(reads, ({ engine }, some) => readQueues(engine, some));
   }
 
+  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    const [page] = await this.read([{ ...look, bytesMax: lookBytesMax }]);
+    return page ?? { due: [], hasMore: false, nextInMs: undefined };
+  }
+
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const itself = (shard: number) => shard;
     return this.#homes.askAbout(shards, itself, ({ engine }, some) => readQueueHeads(engine, some));
@@ -93,49 +91,19 @@ export class PostgresDeliveries implements DeliveryStore {
     await this.#change(statements.postpone, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
   }
 
-  async move(deliveries: readonly (DeliveryKey & { readonly queue: string })[]): Promise<void> {
-    await this.#change(statements.move, deliveries, (some) => textArray(some.map(({ queue }) => queue)));
-  }
-
-  async parkOverdue({ partnerId, queue, after, scheduleMs, reason }: OverdueLook): Promise<OverdueLooked> {
-    const home = this.#homes.of(partnerId);
-    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, scheduleMs, lookRowsMax];
-    const { rows } = await home.engine.query<OverdueRow>({ ...statements.lookForOverdue, values });
-    const [looked] = rows;
-    const parked = await this.#parkOverdue(home, partnerId, looked?.overdue ?? [], reason);
-    const isEnd = looked === undefined || looked.looked < lookRowsMax;
-    if (isEnd || looked.last_us === null || looked.last_id === null) return { parked, after: undefined };
-    return { parked, after: { dueAtUs: looked.last_us, id: looked.last_id } };
-  }
-
-  async moveMisplaced({ partnerId, queue, after, queueOf }: MisplacedLook): Promise<MisplacedLooked> {
-    const values = [partnerId, queue, after?.dueAtUs ?? 0, after?.id ?? nilId, lookRowsMax];
-    const { rows } = await this.#homes.of(partnerId).engine.query<MisplacedRow>({ ...lookForMisplaced, values });
-    const misplaced = rows.flatMap(({ command, callBackUrl, toRegistered, ...key }) => {
-      const other = command === null ? queue : queueOf({ command, callBackUrl, toRegistered });
-      return other === queue ? [] : [{ ...key, partnerId, queue: other }];
-    });
-    if (misplaced.length > 0) await this.move(misplaced);
-    const last = rows.length < lookRowsMax ? undefined : rows.at(-1);
-    const filled = new Set(misplaced.map((row) => row.queue));
-    return { filled, after: last && { dueAtUs: last.dueAtUs, id: last.id } };
-  }
-
-  /** Parks the rows that did not change since they were looked at. @returns the number of these */
-  async #parkOverdue(
-    home: Home,
-    partnerId: PartnerId,
-    overdue: OverdueRow["overdue"],
-    reason: OverdueLook["reason"],
+  async park(
+    deliveries: readonly (DeliveryKey & Pick<Delivery, "attemptsBefore">)[],
+    reason: FailureReason,
   ): Promise<number> {
-    if (overdue.length === 0) return 0;
-    const keys = overdue.map((row) => ({ ...row, partnerId }));
-    return inTransaction(home.engine, async (client) => {
-      const values = [...keyColumns(keys), textArray(keys.map(() => reason))];
+    const [first] = deliveries;
+    if (first === undefined) return 0;
+    const { partnerId } = first;
+    return inTransaction(this.#homes.of(partnerId).engine, async (client) => {
+      const values = [...keyColumns(deliveries), textArray(deliveries.map(() => reason))];
       const { rows } = await client.query<ChangedRow>({ ...statements.parkUncounted, values });
       const parked = new Set(rows.map(({ id }) => id));
       const detail = "Its schedule was over while its endpoint accepted nothing.";
-      const events = keys.flatMap(({ id, attemptsBefore, attemptsMade }): NewEvent[] => {
+      const events = deliveries.flatMap(({ id, attemptsBefore, attemptsMade }): NewEvent[] => {
         const about = { reason, detail, httpStatus: null, attemptsMade: attemptsBefore + attemptsMade };
         return parked.has(id) ? [{ kind: "parked", partnerId, subjectId: id, detail: about }] : [];
       });
@@ -267,20 +235,6 @@ export class PostgresDeliveries implements DeliveryStore {
     }
   }
 }
-
-interface OverdueRow {
-  readonly overdue: readonly Pick<Delivery, "id" | "round" | "attemptsMade" | "attemptsBefore">[];
-  readonly looked: number;
-  readonly last_us: number | null;
-  readonly last_id: NotificationId | null;
-}
-
-interface MisplacedRow extends Omit<DeliveryKey, "partnerId">, QueuePosition, Required<Omit<Addressed, "command">> {
-  /** Null: history no longer has it. */
-  readonly command: NotifiedCommand | null;
-}
-
-const nilId = "00000000-0000-0000-0000-000000000000";
 
 function parkedEvent({ partnerId, id, attempt, next }: DeliveryOutcome): NewEvent[] {
   if (next.kind !== "parked") return [];

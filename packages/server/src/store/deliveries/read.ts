@@ -98,24 +98,6 @@ const readPreceding = {
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
 };
 
-/** Rows of one queue, with what decides their URL. */
-export const lookForMisplaced = {
-  name: "look_for_misplaced",
-  text: `
-    SELECT p.id, p.round, p.attempts_made AS "attemptsMade", p.to_registered AS "toRegistered", n.command,
-      n.callback_url AS "callBackUrl",
-      (extract(epoch FROM p.due_at) * 1000000)::bigint AS "dueAtUs"
-    FROM (
-      SELECT p.* FROM pending p
-      WHERE p.shard = get_byte(uuid_send($1), 15)::smallint AND p.partner_id = $1 AND p.queue = $2
-        AND (p.due_at, p.id) > (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::uuid)
-      ORDER BY p.due_at, p.id LIMIT $5) AS p
-    LEFT JOIN LATERAL (
-      SELECT n.command, n.callback_url FROM notifications n
-      WHERE n.partner_id = $1 AND n.id = p.id LIMIT 1) AS n ON true
-    ORDER BY p.due_at, p.id`,
-};
-
 interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac"> {
   readonly no: number;
   readonly dueAtUs: number;

@@ -68,16 +68,6 @@ export const retryLater = { name: "retry_later", text: dueAgain(true) };
 
 export const postpone = { name: "postpone", text: dueAgain(false) };
 
-export const move = {
-  name: "move",
-  text: `
-    UPDATE pending p SET queue = i.queue
-    FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::text[])
-      AS i (partner_id, id, round, attempts_made, queue) ${itsAttempt}
-    WHERE p.ctid = found.at
-    RETURNING p.partner_id, p.id`,
-};
-
 /** @param counted whether an attempt was made */
 const parking = (counted: boolean) => `
     WITH gone AS (
@@ -95,23 +85,3 @@ const parking = (counted: boolean) => `
 export const park = { name: "park", text: parking(true) };
 
 export const parkUncounted = { name: "park_uncounted", text: parking(false) };
-
-/** Scans the next rows of a queue whose endpoint accepts nothing, and names those whose schedule is over. */
-export const lookForOverdue = {
-  name: "look_for_overdue",
-  text: `
-    WITH looked AS MATERIALIZED (
-      SELECT p.due_at, p.id, p.round, p.attempts_made,
-        p.schedule_start <= now() - $5 * interval '1 millisecond' AS is_overdue
-      FROM pending p
-      WHERE p.shard = get_byte(uuid_send($1), 15)::smallint AND p.partner_id = $1 AND p.queue = $2
-        AND (p.due_at, p.id) > (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::uuid)
-      ORDER BY p.due_at, p.id LIMIT $6)
-    SELECT count(*) AS looked, max((extract(epoch FROM l.due_at) * 1000000)::bigint) AS last_us,
-      (SELECT z.id FROM looked z ORDER BY z.due_at DESC, z.id DESC LIMIT 1) AS last_id,
-      coalesce(json_agg(json_build_object('id', l.id, 'round', l.round, 'attemptsMade', l.attempts_made,
-        'attemptsBefore', CASE WHEN l.round = 0 THEN 0 ELSE (
-          SELECT count(*) FROM attempts a WHERE a.partner_id = $1 AND a.id = l.id AND a.round < l.round) END))
-        FILTER (WHERE l.is_overdue), '[]') AS overdue
-    FROM looked l`,
-};

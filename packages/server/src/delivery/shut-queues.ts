@@ -1,0 +1,144 @@
+import { notifiedCommands } from "@paybell/contract";
+import type { Clock } from "../clock.ts";
+import type { Partner } from "../partners/partner.ts";
+import { registeredUrl, urlOfQueue } from "../registered-url.ts";
+import { keyOf, leftMs } from "./order.ts";
+import type { Queues } from "./queues.ts";
+import { overdueAfterMs, putOffMs } from "./schedule.ts";
+import type { Delivery, DeliveryStore, FailureReason, QueueKey, QueuePage, QueuePosition } from "./store.ts";
+
+/** A queue that is not read, because the endpoint that it is named for accepts nothing. */
+export interface ShutQueue {
+  readonly partner: Partner;
+  /** The endpoint's last failure. */
+  readonly reason: FailureReason | null;
+}
+
+export interface ShutQueuesParts {
+  readonly store: Pick<DeliveryStore, "postpone" | "park">;
+  readonly queues: Pick<Queues, "look" | "adopt" | "has" | "release" | "rest">;
+  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
+  /** Undefined: it is read, or belongs to another worker. */
+  readonly shut: (key: QueueKey) => ShutQueue | undefined;
+  /** Whether the URL of this delivery accepts nothing. */
+  readonly isShut: (delivery: Delivery, partner: Partner) => boolean;
+  readonly onParked: (parked: number) => void;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
+
+interface Known {
+  /** The position from which it is scanned next. */
+  readonly after: QueuePosition | undefined;
+  /** The partner's registered URLs by which it was scanned. */
+  readonly urls: string;
+  /** Scans in a row, each of the whole queue, that found nothing for a URL that accepts; and when the last one was. */
+  readonly cleanScans: number;
+  readonly wholeMs: number;
+}
+
+const pageRows = 500;
+/** The rest of deliveries that could not be put off. */
+const unwrittenMs = 30_000;
+/** Other instances may hold older URLs for some seconds after a change, and commit by them. */
+const cleanScansMin = 2;
+/** An attempt at another URL that failed, or was put off, is due again later. */
+const wholeEveryMs = 60_000;
+
+/**
+ * Scans the queues of one home that are not read. Their deliveries are parked when their schedule is over. A queue
+ * keeps its name when other URLs are registered, so it may also have deliveries whose URL accepts: these are sent. A
+ * round scans one page of each queue; or the whole of it while it has such deliveries, after a change of the URLs, and
+ * every minute while they differ.
+ */
+export class ShutQueues {
+  readonly #parts: ShutQueuesParts;
+  #known = new Map<string, Known>();
+
+  constructor(parts: ShutQueuesParts) {
+    this.#parts = parts;
+  }
+
+  /** A queue that is missing in one round is scanned from its head when it is back. */
+  async scan(queues: readonly QueueKey[]): Promise<void> {
+    const before = this.#known;
+    this.#known = new Map();
+    for (const key of queues) {
+      const shut = this.#parts.shut(key);
+      if (shut === undefined) continue;
+      const name = `${key.partnerId} ${key.queue}`;
+      this.#known.set(name, await this.#scanOne(key, shut.partner, before.get(name)));
+    }
+  }
+
+  /** Puts deliveries off whose URL accepts nothing, while their queue is read. Overdue ones are parked. */
+  async putOff(deliveries: readonly Delivery[], partner: Partner, reason: FailureReason | null): Promise<void> {
+    const { clock, store, queues, onTrouble } = this.#parts;
+    const nowMs = clock.nowMs();
+    const sentMs = clock.monotonicMs();
+    const overdueMs = overdueAfterMs(partner, nowMs);
+    const isOverdue = ({ scheduleStartMs }: Delivery) => nowMs - scheduleStartMs >= overdueMs;
+    const overdue = deliveries.filter(isOverdue);
+    const delayed = deliveries
+      .filter((delivery) => !isOverdue(delivery))
+      .map((delivery) => ({ delivery, delayMs: putOffMs(nowMs - delivery.scheduleStartMs, overdueMs) }));
+    try {
+      await this.#park(overdue, reason);
+      for (const delivery of overdue) queues.release(delivery);
+      if (delayed.length > 0)
+        await store.postpone(delayed.map(({ delivery, delayMs }) => ({ ...keyOf(delivery), delayMs })));
+      for (const { delivery, delayMs } of delayed) queues.release(delivery, leftMs(delayMs, sentMs, clock));
+    } catch (error) {
+      onTrouble("deliveries for a URL that accepts nothing could not be put off", error);
+      for (const delivery of deliveries) queues.rest(delivery, unwrittenMs);
+    }
+  }
+
+  async #park(deliveries: readonly Delivery[], reason: FailureReason | null): Promise<void> {
+    if (deliveries.length === 0) return;
+    const parked = await this.#parts.store.park(deliveries, reason ?? "timeout");
+    if (parked > 0) this.#parts.onParked(parked);
+  }
+
+  async #scanOne(key: QueueKey, { settings }: Partner, known: Known | undefined): Promise<Known> {
+    const urls = JSON.stringify([settings.callBackUrl, settings.callBackUrlByCommand]);
+    const registered = urlOfQueue(settings, key.queue);
+    const mayBeMixed =
+      registered !== undefined && notifiedCommands.some((command) => registeredUrl(settings, command) !== registered);
+    const startedMs = this.#parts.clock.monotonicMs();
+    const unchanged = known?.urls === urls ? known : undefined;
+    const { cleanScans = 0, wholeMs = startedMs } = unchanged ?? {};
+    const isWhole = mayBeMixed && (cleanScans < cleanScansMin || startedMs - wholeMs >= wholeEveryMs);
+    let after = isWhole ? undefined : unchanged?.after;
+    let isMixed = false;
+    do {
+      const shut = this.#parts.shut(key);
+      if (shut === undefined) return { after, urls, cleanScans, wholeMs };
+      const page = await this.#parts.queues.look({ ...key, after, rowsMax: pageRows });
+      isMixed = (await this.#handle(key, shut, page)) || isMixed;
+      const last = page.due.at(-1);
+      after = page.hasMore && last !== undefined ? { dueAtUs: last.dueAtUs, id: last.id } : undefined;
+    } while (isWhole && after !== undefined);
+    if (isMixed) return { after, urls, cleanScans: 0, wholeMs: startedMs };
+    return isWhole
+      ? { after, urls, cleanScans: cleanScans + 1, wholeMs: startedMs }
+      : { after, urls, cleanScans, wholeMs };
+  }
+
+  /** @returns whether some go to a URL that accepts */
+  async #handle(key: QueueKey, { partner, reason }: ShutQueue, { due }: QueuePage): Promise<boolean> {
+    const { queues, clock, isShut } = this.#parts;
+    const nowMs = clock.nowMs();
+    const overdueMs = overdueAfterMs(partner, nowMs);
+    const overdue: Delivery[] = [];
+    const elsewhere: QueuePage["due"][number][] = [];
+    for (const row of due) {
+      const { delivery } = row;
+      if (delivery === undefined) continue;
+      if (!isShut(delivery, partner)) elsewhere.push(row);
+      else if (nowMs - delivery.scheduleStartMs >= overdueMs && !queues.has(delivery.id)) overdue.push(delivery);
+    }
+    if (elsewhere.length > 0) queues.adopt(key, elsewhere);
+    await this.#park(overdue, reason);
+    return elsewhere.length > 0;
+  }
+}
