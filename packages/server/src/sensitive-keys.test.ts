@@ -11,9 +11,10 @@ const codes = [
   ...["securityCode", "security_code", "security-code", "cardSecurityCode", "card_security_code", "securityNumber"],
   ...["verificationCode", "card_verification_value", "cardVerificationNumber", "CardVerificationValue2"],
   ...["creditCardSecurityCode", "cc_verification_code", "validationCode", "cardCode", "card_code", "CARD-CODE"],
+  ...["sec_code", "secCode", "cardSecCode", "card_sec", "card_verification"],
 ];
 const pins = ["pin", "PIN", "cardPin", "card_pin", "pinCode", "pin_number", "pinData", "userPin", "newPin"];
-const pinBlocks = ["pinBlock", "pin_block", "encryptedPinBlock", "PIN-BLOCK"];
+const pinBlocks = ["pinBlock", "pin_block", "encryptedPinBlock", "PIN-BLOCK", "PINBLK"];
 const tracks = [
   ...["track", "track1", "track2", "track_2", "track3", "trackData", "track2Data", "track_2_data", "TRACK2"],
   ...["cardTrack2", "magStripe", "magstripe", "magneticStripe", "magStripeTrack2", "stripeData", "stripe"],
@@ -59,7 +60,19 @@ test.each([
 
 describe("in a text", () => {
   test.each([
-    ...["cvv 123", "CVV: 123", "cvv=123", "cvv2 4321", "the cvv is 123.", "CVC2:123", "cv2 123", "cvn# 123", "ccv 123"],
+    ...[
+      "cvv 123",
+      "CVV: 123",
+      "cvv=123",
+      "cvv2 4321",
+      "the cvv is 123.",
+      "CVC2:123",
+      "cv2 123",
+      "cvn# 123",
+      "ccv 123",
+      "cvv – 123",
+      "CVV-123",
+    ],
     ...["security code 123", "card security code: 4321", "cvv code 123", "Security Code: 123", "my cvv\t123"],
     ...["a=1&card_cvv=123&b=2", "<cvv>123</cvv>", "<card><cvvCode>123</cvvCode></card>", "error: {'cvv': '123'}"],
     ...['declined {"card_cvv":"123"} again', String.raw`log: {\"cvv\":\"123\"}`, "cvvCode=123", "(cvv=123)"],

@@ -15,6 +15,7 @@ const shapes = [
       new RegExp(`^${card}(?:csc|cid|cav)${code}$`),
       new RegExp(`^${card}(?:security|verification|validation)(?:code|value|number|digits)\\d?$`),
       /^cardcode\d?(?:value)?$/,
+      new RegExp(`^${card}seccode\\d?$|^card(?:verification|sec)$`),
     ],
     // As a word among others: `my_cvc`, `cardCv2`, `cvcCode`.
     words: new RegExp(`^${card}(?:(?:cvc|cvn|cvd|ccv)${code}|c[av]v?2(?:code|value|number|num|no|data)?)$`),
@@ -23,7 +24,7 @@ const shapes = [
   {
     names: [
       /^(?:card|cardholder|customer|user|encrypted|enc|clear|new|old)?pin(?:block|data|number|code)?\d?$/,
-      /pinblock/,
+      /pinbl(?:oc)?k/,
     ],
     words: undefined,
     shape: /^\s*(?:\d{4,12}|[0-9a-f]{16}|[0-9a-f]{32})\s*$/i,
@@ -36,7 +37,8 @@ const shapes = [
 ] as const;
 
 /** Cheap, and true for every text that contains one of the names. */
-const somewhere = /cv[vcnd2]|ccv|cav|csc|cid|pin|track|stripe|secur|verif|valid|card[^a-z0-9]{0,3}code/i;
+const somewhere =
+  /cv[vcnd2]|ccv|cav|csc|cid|pin|track|stripe|secur|verif|valid|sec[^a-z0-9]{0,3}code|card[^a-z0-9]{0,3}(?:code|sec)/i;
 /** A name and its value in JSON that is not whole, a form, XML or `name: value`. A name is tried from its start. */
 const pair = /(?<![\w.-])([\w.-]{1,200})[\\"']{0,4}\s{0,3}[:=>]\s{0,3}[\\"']{0,4}([%;]?[^\s"'&,;<>}\]\\]{1,200})/g;
 /** Names that are ordinary in a URL or a text. */
@@ -45,7 +47,7 @@ const ordinary = /^(?:cid|csc|cav)$/i;
 const spokenName =
   "(?:cvv2?|cvc2?|cvn2?|ccv2?|cvd|cv2|cav2|(?:card[ _-]?)?(?:security|verification)[ _-](?:code|value))";
 const spoken = new RegExp(
-  `(?<![a-z\\d])${spokenName}(?:[ _-](?:code|value|number|no))?[\\s:=#"'>]{1,5}(?:is[\\s:]{1,3})?\\d{3,4}(?!\\d)`,
+  `(?<![a-z\\d])${spokenName}(?:[ _-](?:code|value|number|no))?[\\s:=#"'>\u2013\u2014-]{1,5}(?:is[\\s:]{1,3})?\\d{3,4}(?!\\d)`,
   "i",
 );
 const endOfSentence = /[).!?:]{1,5}$/;
