@@ -9,7 +9,8 @@ import { runTool } from "../../packages/server/src/postgres/tool.ts";
 import { pathOf } from "../support/programs.ts";
 import { eventually } from "../support/service.ts";
 
-const password = "a-password-of-the-drill";
+/** The superuser's. */
+export const clusterPassword = "a-password-of-the-drill";
 
 /** A folder with the data of servers, their socket and an archive, for the user that PostgreSQL runs as. */
 export interface ClusterFolder {
@@ -44,7 +45,7 @@ export async function makeClusterFolder(): Promise<ClusterFolder> {
 export async function initCluster(folder: ClusterFolder): Promise<string> {
   const data = await folder.make("data");
   const passwordFile = join(folder.path, "password");
-  await writeFile(passwordFile, password, { mode: 0o644 });
+  await writeFile(passwordFile, clusterPassword, { mode: 0o644 });
   const args = ["-D", data, "-U", "postgres", "--auth=scram-sha-256", `--pwfile=${passwordFile}`, "--encoding=UTF8"];
   const { exitCode, output } = await runTool(
     join(dirname(pathOf("postgres")), "initdb"),
@@ -71,12 +72,21 @@ export interface RunningCluster {
   crash(): Promise<void>;
 }
 
-/** Starts a server on a unix socket beside its data, and waits until it takes writes. */
-export async function startCluster(folder: ClusterFolder, data: string): Promise<RunningCluster> {
+/**
+ * Starts a server on a unix socket beside its data, and waits until it takes writes.
+ *
+ * @param args further arguments; a port that they set is `port`
+ */
+export async function startCluster(
+  folder: ClusterFolder,
+  data: string,
+  args: readonly string[] = [],
+  port = 5_432,
+): Promise<RunningCluster> {
   const socket = dirname(data);
   const child = spawn(
     pathOf("postgres"),
-    ["-D", data, "-c", `unix_socket_directories=${data}`, "-c", "listen_addresses="],
+    ["-D", data, "-c", `unix_socket_directories=${data}`, "-c", "listen_addresses=", ...args],
     { stdio: ["ignore", "pipe", "pipe"], cwd: "/", env: { PATH: process.env["PATH"], LANG: "C" }, ...folder.account },
   );
   const words: string[] = [];
@@ -86,7 +96,7 @@ export async function startCluster(folder: ClusterFolder, data: string): Promise
     ended = true;
   });
   const url = (database: string, role = "postgres") =>
-    `postgres://${role}:${password}@/${database}?host=${data}&port=5432&sslmode=disable`;
+    `postgres://${role}:${clusterPassword}@/${database}?host=${data}&port=${port}&sslmode=disable`;
   async function query<Row extends object>(database: string, text: string): Promise<readonly Row[]> {
     const client = new Client({ connectionString: url(database) });
     // A crash ends it.

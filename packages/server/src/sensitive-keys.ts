@@ -46,10 +46,8 @@ const ordinary = /^(?:cid|csc|cav)$/i;
 /** Only a security code is written so: `CVV 123`. */
 const spokenName =
   "(?:cvv2?|cvc2?|cvn2?|ccv2?|cvd|cv2|cav2|(?:card[ _-]?)?(?:security|verification)[ _-](?:code|value))";
-const spoken = new RegExp(
-  `(?<![a-z\\d])${spokenName}(?:[ _-](?:code|value|number|no))?[\\s:=#"'>\u2013\u2014-]{1,5}(?:is[\\s:]{1,3})?\\d{3,4}(?!\\d)`,
-  "i",
-);
+const spokenGap = "(?:[ _-](?:code|value|number|no))?[\\s:=#\"'>\u2013\u2014-]{1,5}(?:is[\\s:]{1,3})?";
+const spoken = new RegExp(`(?<![a-z\\d])${spokenName}${spokenGap}\\d{3,4}(?!\\d)`, "i");
 const endOfSentence = /[).!?:]{1,5}$/;
 
 /** Whether a text may contain such a name. */

@@ -95,8 +95,8 @@ export const settings = {
     default: 64 * 1024 * 1024,
     unit: "bytes",
     meaning:
-      "Maximum of answers that callers have not read yet, in total. Beyond it, the longest unread connections are " +
-      "closed.",
+      "Maximum of answers that callers have not read yet, in total. Beyond it, connections of the caller with the " +
+      "most are closed, the longest unread ones first.",
   }),
   partnerRequestsPerMinute: setting({
     name: "PAYBELL_PARTNER_REQUESTS_PER_MINUTE",

@@ -73,6 +73,22 @@ describe("answers that nobody reads", () => {
     expect([status, text.length > 1_000_000]).toEqual([200, true]);
   });
 
+  test("are cut of the caller that has the most, and not of one that stalled before", async () => {
+    const bounds = { PAYBELL_UNREAD_BYTES_MAX: String(1024 * 1024), PAYBELL_CONNECTIONS_MAX: "64" };
+    await start({ ...bounds, PAYBELL_ANSWER_TIMEOUT_MS: "600000" });
+    const slow = await readsNothing("/docs/js/scalar.js", 4, "Authorization: Bearer slow\r\n");
+    for (let count = 0; count < 32; count += 1) {
+      await readsNothing("/docs/js/scalar.js", 8, "Authorization: Bearer loud\r\n");
+    }
+    expect(await eventually("some are cut", closedUnread)).toBeGreaterThan(0);
+    slow.resume();
+    let bytes = 0;
+    slow.on("data", (chunk) => (bytes += chunk.length));
+    expect(await eventually("all four answers", async () => (bytes > 4_000_000 ? bytes : undefined))).toBeGreaterThan(
+      0,
+    );
+  });
+
   test("do not keep the connection of a caller that stays connected after a 408", async () => {
     await start({ PAYBELL_HEADERS_TIMEOUT_MS: "100" });
     const socket = connect({ port: service.port, host: "127.0.0.1", allowHalfOpen: true });

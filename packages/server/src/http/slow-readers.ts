@@ -9,6 +9,8 @@ export interface SlowReaderBounds {
 }
 
 interface Writing {
+  /** The caller's key, or else its address. */
+  readonly owner: string;
   answers: number;
   bytes: number;
   sinceMs: number;
@@ -20,7 +22,8 @@ const lookEveryMsMax = 1_000;
 
 /**
  * Answers being sent to callers. A client that does not read occupies memory and a connection: each answer has a
- * deadline, all together have a bound, and when either is reached the connection that stalled first is closed.
+ * deadline, all together have a bound, and when either is reached the connection that stalled first is closed: at the
+ * bound, of the caller that has the most unread.
  */
 export class SlowReaders {
   readonly #bounds: SlowReaderBounds;
@@ -38,7 +41,8 @@ export class SlowReaders {
   watch(app: FastifyInstance): void {
     app.server.on("connection", (socket: Socket) => socket.once("close", () => this.#forget(socket)));
     app.addHook("onSend", (request, _, payload, done) => {
-      this.#begin(request.raw.socket, bytesOf(payload));
+      const { socket } = request.raw;
+      this.#begin(socket, bytesOf(payload), request.headers.authorization ?? socket.remoteAddress ?? "");
       done();
     });
     app.addHook("onResponse", (request, _, done) => {
@@ -61,10 +65,10 @@ export class SlowReaders {
     return undefined;
   }
 
-  #begin(socket: Socket, bytes: number): void {
+  #begin(socket: Socket, bytes: number, owner: string): void {
     if (socket.destroyed) return;
     const writing = this.#writing.get(socket);
-    if (writing === undefined) this.#writing.set(socket, { answers: 1, bytes, sinceMs: performance.now() });
+    if (writing === undefined) this.#writing.set(socket, { owner, answers: 1, bytes, sinceMs: performance.now() });
     else {
       writing.answers += 1;
       writing.bytes += bytes;
@@ -76,10 +80,23 @@ export class SlowReaders {
 
   /** The newest answer is written whatever its length: alone it must be possible. */
   #makeRoom(newest: Socket): void {
-    for (const [socket, { bytes }] of this.#writing) {
-      if (this.#bytes <= this.#bounds.bytesMax) return;
-      if (socket !== newest || bytes > this.#bounds.bytesMax) this.#cut(socket);
+    while (this.#bytes > this.#bounds.bytesMax) {
+      const heaviest = this.#heaviest();
+      const stalled = [...this.#writing].find(
+        ([socket, { owner, bytes }]) => owner === heaviest && (socket !== newest || bytes > this.#bounds.bytesMax),
+      );
+      if (stalled === undefined) return;
+      this.#cut(stalled[0]);
     }
+  }
+
+  /** The caller with the most bytes. */
+  #heaviest(): string | undefined {
+    const bytesOfOwner = new Map<string, number>();
+    for (const { owner, bytes } of this.#writing.values()) {
+      bytesOfOwner.set(owner, (bytesOfOwner.get(owner) ?? 0) + bytes);
+    }
+    return [...bytesOfOwner].toSorted(([, one], [, other]) => other - one)[0]?.[0];
   }
 
   #end(socket: Socket): void {
