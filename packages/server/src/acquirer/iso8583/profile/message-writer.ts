@@ -1,6 +1,6 @@
 import type { IsoMessage } from "../message/codec.ts";
 import type { MessageTemplate } from "./schema.ts";
-import { placeOf, writeElements } from "./structure.ts";
+import { placeOf, type Structure, writeElements } from "./structure.ts";
 import { templateWriter } from "./template.ts";
 import type { Described, HostValues } from "./values.ts";
 
@@ -25,27 +25,24 @@ interface FieldWriter {
   readonly write: (message: Described, host: HostValues) => string;
 }
 
-/** The writers of a message's fields by their number; the elements of one field are written in their order. */
+/** The writers of a message's fields, by their number. */
 function fieldWriters(fields: MessageTemplate["fields"], { profile: { structures } }: HostValues): FieldWriter[] {
-  const byNumber = new Map<number, { readonly tag: string; readonly write: FieldWriter["write"] }[]>();
-  for (const [key, template] of Object.entries(fields)) {
-    const { field, tag } = placeOf(key);
-    const written = { tag, write: templateWriter(template) };
-    byNumber.set(field, [...(byNumber.get(field) ?? []), written]);
-  }
+  const byNumber = Map.groupBy(Object.entries(fields), ([key]) => placeOf(key).field);
   const numbered = [...byNumber].sort(([one], [other]) => one - other);
-  return numbered.map(([number, parts]) => {
+  return numbered.map(([number, templates]) => {
     const structure = structures[String(number)];
-    const [only] = parts;
-    if (structure === undefined || only === undefined || only.tag === "")
-      return { number, write: only?.write ?? (() => "") };
-    const write: FieldWriter["write"] = (message, host) => {
-      const elements = parts.map((part) => [part.tag, part.write(message, host)] as const);
-      return writeElements(
-        elements.filter(([, value]) => value !== ""),
-        structure,
-      );
-    };
-    return { number, write };
+    const whole = fields[String(number)];
+    const isWhole = whole !== undefined || structure === undefined;
+    return { number, write: isWhole ? templateWriter(whole ?? "") : elementsWriter(templates, structure) };
   });
+}
+
+/** The elements are written in their order, without those that a message has no value for. */
+function elementsWriter(templates: readonly (readonly [string, string])[], structure: Structure): FieldWriter["write"] {
+  const parts = templates.map(([key, template]) => ({ tag: placeOf(key).tag, write: templateWriter(template) }));
+  return (message, host) => {
+    const elements = parts.map(({ tag, write }) => [tag, write(message, host)] as const);
+    const written = elements.filter(([, value]) => value !== "");
+    return writeElements(written, structure);
+  };
 }
