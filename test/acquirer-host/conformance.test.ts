@@ -20,6 +20,19 @@ const ascii: Profile = {
     oddDigits: { fixed: "left", variable: "left" },
   },
 };
+const ebcdic: Profile = {
+  ...profile,
+  encoding: {
+    mti: "ebcdic",
+    bitmap: "hex-ebcdic",
+    lengths: "ebcdic",
+    text: "ebcdic",
+    digits: "ebcdic",
+    tracks: "ebcdic",
+    bytes: "hex-ebcdic",
+    oddDigits: { fixed: "left", variable: "left" },
+  },
+};
 const withMac = (of: Profile): Profile => ({
   ...of,
   mac: { ...usualMac, algorithm: "x9.19", keyExchange: null },
@@ -28,6 +41,7 @@ const withMac = (of: Profile): Profile => ({
 const links: readonly { name: string; host: AcquirerHostOptions; profile: Profile; macKey?: Buffer }[] = [
   { name: "in BCD", host: { encoding: "bcd" }, profile },
   { name: "in ASCII", host: { encoding: "ascii" }, profile: ascii },
+  { name: "in EBCDIC", host: { encoding: "ebcdic" }, profile: ebcdic },
   {
     name: "in BCD with MACs",
     host: { encoding: "bcd", macKey },

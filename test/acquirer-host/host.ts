@@ -16,7 +16,7 @@ export interface AcquirerHost {
 export interface AcquirerHostOptions {
   /** Default: any free port. */
   readonly port?: number;
-  readonly encoding?: "bcd" | "ascii";
+  readonly encoding?: "bcd" | "ascii" | "ebcdic";
   /** In hexadecimal: messages carry a MAC of ANSI X9.19. */
   readonly macKey?: string;
 }

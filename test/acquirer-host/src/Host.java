@@ -20,7 +20,7 @@ import org.jpos.iso.packager.ISO87APackager;
 import org.jpos.iso.packager.ISO87BPackager;
 
 /**
- * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii] [key of its MAC in hexadecimal]}. It tells its
+ * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii|ebcdic] [key of its MAC in hexadecimal]}. It tells its
  * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, batches,
  * cards, quit, rule <terminal> <trace number> <behaviour> for a message to come, as a card's token names it, and key <what field 48 brings> <the new key of its MAC>, which it takes up once that was approved.
  */
@@ -32,7 +32,7 @@ public final class Host {
     private final Books books = new Books();
     private final Set<BaseChannel> channels = ConcurrentHashMap.newKeySet();
     private final ScheduledExecutorService later = Executors.newScheduledThreadPool(1);
-    private final boolean ascii;
+    private final String encoding;
     private volatile RetailMac mac;
     /** The MAC with a key that was sent: in use from its approval on. */
     private volatile RetailMac nextMac;
@@ -46,16 +46,16 @@ public final class Host {
     /** The card in each message that follows another: its type, expiry, entry mode and token. */
     private final Queue<String> cards = new ConcurrentLinkedQueue<>();
 
-    private Host(boolean ascii, RetailMac mac) {
-        this.ascii = ascii;
+    private Host(String encoding, RetailMac mac) {
+        this.encoding = encoding;
         this.mac = mac;
     }
 
     public static void main(String[] arguments) throws IOException {
         int port = arguments.length > 0 ? Integer.parseInt(arguments[0]) : 0;
-        boolean ascii = arguments.length > 1 && arguments[1].equals("ascii");
+        String encoding = arguments.length > 1 ? arguments[1] : "bcd";
         RetailMac mac = arguments.length > 2 ? new RetailMac(ISOUtil.hex2byte(arguments[2])) : null;
-        Host host = new Host(ascii, mac);
+        Host host = new Host(encoding, mac);
         ServerSocket server = new ServerSocket(port, 50, InetAddress.getLoopbackAddress());
         Thread accepting = new Thread(() -> host.accept(server));
         accepting.setDaemon(true);
@@ -81,7 +81,8 @@ public final class Host {
     }
 
     private ISOPackager packager() throws ISOException {
-        return ascii ? new ISO87APackager() : new ISO87BPackager();
+        if (encoding.equals("ascii")) return new ISO87APackager();
+        return encoding.equals("ebcdic") ? new EbcdicPackager() : new ISO87BPackager();
     }
 
     private void serve(BaseChannel channel) {
