@@ -95,6 +95,21 @@ describe("a correct settlement", () => {
     expect(reconcile(settlement, [...others, ...capitals]).balanced).toBe(true);
   });
 
+  it("does not count a PreAuth that a switch gave the batch's number, nor its Void, if their command is known", () => {
+    const { transactions, settlement } = batchOf(sold(2));
+    const { batchNo } = settlement;
+    const preAuth = { ...card({ command: "PREAUTH", ipn: { batchNo } }), command: "PREAUTH" };
+    const ofPreAuth = { batchNo, transaction_type: "CANCEL" as const };
+    const cancelled = {
+      ...card({ command: "VOID" }),
+      ...ofPreAuth,
+      command: "VOID",
+      originalTransactionId: preAuth.id,
+    };
+    expect(reconcile(settlement, [...transactions, preAuth, cancelled])).toMatchObject({ findings: [] });
+    expect(reconcile(settlement, [...transactions, { ...preAuth, command: undefined }]).balanced).toBe(false);
+  });
+
   it("is balanced for an empty batch", () => {
     expect(reconcile(batchOf([]).settlement, []).balanced).toBe(true);
   });

@@ -10,6 +10,11 @@ export interface Reconcilable
   > {
   /** The transaction that a Void voided, if you stored it. Otherwise the invoiceNo identifies it. */
   readonly originalTransactionId?: string | undefined;
+  /**
+   * Its command, if you know it: from your own request, or `GET /v1/transactions/<id>`. A switch may report a PreAuth
+   * with a batchNo, which only this distinguishes from a Sale: no settlement counts it, or its Void.
+   */
+  readonly command?: string | undefined;
 }
 
 /** The counts and sums of a settlement. */
@@ -140,7 +145,9 @@ interface Batch<T> {
 
 function batchOf<T extends Reconcilable>(settlement: SettlementIpn, all: readonly T[]): Batch<T> {
   const { mid, tid, batchNo, settlementList } = settlement;
-  const own = all.filter((one) => one.mid === mid && one.tid === tid && one.batchNo === batchNo && !isRefund(one));
+  const isOfPreAuth = ofPreAuthsIn(all);
+  const ofBatch = all.filter((one) => one.mid === mid && one.tid === tid && one.batchNo === batchNo);
+  const own = ofBatch.filter((one) => !isRefund(one) && !isOfPreAuth(one));
   const succeeded = own.filter(({ status }) => status === "SUCCESS");
   const [sales, voids] = [succeeded.filter((one) => !isVoid(one)), succeeded.filter(isVoid)];
   const byId = grouped(sales, ({ id }) => id);
@@ -169,7 +176,8 @@ function matchList<T extends Reconcilable>(
 ): ReconciliationFinding<T>[] {
   const findings: ReconciliationFinding<T>[] = [];
   const ofBatch = new Set(sales);
-  const others = all.filter((one) => !isVoid(one) && !isRefund(one));
+  const isOfPreAuth = ofPreAuthsIn(all);
+  const others = all.filter((one) => !isVoid(one) && !isRefund(one) && !isOfPreAuth(one));
   const byReqId = grouped(others, ({ reqId }) => reqId.toLowerCase());
   const byRefId = grouped(others, ({ refId }) => refId);
   const matched = new Set<T>();
@@ -256,6 +264,12 @@ function isVoid({ transaction_type: type }: Reconcilable): boolean {
 /** A settlement neither counts nor lists a Refund. */
 function isRefund({ transaction_type: type }: Reconcilable): boolean {
   return type === "REFUND";
+}
+
+/** Whether one is a PreAuth, or the Void of one. */
+function ofPreAuthsIn(all: readonly Reconcilable[]): (one: Reconcilable) => boolean {
+  const preAuths = new Set(all.filter(({ command }) => command === "PREAUTH").map(({ id }) => id));
+  return (one) => preAuths.has(one.id) || (isVoid(one) && preAuths.has(one.originalTransactionId ?? ""));
 }
 
 function grouped<T>(all: readonly T[], keyOf: (one: T) => string): ReadonlyMap<string, readonly T[]> {

@@ -104,6 +104,22 @@ describe("the completions of one report", () => {
     expect(durable).toHaveLength(2);
   });
 
+  test("its command decides what it is: a PreAuth with a batchNo, and a Sale without one", async () => {
+    const { reports, durable } = reportsWith();
+    const [sale, preAuth] = [{ ...completion("sale", "SALE"), batchNo: "" }, completion("preauth", "PREAUTH")];
+    await reports.report([sale, preAuth, completion("v1", "VOID", "sale"), completion("v2", "VOID", "preauth")]);
+    const kinds = durable.map(({ externalId, command, facts, notification }) => {
+      const voidsPreAuth = facts.kind === "card" && facts.voidsPreAuth === true;
+      return [externalId, command, notification?.command, voidsPreAuth];
+    });
+    expect(kinds).toEqual([
+      ["sale", "SALE", "SALE", false],
+      ["preauth", "PREAUTH", "PREAUTH", false],
+      ["v1", "VOID", "VOID", false],
+      ["v2", "VOID", "VOID", true],
+    ]);
+  });
+
   test("a settlement has its batch for the order of delivery", async () => {
     const { reports, durable } = reportsWith();
     await reports.report([completion("sale", "SALE"), completion("settlement", "SETTLEMENT")]);
