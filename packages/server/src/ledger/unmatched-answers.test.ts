@@ -17,6 +17,7 @@ async function take(
   change: Partial<UnmatchedAnswer> = {},
   fails = false,
   acquirer = "",
+  ends?: Pick<Transaction, "state" | "reversal">,
 ) {
   const told: string[] = [];
   const events: Pick<NewEvent, "kind" | "detail">[] = [];
@@ -28,6 +29,7 @@ async function take(
       command: "SALE",
       acquirer: "",
       ...money,
+      ...(ends === undefined ? { state: "ERROR", reversal: "done" } : { state: "INIT", reversal: null }),
       facts: { kind: "card", fields },
     } as unknown as Transaction;
   });
@@ -41,7 +43,15 @@ async function take(
         );
       },
     },
-    transactions: { find: (_, id) => Promise.resolve(transactions.find((one) => one.id === id)) },
+    transactions: {
+      async find(_, id) {
+        const at = transactions.findIndex((one) => one.id === id);
+        const found = transactions[at];
+        // Its end is durable after the first look.
+        if (found !== undefined) transactions[at] = { ...found, ...ends };
+        return found;
+      },
+    },
     acquirers: { of: () => ({ ...noAcquirer, approvals: new Set(["00", "08"]) }) },
     events: { record: ({ kind, detail }) => void events.push({ kind, detail }) },
     ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
@@ -74,6 +84,14 @@ test.each([
   const { told, events } = await take([sale], change);
   expect(told).toEqual([]);
   expect(events).toEqual(approvalUnmatched);
+});
+
+test.each([
+  ["is declined all the same is an event", { state: "ERROR", reversal: null }, [], approvalUnmatched],
+  ["is in doubt repeats its Reversal", { state: "ERROR", reversal: "pending" }, ["0 00"], []],
+  ["is approved is that answer once more", { state: "SUCCESS", reversal: null }, [], []],
+] as const)("an approval of a command in flight that %s", async (_, ends, told, events) => {
+  expect(await take([sale], {}, false, "", ends)).toMatchObject({ told, events });
 });
 
 test("a decline that matches nothing is no event, and an answer that may be an approval is one", async () => {

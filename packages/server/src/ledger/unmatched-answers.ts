@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { AskedMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
@@ -32,6 +33,9 @@ export interface UnmatchedAnswersParts {
 }
 
 const rowsMax = 500;
+/** A command in flight has ended, or was taken over, by then. */
+const endsWithinMs = 60_000;
+const lookEveryMs = 250;
 
 /**
  * Finds the transaction of an answer that matches no open request: its instance died, or it is very late. Its command
@@ -51,12 +55,26 @@ export class UnmatchedAnswers {
     try {
       const transactions = await this.#transactionsOf(acquirer, answer);
       // If there are several, only the acquirer knows which it means. To reverse what was declined does no harm.
-      for (const transaction of transactions) ledger.answeredLate(transaction, answer);
-      if (transactions.length === 0) this.#report(acquirer, answer);
+      const ended = await Promise.all(transactions.map((transaction) => this.#ended(transaction)));
+      for (const transaction of ended) if (transaction.reversal !== null) ledger.answeredLate(transaction, answer);
+      // One that was answered in another way, too, has no Reversal which could be repeated.
+      const isKnown = ended.some(({ state, reversal }) => reversal !== null || state === "SUCCESS");
+      if (!isKnown) this.#report(acquirer, answer);
     } catch (error) {
       log.error({ err: error, ...answer.known }, "a late answer could not be looked up");
       this.#report(acquirer, answer);
     }
+  }
+
+  /** Only its end decides whether it is reversed. */
+  async #ended(transaction: Transaction): Promise<Transaction> {
+    const { partnerId, id } = transaction;
+    let latest: Transaction | undefined = transaction;
+    for (let waitedMs = 0; latest?.state === "INIT" && waitedMs < endsWithinMs; waitedMs += lookEveryMs) {
+      await sleep(lookEveryMs, undefined, { ref: false });
+      latest = await this.#parts.transactions.find(partnerId, id);
+    }
+    return latest ?? transaction;
   }
 
   #report(acquirer: string, { responseCode, isDoubtful = false, known }: UnmatchedAnswer): void {
