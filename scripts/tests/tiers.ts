@@ -109,7 +109,7 @@ export const tiers: readonly Tier[] = [
     inputs: [...service, "packages/console"],
   },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
-  { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "docs"] },
+  { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "bench", "docs", "faults"] },
   { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
   { name: "upgrade", tests: ["test/upgrade"], inputs: [...service, "scripts/release.ts"] },

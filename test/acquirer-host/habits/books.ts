@@ -1,0 +1,108 @@
+import type { Message } from "./standard.ts";
+
+/** The state of a booking in the host's books. A declined message has none. */
+export type Standing = "stands" | "voided" | "completed" | "reversed";
+
+export interface Booking {
+  readonly key: string;
+  readonly tid: string;
+  readonly batchNo: string;
+  readonly kind: Kind;
+  /** In the host's smallest unit. */
+  amount: bigint;
+  standing: Standing;
+  readonly original: Booking | undefined;
+  /** Nobody asked for it. */
+  readonly isForced: boolean;
+}
+
+type Kind = "sale" | "preauth" | "complete" | "void";
+
+const kinds: Readonly<Record<string, Kind>> = {
+  "000000": "sale",
+  "300000": "preauth",
+  "330000": "complete",
+  "020000": "void",
+};
+
+/** A message of a terminal by its trace number, as field 90 names an original. */
+export function keyOf({ fields }: Message): string {
+  return `${fields.get(41)?.trim()} ${fields.get(11)}`;
+}
+
+/** The books of the host. It remembers no Reversal of what it does not know, as many hosts. */
+export class Books {
+  readonly bookings = new Map<string, Booking>();
+  readonly #totals = new Map<string, Booking[]>();
+
+  /** @returns the response code; the same one again for a repeat */
+  book(message: Message, amount = BigInt(message.fields.get(4) ?? 0)): string {
+    const { fields } = message;
+    const kind = kinds[fields.get(3) ?? ""];
+    if (kind === undefined) return "12";
+    const known = this.bookings.get(keyOf(message));
+    if (known !== undefined) return known.standing === "reversed" ? "12" : "00";
+    const original = this.#originalOf(message);
+    if (kind === "void" || kind === "complete") {
+      const isOpen = original?.standing === "stands" && (kind === "void" || original.kind === "preauth");
+      if (!isOpen) return "12";
+      original.standing = kind === "void" ? "voided" : "completed";
+    }
+    this.#enter({
+      ...{ key: keyOf(message), tid: fields.get(41)?.trim() ?? "", batchNo: fields.get(60) ?? "" },
+      ...{ kind, amount, standing: "stands", original, isForced: false },
+    });
+    return "00";
+  }
+
+  /** A charge that no message asked for. */
+  force(key: string, amount: bigint): void {
+    const tid = key.split(" ")[0] ?? "";
+    this.#enter({
+      ...{ key, tid, batchNo: "forced", kind: "sale", amount, standing: "stands" },
+      ...{ original: undefined, isForced: true },
+    });
+  }
+
+  reverse(message: Message): string {
+    const booking = this.#originalOf(message);
+    if (booking === undefined) return "25";
+    if (booking.standing === "reversed") return "00";
+    if (booking.standing !== "stands") return "12";
+    booking.standing = "reversed";
+    // The transaction that it had voided or completed is open again.
+    if (booking.original !== undefined) booking.original.standing = "stands";
+    return "00";
+  }
+
+  /** 95 if the terminal has other totals of its batch. */
+  settle({ fields }: Message): string {
+    if (fields.get(3) === "960000") return "00";
+    const own = this.#totals.get(`${fields.get(41)?.trim()} ${fields.get(60)}`) ?? [];
+    const standing = own.filter(({ standing: now }) => now !== "reversed");
+    const [sales, voids] = [
+      standing.filter(({ kind }) => kind === "sale" || kind === "complete"),
+      standing.filter(({ kind }) => kind === "void"),
+    ];
+    const side = (all: readonly Booking[]) => {
+      const total = all.reduce((sum, { amount }) => sum + amount, 0n);
+      return `${all.length.toString().padStart(5, "0")}${total.toString().padStart(14, "0")}`;
+    };
+    return fields.get(63) === `${side(sales)}${side(voids)}${side([])}` ? "00" : "95";
+  }
+
+  #enter(booking: Booking): void {
+    this.bookings.set(booking.key, booking);
+    const batch = `${booking.tid} ${booking.batchNo}`;
+    const all = this.#totals.get(batch);
+    if (all === undefined) this.#totals.set(batch, [booking]);
+    else all.push(booking);
+  }
+
+  /** Field 90: the original's type, trace number and time. Field 61: its terminal, where that is another one. */
+  #originalOf({ fields }: Message): Booking | undefined {
+    const trace = fields.get(90)?.slice(4, 10);
+    const tid = fields.get(61) ?? fields.get(41) ?? "";
+    return trace === undefined ? undefined : this.bookings.get(`${tid.trim()} ${trace}`);
+  }
+}

@@ -1,0 +1,85 @@
+import type { Booking, Standing } from "./books.ts";
+import type { Deployment } from "./deployment.ts";
+import type { HabitualHost } from "./host.ts";
+
+/** A booking of the host that is not what the partner was told, or the other way round. */
+export interface Difference {
+  readonly key: string;
+  readonly why: string;
+  /** The operator has an event of it that is still open. */
+  readonly isOpen: boolean;
+}
+
+interface Row {
+  readonly id: string;
+  readonly command: string;
+  readonly key: string;
+  readonly amount: string;
+  readonly original_id: string | null;
+  readonly reversal_state: string | null;
+}
+
+const transactionsOf = `
+  SELECT id, command, original_id, reversal_state, amount_minor::text AS amount,
+    concat(tid, ' ', facts->'fields'->>'traceNo') AS key
+  FROM transactions WHERE command IN ('SALE', 'PREAUTH', 'PREAUTH_COMPLETE', 'VOID')`;
+const eventsOf = `
+  SELECT subject_id::text AS subject, kind, concat(detail->>'field41', ' ', detail->>'field11') AS key
+  FROM events WHERE kind IN ('reversal_refused', 'approval_unmatched')`;
+/** The host counts dong with two decimals. */
+const hostUnit = 100n;
+
+/** Compares the books with what the partner was told: every transaction and every booking. */
+export async function differencesOf(
+  { query, ipns }: Deployment,
+  { books, metBy }: HabitualHost,
+): Promise<readonly Difference[]> {
+  const rows = (await query(transactionsOf)) as unknown as readonly Row[];
+  const events = (await query(eventsOf)) as unknown as readonly { subject: string | null; kind: string; key: string }[];
+  const refused = new Set(events.filter(({ kind }) => kind === "reversal_refused").map(({ subject }) => subject));
+  const unmatched = new Set(events.filter(({ kind }) => kind === "approval_unmatched").map(({ key }) => key));
+  const byKey = new Map(rows.map((row) => [row.key, row]));
+  const statusOf = ({ id }: Row) => ipns.get(id)?.["status"];
+  const following = new Map<string, Row>();
+  for (const row of rows) if (row.original_id && statusOf(row) === "SUCCESS") following.set(row.original_id, row);
+  const differences: Difference[] = [];
+  const hasOpenEvent = ({ id, key, reversal_state: reversal }: Row) =>
+    unmatched.has(key) || (reversal === "parked" && refused.has(id));
+  const differs = (key: string, why: string) => {
+    const row = byKey.get(key);
+    // The result of a Void or a Complete shows in its original, too.
+    const concerned = rows.filter((one) => one === row || (row !== undefined && one.original_id === row.id));
+    const habits = `habits: ${metBy.get(key)?.join(", ") ?? "none"}; Reversal: ${row?.reversal_state ?? "none"}`;
+    const isOpen = row === undefined ? unmatched.has(key) : concerned.some(hasOpenEvent);
+    differences.push({ key, why: `${why} (${habits})`, isOpen });
+  };
+  for (const row of rows) {
+    const [status, booking] = [statusOf(row), books.bookings.get(row.key)];
+    const expected = status === "SUCCESS" ? standingOf(row, following.get(row.id)) : undefined;
+    if (status === undefined) differs(row.key, `${row.command} has no IPN`);
+    else if (!isAsBooked(expected, booking)) {
+      differs(
+        row.key,
+        `${row.command} was notified as ${status}, and the booking ${booking?.standing ?? "is missing"}`,
+      );
+    } else if (booking?.standing === "stands" && booking.amount !== BigInt(row.amount) * hostUnit) {
+      differs(row.key, `${row.command} was notified with another amount than ${booking.amount}`);
+    }
+  }
+  for (const { key, standing } of books.bookings.values()) {
+    if (!byKey.has(key) && standing !== "reversed") differs(key, "nobody was notified of the booking");
+  }
+  return differences;
+}
+
+function standingOf({ command, reversal_state: reversal }: Row, next: Row | undefined): Standing {
+  if (reversal === "done") return "reversed";
+  if (next?.command === "VOID") return "voided";
+  return command === "PREAUTH" && next !== undefined ? "completed" : "stands";
+}
+
+/** @param expected undefined: nothing may be charged */
+function isAsBooked(expected: Standing | undefined, booking: Booking | undefined): boolean {
+  if (expected !== undefined) return booking?.standing === expected;
+  return booking === undefined || booking.standing === "reversed";
+}

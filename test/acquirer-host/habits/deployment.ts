@@ -1,0 +1,99 @@
+import { randomBytes } from "node:crypto";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Cleanup } from "../../../bench/environment.ts";
+import { Caller } from "../../../faults/caller.ts";
+import { machineAddress, partnerCertificate } from "../../../faults/certificate.ts";
+import { openUp } from "../../../faults/folder.ts";
+import { freePort, ownTree, ServiceInstance } from "../../../faults/instance.ts";
+import { type RegisteredPartner, registerPartner } from "../../../faults/partner.ts";
+import { PostgresServer, postgresProgram } from "../../../faults/postgres-server.ts";
+import { PartnersServer } from "../../../faults/receiver.ts";
+
+const acquirerTimeoutMs = 1_000;
+/** Longer than the host books late, also on a machine with other work. */
+const reversalMarginMs = 10_000;
+const program = machineAddress() === undefined ? ["test/support/instance-fixtures/serve-loopback.ts"] : undefined;
+
+/** Two instances of the service on one database, a partner, and a link to the host. */
+export interface Deployment {
+  readonly instances: readonly ServiceInstance[];
+  readonly caller: Caller;
+  readonly partner: RegisteredPartner;
+  /** The status of each transaction's IPN, as the partner verified it. */
+  readonly ipns: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  query(sql: string): Promise<Record<string, unknown>[]>;
+}
+
+export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deployment> {
+  const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-habits-")));
+  cleanup.add(() => rm(folder, { recursive: true, force: true }));
+  const address = machineAddress() ?? "127.0.0.1";
+  const certificate = await partnerCertificate(address);
+  await writeFile(join(folder, "callback-ca.pem"), certificate.ca);
+  await writeFile(join(folder, "profile.json"), JSON.stringify(await profile()));
+  const ipns = new Map<string, Readonly<Record<string, string>>>();
+  const receiver = new PartnersServer(certificate, (_, { ipn }) => {
+    ipns.set(ipn.id, ipn as unknown as Record<string, string>);
+  });
+  await receiver.listen(address);
+  cleanup.add(() => receiver.close());
+  await mkdir(join(folder, "programs"), { mode: 0o755 });
+  const postgres = new PostgresServer(join(folder, "database"), await postgresProgram(join(folder, "programs")));
+  await postgres.initialise();
+  await postgres.start({ fsync: "off" });
+  cleanup.add(() => postgres.stop());
+  await postgres.query("CREATE DATABASE habits");
+  const operatorToken = randomBytes(32).toString("hex");
+  const masterKey = randomBytes(32).toString("base64");
+  const instances: ServiceInstance[] = [];
+  for (const nth of [0, 1]) {
+    const instance = new ServiceInstance({
+      tree: ownTree,
+      program: program ?? ["packages/cli/bin/paybell.js", "serve"],
+      nodeArguments: [],
+      serveArguments: [],
+      port: await freePort(),
+      operatorPort: await freePort(),
+      env: {
+        DATABASE_URL: postgres.url("habits"),
+        PAYBELL_MASTER_KEY: masterKey,
+        PAYBELL_OPERATOR_TOKEN: operatorToken,
+        PAYBELL_CALLBACK_CA_FILE: join(folder, "callback-ca.pem"),
+        PAYBELL_HOME: join(folder, `home-${nth}`),
+        PAYBELL_HOST: "127.0.0.1",
+        PAYBELL_ACQUIRER: "iso8583",
+        PAYBELL_ACQUIRER_PROFILE: join(folder, "profile.json"),
+        PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${hostPort}`,
+        PAYBELL_ACQUIRER_TLS: "off",
+        PAYBELL_ACQUIRER_TIMEOUT_MS: String(acquirerTimeoutMs),
+      },
+    });
+    cleanup.add(() => instance.kill());
+    await instance.start();
+    instances.push(instance);
+  }
+  const caller = new Caller(instances);
+  cleanup.add(() => caller.close());
+  const callBackUrl = `https://${address}:${receiver.port}/ipn/0`;
+  const partner = await registerPartner(caller, operatorToken, { index: 0, callBackUrl, address });
+  receiver.opensWith(0, partner.opener);
+  return { instances, caller, partner, ipns, query: (sql) => postgres.query(sql, [], "habits") };
+}
+
+/** The documents' profile, for this host: in ASCII, and in a hurry. */
+async function profile(): Promise<unknown> {
+  const text = await readFile(join(import.meta.dirname, "../../../docs/operator/acquirer-profile.json"), "utf8");
+  const given = JSON.parse(text) as Readonly<Record<string, object>>;
+  return {
+    ...given,
+    framing: { length: "binary2", countsItself: false, tpdu: "" },
+    encoding: {
+      ...given["encoding"],
+      ...{ mti: "ascii", bitmap: "hex", lengths: "ascii", digits: "ascii", tracks: "ascii", bytes: "hex" },
+    },
+    approvals: ["00", "08"],
+    timings: { connectTimeoutMs: 2_000, networkTimeoutMs: 2_000, echoEveryMs: 5_000, reversalMarginMs },
+  };
+}

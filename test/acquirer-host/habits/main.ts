@@ -1,0 +1,28 @@
+import { parseArgs } from "node:util";
+import { Cleanup } from "../../../bench/environment.ts";
+import { runHabits } from "./run.ts";
+
+// `npm run acquirer-habits -- --seed N --commands N`: exit code 1 if the host's books and the IPNs differ anywhere
+// without an open event of it.
+const { values } = parseArgs({
+  options: { seed: { type: "string", default: "1" }, commands: { type: "string", default: "20000" } },
+});
+const [seed, commands] = [Number(values.seed), Number(values.commands)];
+const cleanup = new Cleanup();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.once(signal, () => void cleanup.run().then(() => process.exit(130)));
+}
+try {
+  const { differences, met } = await runHabits({ seed, commands }, cleanup, (line) =>
+    process.stderr.write(`${line}\n`),
+  );
+  for (const [habit, times] of [...met].sort()) process.stderr.write(`${habit} × ${times}\n`);
+  for (const { key, why, isOpen } of differences) {
+    process.stdout.write(`${key}: ${why}${isOpen ? ", with an open event" : ""}\n`);
+  }
+  const open = differences.filter(({ isOpen }) => isOpen).length;
+  process.stdout.write(`${JSON.stringify({ seed, commands, differences: differences.length, open_events: open })}\n`);
+  process.exitCode = open === differences.length ? 0 : 1;
+} finally {
+  await cleanup.run();
+}

@@ -1,0 +1,143 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Cleanup } from "../../../bench/environment.ts";
+import { type SeededRandom, seeded } from "../../../faults/random.ts";
+import { type Difference, differencesOf } from "./comparison.ts";
+import { type Deployment, deploy } from "./deployment.ts";
+import { HabitualHost } from "./host.ts";
+
+export interface HabitsOptions {
+  readonly seed: number;
+  readonly commands: number;
+}
+
+export interface HabitsResult {
+  readonly differences: readonly Difference[];
+  /** The number of messages that met each habit. */
+  readonly met: ReadonlyMap<string, number>;
+}
+
+const terminals = 48;
+/** An instance is killed, or stopped, after so many commands. */
+const commandsPerKill = 1_200;
+const quietWithinMs = 600_000;
+
+/** Sells at a host with habits, while instances are killed, and compares its books with the partner's IPNs. */
+export async function runHabits(
+  { seed, commands }: HabitsOptions,
+  cleanup: Cleanup,
+  note: (line: string) => void,
+): Promise<HabitsResult> {
+  const random = seeded(seed);
+  const host = new HabitualHost(random.fork("host"));
+  const port = await host.listen();
+  cleanup.add(() => host.close());
+  const deployment = await deploy(port, cleanup);
+  const progress = { begun: 0 };
+  const tills = Array.from({ length: terminals }, (_, nth) =>
+    sell(deployment, nth, random.fork(`till ${nth}`), () => progress.begun++ < commands),
+  );
+  const sold = Promise.all(tills);
+  await kill(deployment, random.fork("kills"), commands, () => progress.begun, note);
+  await sold;
+  note("the host has no habits any more");
+  host.hasHabits = false;
+  await quiet(deployment, note);
+  const met = new Map<string, number>();
+  for (const name of [...host.metBy.values()].flat()) met.set(name, (met.get(name) ?? 0) + 1);
+  return { differences: await differencesOf(deployment, host), met };
+}
+
+interface Sold {
+  readonly id: string;
+  readonly isPreAuth: boolean;
+}
+
+/** One terminal: one command after the other, as long as `mayGoOn`. */
+async function sell(deployment: Deployment, nth: number, random: SeededRandom, mayGoOn: () => boolean): Promise<void> {
+  const { caller, partner } = deployment;
+  const terminal = { tid: `T${nth.toString().padStart(7, "0")}`, mid: "M00000000000001" };
+  let last: Sold | undefined;
+  let unknown: string | undefined;
+  while (mayGoOn()) {
+    const reqId = randomUUID();
+    const command = chosen(random, last, unknown, terminal);
+    const isPreAuth = command["command"] === "PREAUTH";
+    let answer = await caller.call("POST", "/v1/commands", partner.apiKey, { reqId, ...command });
+    if (answer.status === 0) {
+      await caller.pause();
+      // As a partner does: under the same reqId it cannot charge twice.
+      answer = await caller.call("POST", "/v1/commands", partner.apiKey, { reqId, ...command });
+    }
+    const { status, body } = answer;
+    unknown = status === 202 || body["status"] === "ERROR" ? reqId : undefined;
+    const hasSold = status === 200 && body["status"] === "SUCCESS" && (isPreAuth || command["command"] === "SALE");
+    last = hasSold ? { id: String(body["id"]), isPreAuth } : undefined;
+    if (status === 409 || status === 503) await caller.pause();
+  }
+}
+
+function chosen(
+  random: SeededRandom,
+  last: Sold | undefined,
+  unknown: string | undefined,
+  terminal: Readonly<Record<string, string>>,
+): Readonly<Record<string, unknown>> {
+  const dice = random.within(1, 100);
+  if (last !== undefined && dice <= 18) return { command: "VOID", transactionId: last.id };
+  if (last !== undefined && !last.isPreAuth && dice <= 24) return { command: "REVERSAL", transactionId: last.id };
+  if (last?.isPreAuth === true && dice <= 75) {
+    return { command: "PREAUTH_COMPLETE", transactionId: last.id, amount: "1000" };
+  }
+  if (unknown !== undefined && dice <= 10) return { command: "REVERSAL", originalReqId: unknown };
+  if (dice >= 99) return { command: "SETTLEMENT", ...terminal };
+  return {
+    command: dice >= 85 ? "PREAUTH" : "SALE",
+    ...terminal,
+    amount: String(random.within(1_000, 9_000_000)),
+    currency: "VND",
+    merchantTransId: "habits",
+    card: { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
+  };
+}
+
+/** Kills or stops an instance now and then, until all commands have begun. */
+async function kill(
+  { instances }: Deployment,
+  random: SeededRandom,
+  commands: number,
+  begun: () => number,
+  note: (line: string) => void,
+): Promise<void> {
+  const every = Math.min(commandsPerKill, commands / 2);
+  for (let next = every; begun() < commands; ) {
+    await pause(50);
+    if (begun() < next) continue;
+    next += every;
+    const instance = random.pick(instances);
+    const isStop = random.next() < 0.3;
+    note(`${begun()} commands; an instance is ${isStop ? "stopped" : "killed"}`);
+    await (isStop ? instance.stop() : instance.kill());
+    await instance.start();
+  }
+}
+
+/** Until nothing is in doubt but what waits for the operator, and every IPN has been delivered. */
+async function quiet({ query }: Deployment, note: (line: string) => void): Promise<void> {
+  const open = `
+    SELECT (SELECT count(*) FROM transactions WHERE state = 'INIT')::int AS commands,
+      (SELECT count(*) FROM reversals WHERE state = 'PENDING')::int AS reversals,
+      (SELECT count(*) FROM pending)::int AS deliveries`;
+  const untilMs = performance.now() + quietWithinMs;
+  for (let nth = 0; ; nth += 1) {
+    // Their tries are minutes apart, which nobody needs to wait for.
+    await query(
+      "UPDATE reversals SET due_at = now() WHERE state = 'PENDING' AND due_at > now() + interval '3 seconds'",
+    );
+    const [left] = await query(open);
+    if (Object.values(left ?? {}).every((count) => count === 0)) return;
+    if (nth % 20 === 0) note(`open: ${JSON.stringify(left)}`);
+    if (performance.now() > untilMs) throw new Error(`It does not come to rest: ${JSON.stringify(left)}`);
+    await pause(500);
+  }
+}
