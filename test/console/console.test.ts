@@ -168,6 +168,16 @@ describe("the console", () => {
     await other.getByText("There is no such page").waitFor();
   });
 
+  test("shows a partner the statement of a day, and downloads it", async () => {
+    const own = await bench.open("/?tab=statements", { token: bench.credentials["apiKey"] ?? "" });
+    await own.getByRole("cell", { name: "order-17" }).waitFor();
+    await own.getByText("The day is not over").waitFor();
+    const downloaded = own.waitForEvent("download");
+    await own.getByRole("button", { name: "Download CSV" }).click();
+    expect((await downloaded).suggestedFilename()).toMatch(/^statement-\d{4}-\d\d-\d\d\.csv$/);
+    expect(await violationsOf(own)).toEqual([]);
+  });
+
   test("certifies a partner's endpoint, and shows when its certificate ends", async () => {
     const own = await bench.open("/?tab=certify", { token: bench.credentials["apiKey"] ?? "" });
     await own.getByRole("button", { name: "Certify" }).click();
@@ -203,7 +213,17 @@ describe("the console", () => {
 
 describe("a page", () => {
   // Pages with data are in working-day.test.ts. These have none here, or are not part of a working day.
-  test.each(["/parked", "/partners/new", "/money", "/money?tab=settlements", "/try", "/operators", "/nowhere"])(
+  test.each([
+    "/parked",
+    "/partners/new",
+    "/money",
+    "/money?tab=settlements",
+    "/clearing",
+    "/clearing?tab=files",
+    "/try",
+    "/operators",
+    "/nowhere",
+  ])(
     "%s passes axe in light and in dark",
     async (path) => {
       const page = await bench.open(path);

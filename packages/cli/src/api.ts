@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import { parseJson } from "@paybell/contract";
 import type { CommandContext } from "./context.ts";
 import { exitCodes } from "./exit-codes.ts";
@@ -24,7 +25,9 @@ export interface Api {
   patch<Answer>(path: string, body: object): Promise<Answer>;
   delete<Answer>(path: string): Promise<Answer>;
   /** The body as it comes, for what may be long. */
-  stream(path: string, query?: Query): Promise<AsyncIterable<Uint8Array>>;
+  stream(path: string, query?: Query, headers?: Readonly<Record<string, string>>): Promise<AsyncIterable<Uint8Array>>;
+  /** Sends a file as it is read. It may take as long as it needs. */
+  upload<Answer>(path: string, query: Query, bytes: Readable): Promise<Answer>;
   /** Resolves with any status: for /readyz, whose 503 lists what is not ready. */
   look(path: string): Promise<{ readonly status: number; readonly text: string }>;
 }
@@ -69,17 +72,41 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     });
   }
 
-  async function stream(path: string, query: Query = {}): Promise<AsyncIterable<Uint8Array>> {
-    const response = await send("GET", `${path}${queryText(query)}`, {}).catch((error: unknown) => {
+  const stream: Api["stream"] = async (path, query = {}, headers = {}) => {
+    const response = await send("GET", `${path}${queryText(query)}`, { headers }).catch((error: unknown) => {
       throw unreachable(baseUrl, error);
     });
     if (!response.ok) throw refused(baseUrl, response.status, await response.text(), key);
     if (response.body === null) throw noPaybell(baseUrl, response.status);
     return wholeBody(baseUrl, response.body);
+  };
+
+  async function upload<Answer>(path: string, query: Query, bytes: Readable): Promise<Answer> {
+    const response = await context
+      .fetch(`${baseUrl}${path}${queryText(query)}`, {
+        method: "POST",
+        headers: {
+          accept: "application/json",
+          "content-type": "application/octet-stream",
+          ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
+        },
+        body: Readable.toWeb(bytes) as ReadableStream<Uint8Array>,
+        duplex: "half",
+        redirect: "manual",
+        signal: context.signal,
+      })
+      .catch((error: unknown) => {
+        throw unreachable(baseUrl, error);
+      });
+    return answered(response.status, await response.text());
   }
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
     const { status, text } = await call(...request);
+    return answered(status, text);
+  }
+
+  function answered<Answer>(status: number, text: string): Answer {
     if (status < 200 || status > 299) throw refused(baseUrl, status, text, key);
     const value = parse(text);
     if (value === undefined) throw noPaybell(baseUrl, status);
@@ -94,6 +121,7 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     patch: (path, body) => answer("PATCH", path, { body }),
     delete: (path) => answer("DELETE", path),
     stream,
+    upload,
     look: (path) => call("GET", path),
   };
 }

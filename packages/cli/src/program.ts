@@ -7,6 +7,7 @@ import { auditCommand } from "./commands/audit.ts";
 import { backupCommand, verifyCommand } from "./commands/backup.ts";
 import { certifyCommand } from "./commands/certify.ts";
 import { checkCommand } from "./commands/check.ts";
+import { clearingCommand } from "./commands/clearing.ts";
 import { completeCommand, completionCommand } from "./commands/completion.ts";
 import { endpointCommand } from "./commands/endpoint.ts";
 import { historyCommand } from "./commands/history.ts";
@@ -29,6 +30,7 @@ import {
 import { restoreCommand } from "./commands/restore.ts";
 import { sandboxCommand } from "./commands/sandbox.ts";
 import { serveCommand } from "./commands/serve.ts";
+import { statementCommand } from "./commands/statement.ts";
 import { statusCommand } from "./commands/status.ts";
 import { terminalCommand } from "./commands/terminal.ts";
 import { topCommand } from "./commands/top.ts";
@@ -37,13 +39,16 @@ import type { CommandContext } from "./context.ts";
 import { exitCodeMeanings } from "./exit-codes.ts";
 
 const groups = [
-  ["For a partner's engineer:", [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand]],
+  [
+    "For a partner's engineer:",
+    [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand, statementCommand],
+  ],
   ["For both sides:", [notificationsCommand, endpointCommand, apiKeyCommand]],
   [
     "For the operator:",
     [partnerCommand, terminalCommand, operatorCommand, proposalCommand, statusCommand, topCommand, historyCommand],
   ],
-  ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand]],
+  ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand, clearingCommand]],
   [
     "The service:",
     [

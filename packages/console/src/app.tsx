@@ -14,6 +14,10 @@ import { Shell } from "./shell/shell.tsx";
 const AcquirersPage = lazy(async () => ({ default: (await import("./acquirers/acquirers-page.tsx")).AcquirersPage }));
 const AuditPage = lazy(async () => ({ default: (await import("./audit/audit-page.tsx")).AuditPage }));
 const BatchPage = lazy(async () => ({ default: (await import("./money/batch-page.tsx")).BatchPage }));
+const ClearingPage = lazy(async () => ({ default: (await import("./clearing/clearing-page.tsx")).ClearingPage }));
+const ClearingFilePage = lazy(async () => ({
+  default: (await import("./clearing/clearing-file-page.tsx")).ClearingFilePage,
+}));
 const MoneyPage = lazy(async () => ({ default: (await import("./money/money-page.tsx")).MoneyPage }));
 const MyPartnerPage = lazy(async () => ({ default: (await import("./partners/my-partner-page.tsx")).MyPartnerPage }));
 const NewPartnerPage = lazy(async () => ({
@@ -55,6 +59,8 @@ function OperatorPages() {
       <Route path="/money" component={MoneyPage} />
       <Route path="/batches/:id">{({ id }) => <BatchPage key={id} id={id} />}</Route>
       <Route path="/settlements/:id">{({ id }) => <SettlementPage key={id} id={id} />}</Route>
+      <Route path="/clearing" component={ClearingPage} />
+      <Route path="/clearing/:id">{({ id }) => <ClearingFilePage key={id} id={id} />}</Route>
       <Route path="/acquirers" component={AcquirersPage} />
       <Route path="/transactions/:id">{({ id }) => <TransactionPage key={id} id={id} />}</Route>
       <Route path="/try" component={TryPage} />

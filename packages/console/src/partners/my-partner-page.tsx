@@ -12,10 +12,11 @@ import { Certify } from "./certify.tsx";
 import { ChangeUrl } from "./change-url.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
+import { Statements } from "./statements.tsx";
 import { Statistics } from "./statistics.tsx";
 import { UrlsByCommandList } from "./urls-by-command.tsx";
 
-const tabs = ["statistics", "catch-up", "settings", "keys", "endpoints", "certify"] as const;
+const tabs = ["statistics", "statements", "catch-up", "settings", "keys", "endpoints", "certify"] as const;
 
 /** A partner's own page. */
 export function MyPartnerPage() {
@@ -47,6 +48,7 @@ export function MyPartnerPage() {
       >
         <Tabs.List mb="md">
           <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
+          <Tabs.Tab value="statements">Statements</Tabs.Tab>
           <Tabs.Tab value="catch-up">Catch-up</Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
@@ -55,6 +57,9 @@ export function MyPartnerPage() {
         </Tabs.List>
         <Tabs.Panel value="statistics">
           <Statistics id="" />
+        </Tabs.Panel>
+        <Tabs.Panel value="statements">
+          <Statements timeZone={settings.timeZone} />
         </Tabs.Panel>
         <Tabs.Panel value="catch-up">
           <CatchUp />

@@ -8,6 +8,7 @@ import {
   IconFlask,
   IconHistory,
   IconParking,
+  IconScale,
   IconUsers,
 } from "@tabler/icons-react";
 import type { Session } from "../api/operations.ts";
@@ -31,6 +32,7 @@ export function pagesOf(session: Session): readonly MenuEntry[] {
     { to: "/parked", label: "Parked", icon: IconParking },
     { to: "/partners", label: "Partners", icon: IconBuildingStore },
     { to: "/money", label: "Money", icon: IconCoins, alsoAt: ["/transactions", "/batches", "/settlements"] },
+    { to: "/clearing", label: "Clearing", icon: IconScale },
     { to: "/acquirers", label: "Acquirers", icon: IconBuildingBank },
     ...(session.sandbox ? [{ to: "/try", label: "Try it", icon: IconFlask }] : []),
     ...(session.role === "admin"

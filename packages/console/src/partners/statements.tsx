@@ -1,0 +1,126 @@
+import { Button, Group, Stack, TextInput } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { Link } from "wouter";
+import { api } from "../api/call.ts";
+import type { Batch, Settlement, StatementLine, StatementTotals } from "../api/operations.ts";
+import { download } from "../display/download.ts";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn, Table } from "../display/list.tsx";
+import { Panel } from "../display/panel.tsx";
+import { Time } from "../display/time.tsx";
+
+const linesShown = 500;
+
+const lines: readonly ListColumn<StatementLine>[] = [
+  { name: "When", show: ({ at }) => <Time at={at} />, look: "nowrap" },
+  { name: "Command", show: ({ command, kind }) => (kind === "reversal" ? `${command}, reversed` : command) },
+  { name: "Status", show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`, look: "nowrap" },
+  { name: "Order", show: ({ merchantTransId }) => merchantTransId, look: "clipped" },
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono", from: "tablet" },
+  { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono", from: "tablet" },
+  { name: "Moves", show: ({ movement, currency }) => movement && `${movement} ${currency}`, look: "number" },
+  {
+    name: "IPN",
+    show: ({ notificationId }) => notificationId && <Link href={`/notifications/${notificationId}`}>Open</Link>,
+  },
+];
+const totals: readonly ListColumn<StatementTotals>[] = [
+  { name: "Currency", show: ({ currency }) => currency },
+  { name: "Sales", show: (one) => `${one.saleQuantity}: ${one.saleTotalAmount}`, look: "number" },
+  { name: "Voids", show: (one) => `${one.voidQuantity}: ${one.voidTotalAmount}`, look: "number" },
+  { name: "Refunds", show: (one) => `${one.refundQuantity}: ${one.refundTotalAmount}`, look: "number" },
+  { name: "Reversed", show: (one) => `${one.reversedQuantity}: ${one.reversedTotalAmount}`, look: "number" },
+  { name: "Net", show: ({ netAmount }) => netAmount, look: "number" },
+];
+const batches: readonly ListColumn<Batch>[] = [
+  { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap" },
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
+  { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono" },
+  { name: "Sales", show: (one) => `${one.saleQuantity}: ${one.saleTotalAmount}`, look: "number" },
+  { name: "Voids", show: (one) => `${one.voidQuantity}: ${one.voidTotalAmount}`, look: "number" },
+  { name: "Refunds", show: (one) => `${one.refundQuantity}: ${one.refundTotalAmount}`, look: "number" },
+  { name: "Net", show: ({ netAmount, currency }) => `${netAmount} ${currency ?? ""}`, look: "number" },
+];
+const settlements: readonly ListColumn<Settlement>[] = [
+  { name: "Requested", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
+  { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono" },
+  { name: "Status", show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`, look: "nowrap" },
+  {
+    name: "IPN",
+    show: ({ notificationId }) => notificationId && <Link href={`/notifications/${notificationId}`}>Open</Link>,
+  },
+];
+
+/** A partner's own books: the statement of a day, the latest batches and settlements. */
+export function Statements({ timeZone }: { readonly timeZone: string }) {
+  const [date, setDate] = useState(() => new Intl.DateTimeFormat("sv-SE", { timeZone }).format(new Date()));
+  const statement = useQuery({
+    queryKey: ["statement", date],
+    queryFn: ({ signal }) => api.getStatement(date, { signal }),
+    enabled: /^\d{4}-\d\d-\d\d$/.test(date),
+  });
+  const closed = useQuery({ queryKey: ["own-batches"], queryFn: () => api.listBatches({ limit: 50 }) });
+  const settled = useQuery({ queryKey: ["own-settlements"], queryFn: () => api.listSettlements({ limit: 50 }) });
+  const csv = useMutation({ mutationFn: () => statementCsv(date) });
+  const found = statement.data;
+  const left = Math.max(0, (found?.lines.length ?? 0) - linesShown);
+  return (
+    <Stack gap="md">
+      <Panel title="Statement of a day">
+        <Group gap="xs" align="end" mb="sm">
+          <TextInput
+            size="xs"
+            type="date"
+            label={`Day in ${timeZone}`}
+            value={date}
+            onChange={(event) => setDate(event.currentTarget.value)}
+          />
+          <Button size="xs" variant="default" loading={csv.isPending} onClick={() => csv.mutate()}>
+            Download CSV
+          </Button>
+          {found?.isComplete === false && <span className="state">The day is not over</span>}
+        </Group>
+        {csv.isError && <Failure error={csv.error} />}
+        {found !== undefined && found.totals.length > 0 && (
+          <Table items={found.totals} columns={totals} keyOf={({ currency }) => currency} />
+        )}
+        <List
+          of={statement}
+          items={found?.lines.slice(0, linesShown) ?? []}
+          columns={lines}
+          keyOf={({ id, kind }) => `${kind} ${id}`}
+          empty={<Empty title="Nothing was completed on this day">Choose another day.</Empty>}
+        />
+        {left > 0 && <p>{left} more lines are in the CSV.</p>}
+      </Panel>
+      <Panel title="Settled batches">
+        <List
+          of={closed}
+          items={closed.data?.items ?? []}
+          columns={batches}
+          keyOf={({ id }) => id}
+          empty={<Empty title="No batch was settled yet">A Settlement closes a terminal's batch.</Empty>}
+        />
+      </Panel>
+      <Panel title="Settlements">
+        <List
+          of={settled}
+          items={settled.data?.items ?? []}
+          columns={settlements}
+          keyOf={({ id }) => id}
+          empty={<Empty title="No Settlement was requested yet">Each appears here, also one that was refused.</Empty>}
+        />
+      </Panel>
+    </Stack>
+  );
+}
+
+/** As the service writes it. */
+async function statementCsv(date: string): Promise<void> {
+  const response = await fetch(`/v1/statements/${encodeURIComponent(date)}`, { headers: { accept: "text/csv" } });
+  if (!response.ok) throw new Error("The statement cannot be read now.");
+  download(`statement-${date}.csv`, await response.text(), "text/csv");
+}
