@@ -49,14 +49,14 @@ describe("one partner", () => {
   test("beyond its part of the instance's time waits, then is answered 429, and another is not", async () => {
     await start({ PAYBELL_PARTNER_PROCESSOR_PERCENT: "1" });
     // Each is expected to cost 20 ms, until its answer shows what it took.
-    const pages = [1, 2, 3, 4, 5, 6].map(() => service.call("GET", "/v1/notifications?limit=500&wait=30"));
+    const pages = [1, 2].map(() => service.call("GET", "/v1/notifications?limit=500&wait=30"));
     await service.waiting.promise;
     const refused = await service.call("GET", "/v1/self");
     expect(refused.status).toBe(429);
     expect(refused.headers.get("retry-after")).toBe("1");
     expect((await service.call("GET", "/v1/notifications/search", { key: otherApiKey })).status).toBe(200);
     service.arrived.resolve();
-    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual(Array(6).fill(200));
+    expect((await Promise.all(pages)).map(({ status }) => status)).toEqual([200, 200]);
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
   });
 

@@ -74,7 +74,7 @@ export function requireAsCommitted(
 const pullRowsMax = 500;
 const pullBytesMax = 8 * 1024 * 1024;
 /** Sealed content after which other work has a turn. */
-const bytesPerTurn = 256 * 1024;
+const bytesPerTurn = 32 * 1024;
 /** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
 // Ids are created shortly before they are committed, so a later notification may be slightly older.
