@@ -127,14 +127,28 @@ describe.concurrent("a notification", () => {
     expect(listed?.headers["paybell-attempt"]).toBe(String(made + 2));
   });
 
-  test("that is pending is not sent twice at once: to redeliver it is refused", async () => {
-    const partner = await service.register({ retry: [3_600] });
-    partner.server.answersAlways(500);
+  test("that is pending is sent now, whatever its server asked for, and the schedule stays at its step", async () => {
+    const partner = await service.register({ retry: [3_600, 86_400] });
+    partner.server.answersAlways({ status: 503, headers: { "retry-after": "1800" } });
     const { body } = await partner.run(sale());
     const { id } = body["notification"] as { id: string };
-    await partner.server.next(1);
-    const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
-    expect(asked).toMatchObject({ status: 409, body: { code: "notification_pending" } });
+    const untilMs = async () => {
+      const { body: detail } = await partner.call("GET", `/v1/notifications/${id}`);
+      return Date.parse(String(detail["nextAttemptAt"])) - Date.now();
+    };
+    for (let made = 1; made <= 3; made += 1) {
+      await eventually("the attempt to be recorded", async () => {
+        const { body: detail } = await partner.call("GET", `/v1/notifications/${id}`);
+        return detail["attemptsMade"] === made ? true : undefined;
+      });
+      // The second step is a day.
+      expect(await untilMs()).toBeLessThan(2 * 3_600_000);
+      const asked = await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
+      expect(asked).toMatchObject({ status: 202, body: { state: "pending", held: null } });
+    }
+    partner.server.answersAlways(204);
+    await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
+    await partner.settled(id, "accepted");
   });
 
   test("that is parked is redelivered by the operator, after a dry run that sends nothing", async () => {

@@ -386,7 +386,7 @@ describe("notifications", () => {
     for (const [index, as] of [[], ["--as", "partner", "--credentials", "partner.json"]].entries()) {
       const ran = await line.run(["notifications", "redeliver", id, stranger, "--json", ...as]);
       expect(ran.code).toBe(1);
-      expect(ran.json()).toMatchObject({ redelivered: 1, pending: 0, refused: [{ id: stranger, code: "not_found" }] });
+      expect(ran.json()).toMatchObject({ redelivered: 1, held: [], refused: [{ id: stranger, code: "not_found" }] });
       await partner.server.until((all) => all.length > seen + index);
       await partner.settled(id, "accepted");
     }

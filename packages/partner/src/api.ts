@@ -283,7 +283,7 @@ export type NotificationSubject = {
 };
 
 export type OwnRedeliveries = {
-  filter: { state?: "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
@@ -299,6 +299,8 @@ export type Problem = {
   instance: string;
   errors?: { field: string; code: string; message: string }[];
 };
+
+export type RedeliveredNotification = Notification & { held: "paused" | "order" | null };
 
 export type Self = {
   id: string;
@@ -479,7 +481,6 @@ export type ErrorCode =
   | "not_settled"
   | "not_successful"
   | "not_voidable"
-  | "notification_pending"
   | "owned_by_switch"
   | "partner_disabled"
   | "preauth_expired"
@@ -575,7 +576,7 @@ export interface PartnerApi<Options> {
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
-  ): Promise<Notification>;
+  ): Promise<RedeliveredNotification>;
   /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */

@@ -236,7 +236,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       contents: partners.contents,
       clock: systemClock,
       newReqId: randomUUID,
-      onDue: (partnerId) => hints.due({ partnerId }),
+      onDue(partnerId) {
+        hints.due({ partnerId });
+        endpoints.announce().catch(warn("a probe could not be announced"));
+      },
     });
     const { clearing, clearingIntake } = wireClearing(infrastructure, {
       ofSettings: acquirer,

@@ -390,11 +390,6 @@ export const errors = {
     title: "The settlement has ended",
     remedy: "Nothing is left to abort: its transaction has the result.",
   },
-  notification_pending: {
-    status: 409,
-    title: "The notification is still pending",
-    remedy: "Wait until it is accepted or parked: only then can it be sent again.",
-  },
   report_conflict: {
     status: 409,
     title: "This externalId was reported with other content",

@@ -216,16 +216,17 @@ function redeliverCommand(context: CommandContext): Command {
     summary: "send notifications again",
     description:
       "By id, as the operator or as the partner; or all that match the filters, as the operator. Each gets a " +
-      "whole new schedule, under the same webhook-id. Pending ones are left unchanged.",
+      "whole new schedule, under the same webhook-id. A pending one is sent now, and its schedule stays at its step.",
     examples: [
       "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications redeliver --state parked --reason connect --dry-run",
+      "paybell notifications redeliver --state pending --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
       "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
     ],
     exitCodes: { 0: "they are due", 1: "nothing matches, or some of the ids could not be redelivered" },
   })
     .argument("[ids...]", "notification ids; without any, the filters say which")
-    .addOption(new Option("--state <state>", "accepted requires --since").choices(["parked", "accepted"]))
+    .addOption(new Option("--state <state>", "accepted requires --since").choices(["pending", "parked", "accepted"]))
     .option("--reason <word>", "of parked ones: why the last attempt failed")
     .option("--partner <id>", "of one partner")
     .option("--since <time>", "created at or after this time, ISO 8601", readTime)
@@ -282,17 +283,19 @@ async function redeliverIds(
   const result = await showing(context, "redelivering", ids.length, (onProgress) =>
     redeliverEach(api, path, ids, toOf(options), onProgress),
   );
-  const { redelivered, pending, refused } = result;
+  const { redelivered, held, refused } = result;
   print(context, options, result, [
-    `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due again.${pending === 0 ? "" : waiting(pending)}`,
+    `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due now.`,
+    ...held.map(({ id, by }) => `  ${printable(id)}: ${heldBy[by]}`),
     ...refused.map(({ id, message }) => `  ${printable(id)}: ${message}`),
   ]);
   return refused.length === 0 ? exitCodes.ok : exitCodes.negative;
 }
 
-function waiting(pending: number): string {
-  return ` ${pending} ${pending === 1 ? "was" : "were"} pending anyway.`;
-}
+const heldBy = {
+  paused: "it waits, because its partner is paused",
+  order: "it waits for an earlier one of its chain",
+} as const;
 
 function isOrAre(count: number): string {
   return count === 1 ? "is" : "are";
@@ -323,7 +326,7 @@ async function redeliverMany(
     redeliverShares(api, shares, filter, toOf(options), onProgress),
   );
   print(context, options, { matched, redelivered, partners: shares }, [
-    `${redelivered} ${isOrAre(redelivered)} due again, ${where} matched.`,
+    `${redelivered} ${isOrAre(redelivered)} due now, ${where} matched.`,
   ]);
   return exitCodes.ok;
 }

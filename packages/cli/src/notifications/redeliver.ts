@@ -5,8 +5,8 @@ import { readPages } from "../read-pages.ts";
 
 export interface RedeliveryCounts {
   readonly redelivered: number;
-  /** Are pending anyway. */
-  readonly pending: number;
+  /** Still held back, by a pause or by the order of their chain. */
+  readonly held: readonly { readonly id: string; readonly by: "paused" | "order" }[];
   readonly refused: readonly { readonly id: string; readonly code: string; readonly message: string }[];
 }
 
@@ -25,22 +25,26 @@ export async function redeliverEach(
   to: To,
   onProgress: (done: number) => void,
 ): Promise<RedeliveryCounts> {
-  let [redelivered, pending, done] = [0, 0, 0];
+  let [redelivered, done] = [0, 0];
+  const held: { id: string; by: "paused" | "order" }[] = [];
   const refused: { id: string; code: string; message: string }[] = [];
   for (const id of ids) {
     try {
-      await api.post(`${path}/${encodeURIComponent(id)}/redeliver`, { to });
+      const answer = await api.post<{ held?: "paused" | "order" | null }>(
+        `${path}/${encodeURIComponent(id)}/redeliver`,
+        { to },
+      );
       redelivered += 1;
+      if (answer.held) held.push({ id, by: answer.held });
     } catch (error) {
       // An unknown id does not stop the others; an unavailable service does.
       if (!(error instanceof Failure) || (error.status !== 404 && error.status !== 409)) throw error;
-      if (error.code === "notification_pending") pending += 1;
-      else refused.push({ id, code: error.code, message: error.message });
+      refused.push({ id, code: error.code, message: error.message });
     }
     done += 1;
     onProgress(done);
   }
-  return { redelivered, pending, refused };
+  return { redelivered, held, refused };
 }
 
 export interface BulkFilter {

@@ -566,7 +566,7 @@ export type Overview = {
 };
 
 export type OwnRedeliveries = {
-  filter: { state?: "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
@@ -768,8 +768,10 @@ export type Proposal = {
 
 export type Reason = { reason: string };
 
+export type RedeliveredNotification = Notification & { held: "paused" | "order" | null };
+
 export type Redeliveries = {
-  filter: { partner?: string; state?: "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: { partner?: string; state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
@@ -1163,7 +1165,7 @@ export interface Api<Options> {
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
-  ): Promise<Notification>;
+  ): Promise<RedeliveredNotification>;
   /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */
@@ -1283,7 +1285,7 @@ export interface Api<Options> {
     id: string,
     body?: { to?: "original" | "registered" },
     options?: Options,
-  ): Promise<Notification>;
+  ): Promise<RedeliveredNotification>;
   /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
   sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
   /** Redeliver many notifications. POST /operator/v1/redeliveries */

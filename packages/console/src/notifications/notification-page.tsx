@@ -178,7 +178,7 @@ function Actions({
     mutationFn: () => api.proveDelivery(id),
     onSuccess: (proof) => download(`proof-${id}.json`, `${JSON.stringify(proof, null, 2)}\n`, "application/json"),
   });
-  const canRedeliver = mayAct && !isPending && !redeliver.isPending;
+  const canRedeliver = mayAct && !redeliver.isPending;
   useHotkeys([["r", ({ repeat }) => canRedeliver && !repeat && redeliver.mutate("original")]]);
   return (
     <Stack gap="xs">
@@ -189,15 +189,14 @@ function Actions({
               size="xs"
               variant="default"
               leftSection={<IconRefresh size={14} aria-hidden />}
-              disabled={isPending}
               loading={redeliver.isPending}
               onClick={() => redeliver.mutate("original")}
             >
-              Redeliver
+              {isPending ? "Send now" : "Redeliver"}
             </Button>
             <Menu position="bottom-end">
               <Menu.Target>
-                <Button size="xs" variant="default" px={6} disabled={isPending} aria-label="Redeliver to another URL">
+                <Button size="xs" variant="default" px={6} aria-label="Redeliver to another URL">
                   <IconChevronDown size={14} aria-hidden />
                 </Button>
               </Menu.Target>
@@ -223,11 +222,6 @@ function Actions({
           All notifications
         </Link>
       </Group>
-      {isPending && mayAct && (
-        <Text c="dimmed" size="xs">
-          It is on its way already: it can be redelivered once it is delivered or parked.
-        </Text>
-      )}
       {redeliver.isError && <Failure error={redeliver.error} />}
       {prove.isError && <Failure error={prove.error} />}
       {redeliver.isSuccess && isPending && (

@@ -150,6 +150,7 @@ function nextAfterFailure(
 ): DeliveryOutcome["next"] {
   const failed = {
     attemptsMade: delivery.attemptsMade + 1,
+    asked: delivery.asked ?? 0,
     scheduleStartMs: delivery.scheduleStartMs,
     nowMs: parts.clock.nowMs(),
     pauses: partner.pauses,

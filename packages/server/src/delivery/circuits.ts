@@ -82,7 +82,8 @@ export class Circuits {
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
       const known = this.#circuits.get(partnerId)?.get(queue);
       if (known !== undefined && known.controlNo >= controlNo) continue;
-      this.#store(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: undefined });
+      // A probe on the wire goes on: a second one beside it could not tell more.
+      this.#store(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: known?.probe });
       changed.push({ partnerId, queue });
     }
     return changed;

@@ -18,6 +18,16 @@ const retrySteps = fc.array(fc.integer({ min: 1, max: retryBounds.stepSecondsMax
 });
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 
+test("attempts that a person asked for leave the schedule at its step", () => {
+  const retryS = [5, 30, 120, 600];
+  const failed = { scheduleStartMs: 0, nowMs: 0, pauses: [] };
+  for (let asked = 0; asked <= 12; asked += 1) {
+    expect(nextAttempt(retryS, { ...failed, attemptsMade: 2 + asked, asked }, 0.5)).toEqual(
+      nextAttempt(retryS, { ...failed, attemptsMade: 2 }, 0.5),
+    );
+  }
+});
+
 /** Fails at once, repeatedly, until it is parked. Returns the times of the attempts, from the start of the schedule. */
 function attemptsUntilParked(retryS: readonly number[], randoms: readonly number[], retryAfterMs?: number): number[] {
   const startMs = 1_000_000;

@@ -7,6 +7,8 @@ export type NextAttempt = { readonly kind: "retry"; readonly delayMs: number } |
 export interface FailedAttempt {
   /** POSTs so far, this one included: 1 after the first. */
   readonly attemptsMade: number;
+  /** POSTs of these that a person asked for while it waited: the schedule stays at its step. */
+  readonly asked?: number;
   /** The start of the schedule: creation, or the requested redelivery. */
   readonly scheduleStartMs: number;
   readonly nowMs: number;
@@ -75,13 +77,14 @@ export function nextAttempt(retryS: readonly number[], failed: FailedAttempt, ra
   const { scheduleStartMs, nowMs, pauses } = failed;
   const leftMs = scheduleStartMs + scheduleLengthMs(retryS) + pausedMs(scheduleStartMs, pauses) - nowMs;
   if (leftMs <= 0 || failed.isFinal === true) return { kind: "parked" };
-  const stepMs = (retryS[Math.min(failed.attemptsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
+  const stepsMade = Math.max(1, failed.attemptsMade - (failed.asked ?? 0));
+  const stepMs = (retryS[Math.min(stepsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
   const spreadMs = stepMs * (1 - jitter + 2 * jitter * random);
   const askedMs = Math.min(failed.retryAfterMs ?? 0, Math.max(retryAfterMaxMs, stepMs));
   const waitMs = Math.max(spreadMs, askedMs);
   // If jitter shortened the steps, the last one is extended to the end: otherwise the schedule would end before the
   // agreed time.
-  const isLast = failed.attemptsMade >= retryS.length;
+  const isLast = stepsMade >= retryS.length;
   return { kind: "retry", delayMs: isLast ? leftMs : Math.min(waitMs, leftMs) };
 }
 

@@ -12,6 +12,8 @@ export interface Delivery extends Required<Addressed> {
   readonly round: number;
   /** POSTs of this round before the next one. */
   readonly attemptsMade: number;
+  /** POSTs of these, and the next one, that a person asked for while it waited: the schedule does not count them. */
+  readonly asked?: number;
   /** POSTs of the rounds before this one, as far as history has them. */
   readonly attemptsBefore: number;
   /** The start of the schedule: creation, or the requested redelivery. Milliseconds since 1970. */

@@ -461,7 +461,7 @@ export class HttpTestService {
       redeliver: async (partnerId, id, to) => {
         this.#failIfTold("redeliver");
         this.asked.push(["redeliver", partnerId, id, to]);
-        return { ...summary, state: "pending" };
+        return { ...summary, state: "pending", held: null };
       },
       redeliverMany: async (filter, to, dryRun) => {
         this.asked.push(["redeliverMany", filter, to, dryRun]);

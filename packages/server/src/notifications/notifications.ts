@@ -65,6 +65,11 @@ export interface RedeliveryFilter extends NotificationFilter {
   readonly state?: NotificationState | undefined;
 }
 
+export interface RedeliveredNotification extends NotificationSummary {
+  /** The partner is paused, or an earlier notification of its chain is on its way; null: it is sent now. */
+  readonly held: "paused" | "order" | null;
+}
+
 export interface RedeliveryResult {
   readonly matched: number;
   readonly redelivered: number;
@@ -216,21 +221,21 @@ export class Notifications {
    * Makes an accepted or parked notification pending again, with a whole schedule.
    *
    * @param partnerId the required owner; undefined: any
-   * @throws ServiceError `notification_pending`, or `not_found` for an unknown id and for another partner's
+   * @throws ServiceError `not_found` for an unknown id and for another partner's
    */
   async redeliver(
     partnerId: PartnerId | undefined,
     id: string,
     to: "original" | "registered",
-  ): Promise<NotificationSummary> {
-    const { store, onDue } = this.#parts;
+  ): Promise<RedeliveredNotification> {
+    const { store } = this.#parts;
     const known = readId<"notification">(id);
     const key = known && (partnerId === undefined ? await store.locate(known) : { partnerId, id: known });
     const result = key && (await store.redeliver(key.partnerId, [key.id], to)).get(key.id);
     if (key === undefined || result === undefined || result === "unknown") throw new ServiceError("not_found");
-    if (result === "still_pending") throw new ServiceError("notification_pending");
-    onDue(key.partnerId);
-    return this.#summary(key);
+    this.#parts.onDue(key.partnerId);
+    const summary = await this.#summary(key);
+    return { ...summary, held: heldBy(summary) };
   }
 
   /**
@@ -238,7 +243,7 @@ export class Notifications {
    * changed.
    *
    * @param limit the maximum number; a caller that shows progress repeats until fewer match
-   * @throws ServiceError `invalid_value`, `missing_field`: only parked ones, or accepted ones since a time
+   * @throws ServiceError `invalid_value`, `missing_field`: accepted ones only since a time
    */
   async redeliverMany(
     filter: RedeliveryFilter,
@@ -352,7 +357,7 @@ export class Notifications {
     if (ids.length === 0) return 0;
     const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
     this.#parts.onDue(partnerId);
-    return results.filter((result) => result === "redelivered").length;
+    return results.filter((result) => result !== "unknown").length;
   }
 
   async #locate(id: string, partnerId?: PartnerId): Promise<NotificationStatus | undefined> {
@@ -414,17 +419,18 @@ interface BrokenRule extends Omit<FieldProblem, "message"> {
 }
 
 /** Returns everything that is wrong with the filter of a redelivery. */
+function heldBy({ waiting }: NotificationSummary): RedeliveredNotification["held"] {
+  if (waiting?.because === "paused" || waiting?.because === "disabled") return "paused";
+  return waiting?.because === "order" ? "order" : null;
+}
+
 export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
   const problems: BrokenRule[] = [];
-  if (filter.state === "pending") {
-    const rule = "must be parked or accepted: pending ones are on their way already";
-    problems.push({ field: "filter.state", code: "invalid_value", rule });
-  }
   if (filter.state === "accepted" && filter.from === undefined) {
     const rule = "is required: accepted notifications are sent again only from a given time on";
     problems.push({ field: "filter.from", code: "missing_field", rule });
   }
-  if (filter.state === "accepted" && filter.reason !== undefined) {
+  if (filter.state !== undefined && filter.state !== "parked" && filter.reason !== undefined) {
     const rule = "is not allowed here: only parked notifications have a reason";
     problems.push({ field: "filter.reason", code: "invalid_value", rule });
   }

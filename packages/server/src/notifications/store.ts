@@ -164,7 +164,8 @@ export interface StoredBacklog {
   readonly pull: { readonly cursor: string; readonly atMs: number } | null;
 }
 
-export type Redelivered = "redelivered" | "still_pending" | "unknown";
+/** `sent_now`: it was pending, and is due now in its round. */
+export type Redelivered = "redelivered" | "sent_now" | "unknown";
 
 /** The history of notifications, and redelivery from it. */
 export interface NotificationStore {

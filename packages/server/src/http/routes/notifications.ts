@@ -15,7 +15,7 @@ import {
   summarySchema,
 } from "../schemas/notification.ts";
 import { responses } from "../schemas/problem.ts";
-import { ownRedeliveriesBody, redeliverBody, redeliveredSchema } from "../schemas/redelivery.ts";
+import { ownRedeliveriesBody, redeliverBody, redeliveredSchema, redeliveryAnswer } from "../schemas/redelivery.ts";
 
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
@@ -98,7 +98,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         operationId: "redeliverOwn",
         tags: ["Notifications"],
         summary: "Redeliver many of your notifications",
-        description: "What is still pending is left as it is.",
+        description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
         body: ownRedeliveriesBody,
         response: responses(
           { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
@@ -140,9 +140,8 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         params,
         body: redeliverBody,
         response: responses(
-          { 202: { schema: summarySchema, description: "It is due again" } },
+          { 202: { schema: redeliveryAnswer, description: "It is due; `held` says what still holds it back" } },
           "not_found",
-          "notification_pending",
         ),
       },
     },
@@ -150,7 +149,7 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       const { id } = callers.partner(request);
       const to = request.body?.to ?? "original";
       const summary = await parts.notifications.redeliver(id, requireId(request.params.id), to);
-      return reply.code(202).send(summaryForPartner(summary));
+      return reply.code(202).send({ ...summaryForPartner(summary), held: summary.held });
     },
   );
   app.post(

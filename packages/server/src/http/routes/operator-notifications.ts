@@ -6,7 +6,7 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { searchQuery, searchSchema, summarySchema } from "../schemas/notification.ts";
 import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/operator-notification.ts";
 import { responses } from "../schemas/problem.ts";
-import { redeliverBody, redeliveredSchema, redeliveriesBody } from "../schemas/redelivery.ts";
+import { redeliverBody, redeliveredSchema, redeliveriesBody, redeliveryAnswer } from "../schemas/redelivery.ts";
 import { requireId } from "./notifications.ts";
 
 const tags = ["Deliveries"];
@@ -92,9 +92,8 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         params: z.object({ id: described(z.string(), "The notification's id") }),
         body: redeliverBody,
         response: responses(
-          { 202: { schema: summarySchema, description: "It is due again" } },
+          { 202: { schema: redeliveryAnswer, description: "It is due; `held` says what still holds it back" } },
           "not_found",
-          "notification_pending",
         ),
       },
     },
@@ -133,7 +132,7 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
         operationId: "redeliver",
         tags,
         summary: "Redeliver many notifications",
-        description: "What is still pending is left as it is.",
+        description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
         body: redeliveriesBody,
         response: responses(
           { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { component, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
-import { moment } from "./notification.ts";
+import { moment, summarySchema } from "./notification.ts";
 import { partnerIdText } from "./partner-id.ts";
 
 export const redeliverBody = z
@@ -14,7 +14,7 @@ export const redeliverBody = z
   .optional();
 
 const filterFields = {
-  state: z.enum(["accepted", "parked"]).optional(),
+  state: z.enum(["pending", "accepted", "parked"]).optional(),
   from: moment.optional(),
   to: moment.optional(),
   reason: described(z.string().max(64), "Of parked ones: why the last attempt failed").optional(),
@@ -55,6 +55,18 @@ export const ownRedeliveriesBody = component(
   z.strictObject({ filter: described(ownFilter, whichOnes), ...redeliveryFields }),
   "OwnRedeliveries",
   "Which of your notifications to send once more",
+);
+
+export const redeliveryAnswer = component(
+  z.object({
+    ...summarySchema.shape,
+    held: described(
+      z.enum(["paused", "order"]).nullable(),
+      "paused: the partner is; order: an earlier one of its chain is sent first; null: it is sent now",
+    ),
+  }),
+  "RedeliveredNotification",
+  "A notification that is due",
 );
 
 export const redeliveredSchema = z.object({

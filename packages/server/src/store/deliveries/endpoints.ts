@@ -51,10 +51,15 @@ export class PostgresEndpoints implements EndpointStore {
     for (const { pool } of homes) {
       const closed = await inTransaction(pool, (client) => this.#closeIn(client, id, partnerId));
       if (closed === undefined) continue;
-      await this.#pool.query(announceEndpoints);
+      await this.announce();
       return closed;
     }
     return undefined;
+  }
+
+  /** Owners read again what a person changed. */
+  async announce(): Promise<void> {
+    await this.#pool.query(announceEndpoints);
   }
 
   async #closeIn(

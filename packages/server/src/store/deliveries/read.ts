@@ -11,7 +11,8 @@ const readDue = {
   name: "read_due",
   text: `
     SELECT q.no::integer AS no, p.id, p.due_at_us AS "dueAtUs", p.due_in_ms AS "dueInMs", p.nth::integer AS nth,
-      p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade", p.schedule_start_ms AS "scheduleStartMs",
+      p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade",
+      p.asked + p.is_asked::integer AS asked, p.schedule_start_ms AS "scheduleStartMs",
       p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
       n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
       n.content_mac AS mac,
@@ -98,7 +99,8 @@ const readPreceding = {
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
 };
 
-interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac"> {
+interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "content" | "mac" | "asked"> {
+  readonly asked: number;
   readonly no: number;
   readonly dueAtUs: number;
   readonly dueInMs: number;
@@ -154,6 +156,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     queue,
     round: row.round,
     attemptsMade: row.attemptsMade,
+    asked: row.asked,
     attemptsBefore: row.attemptsBefore,
     scheduleStartMs: row.scheduleStartMs,
     chainId: row.chainId,

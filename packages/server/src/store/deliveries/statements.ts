@@ -53,13 +53,15 @@ export const unpark = {
     WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.round <= i.round`,
 };
 
+const counting = "attempts_made = i.attempts_made + 1, asked = p.asked + p.is_asked::integer, is_asked = false";
+
 /** @param counted whether an attempt was made */
 const dueAgain = (counted: boolean) => `
     WITH i AS MATERIALIZED (
       SELECT partner_id, id, round, attempts_made, now() + delay_ms * interval '1 millisecond' AS due_at
       FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::integer[], $5::double precision[])
         AS i (partner_id, id, round, attempts_made, delay_ms))
-    UPDATE pending p SET due_at = i.due_at ${counted ? ", attempts_made = i.attempts_made + 1" : ""}
+    UPDATE pending p SET due_at = i.due_at ${counted ? `, ${counting}` : ""}
     FROM i ${itsAttempt}
     WHERE p.ctid = found.at
     RETURNING p.partner_id, p.id`;

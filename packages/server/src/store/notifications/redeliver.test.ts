@@ -59,7 +59,10 @@ describe("a redelivery", () => {
       state: "pending",
     });
     expect(bench.told).toEqual([other.id]);
-    expect(await codeOf(bench.notifications.redeliver(undefined, id, "original"))).toBe("notification_pending");
+    expect(await bench.notifications.redeliver(undefined, id, "original")).toMatchObject({
+      state: "pending",
+      held: null,
+    });
     for (const unknown of [newId(), "x"]) {
       expect(await codeOf(bench.notifications.redeliver(undefined, unknown, "original"))).toBe("not_found");
     }
@@ -104,11 +107,9 @@ describe("a redelivery", () => {
     expect(await pendingNow()).toMatchObject([{ id, round: 5_001 }]);
   });
 
-  test("is refused while the notification is on its way, unknown, or another partner's", async () => {
-    const pending = await insertNotification(bench.pool, partner.id, { state: "pending" });
+  test("is refused if the notification is unknown, or another partner's", async () => {
     const accepted = await insertNotification(bench.pool, partner.id);
     const other = await registerPartner(bench.pool);
-    expect(await codeOf(redeliver(pending))).toBe("notification_pending");
     expect(await codeOf(redeliver(newId()))).toBe("not_found");
     expect(await codeOf(redeliver("7"))).toBe("not_found");
     expect(await codeOf(redeliver(accepted, "original", other))).toBe("not_found");
@@ -117,9 +118,40 @@ describe("a redelivery", () => {
 
   test("asked for many times at once is made once", async () => {
     const id = await insertNotification(bench.pool, partner.id, { state: "parked" });
-    const codes = await Promise.all(Array.from({ length: 5 }, () => codeOf(redeliver(id))));
-    expect(codes.toSorted()).toEqual(["no error", ...Array.from({ length: 4 }, () => "notification_pending")]);
+    const before = (await bench.store.statuses([{ partnerId: partner.id, id }])).length;
+    await Promise.all(Array.from({ length: 5 }, () => redeliver(id)));
     expect(await places(id)).toEqual({ pending: 1, parked: 0 });
+    expect(await pendingNow()).toMatchObject([{ round: before, attempts_made: 0 }]);
+  });
+
+  test("of a pending one makes it due now in its round; the schedule does not count what was asked for", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "pending", round: 2 });
+    const asked = async () => (await bench.pool.query("SELECT asked, is_asked FROM pending WHERE id = $1", [id])).rows;
+    await bench.pool.query("UPDATE pending SET due_at = now() + interval '1 day'");
+    expect(await redeliver(id)).toMatchObject({ state: "pending", held: null });
+    expect(await pendingNow()).toMatchObject([{ round: 2, attempts_made: 0, is_due: true }]);
+    // Its first attempt is a step of the schedule, although a person asked for it.
+    expect(await asked()).toEqual([{ asked: 0, is_asked: false }]);
+    await bench.pool.query("UPDATE pending SET attempts_made = 4, due_at = now() + interval '1 day'");
+    for (let click = 0; click < 12; click += 1) await redeliver(id);
+    expect(await asked()).toEqual([{ asked: 0, is_asked: true }]);
+    expect(await pendingNow()).toMatchObject([{ round: 2, attempts_made: 4, is_due: true }]);
+    expect(bench.told).toHaveLength(13);
+  });
+
+  test("of a pending one probes a tripped circuit now, and says what else holds it", async () => {
+    const id = await insertNotification(bench.pool, partner.id, { state: "pending" });
+    await bench.pool.query(
+      `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, failures, probes, probe_at, epoch, control_no)
+       VALUES ($1, $2, 'origin', 'https://partner.example', 'https://partner.example', 'open', 5, 3,
+         now() + interval '5 minutes', 1, 0)`,
+      [partner.id, newId()],
+    );
+    await redeliver(id);
+    const text = "SELECT probe_at <= now() AS is_due, control_no, probes FROM endpoints WHERE partner_id = $1";
+    expect((await bench.pool.query(text, [partner.id])).rows).toEqual([{ is_due: true, control_no: 1, probes: 3 }]);
+    await bench.pool.query("UPDATE partners SET state = 'paused' WHERE id = $1", [partner.id]);
+    expect(await redeliver(id)).toMatchObject({ held: "paused" });
   });
 
   test("waits for an outcome that is being written, and never leaves a notification in two places", async () => {
@@ -231,9 +263,15 @@ describe("a redelivery of many", () => {
         { field: "filter.reason", code: "invalid_value" },
       ],
     });
-    expect(await codeOf(bench.notifications.redeliverMany({ state: "pending" }, "original", true))).toBe(
-      "invalid_value",
-    );
+  });
+
+  test("takes pending ones, which are due now in their round", async () => {
+    const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });
+    await insertNotification(bench.pool, partner.id, { state: "parked" });
+    await bench.pool.query("UPDATE pending SET due_at = now() + interval '1 day'");
+    const result = await bench.notifications.redeliverMany({ state: "pending" }, "original", false);
+    expect(result).toEqual({ matched: 1, redelivered: 1, ids: [pending] });
+    expect(await pendingNow()).toMatchObject([{ id: pending, round: 3, is_due: true }]);
   });
 });
 

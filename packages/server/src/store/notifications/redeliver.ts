@@ -60,6 +60,17 @@ interface Removed {
   readonly registered_queue: string;
 }
 
+// A first attempt counts as a step of the schedule, although a person asked for it.
+const sendNow = `
+  UPDATE pending p SET due_at = least(p.due_at, now()), is_asked = p.attempts_made > 0,
+    to_registered = p.to_registered OR $3
+  WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`;
+
+/** A tripped circuit is probed now. Its owner reads what a person changed: the number says that. */
+const probeNow = `
+  UPDATE endpoints e SET probe_at = now(), control_no = control_no + 1, updated_at = now()
+  WHERE e.partner_id = $1 AND e.state = 'open' AND e.probe_at > now()`;
+
 const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])";
 
 const insertTest = `
@@ -118,7 +129,13 @@ async function redeliverIn(
   );
   // Another session made it due in the meantime.
   for (const id of await idsOf(stillPending, [partnerId, free.filter((id) => !due.has(id))])) pending.add(id);
-  return new Map(ids.map((id) => [id, due.has(id) ? "redelivered" : pending.has(id) ? "still_pending" : "unknown"]));
+  const waiting = ids.filter((id) => pending.has(id) && !due.has(id));
+  if (waiting.length > 0) {
+    await client.query(sendNow, [partnerId, waiting, toRegistered]);
+    // Last, so that endpoints are not locked while waiting for anything else.
+    await client.query(probeNow, [partnerId]);
+  }
+  return new Map(ids.map((id) => [id, due.has(id) ? "redelivered" : pending.has(id) ? "sent_now" : "unknown"]));
 }
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {
