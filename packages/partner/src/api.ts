@@ -439,6 +439,8 @@ export type Waiting = {
 
 /** The codes of a problem: docs/reference/errors.md. */
 export type ErrorCode =
+  | "acquirer_signed_off"
+  | "acquirer_unreachable"
   | "address_not_allowed"
   | "address_not_whitelisted"
   | "aid_required"

@@ -442,6 +442,16 @@ export const errors = {
     title: "An internal error occurred",
     remedy: "Repeat the request with the same reqId. If the error persists, quote `instance` to the operator.",
   },
+  acquirer_signed_off: {
+    status: 503,
+    title: "The terminal's acquirer has signed off",
+    remedy: "Nothing was accepted. Use a terminal of another acquirer, or repeat the command after `Retry-After`.",
+  },
+  acquirer_unreachable: {
+    status: 503,
+    title: "The terminal's acquirer cannot be reached",
+    remedy: "Nothing was accepted. Use a terminal of another acquirer, or repeat the command after `Retry-After`.",
+  },
   no_acquirer: {
     status: 503,
     title: "This service has no acquirer for the terminal",

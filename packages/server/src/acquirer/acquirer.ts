@@ -29,12 +29,17 @@ export interface Acquirer {
   readonly reversalMarginMs?: number | undefined;
   /** The host to which a message would go now; undefined while that is not known. */
   site?(): string | undefined;
+  /**
+   * Why no message can be sent, after waiting for a connection that has just ended; undefined, or resolves to
+   * undefined, if one can. An acquirer without it always can be asked.
+   */
+  away?(): Promise<AcquirerAway | undefined> | undefined;
   /** Whether it can be asked now; an acquirer without it always can. */
   health?(): AcquirerHealth;
   /** From now on reports answers without a waiting caller: another process may have asked, and be gone. */
   onUnmatchedAnswer?(listener: (answer: UnmatchedAnswer) => void): void;
-  /** Another instance was sent a new key of the MACs, which is kept. */
-  rereadKey?(): Promise<void>;
+  /** Another instance may have stored a new key of the MACs, or that a host signed off. */
+  reread?(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -54,8 +59,16 @@ export interface UnmatchedAnswer {
 /** The part of a sent message that the ledger still knows. */
 export type AskedMessage = MessageHeader & Money & Pick<AuthorisationMessage, "command" | "invoiceNo" | "batchNo">;
 
+export interface AcquirerAway {
+  readonly code: "acquirer_signed_off" | "acquirer_unreachable";
+  /** In words, for the operator. */
+  readonly detail: string;
+}
+
 export interface AcquirerHealth {
   readonly ok: boolean;
+  /** Its host is connected and has signed off. */
+  readonly isSignedOff?: boolean;
   /** In words, for the operator: which host, since when, or why not. */
   readonly detail: string;
   /** The time since the host last sent anything, such as the answer to an echo. Absent: not known to this instance. */

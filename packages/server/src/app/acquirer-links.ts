@@ -14,8 +14,8 @@ export interface AcquirerLinks {
   names(): Promise<readonly string[]>;
   /** The options for opening the link; undefined: no acquirer is registered by this name. */
   registered(name: string): Promise<HostOptions | undefined>;
-  /** The options with the MAC key that came over the link last, and with the place for the next one. */
-  withMacKeyStore(name: string, options: HostOptions): HostOptions;
+  /** The options with what the instances share of its hosts: MAC keys that came over the link, and sign-offs. */
+  withShared(name: string, options: HostOptions): HostOptions;
   /** The instance with the one session that the host allows. */
   sessionHolder(name: string): Promise<SessionHolder>;
 }
@@ -36,9 +36,14 @@ export async function withAcquirerLinks<Result>(
         const stored = await store.find(name);
         return stored && { ...registry.linkOptions(stored), clock: systemClock };
       },
-      withMacKeyStore: (name, options) => ({
+      withShared: (name, options) => ({
         ...options,
         macKeyStore: macKeyStore(store, masterKey, name, options.macKey),
+        signOffs: {
+          read: () => store.signedOff(name),
+          note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
+          isUsedByOthers: () => store.isUsedByOthers(undefined),
+        },
       }),
       sessionHolder: (name) => sessions.holder(name),
     });

@@ -3,10 +3,12 @@ import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
+import type { SignOffStore } from "../acquirer/iso8583/link/sign-offs.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
 import { matchProblems } from "../acquirer/iso8583/profile/match.ts";
 import { readProfile } from "../acquirer/iso8583/profile/read.ts";
+import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { settingsName } from "../acquirer/registered/registration.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
@@ -84,6 +86,15 @@ export function openAcquirers(
     open: (sealed) => openValue(sessionKey, sealed, sessionContext),
     onTrouble: warn("a message could not be passed on between instances"),
   });
+  const signOffsOf = (name: string, { network }: Profile): SignOffStore => ({
+    read: () => store.signedOff(name),
+    note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
+    async isUsedByOthers() {
+      if (network.sessions === "one") return false;
+      // A link that closes while the process runs was replaced, unless its acquirer was removed.
+      return acquirers.isStopped ? store.isUsedByOthers(lease.current()) : acquirers.has(name);
+    },
+  });
   const open = (name: string, options: HostOptions, after?: Promise<unknown>): Acquirer => {
     const shown = shownFieldsOf(options.profile);
     const own = name === "" ? log : log.child({ acquirer: name });
@@ -91,8 +102,9 @@ export function openAcquirers(
     const onEvent = (event: LinkEvent) => {
       logEvent(event, shown, own);
       recordKey(event, name || settingsName, { metrics, events: alerts });
+      recordAsked(event, name || settingsName, alerts);
     };
-    const linked = { ...options, macKeyStore: keyStore, onEvent };
+    const linked = { ...options, macKeyStore: keyStore, signOffs: signOffsOf(name, options.profile), onEvent };
     const problems = matchProblems(options.profile);
     if (problems.length > 0) {
       const detail = { acquirer: name || settingsName, problems };
@@ -155,6 +167,45 @@ function recordKey(
   events.record({ kind, partnerId: null, subjectId: null, detail: { acquirer, host, detail } });
 }
 
+const askedKinds = {
+  signOn: "acquirer_signed_on",
+  signOff: "acquirer_signed_off",
+  cutover: "acquirer_cutover",
+  advice: "acquirer_advice",
+} as const;
+
+/** The fields of a host's own message that an event shows: they hold no card data. */
+const askedFields = {
+  amount: 4,
+  traceNo: 11,
+  settlementDate: 15,
+  refId: 37,
+  approveCode: 38,
+  responseCode: 39,
+  tid: 41,
+  mid: 42,
+  currency: 49,
+  original: 90,
+} as const;
+
+/** Something that the host did by itself, and of which the operator should know. */
+function recordAsked(event: LinkEvent, acquirer: string, events: EventSink): void {
+  if (event.kind !== "asked") return;
+  const { host, means, message } = event;
+  if (means === "key" || means === "echo" || means === "other") return;
+  const shown = Object.entries(askedFields).flatMap(([name, field]) => {
+    // The host may send anything, such as a NUL, which the database does not take.
+    const text =
+      message.fields
+        .get(field)
+        ?.replace(/[^ -~]/g, "?")
+        .trim() ?? "";
+    return text === "" ? [] : [[name, text] as const];
+  });
+  const detail = { acquirer, host, mti: message.mti, ...Object.fromEntries(shown) };
+  events.record({ kind: askedKinds[means], partnerId: null, subjectId: null, detail });
+}
+
 function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {
   const { host } = event;
   switch (event.kind) {
@@ -168,6 +219,9 @@ function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {
       return;
     case "unwritable":
       log.error({ host, detail: event.detail }, "acquirer: a message cannot be written by the host's profile");
+      return;
+    case "asked":
+      log.info({ host, message: maskedLines(event.message, shown) }, `acquirer: ${event.detail}`);
       return;
     case "key":
       log.info({ host, detail: event.detail }, "acquirer: a new MAC key is in use");

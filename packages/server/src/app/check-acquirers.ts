@@ -72,7 +72,7 @@ async function linkFinding(
     const told = `an instance has the one session that the host allows: ${detail}`;
     if (leaseId !== null) return isUp ? ok(what, told) : error(what, told, remedy);
   }
-  const acquirer = new Iso8583Acquirer(links?.withMacKeyStore(name, options) ?? options);
+  const acquirer = new Iso8583Acquirer(links?.withShared(name, options) ?? options);
   try {
     const isUp = await acquirer.isUpWithin(signOnTimeoutMs);
     const { detail } = acquirer.health();

@@ -58,7 +58,7 @@ async function onRegistered(
     if (options.profile.network.sessions === "one" && (await links.sessionHolder(name)).leaseId !== null) {
       throw new ConfigError(["an instance has the one session that the host allows: stop the service first"]);
     }
-    return run(links.withMacKeyStore(name, options));
+    return run(links.withShared(name, options));
   });
 }
 

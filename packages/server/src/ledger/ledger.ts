@@ -1,6 +1,13 @@
 import { notifiedCommands } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type AcquirerAnswer, type AcquirerMessage, NoAnswer, NotSent, OtherSite } from "../acquirer/acquirer.ts";
+import {
+  type AcquirerAnswer,
+  type AcquirerAway,
+  type AcquirerMessage,
+  NoAnswer,
+  NotSent,
+  OtherSite,
+} from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
@@ -163,6 +170,8 @@ export class Ledger {
     for (let tries = 1; ; tries += 1) {
       // A transaction that does not exist needs no Reversal.
       if (procedure.tid !== "" && !acquirers.has(acquirer)) throw new ServiceError("no_acquirer");
+      const away = acquirers.of(acquirer).away?.();
+      if (away !== undefined && request.command !== "REVERSAL") await this.#requireReachable(partner, request, away);
       const site = acquirers.of(acquirer).site?.() ?? null;
       const init = toInit(this.#parts, partner, request, {
         id: start.id,
@@ -179,6 +188,21 @@ export class Ledger {
       const problem = await this.#tokenProblem(partner.id, request);
       if (problem !== undefined) throw badFields([problem]);
     }
+  }
+
+  /**
+   * Nothing is written for an acquirer that cannot be asked: the partner may use a terminal of another one. What has a
+   * result already is answered all the same, and a REVERSAL is accepted, and sent later.
+   */
+  async #requireReachable(
+    { id }: Partner,
+    { reqId }: CommandRequest,
+    away: Promise<AcquirerAway | undefined>,
+  ): Promise<void> {
+    const why = await away;
+    if (why === undefined || (await this.findByReqId(id, reqId.toLowerCase())) !== undefined) return;
+    this.#parts.log.warn({ code: why.code, detail: why.detail }, "a command was refused: its acquirer is away");
+    throw new ServiceError(why.code, undefined, { retryAfterS: 5 });
   }
 
   /** Why the acquirer of the terminal cannot take the token of a card; undefined when it can. */

@@ -44,12 +44,22 @@ test("a text that nobody wants any more when its turn comes is not sent", async 
 });
 
 test("the holder of a session is who claimed it first, until it gives it up or its lease is gone", async () => {
-  expect(await sessions.holder("bank")).toEqual({ leaseId: null, isUp: false, detail: "" });
+  expect(await sessions.holder("bank")).toEqual({ leaseId: null, isUp: false, isSignedOff: false, detail: "" });
   const [first, second] = [await insertLease(connections.pool), await insertLease(connections.pool)];
   expect((await sessions.claim("bank", first)).leaseId).toBe(first);
   await sessions.describe("bank", first, { ok: true, detail: "signed on" });
-  expect(await sessions.claim("bank", second)).toEqual({ leaseId: first, isUp: true, detail: "signed on" });
-  expect(await sessions.holder("bank")).toEqual({ leaseId: first, isUp: true, detail: "signed on" });
+  expect(await sessions.claim("bank", second)).toEqual({
+    leaseId: first,
+    isUp: true,
+    isSignedOff: false,
+    detail: "signed on",
+  });
+  expect(await sessions.holder("bank")).toEqual({
+    leaseId: first,
+    isUp: true,
+    isSignedOff: false,
+    detail: "signed on",
+  });
   await connections.pool.query("DELETE FROM leases WHERE id = $1", [first]);
   expect((await sessions.holder("bank")).leaseId).toBeNull();
   expect((await sessions.claim("bank", second)).leaseId).toBe(second);

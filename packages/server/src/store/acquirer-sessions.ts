@@ -9,22 +9,26 @@ const claim = {
   text: `
     WITH taken AS (
       INSERT INTO acquirer_sessions AS s (acquirer, lease_id) VALUES ($1, $2)
-      ON CONFLICT (acquirer) DO UPDATE SET lease_id = excluded.lease_id, is_up = false, detail = ''
+      ON CONFLICT (acquirer) DO UPDATE SET lease_id = excluded.lease_id, is_up = false,
+        is_signed_off = false, detail = ''
       WHERE s.lease_id IS NULL
-      RETURNING lease_id, is_up, detail)
-    SELECT lease_id, is_up, detail FROM taken
+      RETURNING lease_id, is_up, is_signed_off, detail)
+    SELECT lease_id, is_up, is_signed_off, detail FROM taken
     UNION ALL
-    SELECT lease_id, is_up, detail FROM acquirer_sessions WHERE acquirer = $1 AND NOT EXISTS (SELECT FROM taken)`,
+    SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions
+    WHERE acquirer = $1 AND NOT EXISTS (SELECT FROM taken)`,
 };
 
 const find = {
   name: "find_session",
-  text: "SELECT lease_id, is_up, detail FROM acquirer_sessions WHERE acquirer = $1",
+  text: "SELECT lease_id, is_up, is_signed_off, detail FROM acquirer_sessions WHERE acquirer = $1",
 };
 
 const describeHolder = {
   name: "describe_session",
-  text: "UPDATE acquirer_sessions SET is_up = $3, detail = $4 WHERE acquirer = $1 AND lease_id = $2",
+  text: `
+    UPDATE acquirer_sessions SET is_up = $3, detail = $4, is_signed_off = $5
+    WHERE acquirer = $1 AND lease_id = $2`,
 };
 
 const release = {
@@ -53,10 +57,11 @@ interface Unpublished {
 interface Row {
   readonly lease_id: string | null;
   readonly is_up: boolean;
+  readonly is_signed_off: boolean;
   readonly detail: string;
 }
 
-const nobody: SessionHolder = { leaseId: null, isUp: false, detail: "" };
+const nobody: SessionHolder = { leaseId: null, isUp: false, isSignedOff: false, detail: "" };
 
 /** The holder of the session with an acquirer's host, in PostgreSQL, and the messages between instances. */
 export class PostgresAcquirerSessions implements SessionStore {
@@ -76,8 +81,9 @@ export class PostgresAcquirerSessions implements SessionStore {
     return holderIn(await this.#engine.query<Row>({ ...find, values: [acquirer] }));
   }
 
-  async describe(acquirer: string, leaseId: string, { ok, detail }: AcquirerHealth): Promise<void> {
-    await this.#engine.query({ ...describeHolder, values: [acquirer, leaseId, ok, detail] });
+  async describe(acquirer: string, leaseId: string, health: AcquirerHealth): Promise<void> {
+    const { ok, isSignedOff = false, detail } = health;
+    await this.#engine.query({ ...describeHolder, values: [acquirer, leaseId, ok, detail, isSignedOff] });
   }
 
   async release(acquirer: string, leaseId: string): Promise<void> {
@@ -115,5 +121,9 @@ export class PostgresAcquirerSessions implements SessionStore {
 }
 
 function holderIn({ rows }: { readonly rows: readonly Row[] }): SessionHolder {
-  return rows.map(({ lease_id, is_up: isUp, detail }) => ({ leaseId: lease_id, isUp, detail }))[0] ?? nobody;
+  const [row] = rows;
+  if (row === undefined) return nobody;
+  const { lease_id: leaseId, is_up: isUp, is_signed_off: isMarked, detail } = row;
+  // An older version, as the holder, does not take the mark away.
+  return { leaseId, isUp, isSignedOff: isMarked && !isUp, detail };
 }

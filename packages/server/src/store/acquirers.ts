@@ -115,6 +115,26 @@ export class PostgresAcquirers implements AcquirerStore {
     });
   }
 
+  /** The hosts of an acquirer that signed off, and have not signed on since. */
+  async signedOff(name: string): Promise<ReadonlySet<string>> {
+    const select = "SELECT host FROM acquirer_sign_offs WHERE acquirer = $1";
+    const { rows } = await this.#pool.query<{ host: string }>(select, [name]);
+    return new Set(rows.map(({ host }) => host));
+  }
+
+  /** All instances are notified. */
+  async noteSignOff(name: string, host: string, isSignedOff: boolean): Promise<void> {
+    const insert = "INSERT INTO acquirer_sign_offs (acquirer, host) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    const remove = "DELETE FROM acquirer_sign_offs WHERE acquirer = $1 AND host = $2";
+    await this.#locked(name, (client) => client.query(isSignedOff ? insert : remove, [name, host]));
+  }
+
+  /** Whether another process runs commands, and so is connected to every acquirer. */
+  async isUsedByOthers(leaseId: string | undefined): Promise<boolean> {
+    const select = "SELECT FROM leases WHERE id IS DISTINCT FROM $1::uuid LIMIT 1";
+    return (await this.#pool.query(select, [leaseId ?? null])).rowCount === 1;
+  }
+
   remove(name: string): Promise<"removed" | "unknown" | "in_use"> {
     return this.#locked(name, async (client) => {
       const { rowCount } = await client.query("SELECT FROM acquirers WHERE name = $1 FOR UPDATE", [name]);
@@ -124,6 +144,7 @@ export class PostgresAcquirers implements AcquirerStore {
       await client.query("DELETE FROM acquirers WHERE name = $1", [name]);
       await client.query("DELETE FROM sealed_values WHERE name = 'acquirer ' || $1::text", [name]);
       await client.query(dropMacKeys, [name]);
+      await client.query("DELETE FROM acquirer_sign_offs WHERE acquirer = $1", [name]);
       await appendEntry(client, this.#pool);
       return "removed";
     });

@@ -2,6 +2,7 @@ import type { Clock } from "../../clock.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
+  type AcquirerAway,
   type AcquirerHealth,
   type AcquirerMessage,
   type AskOptions,
@@ -10,14 +11,16 @@ import {
   OtherSite,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
+import { HostRequests } from "./host-requests.ts";
 import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import type { LinkEvent, LinkKeys, LinkOptions, LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
+import { type SignOffStore, SignOffs } from "./link/sign-offs.ts";
 import { Turns } from "./link/turns.ts";
 import { Wire } from "./link/wire.ts";
 import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
-import { Codec, type IsoMessage, isNetworkMessage } from "./message/codec.ts";
+import { Codec, type IsoMessage } from "./message/codec.ts";
 import { HeldKeyOpener, type KeyOpener } from "./message/key-opener.ts";
 import type { MacAlgorithm } from "./message/mac.ts";
 import { MacKeys } from "./message/mac-keys.ts";
@@ -39,6 +42,8 @@ export interface Iso8583Options {
   readonly keyEncryptionKey?: Buffer | undefined;
   /** The store of keys that belong to the acquirer and not to a connection. */
   readonly macKeyStore?: MacKeyStore | undefined;
+  /** Absent: no other process uses the hosts. */
+  readonly signOffs?: SignOffStore | undefined;
   readonly clock: Clock;
   /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
   readonly connectsLater?: boolean;
@@ -67,6 +72,7 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #name: string;
   readonly #keys: KeyExchange | undefined;
   readonly #onEvent: (event: LinkEvent) => void;
+  readonly #signOffs: SignOffs;
   #traceNo = Math.floor(Math.random() * traceNos);
   #onUnmatched: (answer: UnmatchedAnswer) => void = () => undefined;
   #closed = false;
@@ -98,6 +104,8 @@ export class Iso8583Acquirer implements Acquirer {
       framing: profile.framing,
       authentication: macKeys && profile.mac ? { ...profile.mac, mac: macKeys } : undefined,
     });
+    const hostRequests = new HostRequests(profile);
+    this.#signOffs = new SignOffs(options.signOffs);
     const linkOptions: Omit<LinkOptions, "exchanges"> = {
       hosts,
       wire,
@@ -108,9 +116,12 @@ export class Iso8583Acquirer implements Acquirer {
         echo: () => this.#network("echo"),
         signOff: () => this.#network("signOff"),
         codeOf: (answer, kind) => this.#mapping.codeOf(answer, kind),
-        answerTo: (request) => (isNetworkMessage(request.mti) ? approvalOf(request) : undefined),
+        read: (request) => hostRequests.read(request),
+        acceptance: approvalOf,
+        refusal: (request) => answerWith(request, malfunction),
         keys: this.#linkKeys(),
       },
+      signOffs: this.#signOffs,
       keyOf: (message) => this.#mapping.keyOf(message),
       timings: { ...profile.timings, ...defaultTimings, ...timings },
       clock,
@@ -180,24 +191,39 @@ export class Iso8583Acquirer implements Acquirer {
     return this.#link.isUpWithin(timeoutMs);
   }
 
+  away(): Promise<AcquirerAway | undefined> | undefined {
+    return this.#link.isUp ? undefined : this.#whyAway();
+  }
+
   health(): AcquirerHealth {
-    const { isUp, detail, silentMs } = this.#link.state();
+    const { isUp, isSignedOff, detail, silentMs } = this.#link.state();
     const underKey = isUp && this.#keys !== undefined ? `, under ${this.#keys.detail()}` : "";
-    return { ok: isUp, detail: `${detail}${underKey}`, ...(silentMs !== undefined && { silentMs }) };
+    const marked = isSignedOff ? { isSignedOff } : {};
+    return { ok: isUp, ...marked, detail: `${detail}${underKey}`, ...(silentMs !== undefined && { silentMs }) };
   }
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
     this.#onUnmatched = listener;
   }
 
-  async rereadKey(): Promise<void> {
+  async reread(): Promise<void> {
     await this.#keys?.reread();
+    await this.#signOffs.reread();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#link.close();
     this.#turns.close();
+  }
+
+  /** A connection that has just ended is waited for. */
+  async #whyAway(): Promise<AcquirerAway | undefined> {
+    const waitMs = linkWaitMsMax - this.#link.downMs;
+    if (!this.#link.state().isSignedOff && waitMs > 0 && (await this.#link.isUpWithin(waitMs))) return undefined;
+    const { isUp, isSignedOff, detail } = this.#link.state();
+    if (isUp) return undefined;
+    return { code: isSignedOff ? "acquirer_signed_off" : "acquirer_unreachable", detail };
   }
 
   #reportUnmatched(message: IsoMessage): void {
@@ -224,7 +250,6 @@ export class Iso8583Acquirer implements Acquirer {
       begin: () => keys.begin(),
       brings: (request) => keys.brings(request),
       take: (message) => keys.take(message),
-      refusal: (request) => answerWith(request, malfunction),
     };
   }
 

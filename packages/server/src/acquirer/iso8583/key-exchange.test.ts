@@ -140,7 +140,7 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   expect(kept).toEqual(second);
   host.wire = wireUnder(second);
   expect(await sold(acquirer)).toBe("00");
-  await other.rereadKey();
+  await other.reread();
   expect(await sold(other)).toBe("00");
   expect(other.health().detail).toContain("the MAC key that another instance took up at ");
   const later = open();

@@ -243,9 +243,9 @@ export function approvalOf(message: IsoMessage): IsoMessage {
   return answerWith(message, approved);
 }
 
-/** The answer to a request of the host's. */
+/** The answer to a request of the host's; that to a repeat is none itself. */
 export function answerWith({ mti, fields }: IsoMessage, code: string): IsoMessage {
-  const answerMti = mti.slice(0, 2) + (Number(mti[2]) + 1).toString() + mti[3];
+  const answerMti = mti.slice(0, 2) + (Number(mti[2]) + 1).toString() + (Number(mti[3]) & ~1).toString();
   return { mti: answerMti, fields: new Map([...fields, [responseCodeField, code]]) };
 }
 

@@ -77,6 +77,11 @@ export class OpenAcquirers implements Acquirers {
     this.#onUnmatched = listener;
   }
 
+  /** No link is replaced any more: each one that closes, closes with the process. */
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
   /** Callers that still wait for an answer learn that none will arrive. */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -105,7 +110,7 @@ export class OpenAcquirers implements Acquirers {
       if (stored !== undefined && !this.#isStopped) this.#replace(current?.acquirer, stored);
     }
     this.#updateNames();
-    await Promise.all(this.#names.map((name) => this.#find(name)?.rereadKey?.()));
+    await Promise.all(this.#names.map((name) => this.#find(name)?.reread?.()));
   }
 
   #replace(current: CountedAcquirer | undefined, stored: StoredAcquirer): void {
@@ -181,6 +186,10 @@ class CountedAcquirer implements Acquirer {
     return this.#acquirer.refusesToken(token);
   }
 
+  away() {
+    return this.#acquirer.away?.();
+  }
+
   health() {
     return this.#acquirer.health?.() ?? { ok: true, detail: "is available" };
   }
@@ -189,8 +198,8 @@ class CountedAcquirer implements Acquirer {
     this.#acquirer.onUnmatchedAnswer?.(listener);
   }
 
-  async rereadKey(): Promise<void> {
-    await this.#acquirer.rereadKey?.();
+  async reread(): Promise<void> {
+    await this.#acquirer.reread?.();
   }
 
   async closeOnceAnswered(timeoutMs: number): Promise<void> {

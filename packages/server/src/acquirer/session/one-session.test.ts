@@ -24,7 +24,7 @@ afterEach(async () => {
 
 /** The database shared by the instances: the holder of the session, and their messages. */
 class Shared implements SessionStore {
-  holder: SessionHolder = { leaseId: null, isUp: false, detail: "" };
+  holder: SessionHolder = { leaseId: null, isUp: false, isSignedOff: false, detail: "" };
   readonly published: string[] = [];
   readonly rpcs: InstanceRpc[] = [];
   isDeaf = false;
@@ -33,16 +33,16 @@ class Shared implements SessionStore {
 
   async claim(_: string, leaseId: string): Promise<SessionHolder> {
     if (this.answers !== undefined) await this.answers;
-    if (this.holder.leaseId === null) this.holder = { leaseId, isUp: false, detail: "" };
+    if (this.holder.leaseId === null) this.holder = { leaseId, isUp: false, isSignedOff: false, detail: "" };
     return this.holder;
   }
 
-  async describe(_: string, leaseId: string, { ok, detail }: AcquirerHealth): Promise<void> {
-    if (this.holder.leaseId === leaseId) this.holder = { leaseId, isUp: ok, detail };
+  async describe(_: string, leaseId: string, { ok, isSignedOff = false, detail }: AcquirerHealth): Promise<void> {
+    if (this.holder.leaseId === leaseId) this.holder = { leaseId, isUp: ok, isSignedOff, detail };
   }
 
   async release(_: string, leaseId: string): Promise<void> {
-    if (this.holder.leaseId === leaseId) this.holder = { leaseId: null, isUp: false, detail: "" };
+    if (this.holder.leaseId === leaseId) this.holder = { leaseId: null, isUp: false, isSignedOff: false, detail: "" };
   }
 
   async publish(text: string): Promise<void> {
@@ -88,7 +88,8 @@ async function hosted() {
     session.onUnmatchedAnswer((answer) => unmatched.push(answer));
     closing.push(() => session.close());
     const loseLease = () => {
-      if (shared.holder.leaseId === lease) shared.holder = { leaseId: null, isUp: false, detail: "" };
+      if (shared.holder.leaseId === lease)
+        shared.holder = { leaseId: null, isUp: false, isSignedOff: false, detail: "" };
       lease = undefined;
       session.look();
     };
@@ -245,7 +246,7 @@ test("the wait for a session is a part of the time that a message has", async ()
   closing.push(() => session.close());
   const answer = session.ask(new Till().sale("tok_approve"), patient);
   await vi.advanceTimersByTimeAsync(100);
-  shared.holder = { leaseId: holder, isUp: true, detail: "" };
+  shared.holder = { leaseId: holder, isUp: true, isSignedOff: false, detail: "" };
   await expect(answer).rejects.toBeInstanceOf(NoAnswer);
   expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
 });

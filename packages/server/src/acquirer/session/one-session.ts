@@ -2,6 +2,7 @@ import { systemClock } from "../../clock.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
+  type AcquirerAway,
   type AcquirerHealth,
   type AcquirerMessage,
   type AskOptions,
@@ -16,6 +17,8 @@ export interface SessionHolder {
   /** The lease of the instance with the session; null: there is none. */
   readonly leaseId: string | null;
   readonly isUp: boolean;
+  /** Its host is connected, and has signed off. */
+  readonly isSignedOff: boolean;
   readonly detail: string;
 }
 
@@ -76,6 +79,7 @@ export class OneSession implements Acquirer {
   /** The host of another holder's link, as far as it is known from what that holder said. */
   #siteOfOther: string | undefined;
   #described = "";
+  #lastUpMs = systemClock.monotonicMs();
   #looking: Promise<void> | undefined;
   /** The end of the link of the session that was given up last. */
   #released: Promise<void> = Promise.resolve();
@@ -139,6 +143,11 @@ export class OneSession implements Acquirer {
     }
   }
 
+  away(): Promise<AcquirerAway | undefined> | undefined {
+    if (this.#heldBy !== undefined) return this.#link.away?.();
+    return this.#isOtherUp() ? undefined : this.#whyAway();
+  }
+
   health(): AcquirerHealth {
     if (this.#heldBy !== undefined) return this.#link.health();
     const { isUp = false, detail = "" } = this.#holder ?? {};
@@ -152,8 +161,8 @@ export class OneSession implements Acquirer {
     this.#link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(answer));
   }
 
-  async rereadKey(): Promise<void> {
-    await this.#link.rereadKey?.();
+  async reread(): Promise<void> {
+    await this.#link.reread?.();
   }
 
   /** Takes the session if it is free, and gives it up if the lease is lost: called regularly, never rejects. */
@@ -203,9 +212,10 @@ export class OneSession implements Acquirer {
     const health = this.#link.health();
     // The duration changes with each check, and need not be reported.
     const detail = health.detail.replace(/ for \d+ s\b/, "");
-    const described = `${health.ok} ${detail}`;
+    const { ok, isSignedOff = false } = health;
+    const described = `${ok} ${isSignedOff} ${detail}`;
     if (described === this.#described) return;
-    await store.describe(name, this.#heldBy, { ok: health.ok, detail });
+    await store.describe(name, this.#heldBy, { ok, isSignedOff, detail });
     this.#described = described;
   }
 
@@ -249,6 +259,22 @@ export class OneSession implements Acquirer {
     return this.#released;
   }
 
+  #isOtherUp(): boolean {
+    return this.#other() !== undefined && this.#holder?.isUp === true;
+  }
+
+  /** The holder has just lost its link, or there is none yet: that is waited for, from the last time it was up. */
+  async #whyAway(): Promise<AcquirerAway | undefined> {
+    const waitMs = this.#lastUpMs + holderWaitMsMax - systemClock.monotonicMs();
+    const isSignedOff = () => this.#holder?.isSignedOff === true;
+    const isKnown = () => this.#heldBy !== undefined || this.#isOtherUp() || isSignedOff();
+    if (waitMs > 0 && !isKnown()) await this.#wokenWithin(waitMs, isKnown);
+    if (this.#heldBy !== undefined) return this.#link.away?.();
+    if (this.#isOtherUp()) return undefined;
+    const code = isSignedOff() ? ("acquirer_signed_off" as const) : ("acquirer_unreachable" as const);
+    return { code, detail: this.health().detail };
+  }
+
   #other(): string | undefined {
     const leaseId = this.#holder?.leaseId ?? undefined;
     return leaseId === this.#parts.lease() ? undefined : leaseId;
@@ -273,6 +299,7 @@ export class OneSession implements Acquirer {
   }
 
   #wakeWaiting(): void {
+    if (this.#heldBy !== undefined || this.#isOtherUp()) this.#lastUpMs = systemClock.monotonicMs();
     for (const look of [...this.#waiting]) look();
   }
 }

@@ -53,6 +53,8 @@ const commandErrors = [
   "amount_above_refundable",
   "settlement_in_progress",
   "no_acquirer",
+  "acquirer_signed_off",
+  "acquirer_unreachable",
 ] as const;
 
 /** The others pass as they are. */

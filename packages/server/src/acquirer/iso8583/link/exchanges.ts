@@ -42,6 +42,7 @@ const answeredMax = 2_000;
 export class Exchanges {
   readonly #clock: Clock;
   readonly #waiting = new Map<string, Set<Waiting>>();
+  readonly #onLeave: (() => void)[] = [];
   /** In the order in which they gave up. */
   readonly #late = new Map<string, Late[]>();
   /** The last answer under each key, the oldest first. */
@@ -97,6 +98,12 @@ export class Exchanges {
     return "settled";
   }
 
+  /** Resolves when no caller waits for an answer over this connection. */
+  async idle(owner: object): Promise<void> {
+    const isWaiting = () => [...this.#waiting.values()].some((set) => [...set].some((one) => one.owner === owner));
+    while (isWaiting()) await new Promise<void>((resolve) => this.#onLeave.push(resolve));
+  }
+
   /** Ends the waits of one connection. Late answers are still accepted, over any. */
   giveUp(owner: object, reason: string): void {
     const all = [...this.#waiting.values()].flatMap((set) => [...set]);
@@ -107,6 +114,7 @@ export class Exchanges {
     const set = this.#waiting.get(key);
     set?.delete(waiting);
     if (set?.size === 0) this.#waiting.delete(key);
+    for (const resolve of this.#onLeave.splice(0)) resolve();
   }
 
   #remember(key: string, late: Late): void {

@@ -7,6 +7,7 @@ import { IsoFormatError } from "../message/error.ts";
 import { Exchanges } from "./exchanges.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
+import { SignOffs } from "./sign-offs.ts";
 
 const closing: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -65,10 +66,13 @@ function open(
       echo: () => network("301"),
       signOff: () => network("002"),
       codeOf: ({ fields }) => fields.get(39) ?? "",
-      answerTo: (asked) => (asked.mti === "0800" ? approvalOf(asked) : undefined),
+      read: (asked) => (asked.mti === "0800" ? { means: "other", answer: approvalOf(asked) } : undefined),
+      acceptance: approvalOf,
+      refusal: approvalOf,
       ...change,
     },
     exchanges: new Exchanges(systemClock),
+    signOffs: new SignOffs(undefined),
     keyOf: ({ mti, fields }) =>
       [mti.slice(0, 2), Math.floor(Number(mti[2]) / 2), fields.get(7), fields.get(11), fields.get(41)].join("|"),
     timings: {
@@ -102,7 +106,6 @@ const keysThat = (change: Partial<LinkKeys>): LinkKeys => ({
   begin: async () => undefined,
   brings: ({ fields }) => fields.get(70) === "101",
   take: async () => () => undefined,
-  refusal: approvalOf,
   ...change,
 });
 

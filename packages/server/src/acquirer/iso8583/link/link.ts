@@ -1,9 +1,11 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
+import type { HostRequest, HostRequestMeaning } from "../host-requests.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { type ConnectionOptions, connectTo, type Host, type HostConnection } from "./connection.ts";
 import type { ExchangeOptions, Exchanges } from "./exchanges.ts";
+import type { SignOffs } from "./sign-offs.ts";
 import type { Wire } from "./wire.ts";
 
 /** An event of a link, for the log, for metrics, and for test runs. */
@@ -16,10 +18,19 @@ export type LinkEvent =
   /** A message that could not be read, or answers nothing that was asked. */
   | { readonly kind: "ignored"; readonly host: string; readonly detail: string; readonly message?: IsoMessage }
   | { readonly kind: "sent"; readonly host: string; readonly message: IsoMessage }
-  | { readonly kind: "received"; readonly host: string; readonly message: IsoMessage };
+  | { readonly kind: "received"; readonly host: string; readonly message: IsoMessage }
+  /** The host asked something by itself, and was answered. */
+  | (HostsOwn & { readonly kind: "asked"; readonly host: string; readonly detail: string });
+
+interface HostsOwn {
+  readonly means: HostRequestMeaning;
+  readonly message: IsoMessage;
+}
 
 export interface LinkState {
   readonly isUp: boolean;
+  /** The host that is connected has signed off, and takes nothing until it signs on. */
+  readonly isSignedOff: boolean;
   /** In words: which host, since when, or why not. */
   readonly detail: string;
   /** The time since the host last sent anything, while the link is up. */
@@ -33,8 +44,12 @@ export interface NetworkMessages {
   signOff(): IsoMessage | undefined;
   /** The response code of ISO 8583:1987 in an answer to a sign-on, or to a request for a key. */
   codeOf(answer: IsoMessage, kind: "signOn" | "keyRequest"): string;
-  /** The answer to a request of the host; undefined if it is not supported. */
-  answerTo(request: IsoMessage): IsoMessage | undefined;
+  /** Reads a request of the host's own; undefined if it is not supported. */
+  read(request: IsoMessage): HostRequest | undefined;
+  /** The answer to a request that brought a key. */
+  acceptance(request: IsoMessage): IsoMessage;
+  /** The answer to a request that cannot be carried out now. */
+  refusal(request: IsoMessage): IsoMessage;
   /** Undefined: the keys of the MACs do not come over the link. */
   readonly keys?: LinkKeys | undefined;
 }
@@ -49,7 +64,6 @@ export interface LinkKeys {
   brings(request: IsoMessage): boolean;
   /** @returns what puts the key of a message into use */
   take(message: IsoMessage): Promise<() => void>;
-  refusal(request: IsoMessage): IsoMessage;
 }
 
 export interface LinkTimings {
@@ -71,6 +85,7 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly network: NetworkMessages;
   /** Shared by all connections of an acquirer: an answer may come over any. */
   readonly exchanges: Exchanges;
+  readonly signOffs: SignOffs;
   /** The key that a message and its answer share. */
   readonly keyOf: (message: IsoMessage) => string;
   readonly timings: LinkTimings;
@@ -104,37 +119,53 @@ export class Link {
   readonly #ups = new Set<() => void>();
   #session: Session | undefined;
   #downBecause = "not connected yet";
+  #downSinceMs: number;
   #running: Promise<void> | undefined;
 
   constructor(options: LinkOptions) {
     this.#options = options;
     this.#exchanges = options.exchanges;
+    this.#downSinceMs = options.clock.monotonicMs();
+    options.signOffs.onChange(() => this.#signOffsChanged());
   }
 
   start(): void {
     if (this.#running === undefined) this.#running = this.#run();
   }
 
+  /** Whether messages can be sent now. */
   get isUp(): boolean {
-    return this.#session !== undefined;
+    return this.#usable !== undefined;
   }
 
   /** The host at which it is signed on, as name and port. */
   get host(): string | undefined {
-    return this.#session?.name;
+    return this.#usable?.name;
+  }
+
+  /** The time since the connection ended that was up last; 0 while it is connected. */
+  get downMs(): number {
+    return this.#session === undefined ? this.#options.clock.monotonicMs() - this.#downSinceMs : 0;
+  }
+
+  get #usable(): Session | undefined {
+    const session = this.#session;
+    return session === undefined || this.#options.signOffs.has(session.name) ? undefined : session;
   }
 
   state(): LinkState {
-    if (this.#session === undefined) return { isUp: false, detail: this.#downBecause };
+    if (this.#session === undefined) return { isUp: false, isSignedOff: false, detail: this.#downBecause };
     const { name, sinceMs, heardAtMs } = this.#session;
     const nowMs = this.#options.clock.monotonicMs();
     const s = Math.floor((nowMs - sinceMs) / 1_000);
-    return { isUp: true, detail: `signed on at ${name} for ${s} s`, silentMs: nowMs - heardAtMs };
+    const silentMs = nowMs - heardAtMs;
+    if (this.#usable === undefined) return { isUp: false, isSignedOff: true, detail: `${name} signed off`, silentMs };
+    return { isUp: true, isSignedOff: false, detail: `signed on at ${name} for ${s} s`, silentMs };
   }
 
   /** Whether the link is up, after waiting at most `timeoutMs`. */
   async isUpWithin(timeoutMs: number): Promise<boolean> {
-    if (this.#session !== undefined) return true;
+    if (this.isUp) return true;
     if (this.#closing.signal.aborted) return false;
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, timeoutMs);
@@ -142,7 +173,13 @@ export class Link {
     await promise;
     clearTimeout(timer);
     this.#ups.delete(resolve);
-    return this.#session !== undefined;
+    return this.isUp;
+  }
+
+  /** The hosts that have signed off are others now. */
+  #signOffsChanged(): void {
+    if (this.isUp) this.#wake();
+    else this.#leaveSignedOff();
   }
 
   /**
@@ -150,18 +187,18 @@ export class Link {
    * Rejects with NotSent when it certainly did not leave, with NoAnswer when none came in time or the link broke.
    */
   request(message: IsoMessage, options: RequestOptions): Promise<IsoMessage> {
-    if (this.#session === undefined) return Promise.reject(new NotSent(`No host is connected: ${this.#downBecause}`));
-    return this.#requestOn(this.#session, message, options);
+    const session = this.#usable;
+    if (session === undefined) return Promise.reject(new NotSent(`No host is signed on: ${this.state().detail}`));
+    return this.#requestOn(session, message, options);
   }
 
   async close(): Promise<void> {
     if (this.#closing.signal.aborted) return;
     const session = this.#session;
-    if (session !== undefined) this.#signOff(session);
-    this.#down(closed);
     this.#closing.abort();
-    for (const resolve of this.#ups) resolve();
-    this.#exchanges.giveUp(this, "The link to the host was closed");
+    this.#down(closed);
+    this.#wake();
+    if (session !== undefined) await this.#signOff(session);
     session?.connection.close(closed);
     await this.#running;
   }
@@ -170,7 +207,8 @@ export class Link {
     const { hosts, timings } = this.#options;
     const { signal } = this.#closing;
     for (let round = 0; !signal.aborted; round += 1) {
-      for (const host of hosts) {
+      // One that signed off is tried when no other can be used: it may accept a sign-on by now.
+      for (const host of this.#inTurn(hosts)) {
         const stoodMs = await this.#keep(host);
         if (signal.aborted) return;
         // Begins again with the first host, which is the preferred one.
@@ -185,7 +223,7 @@ export class Link {
 
   /** Connects, signs on, and waits until the connection ends. @returns how long it lasted after the sign-on */
   async #keep(host: Host): Promise<number> {
-    const { clock, onEvent, timings, network } = this.#options;
+    const { clock, onEvent, timings, network, signOffs } = this.#options;
     const name = `${host.host}:${host.port}`;
     let connection: HostConnection | undefined;
     try {
@@ -200,6 +238,7 @@ export class Link {
         if (this.#session !== session) this.#exchanges.giveUp(this, why);
       });
       await network.keys?.begin();
+      await signOffs.reread();
       this.#throwIfClosed();
       await this.#signOn(session, network.signOn());
       await this.#requestKey(session);
@@ -227,16 +266,21 @@ export class Link {
     if (signOn === undefined) return;
     try {
       const answer = await this.#askNetwork(session, signOn);
-      const code = this.#options.network.codeOf(answer, "signOn");
+      const { network, signOffs } = this.#options;
+      const code = network.codeOf(answer, "signOn");
       if (code !== approved) throw new Error(`the host refused the sign-on with ${code || "no response code"}`);
+      if (!signOffs.has(session.name)) return;
+      await signOffs.note(session.name, false);
+      signOffs.changed();
     } catch (error) {
       session.connection.close("the sign-on failed");
       throw error;
     }
   }
 
-  #signOff(session: Session): void {
+  async #signOff(session: Session): Promise<void> {
     try {
+      if (await this.#options.signOffs.isUsedByOthers()) return;
       const signOff = this.#options.network.signOff();
       if (signOff !== undefined) this.#sendOn(session, signOff);
     } catch (error) {
@@ -269,20 +313,58 @@ export class Link {
     const host = session.name;
     try {
       const use = await keys.take(request);
-      const answer = network.answerTo(request);
-      if (answer !== undefined) this.#sendOn(session, answer);
+      this.#sendOn(session, network.acceptance(request));
       use();
       onEvent({ kind: "key", host, detail: "sent by the host" });
     } catch (error) {
       onEvent({ kind: "key_refused", host, detail: error instanceof Error ? error.message : String(error) });
-      this.#sendOn(session, keys.refusal(request));
+      this.#sendOn(session, network.refusal(request));
     }
   }
 
   #up(session: Session): void {
     this.#session = session;
     this.#options.onEvent({ kind: "up", host: session.name, detail: "signed on" });
+    this.#signOffsChanged();
+  }
+
+  #wake(): void {
     for (const resolve of this.#ups) resolve();
+  }
+
+  #inTurn(hosts: readonly Host[]): readonly Host[] {
+    const isOff = ({ host, port }: Host) => this.#options.signOffs.has(`${host}:${port}`);
+    return [...hosts.filter((host) => !isOff(host)), ...hosts.filter(isOff)];
+  }
+
+  /** Its host signed off: answers in flight may come yet, and then another host is asked. The only one may sign on. */
+  #leaveSignedOff(): void {
+    const session = this.#session;
+    const { hosts, signOffs } = this.#options;
+    if (session === undefined || hosts.every(({ host, port }) => signOffs.has(`${host}:${port}`))) return;
+    void this.#exchanges.idle(this).then(() => {
+      if (this.#usable !== session) session.connection.close("the host signed off");
+    });
+  }
+
+  /** The answer tells the host that it is known durably. */
+  async #answerHost(session: Session, message: IsoMessage, { means, answer }: HostRequest): Promise<void> {
+    const { network, onEvent, signOffs } = this.#options;
+    const host = session.name;
+    if (means === "signOn" || means === "signOff") {
+      try {
+        await signOffs.note(host, means === "signOff");
+      } catch (error) {
+        const why = error instanceof Error ? error.message : String(error);
+        onEvent({ kind: "ignored", host, detail: `what the host asked could not be stored: ${why}`, message });
+        this.#sendOn(session, network.refusal(message));
+        return signOffs.changed();
+      }
+    }
+    if (answer !== undefined) this.#sendOn(session, answer);
+    onEvent({ kind: "asked", host, means, detail: `the host sent a request of its own: ${means}`, message });
+    if (means === "key") onEvent({ kind: "key_refused", host, detail: "the profile takes no key from the host" });
+    if (means === "signOn" || means === "signOff") signOffs.changed();
   }
 
   /**
@@ -290,6 +372,7 @@ export class Link {
    * connection.
    */
   #down(why: string): void {
+    if (this.#session !== undefined) this.#downSinceMs = this.#options.clock.monotonicMs();
     this.#session = undefined;
     this.#downBecause = why;
     this.#exchanges.giveUp(this, `The link to the host broke: ${why}`);
@@ -375,9 +458,12 @@ export class Link {
         this.#takeKey(session, network.keys, message).catch((error: unknown) => this.#unwritable(session, error));
         return;
       }
-      const answer = network.answerTo(message);
-      if (answer !== undefined) this.#sendOn(session, answer);
-      else onEvent({ kind: "ignored", host, detail: "the host sent a request that is not supported", message });
+      const asked = network.read(message);
+      if (asked === undefined) {
+        onEvent({ kind: "ignored", host, detail: "the host sent a request that is not supported", message });
+        return;
+      }
+      this.#answerHost(session, message, asked).catch((error: unknown) => this.#unwritable(session, error));
     } catch (error) {
       onEvent({ kind: "ignored", host, detail: error instanceof Error ? error.message : String(error) });
     }

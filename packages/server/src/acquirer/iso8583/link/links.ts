@@ -32,10 +32,17 @@ export class Links {
     return this.#hosts.find((host) => this.#links.some((link) => link.host === host));
   }
 
+  /** The time since the last connection ended that was up; 0 while one is connected. */
+  get downMs(): number {
+    return Math.min(...this.#links.map((link) => link.downMs));
+  }
+
   state(): LinkState {
     const { host } = this;
     const at = this.#links.filter((link) => host !== undefined && link.host === host);
-    const state = (at[0] ?? this.#links[0])?.state() ?? { isUp: false, detail: "there is no connection" };
+    const none = { isUp: false, isSignedOff: false, detail: "there is no connection" };
+    const signedOff = this.#links.find((link) => link.state().isSignedOff);
+    const state = (at[0] ?? signedOff ?? this.#links[0])?.state() ?? none;
     if (this.#links.length === 1 || !state.isUp) return state;
     return { ...state, detail: `${state.detail}, over ${at.length} of ${this.#links.length} connections` };
   }

@@ -145,7 +145,7 @@ export function wantsCards(profile: Profile): boolean {
 
 function messages({
   messages: own,
-  network: { sessions: _, connections: __, ...network },
+  network: { sessions: _, connections: __, hostRequests: ___, ...network },
   mac,
 }: Profile): [string, MessageTemplate][] {
   const named = (group: string, of: Readonly<Record<string, MessageTemplate | null>>) =>

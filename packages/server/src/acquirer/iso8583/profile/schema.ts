@@ -80,6 +80,45 @@ const keyExchange = z.strictObject({
   belongsTo: alternatives("connection", "acquirer"),
 });
 
+/** Null: it is not answered. */
+const hostAnswer = z
+  .string()
+  .regex(/^[0-9A-Z]{2,3}$/, "is not a response code")
+  .nullable();
+const hostValue = (means: "signOn" | "signOff" | "echo" | "cutover" | "key" | "other", answer = "00") => ({
+  means,
+  answer,
+});
+
+/** The meaning of the host's own requests, and their answers. */
+const hostRequests = z.strictObject({
+  /** The field of an 0800 that says what it asks. */
+  field: number.default(70),
+  /** By that field's value: what it means, and field 39 of the answer. Others are approved, and change nothing. */
+  values: z
+    .record(
+      z.string().min(1).max(20),
+      z.strictObject({
+        /** `key`: a key that no `keyExchange` takes. */
+        means: alternatives("signOn", "signOff", "echo", "cutover", "key", "other"),
+        answer: hostAnswer.default("00"),
+      }),
+    )
+    .default({
+      "001": hostValue("signOn"),
+      "002": hostValue("signOff"),
+      "101": hostValue("key", "40"),
+      "161": hostValue("key", "40"),
+      "201": hostValue("cutover"),
+      "301": hostValue("echo"),
+    }),
+  /** Field 39 of the answer to an advice, by its type: each is an event. */
+  advices: z.record(z.string().regex(/^0[1-8]\d0$/, "is not a message type, such as 0420"), hostAnswer).default({
+    "0420": "00",
+    "0620": "00",
+  }),
+});
+
 /** A host's profile in its file: everything that distinguishes this host's messages. */
 export const profileSchema = z.strictObject({
   name: z.string().min(1).max(64),
@@ -146,6 +185,7 @@ export const profileSchema = z.strictObject({
     signOn: message.nullable(),
     echo: message.nullable(),
     signOff: message.nullable(),
+    hostRequests: hostRequests.default(() => hostRequests.parse({})),
   }),
   /** The fields that an answer repeats, and that no other current request shares, in addition to its type. */
   matchBy: z.array(number).min(1),

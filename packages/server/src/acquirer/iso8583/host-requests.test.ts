@@ -1,0 +1,193 @@
+import { readFile } from "node:fs/promises";
+import { afterEach, describe, expect, test } from "vitest";
+import { systemClock } from "../../clock.ts";
+import { NotSent } from "../acquirer.ts";
+import { Till } from "../till.fixture.ts";
+import { profile } from "./example-profile.fixture.ts";
+import { Iso8583Acquirer } from "./iso8583.ts";
+import { FakeHost } from "./link/fake-host.fixture.ts";
+import type { LinkEvent } from "./link/link.ts";
+import type { SignOffStore } from "./link/sign-offs.ts";
+import type { IsoMessage } from "./message/codec.ts";
+import type { Profile } from "./profile/schema.ts";
+
+const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
+const closing: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of closing.splice(0).reverse()) await close();
+});
+
+async function hostsOf(count: number): Promise<readonly FakeHost[]> {
+  const hosts = await Promise.all(Array.from({ length: count }, () => FakeHost.listen()));
+  for (const host of hosts) closing.push(() => host.close());
+  return hosts;
+}
+
+/** The sign-offs that the instances share. */
+class Shared implements SignOffStore {
+  readonly hosts = new Set<string>();
+  isUsed = false;
+  isAway = false;
+
+  async read() {
+    return new Set(this.hosts);
+  }
+
+  async note(host: string, isSignedOff: boolean): Promise<void> {
+    if (this.isAway) throw new Error("the database is away");
+    if (isSignedOff) this.hosts.add(host);
+    else this.hosts.delete(host);
+  }
+
+  async isUsedByOthers() {
+    return this.isUsed;
+  }
+}
+
+async function connected(hosts: readonly FakeHost[], signOffs?: SignOffStore, network?: Partial<Profile["network"]>) {
+  const events: LinkEvent[] = [];
+  const acquirer = new Iso8583Acquirer({
+    profile: { ...profile, network: { ...profile.network, ...network } },
+    hosts: hosts.map(({ port }) => ({ host: "127.0.0.1", port })),
+    clock: systemClock,
+    signOffs,
+    onEvent: (event) => events.push(event),
+    timings: { backOffMs: [1, 20] },
+  });
+  closing.push(() => acquirer.close());
+  expect(await acquirer.isUpWithin(600_000)).toBe(true);
+  return { acquirer, events };
+}
+
+const ofHost = (mti: string, code: string): IsoMessage => ({
+  mti,
+  fields: new Map([[7, "1122061112"], [11, "000777"], ...(mti.startsWith("08") ? [[70, code] as const] : [])]),
+});
+const nameOf = ({ port }: FakeHost) => `127.0.0.1:${port}`;
+
+/** The host sends it. @returns field 39 of the answer */
+async function asks(host: FakeHost, mti: string, code = ""): Promise<string | undefined> {
+  const answers = () => host.heard.filter((message) => message.mti === `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`);
+  const before = answers().length;
+  host.send(ofHost(mti, code));
+  await expect.poll(() => answers().length).toBe(before + 1);
+  return answers().at(-1)?.fields.get(39);
+}
+
+describe("a host's own request", () => {
+  test("that brings a key without a key exchange is refused, with an alert", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const { acquirer, events } = await connected([host]);
+    for (const code of ["101", "161"]) expect(await asks(host, "0800", code)).toBe("40");
+    expect(events.filter(({ kind }) => kind === "key_refused")).toHaveLength(2);
+    expect((await acquirer.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
+  });
+
+  test("is answered as the profile says, and an advice or a cutover is reported", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const { hostRequests } = profile.network;
+    const values = { ...hostRequests.values, "201": { means: "cutover", answer: "09" } } as const;
+    const advices = { ...hostRequests.advices, "0620": null, "0520": "12" };
+    const { events } = await connected([host], undefined, { hostRequests: { ...hostRequests, values, advices } });
+    expect(await asks(host, "0420")).toBe("00");
+    expect(await asks(host, "0421")).toBe("00");
+    host.send(ofHost("0620", ""));
+    expect(await asks(host, "0520")).toBe("12");
+    expect(await asks(host, "0800", "201")).toBe("09");
+    expect(await asks(host, "0800", "301")).toBe("00");
+    expect(events.flatMap((event) => (event.kind === "asked" ? [[event.means, event.message.mti]] : []))).toEqual([
+      ["advice", "0420"],
+      ["advice", "0421"],
+      ["advice", "0620"],
+      ["advice", "0520"],
+      ["cutover", "0800"],
+      ["echo", "0800"],
+    ]);
+    expect(host.heard.filter(({ mti }) => mti === "0630")).toEqual([]);
+  });
+
+  test("to sign off stops every message until it signs on", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const { acquirer } = await connected([host]);
+    expect(acquirer.away()).toBeUndefined();
+    expect(await asks(host, "0800", "002")).toBe("00");
+    expect(await acquirer.away()).toEqual({
+      code: "acquirer_signed_off",
+      detail: `${nameOf(host)} signed off`,
+    });
+    expect(acquirer.health()).toMatchObject({ ok: false, isSignedOff: true });
+    await expect(acquirer.ask(new Till().sale("tok_approve"), { ...patient, timeoutMs: 1 })).rejects.toBeInstanceOf(
+      NotSent,
+    );
+    expect(host.sockets.size).toBe(1);
+    expect(await asks(host, "0800", "001")).toBe("00");
+    expect(acquirer.away()).toBeUndefined();
+    expect((await acquirer.ask(new Till().sale("tok_approve"), patient)).responseCode).toBe("00");
+  });
+
+  test("to sign off makes the other host take over, once what is in flight is answered", async () => {
+    const [first, second] = (await hostsOf(2)) as [FakeHost, FakeHost];
+    const { acquirer } = await connected([first, second]);
+    const asked = Promise.withResolvers<IsoMessage>();
+    const answer = first.answer;
+    first.answer = (request) => void asked.resolve(request);
+    const sale = acquirer.ask(new Till().sale("tok_approve"), patient);
+    const request = await asked.promise;
+    expect(await asks(first, "0800", "002")).toBe("00");
+    expect(second.sockets.size).toBe(0);
+    const late = answer(request, [...first.sockets][0] as never);
+    if (late !== undefined) first.send(late);
+    expect((await sale).responseCode).toBe("00");
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    expect(acquirer.site()).toBe(nameOf(second));
+  });
+
+  test("to sign off is known to all instances; a sign-on that it accepts from one is, too", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const shared = new Shared();
+    const [one, other] = [await connected([host], shared), await connected([host], shared)];
+    const [, socket] = [...host.sockets];
+    if (socket !== undefined) host.leaves(socket);
+    expect(await asks(host, "0800", "002")).toBe("00");
+    await other.acquirer.reread();
+    for (const { acquirer } of [one, other])
+      expect(await acquirer.away()).toMatchObject({ code: "acquirer_signed_off" });
+    const late = await connected([host], shared);
+    expect(late.acquirer.away()).toBeUndefined();
+    for (const { acquirer } of [one, other]) {
+      await acquirer.reread();
+      expect(acquirer.away()).toBeUndefined();
+    }
+  });
+
+  test("to sign off that cannot be stored is refused, and counts for this instance all the same", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const shared = new Shared();
+    const { acquirer } = await connected([host], shared);
+    shared.isAway = true;
+    expect(await asks(host, "0800", "002")).toBe("96");
+    expect(await acquirer.away()).toMatchObject({ code: "acquirer_signed_off" });
+  });
+});
+
+test("the defaults are those of the documentation", async () => {
+  const guide = await readFile(new URL("../../../../../docs/operator/acquirer.md", import.meta.url), "utf8");
+  const [, asked = ""] = guide.split("## What the host asks");
+  const [, json = ""] = asked.split(/```(?:json)?\n/);
+  expect(profile.network.hostRequests).toEqual(JSON.parse(json));
+});
+
+test("the last instance signs off at the host, and no other: it would end their sessions", async () => {
+  const [host] = (await hostsOf(1)) as [FakeHost];
+  const shared = new Shared();
+  const [one, other] = [await connected([host], shared), await connected([host], shared)];
+  const signOffs = () => host.heard.filter(({ fields }) => fields.get(70) === "002");
+  shared.isUsed = true;
+  await one.acquirer.close();
+  await expect.poll(() => host.sockets.size).toBe(1);
+  expect(signOffs()).toHaveLength(0);
+  shared.isUsed = false;
+  await other.acquirer.close();
+  await expect.poll(() => host.sockets.size).toBe(0);
+  expect(signOffs()).toHaveLength(1);
+});
