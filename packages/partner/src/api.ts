@@ -492,6 +492,7 @@ export type ErrorCode =
   | "reversed_before_arrival"
   | "scheme_contradicts_aid"
   | "scope_not_allowed"
+  | "settlement_in_doubt"
   | "settlement_in_progress"
   | "terminal_mid_mismatch"
   | "terminal_not_registered"

@@ -348,6 +348,18 @@ export const errors = {
     title: "The amount exceeds the authorised amount",
     remedy: "Complete at most the amount of the PreAuth, and charge the rest with a Sale.",
   },
+  settlement_in_doubt: {
+    status: 409,
+    title: "It is in doubt what the acquirer has settled",
+    remedy:
+      "The acquirer accepted a settlement after it was aborted, and the batch has changed since. The operator agrees " +
+      "with the acquirer on what is settled, and resolves it. Sales go on meanwhile.",
+  },
+  settlement_not_in_doubt: {
+    status: 409,
+    title: "The settlement is not in doubt",
+    remedy: "Only a settlement with the event settlement_late, whose detail.batch is in_doubt, is resolved, and once.",
+  },
   settlement_in_progress: {
     status: 409,
     title: "The terminal's batch is being settled",

@@ -12,6 +12,7 @@ export const eventKinds = [
   "settlement_unanswered",
   "settlement_late",
   "settlement_aborted",
+  "settlement_resolved",
   "upload_refused",
   "late_answer",
   "late_approval",

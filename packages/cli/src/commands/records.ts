@@ -73,7 +73,14 @@ export function settlementCommand(context: CommandContext): Command {
     exampleReason: "the bank confirmed that it has not settled the batch",
     done: "is ended; its batch is open again",
   });
-  return recordGroup(context, settlement, "search settlements under way, show one, and abort one", [abort]);
+  const resolve = actionCommand(context, settlement, {
+    name: "resolve",
+    summary: "reopen a batch that the acquirer settled after the abort, and that has changed since",
+    exampleReason: "the bank settled two Sales of the batch; the third is in its next one",
+    done: "is resolved; the next settlement asks the acquirer",
+  });
+  const summary = "search settlements under way, show one, abort or resolve one";
+  return recordGroup(context, settlement, summary, [abort, resolve]);
 }
 
 export function reversalCommand(context: CommandContext): Command {

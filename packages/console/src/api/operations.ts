@@ -1368,6 +1368,7 @@ export interface Api<Options> {
         | "settlement_unanswered"
         | "settlement_late"
         | "settlement_aborted"
+        | "settlement_resolved"
         | "upload_refused"
         | "late_answer"
         | "late_approval"
@@ -1428,6 +1429,8 @@ export interface Api<Options> {
   resolveReversal(id: string, body: Reason, options?: Options): Promise<ReversalRecord>;
   /** End a settlement that the acquirer does not answer: its batch is open again. POST /operator/v1/settlements/{id}/abort */
   abortSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
+  /** Reopen a batch that the acquirer settled after the abort, and that has changed since. POST /operator/v1/settlements/{id}/resolve */
+  resolveSettlement(id: string, body: Reason, options?: Options): Promise<TransactionRecord>;
   /** List clearing files. GET /operator/v1/clearing-files */
   listClearingFiles(
     query?: { acquirer?: undefined | string; after?: undefined | string; limit?: undefined | number },
@@ -1639,6 +1642,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   retryReversal: ["POST", "/operator/v1/reversals/{id}/retry", "body"],
   resolveReversal: ["POST", "/operator/v1/reversals/{id}/resolve", "body"],
   abortSettlement: ["POST", "/operator/v1/settlements/{id}/abort", "body"],
+  resolveSettlement: ["POST", "/operator/v1/settlements/{id}/resolve", "body"],
   listClearingFiles: ["GET", "/operator/v1/clearing-files", "query"],
   inspectClearingFile: ["GET", "/operator/v1/clearing-files/{id}"],
   searchClearingExceptions: ["GET", "/operator/v1/clearing-exceptions", "query"],

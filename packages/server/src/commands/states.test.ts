@@ -292,7 +292,7 @@ describe("the other tables", () => {
 
   test("let a Settlement begin on the same batches as the terminal does", () => {
     for (const batch of ["open", "closing"] as const) {
-      const terminal = { mid: "M1", acquirer: "", batch, batchCurrency: null };
+      const terminal = { mid: "M1", acquirer: "", batch, batchCurrency: null, isSettlementInDoubt: false };
       const begins = terminalRefusal(terminal, { mid: "M1", entersBatchWith: null, money: true }) === undefined;
       const inTable = batchTransitions.some(
         ({ from, event }) => from === batch.toUpperCase() && event === "SETTLEMENT begins",

@@ -4,7 +4,13 @@ import { ServiceError } from "../errors.ts";
 import { refusalError } from "./refusal.ts";
 import { type TerminalAsks, type TerminalState, terminalRefusal } from "./terminal.ts";
 
-const terminal: TerminalState = { mid: "M1", acquirer: "", batch: "open", batchCurrency: "VND" };
+const terminal: TerminalState = {
+  mid: "M1",
+  acquirer: "",
+  batch: "open",
+  batchCurrency: "VND",
+  isSettlementInDoubt: false,
+};
 const sale: TerminalAsks = { mid: "M1", entersBatchWith: "VND", money: true };
 
 describe("a terminal", () => {

@@ -26,6 +26,8 @@ export interface TerminalState {
   readonly batch: "open" | "closing";
   /** ISO 4217; null while nothing has entered the open batch. */
   readonly batchCurrency: string | null;
+  /** The acquirer settled the batch after the Settlement was aborted, and more has entered it since. */
+  readonly isSettlementInDoubt: boolean;
 }
 
 export interface TerminalAsks {
@@ -37,6 +39,8 @@ export interface TerminalAsks {
   readonly entersBatchWith: string | null;
   /** Sale, Void, PreAuth, PreAuth-Complete or Settlement: these wait while a batch is settled. */
   readonly money: boolean;
+  /** Settlement or Batch Upload: what the acquirer has settled must be known. */
+  readonly settles?: boolean;
 }
 
 /** Why a terminal does not accept a command now; undefined if it does. */
@@ -54,6 +58,12 @@ export function terminalRefusal(terminal: TerminalState, asks: TerminalAsks): Re
     };
   }
   if (terminal.batch === "closing" && asks.money) return settlementInProgress("The terminal's batch");
+  if (terminal.isSettlementInDoubt && asks.settles === true) {
+    return {
+      code: "settlement_in_doubt",
+      message: "The acquirer accepted a settlement that was aborted, and the batch has changed since.",
+    };
+  }
   const { entersBatchWith: currency } = asks;
   if (currency === null || terminal.batchCurrency === null || currency === terminal.batchCurrency) return undefined;
   return {

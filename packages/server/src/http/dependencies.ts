@@ -101,7 +101,15 @@ export interface HttpDependencies {
   endWaits(): void;
   readonly money: Pick<
     MoneyOperations,
-    "search" | "find" | "settlement" | "chain" | "merchants" | "retryReversal" | "resolveReversal" | "abortSettlement"
+    | "search"
+    | "find"
+    | "settlement"
+    | "chain"
+    | "merchants"
+    | "retryReversal"
+    | "resolveReversal"
+    | "abortSettlement"
+    | "resolveSettlement"
   >;
   readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
   readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;

@@ -142,6 +142,7 @@ const routes = [
   "POST /operator/v1/reversals/{id}/retry",
   "POST /operator/v1/sandbox/commands",
   "POST /operator/v1/settlements/{id}/abort",
+  "POST /operator/v1/settlements/{id}/resolve",
   "POST /operator/v1/two-admin-rule/propose",
   "POST /v1/api-keys",
   "POST /v1/api-keys/{keyId}/revoke",

@@ -32,7 +32,7 @@ import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
 import { Reverser } from "./reverser.ts";
-import { Settler } from "./settler.ts";
+import { type SettlementStore, Settler } from "./settler.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -229,6 +229,7 @@ export class LedgerInstance {
   readonly ledger: Ledger;
   readonly reverser: Reverser;
   readonly settler: Settler;
+  readonly settlements: SettlementStore;
   readonly events: NewEvent[] = [];
   readonly passedOn: NewNotification[] = [];
   readonly logged: string[] = [];
@@ -252,7 +253,8 @@ export class LedgerInstance {
     const transactions = life.of(new PostgresTransactions(connections));
     const completions = life.of(new PostgresCompletions(connections.homes));
     const reversals = life.of(new PostgresReversals(connections.homes));
-    const settlements = life.of(new PostgresSettlements(connections.homes));
+    const settlements = life.of<SettlementStore>(new PostgresSettlements(connections.homes));
+    this.settlements = settlements;
     const { approvals, wantsCards = options.wantsCards, reversalMarginMs } = this.link;
     const acquirer = life.of<Acquirer>({
       approvals,

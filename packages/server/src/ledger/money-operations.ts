@@ -74,7 +74,7 @@ export interface MoneyOperationsParts {
   readonly reversals: Pick<ReversalStore, "retry" | "resolve">;
   readonly reverser: Pick<Reverser, "wake">;
   readonly settler: Pick<Settler, "abort">;
-  readonly settlements: Pick<SettlementStore, "totals">;
+  readonly settlements: Pick<SettlementStore, "totals" | "resolveLate">;
   readonly events: EventSink;
 }
 
@@ -181,8 +181,23 @@ export class MoneyOperations {
     return await this.find("transactions", id);
   }
 
+  /**
+   * The acquirer accepted an aborted settlement late, and its batch has changed since. It stays open: the operator
+   * agreed with the acquirer on what it has settled.
+   */
+  async resolveSettlement(id: string, reason: string): Promise<MoneyItem> {
+    requireNoCardNumber(reason);
+    const { partnerId } = await this.find("transactions", id);
+    const { settlements } = this.#parts;
+    if (!(await settlements.resolveLate(partnerId as PartnerId, id as TransactionId))) {
+      throw new ServiceError("settlement_not_in_doubt");
+    }
+    this.#record("settlement_resolved", partnerId, id, { reason });
+    return await this.find("transactions", id);
+  }
+
   #record(
-    kind: "reversal_retried" | "reversal_resolved" | "settlement_aborted",
+    kind: "reversal_retried" | "reversal_resolved" | "settlement_aborted" | "settlement_resolved",
     partnerId: string | null,
     subjectId: string,
     detail: Readonly<Record<string, unknown>>,

@@ -191,7 +191,7 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
     takes: { ...takesNumbers, settlement: "SETTLEMENT" },
     amountMinor: null,
     currency: null,
-    refusal: onTerminal({ mid, entersBatchWith: null, money: true }),
+    refusal: onTerminal({ mid, entersBatchWith: null, money: true, settles: true }),
     begin(terminal) {
       // The settlement IPN's table has no traceNo, but the acquirer is asked under it, also by an instance that takes
       // over.
@@ -230,7 +230,7 @@ function terminalProcedure(request: TerminalRequest, start: TransactionStart): P
     amountMinor: null,
     currency: null,
     // An upload during a settlement would upload what is being counted.
-    refusal: onTerminal({ mid, entersBatchWith: null, money: uploads }),
+    refusal: onTerminal({ mid, entersBatchWith: null, money: uploads, settles: uploads }),
     begin: (terminal) => beginTerminalCommand(request, terminal, start),
     message: uploads ? undefined : (begun) => ({ command: "LOGON", ...headerOf(begun.fields) }),
   };

@@ -228,16 +228,27 @@ describe("a settlement", () => {
   });
 });
 
+test("a settlement that is answered after its time-out ends by that answer", async () => {
+  const till = new LedgerTill();
+  await instance.ended(partner, till.sale());
+  instance.nextFares("SETTLEMENT", { answers: "late" });
+  const { asked, ends } = watch(till);
+  expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
+  ends();
+  expect(asked.map(({ command }) => command)).toEqual(["SETTLEMENT"]);
+});
+
 describe("a settlement that is aborted while its answer is on the way", () => {
-  test("ends as ERROR 96, and the operator is alerted that the acquirer settled it after all", async () => {
-    const till = new LedgerTill();
-    await instance.ended(partner, till.sale());
+  /** @param meanwhile after the abort, before the answer arrives; a Sale does not leave before */
+  async function abortedLate(till: LedgerTill, meanwhile: () => Promise<unknown>): Promise<Transaction> {
     const arrived = Promise.withResolvers<void>();
     const aborted = Promise.withResolvers<void>();
+    const kept = Promise.withResolvers<void>();
     onTestFinished(() => {
       bench.onLink = undefined;
     });
     bench.onLink = async (what) => {
+      if (what === "a SALE leaves") await kept.promise;
       if (!what.includes("answer to a SETTLEMENT")) return;
       arrived.resolve();
       await aborted.promise;
@@ -245,15 +256,63 @@ describe("a settlement that is aborted while its answer is on the way", () => {
     const settling = await instance.begun(partner, till.settlement());
     await arrived.promise;
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
+    await meanwhile();
     aborted.resolve();
     expect(await instance.endOf(settling)).toMatchObject({
       state: "ERROR",
       facts: { fields: { isoResponseCode: "96" } },
     });
-    expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({
-      detail: { tid: till.tid, batchNo: "000001", responseCode: "00", refId: expect.stringMatching(/^\d{12}$/) },
-    });
+    await instance.eventOf("settlement_late", settling.id);
+    kept.resolve();
+    bench.onLink = undefined;
+    return settling;
+  }
+
+  test("stays ERROR 96; its batch is closed, and the next settlement reports it without asking", async () => {
+    const till = new LedgerTill();
+    const sale = await instance.ended(partner, till.sale());
+    const settling = await abortedLate(till, async () => undefined);
+    const { detail } = await instance.eventOf("settlement_late", settling.id);
+    expect(detail).toMatchObject({ tid: till.tid, batchNo: "000001", batch: "closed", responseCode: "00" });
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(false);
+    const next = await instance.ended(partner, till.sale());
+    expect(field(next, "batchNo")).toBe("000002");
+    await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "batch_settled" });
+    const { asked, ends } = watch(till);
+    const reported = await instance.ended(partner, till.settlement());
+    expect(asked).toEqual([]);
+    expect(reported).toMatchObject({
+      state: "SUCCESS",
+      facts: {
+        fields: { batchNo: "000001", saleQuantity: "1", isoResponseCode: "00", refId: detail["refId"] },
+        settlementList: [entry(sale)],
+      },
+    });
+    expect(await bench.ipnsOf(reported.id)).toEqual([reported.facts]);
+    const [batch] = await bench.query("SELECT settlement_id FROM batches WHERE tid = $1", [till.tid]);
+    expect(batch).toEqual({ settlement_id: reported.id });
+    const settled = await instance.ended(partner, till.settlement());
+    ends();
+    expect(asked).toMatchObject([{ command: "SETTLEMENT", batchNo: "000002" }]);
+    expect(settled.facts).toMatchObject({ fields: { batchNo: "000002" }, settlementList: [entry(next)] });
+  });
+
+  test("leaves a batch in doubt that something has entered since: 409 until an operator resolves it", async () => {
+    const till = new LedgerTill();
+    await instance.ended(partner, till.sale());
+    const settling = await abortedLate(till, () => instance.begun(partner, till.sale()));
+    expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({ detail: { batch: "in_doubt" } });
+    for (const request of [till.settlement(), till.batchUpload()]) {
+      await expect(instance.run(partner, request)).rejects.toMatchObject({ status: 409, code: "settlement_in_doubt" });
+    }
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
+    expect(await instance.settlements.resolveLate(partner.id, settling.id)).toBe(true);
+    expect(await instance.settlements.resolveLate(partner.id, settling.id)).toBe(false);
+    const { asked, ends } = watch(till);
+    const again = await instance.ended(partner, till.settlement());
+    ends();
+    expect(field(again, "batchNo")).toBe("000001");
+    expect(asked[0]).toMatchObject({ command: "SETTLEMENT" });
   });
 });
 

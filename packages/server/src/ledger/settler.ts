@@ -47,8 +47,30 @@ export interface SettlementStore {
     after: TransactionId | null,
     rowsMax: number,
   ): Promise<readonly BatchEntry[]>;
+  /** The acquirer's late answer that this batch was closed with, or is in doubt by. */
+  late(partnerId: PartnerId, tid: string, batchId: string): Promise<LateSettlement | undefined>;
+  /**
+   * Keeps the late answer to a Settlement that was aborted. If its batch is as it was then, it is closed by it, and the
+   * next Settlement reports it; otherwise it is in doubt. Undefined: it is no longer open, or another one settles it.
+   */
+  keepLate(
+    partnerId: PartnerId,
+    tid: string,
+    late: Omit<LateSettlement, "state"> & { readonly totals: BatchTotals },
+  ): Promise<LateSettlement["state"] | undefined>;
+  /** Drops the late answer by which a batch is in doubt: it stays open. False if none is. */
+  resolveLate(partnerId: PartnerId, settlementId: TransactionId): Promise<boolean>;
   /** Transactions that are neither voided nor reversed: the settlementList. */
   counted(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]>;
+}
+
+/** The acquirer accepted a Settlement that had been aborted. */
+export interface LateSettlement {
+  readonly settlementId: TransactionId;
+  readonly batchId: string;
+  readonly batchNo: string;
+  readonly answer: Pick<AcquirerAnswer, "responseCode" | "refId" | "settlementDate" | "ownTotals">;
+  readonly state: "closed" | "entered";
 }
 
 export interface MessageNumbers {
@@ -189,13 +211,19 @@ export class Settler {
     transaction: Transaction,
     onMoved: (moved: DueSettlement) => void,
   ): Promise<DueSettlement | undefined> {
-    if (due.step === "waiting") return this.#wait(due);
+    if (due.step === "waiting") return this.#wait(due, transaction);
     if (due.step === "uploading") return this.#upload(due, transaction, onMoved);
     return this.#send(due, transaction);
   }
 
-  async #wait(due: DueSettlement): Promise<DueSettlement | undefined> {
+  async #wait(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
+    const late = await this.#parts.settlements.late(due.partnerId, due.tid, due.batchId);
+    if (late?.state === "closed") {
+      const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
+      await this.#finish(due, transaction, totals, late.answer, "reported");
+      return undefined;
+    }
     if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid)) return this.#advance(due, { step: "sending" });
     await this.#parts.settlements.postpone(due, quietPollMs);
     setTimeout(() => this.#work.wake(), quietPollMs).unref();
@@ -204,7 +232,8 @@ export class Settler {
 
   async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
-    const answer = await this.#ask(transaction.acquirer, {
+    const onLate = (late: AcquirerAnswer) => void this.#answeredLate(due, totals, late);
+    const message: AcquirerMessage = {
       command: "SETTLEMENT",
       ...headerOf(transaction.facts.fields),
       repeat: due.tries > 1,
@@ -212,7 +241,8 @@ export class Settler {
       batchNo: transaction.facts.fields["batchNo"] ?? "",
       totals,
       afterUpload: due.isUploaded,
-    });
+    };
+    const answer = await this.#ask(transaction.acquirer, message, onLate);
     if (answer.responseCode === totalsDiffer && !due.isUploaded) {
       const { tid } = due;
       this.#parts.completer.record(transaction, "settlement_mismatched", {
@@ -300,6 +330,7 @@ export class Settler {
     transaction: Transaction,
     totals: BatchTotals,
     acquirerAnswer: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
+    settledAs: "closed" | "reported" = "closed",
   ): Promise<boolean> {
     const { responseCode, refId = "", settlementDate } = acquirerAnswer;
     if (transaction.state !== "INIT" || transaction.runBy === null) return false;
@@ -323,19 +354,55 @@ export class Settler {
       frozen,
       settled ? { settled, refId, settlementDate } : { settled, code: responseCode, refId, settlementDate },
     );
-    const batch = { ...end, becomes: settled ? ("closed" as const) : ("open" as const) };
+    const batch = { ...end, becomes: settled ? settledAs : ("open" as const) };
     const ended = await this.#parts.completer.complete(transaction, { ...completed, batch }, transaction.runBy);
     const { batchNo } = facts.fields;
     const detail = { tid, batchNo, responseCode, refId, settlementDate, ...countedByEach(totals, acquirerAnswer) };
     if (ended !== undefined && !settled) this.#parts.completer.record(transaction, "settlement_refused", detail);
-    // It was aborted meanwhile: only the acquirer counts the batch as settled.
-    if (ended === undefined && settled) this.#parts.completer.record(transaction, "settlement_late", detail);
+    if (ended === undefined && settled) await this.#keep(due, totals, acquirerAnswer);
     return ended !== undefined;
   }
 
-  #ask(acquirer: string, message: AcquirerMessage): Promise<AcquirerAnswer> {
+  /** After its time-out: it ends a Settlement that runs, and is kept for one that was aborted. */
+  async #answeredLate(due: DueSettlement, totals: BatchTotals, answer: AcquirerAnswer): Promise<void> {
+    const { settlements, transactions, log } = this.#parts;
+    try {
+      const transaction = await transactions.find(due.partnerId, due.id);
+      if (transaction?.state === "ERROR") return await this.#keep(due, totals, answer);
+      const running = await settlements.find(due.partnerId, due.id);
+      // Other totals need an upload: the answer to the repetition leads to it.
+      if (transaction === undefined || running === undefined || answer.responseCode !== accepted) return;
+      await this.#finish(running, transaction, totals, answer);
+    } catch (error) {
+      log.error({ err: error, transaction: due.id }, "a late answer to a settlement could not be kept");
+    }
+  }
+
+  /** It was aborted: only the acquirer counts the batch as settled. */
+  async #keep(
+    { partnerId, id, tid, batchId }: DueSettlement,
+    totals: BatchTotals,
+    given: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
+  ): Promise<void> {
+    const { settlements, transactions, completer } = this.#parts;
+    const aborted = await transactions.find(partnerId, id);
+    if (aborted?.state !== "ERROR" || given.responseCode !== accepted) return;
+    const { responseCode, refId = "", settlementDate, ownTotals } = given;
+    const answer = { responseCode, refId, ...(settlementDate && { settlementDate }), ...(ownTotals && { ownTotals }) };
+    const batchNo = aborted.facts.fields["batchNo"] ?? "";
+    const kept = await settlements.keepLate(partnerId, tid, { settlementId: id, batchId, batchNo, answer, totals });
+    const batch = kept === "entered" ? "in_doubt" : (kept ?? "settled otherwise");
+    const detail = { tid, batchNo, batch, responseCode, refId, settlementDate, ...countedByEach(totals, given) };
+    completer.record(aborted, "settlement_late", detail);
+  }
+
+  #ask(
+    acquirer: string,
+    message: AcquirerMessage,
+    onLateAnswer: (answer: AcquirerAnswer) => void = () => undefined,
+  ): Promise<AcquirerAnswer> {
     const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
-    return acquirers.of(acquirer).ask(message, { timeoutMs, onLateAnswer: () => undefined });
+    return acquirers.of(acquirer).ask(message, { timeoutMs, onLateAnswer });
   }
 }
 

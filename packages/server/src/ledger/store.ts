@@ -139,8 +139,11 @@ export interface Completion {
 export interface BatchEnd {
   readonly tid: string;
   readonly batchId: string;
-  /** `open`: refused, and open again under the same number. `unchanged`: it was only uploaded. */
-  readonly becomes: "closed" | "open" | "unchanged";
+  /**
+   * `open`: refused, and open again under the same number. `unchanged`: it was only uploaded. `reported`: the acquirer
+   * had settled it before, and it was closed then.
+   */
+  readonly becomes: "closed" | "open" | "unchanged" | "reported";
   readonly totals: BatchTotals;
 }
 

@@ -316,6 +316,7 @@ const exempt = {
   alert_quiet: "one row for each kind of alert",
   acquirers: "one row for each, 100 at most",
   acquirer_sessions: "one row for each acquirer",
+  acquirer_sign_offs: "one row for each host of an acquirer, at most",
   restores: "one row for each restore",
   proposals: "what one admin proposed within the last minutes",
   ended_sessions: "sign-outs of the last half day, 60 a minute for each token at most",

@@ -52,6 +52,7 @@ const commandErrors = [
   "not_settled",
   "amount_above_refundable",
   "settlement_in_progress",
+  "settlement_in_doubt",
   "no_acquirer",
   "acquirer_signed_off",
   "acquirer_unreachable",

@@ -169,6 +169,25 @@ export function operatorMoneyRoutes(
     },
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),
   );
+  app.post(
+    "/operator/v1/settlements/:id/resolve",
+    {
+      schema: {
+        operationId: "resolveSettlement",
+        tags,
+        summary: "Reopen a batch that the acquirer settled after the abort, and that has changed since",
+        params: moneyParams,
+        body: reasonBody,
+        response: responses(
+          answers(moneyRecords.transactions.one),
+          "not_found",
+          "settlement_not_in_doubt",
+          "card_number_in_clear",
+        ),
+      },
+    },
+    async (request) => await money.resolveSettlement(request.params.id, request.body.reason),
+  );
 }
 
 /** An event may hold what a switch reported, and so what a cardholder bought. */

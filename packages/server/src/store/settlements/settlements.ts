@@ -1,8 +1,17 @@
+import { isDeepStrictEqual } from "node:util";
 import { chargingCommands } from "@paybell/contract";
+import type { ClientBase } from "pg";
 import type { BatchTotals } from "../../acquirer/acquirer.ts";
 import type { ChainId, PartnerId, TransactionId } from "../../ids.ts";
-import type { BatchEntry, DueSettlement, MessageNumbers, SettlementStore } from "../../ledger/settler.ts";
+import type {
+  BatchEntry,
+  DueSettlement,
+  LateSettlement,
+  MessageNumbers,
+  SettlementStore,
+} from "../../ledger/settler.ts";
 import type { Homes } from "../database/homes.ts";
+import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
 
 const takeDue = {
@@ -121,6 +130,56 @@ const listStanding = {
     ORDER BY t.id`,
 };
 
+const lateOf = {
+  name: "late_settlement",
+  text: `
+    SELECT late_settlement AS late FROM terminals
+    WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3`,
+};
+
+// Commands of the terminal wait for this lock, and later statements of its transaction see those that had it before.
+const lockOpenBatch = {
+  name: "lock_open_batch",
+  text: `
+    SELECT FROM terminals
+    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND NOT batch_closing AND late_settlement IS NULL FOR UPDATE`,
+};
+
+// Nothing enters a batch that is closing, so that everything after the Settlement came after its abort.
+const hasEntered = {
+  name: "has_entered_since",
+  text: `
+    SELECT EXISTS (
+      SELECT FROM transactions t, transactions s
+      WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state IN ('INIT', 'SUCCESS')
+        AND s.partner_id = $1 AND s.id = $3 AND t.created_at > s.created_at) AS entered`,
+};
+
+const keepLate = {
+  name: "keep_late_settlement",
+  text: "UPDATE terminals SET late_settlement = $3 WHERE partner_id = $1 AND tid = $2",
+};
+
+const closeLate = {
+  name: "close_late_batch",
+  text: `
+    WITH terminal AS (
+      UPDATE terminals SET late_settlement = $3, batch_id = gen_random_uuid(), batch_no = batch_no % 999999 + 1,
+        batch_currency = NULL
+      WHERE partner_id = $1 AND tid = $2
+      RETURNING partner_id, tid, mid)
+    INSERT INTO batches (partner_id, id, tid, mid, batch_no, currency, settlement_id, sale_quantity, sale_total_minor,
+      void_quantity, void_total_minor, refund_quantity, refund_total_minor)
+    SELECT partner_id, $4, tid, mid, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM terminal`,
+};
+
+const resolveLate = {
+  name: "resolve_late_settlement",
+  text: `
+    UPDATE terminals SET late_settlement = NULL
+    WHERE partner_id = $1 AND late_settlement ->> 'settlementId' = $2 AND late_settlement ->> 'state' = 'entered'`,
+};
+
 const nil = "00000000-0000-0000-0000-000000000000";
 
 /** Running settlements and Batch Uploads, and their batches, in PostgreSQL. */
@@ -177,33 +236,53 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   async isQuiet(partnerId: PartnerId, tid: string): Promise<boolean> {
-    const { rows } = await this.#homes
-      .of(partnerId)
-      .engine.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
-    return rows[0]?.quiet ?? false;
+    return isQuietNow(this.#homes.of(partnerId).engine, partnerId, tid);
   }
 
-  async totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals> {
-    const { rows } = await this.#homes.of(partnerId).engine.query<{
-      currency: string | null;
-      sale_quantity: number;
-      sale_total: string;
-      void_quantity: number;
-      void_total: string;
-      refund_quantity: number;
-      refund_total: string;
-    }>({ ...countBatch, values: [partnerId, batchId] });
-    const [row] = rows;
-    if (row === undefined) throw new Error("A count always has an answer.");
-    return {
-      currency: row.currency ?? "",
-      saleQuantity: row.sale_quantity,
-      saleTotalMinor: BigInt(row.sale_total),
-      voidQuantity: row.void_quantity,
-      voidTotalMinor: BigInt(row.void_total),
-      refundQuantity: row.refund_quantity,
-      refundTotalMinor: BigInt(row.refund_total),
-    };
+  async late(partnerId: PartnerId, tid: string, batchId: string): Promise<LateSettlement | undefined> {
+    const { rows } = await this.#homes
+      .of(partnerId)
+      .engine.query<{ late: LateSettlement }>({ ...lateOf, values: [partnerId, tid, batchId] });
+    return rows[0]?.late;
+  }
+
+  async keepLate(
+    partnerId: PartnerId,
+    tid: string,
+    { totals, ...settled }: Omit<LateSettlement, "state"> & { readonly totals: BatchTotals },
+  ): Promise<LateSettlement["state"] | undefined> {
+    const { settlementId, batchId, batchNo } = settled;
+    return inTransaction(this.#homes.of(partnerId).engine, async (client) => {
+      const { rowCount } = await client.query({ ...lockOpenBatch, values: [partnerId, tid, batchId] });
+      if (rowCount !== 1) return undefined;
+      const now = await totalsNow(client, partnerId, batchId);
+      const { rows } = await client.query<{ entered: boolean }>({
+        ...hasEntered,
+        values: [partnerId, batchId, settlementId],
+      });
+      const isUnchanged =
+        rows[0]?.entered === false && isDeepStrictEqual(now, totals) && (await isQuietNow(client, partnerId, tid));
+      const state = isUnchanged ? ("closed" as const) : ("entered" as const);
+      const late = JSON.stringify({ ...settled, state });
+      if (state === "entered") {
+        await client.query({ ...keepLate, values: [partnerId, tid, late] });
+        return state;
+      }
+      const sales = [totals.saleQuantity, totals.saleTotalMinor];
+      const others = [totals.voidQuantity, totals.voidTotalMinor, totals.refundQuantity, totals.refundTotalMinor];
+      const values = [partnerId, tid, late, batchId, batchNo, totals.currency, settlementId, ...sales, ...others];
+      await client.query({ ...closeLate, values });
+      return state;
+    });
+  }
+
+  async resolveLate(partnerId: PartnerId, settlementId: TransactionId): Promise<boolean> {
+    const { engine } = this.#homes.of(partnerId);
+    return (await engine.query({ ...resolveLate, values: [partnerId, settlementId] })).rowCount === 1;
+  }
+
+  totals(partnerId: PartnerId, batchId: string): Promise<BatchTotals> {
+    return totalsNow(this.#homes.of(partnerId).engine, partnerId, batchId);
   }
 
   async entries(
@@ -239,6 +318,38 @@ export class PostgresSettlements implements SettlementStore {
     });
     return rows;
   }
+}
+
+async function isQuietNow(client: Pick<ClientBase, "query">, partnerId: PartnerId, tid: string): Promise<boolean> {
+  const { rows } = await client.query<{ quiet: boolean }>({ ...isQuiet, values: [partnerId, tid] });
+  return rows[0]?.quiet ?? false;
+}
+
+async function totalsNow(
+  client: Pick<ClientBase, "query">,
+  partnerId: PartnerId,
+  batchId: string,
+): Promise<BatchTotals> {
+  const { rows } = await client.query<{
+    currency: string | null;
+    sale_quantity: number;
+    sale_total: string;
+    void_quantity: number;
+    void_total: string;
+    refund_quantity: number;
+    refund_total: string;
+  }>({ ...countBatch, values: [partnerId, batchId] });
+  const [row] = rows;
+  if (row === undefined) throw new Error("A count always has an answer.");
+  return {
+    currency: row.currency ?? "",
+    saleQuantity: row.sale_quantity,
+    saleTotalMinor: BigInt(row.sale_total),
+    voidQuantity: row.void_quantity,
+    voidTotalMinor: BigInt(row.void_total),
+    refundQuantity: row.refund_quantity,
+    refundTotalMinor: BigInt(row.refund_total),
+  };
 }
 
 function claimOf({ partnerId, id, step, isUploaded, uploadedUpTo, tries }: DueSettlement): unknown[] {

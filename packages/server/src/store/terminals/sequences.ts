@@ -1,6 +1,7 @@
 import type { PoolClient } from "pg";
 import type { TerminalSequence, TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId } from "../../ids.ts";
+import type { LateSettlement } from "../../ledger/settler.ts";
 import type { Init } from "../../ledger/store.ts";
 
 // Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction. The
@@ -8,7 +9,8 @@ import type { Init } from "../../ledger/store.ts";
 const lock = {
   name: "lock_terminals",
   text: `
-    SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency
+    SELECT t.partner_id, t.tid, t.mid, t.acquirer, t.batch_id, t.batch_closing, t.batch_currency,
+      t.late_settlement
     FROM unnest($1::uuid[], $2::text[]) WITH ORDINALITY AS i (partner_id, tid, nth)
     CROSS JOIN LATERAL (SELECT * FROM terminals t WHERE t.partner_id = i.partner_id AND t.tid = i.tid FOR UPDATE) AS t
     ORDER BY i.nth`,
@@ -42,9 +44,9 @@ const take = {
       invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
         ELSE (t.invoice_no + excluded.invoice_no - 1) % 999999 + 1 END,
       batch_currency = coalesce(excluded.batch_currency, t.batch_currency),
-      batch_closing = t.batch_closing OR excluded.batch_closing
+      batch_closing = t.batch_closing OR (excluded.batch_closing AND t.late_settlement IS NULL)
     RETURNING partner_id, tid, merchant_id, merchant_name, merchant_address, device_id, app_name,
-      trace_no, invoice_no, batch_no, batch_id, t.xmax = 0 AS is_new`,
+      trace_no, invoice_no, batch_no, batch_id, late_settlement, t.xmax = 0 AS is_new`,
 };
 
 interface TerminalRow {
@@ -59,6 +61,7 @@ interface TerminalRow {
   readonly invoice_no: number;
   readonly batch_no: number;
   readonly batch_id: string;
+  readonly late_settlement: LateSettlement | null;
   readonly is_new: boolean;
 }
 
@@ -75,6 +78,7 @@ interface LockedRow {
   readonly batch_id: string;
   readonly batch_closing: boolean;
   readonly batch_currency: string | null;
+  readonly late_settlement: LateSettlement | null;
 }
 
 /** Locks the existing terminals of these commands, and returns their states. */
@@ -94,6 +98,7 @@ export async function lockTerminals(client: PoolClient, inits: readonly Init[]):
         acquirer: row.acquirer,
         batch: row.batch_closing ? "closing" : "open",
         batchCurrency: free.has(row.batch_id) ? null : row.batch_currency,
+        isSettlementInDoubt: row.late_settlement?.state === "entered",
       },
     ]),
   );
@@ -175,8 +180,10 @@ function assignNumbers(row: TerminalRow, inits: readonly Init[]): (readonly [Ini
     trace += 1;
     if (init.takes.invoiceNo) invoice += 1;
     const invoiceNo = init.takes.invoiceNo ? sixDigits(invoice) : "";
-    const numbers = { traceNo: sixDigits(trace), invoiceNo, batchNo: sixDigits(row.batch_no) };
-    return [init, { ...registered, ...numbers, batchId: row.batch_id }];
+    // A Settlement reports the batch that the acquirer has settled already, before the open one.
+    const late = init.takes.settlement === "SETTLEMENT" ? row.late_settlement : null;
+    const { batchNo, batchId } = late ?? { batchNo: sixDigits(row.batch_no), batchId: row.batch_id };
+    return [init, { ...registered, traceNo: sixDigits(trace), invoiceNo, batchNo, batchId }];
   });
 }
 

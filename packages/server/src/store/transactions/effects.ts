@@ -59,6 +59,16 @@ const reopenBatch = {
   text: "UPDATE terminals SET batch_closing = false WHERE partner_id = $1 AND tid = $2 AND batch_id = $3",
 };
 
+const reportBatch = {
+  name: "report_batch",
+  text: `
+    WITH terminal AS (
+      UPDATE terminals SET late_settlement = NULL
+      WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3::uuid::text
+      RETURNING partner_id)
+    UPDATE batches b SET settlement_id = $4 FROM terminal t WHERE b.partner_id = t.partner_id AND b.id = $3`,
+};
+
 const endSettlement = {
   name: "end_settlement",
   text: "DELETE FROM settlements WHERE partner_id = $1 AND id = $2",
@@ -122,6 +132,7 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
   const { tid, batchId, becomes, totals } = batch;
   const ended: Promise<unknown>[] = [];
   if (becomes === "open") ended.push(client.query({ ...reopenBatch, values: [partnerId, tid, batchId] }));
+  if (becomes === "reported") ended.push(client.query({ ...reportBatch, values: [partnerId, tid, batchId, id] }));
   if (becomes === "closed") {
     const values = [
       partnerId,

@@ -266,6 +266,7 @@ function changedBy({ mid, takes, currency }: Init, before: TerminalState | undef
     acquirer: before?.acquirer ?? "",
     batch: takes.settlement === "SETTLEMENT" ? "closing" : (before?.batch ?? "open"),
     batchCurrency: before?.batchCurrency ?? (takes.batch ? currency : null),
+    isSettlementInDoubt: before?.isSettlementInDoubt ?? false,
   };
 }
 
