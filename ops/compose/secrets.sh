@@ -10,9 +10,11 @@ keep() { [ -s "$1" ] || cat > "$1"; }
 openssl rand -base64 32 | keep secrets/master.key
 openssl rand -hex 32 | keep secrets/operator.token
 openssl rand -hex 24 | keep secrets/database.password
+openssl rand -hex 24 | keep secrets/owner.password
 openssl rand -hex 24 | keep secrets/grafana.password
-printf 'postgres://paybell:%s@database/paybell?sslmode=verify-full&sslrootcert=/run/secrets/database-ca\n' \
-  "$(cat secrets/database.password)" | keep secrets/database.url
+url='postgres://%s:%s@database/paybell?sslmode=verify-full&sslrootcert=/run/secrets/database-ca\n'
+printf "$url" paybell "$(cat secrets/database.password)" | keep secrets/database.url
+printf "$url" paybell_owner "$(cat secrets/owner.password)" | keep secrets/owner.url
 keep paybell.env <<EOF
 DATABASE_URL_FILE=/run/secrets/database-url
 PAYBELL_MASTER_KEY_FILE=/run/secrets/master-key
@@ -40,8 +42,8 @@ owned() { # by the user of its container
   chmod 0600 "$@"
   [ "$(id -u)" != 0 ] || chown "$user:$user" "$@"
 }
-owned 10001 secrets/master.key secrets/operator.token secrets/database.url
-owned 999 secrets/database.password tls/database.key
+owned 10001 secrets/master.key secrets/operator.token secrets/database.url secrets/owner.url
+owned 999 secrets/database.password secrets/owner.password tls/database.key
 owned 472 secrets/grafana.password
 owned 0 tls/paybell.key paybell.env
 # No secrets: every container may read them.

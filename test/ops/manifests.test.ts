@@ -91,9 +91,10 @@ describe("compose", () => {
   }
   const services = Object.entries(compose.services as Record<string, Service>);
   /** Made by secrets.sh. */
-  const secretFiles = ["master.key", "operator.token", "database.password", "database.url", "grafana.password"].map(
-    (name) => `secrets/${name}`,
-  );
+  const secretFiles = [
+    ...["master.key", "operator.token", "grafana.password"],
+    ...["database.password", "database.url", "owner.password", "owner.url"],
+  ].map((name) => `secrets/${name}`);
   const made = new Set(["paybell.env", "tls", "tls/database.crt", "tls/database.key", ...secretFiles]);
   const isThere = (path: string) => made.has(path.replace(/^\.\//, "")) || existsSync(join(folder, path));
 
@@ -111,6 +112,14 @@ describe("compose", () => {
     const needed = Array.isArray(depends_on) ? depends_on : Object.keys(depends_on);
     for (const other of needed) expect(compose.services).toHaveProperty(other);
     for (const { file } of Object.values<{ file: string }>(compose.secrets)) expect(isThere(file)).toBe(true);
+  });
+
+  test("only the migration has the role that owns the schema, and the instances wait for it", () => {
+    const withOwner = services.filter(([, { secrets = [] }]) => secrets.includes("owner-url")).map(([name]) => name);
+    expect(withOwner).toEqual(["migrate"]);
+    for (const name of ["paybell-1", "paybell-2"]) {
+      expect(compose.services[name].depends_on.migrate).toEqual({ condition: "service_completed_successfully" });
+    }
   });
 
   test("its images are pinned by images.sh, and no password is a default", () => {
@@ -143,7 +152,8 @@ describe("compose", () => {
       }
       expect(read("paybell.env")).not.toContain(read("secrets/operator.token").trim());
       expect(read("secrets/database.url")).toContain(`:${read("secrets/database.password").trim()}@database/`);
-      expect(read("secrets/database.url")).toContain("sslmode=verify-full");
+      expect(read("secrets/owner.url")).toContain(`paybell_owner:${read("secrets/owner.password").trim()}@database/`);
+      for (const url of ["database", "owner"]) expect(read(`secrets/${url}.url`)).toContain("sslmode=verify-full");
       expect(Buffer.from(read("secrets/master.key").trim(), "base64")).toHaveLength(32);
       expect(named(read("paybell.env")).filter((name) => !known.has(name))).toEqual([]);
       const drop = /^#PAYBELL_INTAKE_FOLDER=(.*)$/m.exec(read("paybell.env"))?.[1];

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
 import { type HostOptions, openAcquirers } from "./app/acquirer.ts";
 import { acquirerDetails, registeredHealth, settingsHealth } from "./app/acquirer-watch.ts";
+import { ownsTheSchema } from "./app/check.ts";
 import { wireClearing } from "./app/clearing.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { health } from "./app/health.ts";
@@ -56,6 +57,7 @@ import { PostgresNotifications } from "./store/notifications/notifications.ts";
 import { PostgresEndedSessions } from "./store/operators/ended-sessions.ts";
 import { PostgresOperators } from "./store/operators/operators.ts";
 import { PostgresProposals } from "./store/operators/proposals.ts";
+import { mayChangeSchema } from "./store/schema/inspection.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 import { PostgresStatements } from "./store/transactions/statements.ts";
@@ -124,10 +126,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const runsCommands = role !== "delivery";
   const closing: (() => Promise<unknown> | unknown)[] = [];
   try {
-    await prepareSchema(options);
+    await prepareSchema({ ...options, auditDays: config.auditDays });
     const homes = await findHomes(options.databaseUrl);
     const infrastructure = await openInfrastructure({ ...options, homes }, closing);
     const { database, metrics, partnerMetrics, alerts, tracing, warn } = infrastructure;
+    if (!sandbox && (await mayChangeSchema(database.pool))) log.warn({}, `${ownsTheSchema}: use two roles`);
     const partners = await wirePartners(infrastructure, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
     const { historyDays, proofDays } = config;

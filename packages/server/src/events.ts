@@ -51,6 +51,7 @@ export const eventKinds = [
   "audit_failed",
   "content_changed",
   "row_changed",
+  "audit_head",
   "alert_test",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

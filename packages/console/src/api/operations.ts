@@ -1407,6 +1407,7 @@ export interface Api<Options> {
         | "audit_failed"
         | "content_changed"
         | "row_changed"
+        | "audit_head"
         | "alert_test";
       subject?: undefined | string;
     },

@@ -41,6 +41,7 @@ export const alertKinds: readonly EventKind[] = [
   "audit_failed",
   "content_changed",
   "row_changed",
+  "audit_head",
 ];
 
 /** An event to be sent to the alert channels. */

@@ -39,6 +39,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   audit_failed: "The audit fails: actions are refused",
   content_changed: "Somebody changed a notification in the database",
   row_changed: "Somebody changed an operator or an API key in the database",
+  audit_head: "The last entry of the audit: keep it for `paybell audit verify --expect`",
   alert_test: "A test: alerts arrive here",
 };
 

@@ -16,6 +16,9 @@ import { kafkaConnection } from "./kafka.ts";
 import { openMasterKey } from "./master-key.ts";
 import { tracingFindings } from "./tracing.ts";
 
+/** The same for a start. */
+export const ownsTheSchema =
+  "this role may change the schema: its connection can rewrite the audit and every MAC's mark";
 const clockApartMaxMs = 2_000;
 
 /** `paybell check`: whether a service can run with these settings, each finding with its remedy. */
@@ -81,7 +84,8 @@ function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean)
     const detail = "the schema is not up to date, and this role may not change it";
     return error(what, detail, "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL.");
   }
-  return ok(what, canCreate ? "may create tables" : "reads and writes rows; another role owns the schema");
+  if (!canCreate) return ok(what, "reads and writes rows; another role owns the schema");
+  return warning(what, ownsTheSchema, "Use two roles: docs/operator/production.md, Two roles.");
 }
 
 function schemaFinding(schema: Inspection["schema"]): CheckFinding {

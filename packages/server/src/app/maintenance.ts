@@ -9,6 +9,7 @@ import { PostgresPartners } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/retention.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
+import { tellAuditHead } from "./audit-head.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import { watchCertificates } from "./certificate-watch.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -68,6 +69,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     watchCertificates(watched, systemClock.nowMs()).catch(failed);
   };
   lookAtCertificates();
+  const head = { ...{ audit: kept.audit, log, events: alerts }, wasSentSince: events.wasSentSince.bind(events) };
   const acquirerWatch = new AcquirerWatch(kept.acquirers, alerts);
   const timers = [
     setInterval(() => acquirerWatch.check(), watchAcquirerEveryMs),
@@ -78,6 +80,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
       maintainPartitions(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
       dropOld();
       lookAtCertificates();
+      tellAuditHead(head, systemClock.nowMs()).catch(warn("the audit's last entry could not be sent"));
       kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
     }, maintainEveryMs),
     setInterval(() => {
@@ -99,6 +102,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
   const end = async () => {
     for (const timer of timers) clearInterval(timer);
     await retention.stop();
+    await tellAuditHead(head, systemClock.nowMs(), true).catch(warn("the audit's last entry could not be sent"));
   };
   closing.push(end);
   return end;

@@ -548,6 +548,10 @@ class AuditInMemory implements AuditStore {
   async dropBefore(): Promise<number> {
     return 0;
   }
+
+  async head(): Promise<undefined> {
+    return undefined;
+  }
 }
 
 function endedSessionsInMemory(): EndedSessionStore {

@@ -65,8 +65,18 @@ export interface AuditStore {
   sealedFrom(): Promise<number | undefined>;
   /** The beginning of the chain: the last dropped entry, or none and {@link firstHash}. */
   start(): Promise<Pick<AuditRecord, "seq" | "hash">>;
-  /** Drops some of the oldest entries, all of them before this time. @returns the number dropped; 0 if none are left */
-  dropBefore(beforeMs: number): Promise<number>;
+  /**
+   * Drops some of the oldest entries, all of them before this time, with an entry of its own in the same transaction.
+   *
+   * @param made the entry, by the number of those that are dropped
+   * @returns that number; 0 if none are left
+   */
+  dropBefore(
+    beforeMs: number,
+    made: (entries: number) => readonly [entry: AuditEntry, hash: AuditHash],
+  ): Promise<number>;
+  /** The last entry; undefined: there is none. */
+  head(): Promise<AuditHead | undefined>;
 }
 
 /** The actor of what the service does by itself. */
@@ -116,8 +126,13 @@ export function auditIn(store: AuditStore, onFailed: OnAuditFailed) {
 }
 
 export function appendTo(store: Pick<AuditStore, "append">, entry: AuditEntry): Promise<AuditRecord> {
+  return store.append(...prepared(entry));
+}
+
+/** An entry as it is stored, and its hash. */
+export function prepared(entry: AuditEntry): readonly [entry: AuditEntry, hash: AuditHash] {
   const stored = asStored(entry);
-  return store.append(stored, (previous, seq) => auditHash(previous, seq, stored));
+  return [stored, (previous, seq) => auditHash(previous, seq, stored)];
 }
 
 /** The database has U+FFFD for half of a surrogate pair, such as where a text was cut: the hash is of that. */

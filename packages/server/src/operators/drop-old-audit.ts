@@ -1,5 +1,5 @@
 import type { Clock } from "../clock.ts";
-import { type AuditStore, appendTo, byService } from "./audit.ts";
+import { type AuditStore, byService, prepared } from "./audit.ts";
 
 const dayMs = 86_400_000;
 
@@ -8,17 +8,19 @@ const dayMs = 86_400_000;
  * @returns the number dropped
  */
 export async function dropOldAudit(
-  store: Pick<AuditStore, "append" | "dropBefore">,
+  store: Pick<AuditStore, "dropBefore">,
   clock: Pick<Clock, "nowMs">,
   auditDays: number,
 ): Promise<number> {
   const atMs = clock.nowMs();
   const beforeMs = atMs - auditDays * dayMs;
+  const before = new Date(beforeMs).toISOString();
+  const dropSome = () =>
+    store.dropBefore(beforeMs, (entries) => {
+      const after = JSON.stringify({ entries, before });
+      return prepared({ atMs, ...byService, action: "dropOldAudit", subject: "", before: "", after });
+    });
   let dropped = 0;
-  for (let some = await store.dropBefore(beforeMs); some > 0; some = await store.dropBefore(beforeMs)) dropped += some;
-  if (dropped > 0) {
-    const after = JSON.stringify({ entries: dropped, before: new Date(beforeMs).toISOString() });
-    await appendTo(store, { atMs, ...byService, action: "dropOldAudit", subject: "", before: "", after });
-  }
+  for (let some = await dropSome(); some > 0; some = await dropSome()) dropped += some;
   return dropped;
 }

@@ -1,36 +1,87 @@
 import type { ClientBase } from "pg";
 import { schemasOfHomes } from "./citus.ts";
 
-/** GRANTs that the role lacks, generated from the catalogue. Partitions are accessed through their parents. */
+const everything = ["SELECT", "INSERT", "UPDATE", "DELETE"];
+
+/**
+ * The rights of the service's role on tables that its statements do not use in full. It reads and writes the rows of
+ * every other table. `columns`: it updates these only.
+ */
+export const narrowedRights: Readonly<
+  Record<string, { readonly rights: readonly string[]; readonly columns?: readonly string[] }>
+> = {
+  audit: { rights: ["SELECT", "INSERT"] },
+  audit_start: { rights: ["SELECT"] },
+  row_seals: { rights: ["SELECT", "INSERT"] },
+  sealing: { rights: ["SELECT"] },
+  migrations: { rights: ["SELECT"] },
+  notifications: { rights: ["SELECT", "INSERT", "DELETE"] },
+  attempts: { rights: ["SELECT", "INSERT", "DELETE"] },
+  proofs: { rights: ["SELECT", "INSERT", "DELETE"] },
+  ended_sessions: { rights: ["SELECT", "INSERT", "DELETE"] },
+  shards: { rights: ["SELECT", "UPDATE"] },
+  restores: { rights: ["SELECT", "INSERT", "UPDATE"] },
+  alert_quiet: { rights: ["SELECT", "INSERT", "UPDATE"] },
+  operators: {
+    rights: ["SELECT", "INSERT", "DELETE"],
+    columns: ["token_hash", "last_used_at", "revoked_at", "audit_seq", "mac"],
+  },
+  partner_keys: {
+    rights: ["SELECT", "INSERT", "DELETE"],
+    columns: ["material", "expires_at", "seals", "last_used_at", "audit_seq", "mac"],
+  },
+};
+
+const rightsOfTables = `
+  SELECT c.oid::regclass::text AS name, c.relname AS table, array(
+    SELECT p FROM unnest($3::text[]) AS p WHERE has_table_privilege($1, c.oid, p)) AS rights, array(
+    SELECT a.attname::text FROM pg_attribute a
+    WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND has_column_privilege($1, c.oid, a.attnum, 'UPDATE')) AS columns
+  FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+  WHERE s.nspname = ANY (current_schema() || $2::text[])
+    AND c.relkind IN ('r', 'p') AND NOT c.relispartition`;
+
 const missingGrants = `
   WITH schemas AS (
     SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (current_schema() || $2::text[]))
-  SELECT format('GRANT SELECT, INSERT, UPDATE, DELETE ON %s TO %I', c.oid::regclass, $1::text) AS statement
-  FROM pg_class c JOIN schemas s ON s.oid = c.relnamespace
-  WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition
-    AND c.relname NOT IN ('audit', 'audit_start', 'migrations', 'row_seals', 'sealing')
-    AND NOT has_table_privilege($1, c.oid, 'DELETE')
-  UNION ALL
-  SELECT format('GRANT SELECT, INSERT ON audit, row_seals TO %I', $1::text)
-  WHERE NOT has_table_privilege($1, 'row_seals', 'INSERT')
-  UNION ALL
-  SELECT format('GRANT SELECT ON audit_start, migrations, sealing TO %I', $1::text)
-  WHERE NOT has_table_privilege($1, 'sealing', 'SELECT')
-  UNION ALL
-  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text)
+  SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text) AS statement
   FROM pg_proc f JOIN schemas s ON s.oid = f.pronamespace
   WHERE f.prosecdef AND NOT has_function_privilege($1, f.oid, 'EXECUTE')
   UNION ALL
   SELECT format('GRANT USAGE ON SCHEMA %I TO %I', s.nspname, $1::text)
   FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
 
+const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rolsuper OR r.rolname = current_user)";
+
 /**
- * Lets the service's role read and write rows. It cannot change tables, only appends to the audit, and creates and
- * drops days of history through functions that do nothing else.
+ * Gives the service's role the rights that its statements need, and takes back any other, from the catalogue. It cannot
+ * change tables, only appends to the audit, and creates and drops days of history through functions that do nothing
+ * else. Partitions are accessed through their parents.
  *
  * @param owner a connection of the role that owns the schema
  */
 export async function grantToService(owner: ClientBase, role: string): Promise<void> {
-  const { rows } = await owner.query<{ statement: string }>(missingGrants, [role, await schemasOfHomes(owner)]);
+  if ((await owner.query(cannotBeNarrowed, [role])).rowCount !== 0) return;
+  const schemas = await schemasOfHomes(owner);
+  const { rows: tables } = await owner.query<{
+    readonly name: string;
+    readonly table: string;
+    readonly rights: readonly string[];
+    readonly columns: readonly string[];
+  }>(rightsOfTables, [role, schemas, everything]);
+  const quoted = `"${role.replaceAll('"', '""')}"`;
+  for (const { name, table, rights, columns } of tables) {
+    const { rights: wanted, columns: updated = [] } = narrowedRights[table] ?? { rights: everything };
+    const isMore = rights.some((right) => !wanted.includes(right));
+    const isLess = wanted.some((right) => !rights.includes(right)) || updated.some((one) => !columns.includes(one));
+    if (!isMore && !isLess) continue;
+    await owner.query("BEGIN");
+    if (isMore) await owner.query(`REVOKE ALL ON ${name} FROM ${quoted}`);
+    const update = updated.length > 0 ? `, UPDATE (${updated.join(", ")})` : "";
+    await owner.query(`GRANT ${wanted.join(", ")}${update} ON ${name} TO ${quoted}`);
+    await owner.query("COMMIT");
+  }
+  const { rows } = await owner.query<{ statement: string }>(missingGrants, [role, schemas]);
   for (const { statement } of rows) await owner.query(statement);
 }

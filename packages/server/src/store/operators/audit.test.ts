@@ -65,6 +65,15 @@ test("the table itself refuses changes", async () => {
   }
 });
 
+test("the table refuses a number that does not follow the last one", async () => {
+  for (const seq of ["max(seq) + 2", "9223372036854775807", "max(seq)"]) {
+    const insert = `
+      INSERT INTO audit SELECT n.seq, at_ms, actor, role, token_id, address, action, subject, before, after, hash
+      FROM audit, (SELECT ${seq} AS seq FROM audit) AS n LIMIT 1`;
+    await expect(connections.pool.query(insert), seq).rejects.toThrow("follows the last one");
+  }
+});
+
 test("are found by actor, subject and time, the newest first", async () => {
   await appendTo(audit, { ...entry, actor: "Grace", subject: "other", atMs: entry.atMs + 1_000 });
   expect((await audit.search({ limit: 5 })).map(({ seq }) => seq)).toEqual([21, 20, 19, 18, 17]);
@@ -89,8 +98,10 @@ test("entries whose time is over are dropped, and the chain goes on from the las
   const dayMs = 86_400_000;
   const laterMs = entry.atMs + 1_000 * dayMs;
   const before = await verifyAudit(audit);
+  await connections.pool.query("UPDATE audit_start SET days = 90");
   expect(await dropOldAudit(audit, { nowMs: () => laterMs }, 1_000)).toBe(0);
   await withAdmin(database.serviceUrl, async (service) => {
+    await expect(service.query("SELECT drop_audit_before($1, 10)", [entry.atMs])).rejects.toThrow("entry of its own");
     await expect(service.query("SELECT drop_audit_before($1, 10)", [Date.now()])).rejects.toThrow("for 90 days");
     await expect(service.query("UPDATE audit_start SET seq = 100")).rejects.toMatchObject({ code: "42501" });
   });
@@ -120,7 +131,7 @@ test.each([...columns.map((column) => [column, "'x'"]), ["at_ms", "at_ms + 1"]])
   },
 );
 
-test("the newest entry is kept, however old it is: the numbers go on from it", async () => {
+test("the drop has an entry of its own, which stays, and the table enforces the retention", async () => {
   const own = await createDatabase();
   const old = openDatabase(own.url, { connectionsMax: 2, onIdleError: () => {} });
   onTestFinished(async () => {
@@ -129,10 +140,13 @@ test("the newest entry is kept, however old it is: the numbers go on from it", a
   });
   const alone = new PostgresAudit(old.pool);
   for (let at = 0; at < 3; at += 1) await appendTo(alone, entry);
-  expect(await alone.dropBefore(entry.atMs + 1)).toBe(2);
-  expect(await alone.dropBefore(entry.atMs + 1)).toBe(0);
-  expect(await appendTo(alone, entry)).toMatchObject({ seq: 4 });
-  expect(await verifyAudit(alone)).toMatchObject({ entries: 2, from: 3 });
+  const clock = { nowMs: () => entry.atMs + 100 * 86_400_000 };
+  await expect(dropOldAudit(alone, clock, 90)).rejects.toThrow("kept for 1095 days");
+  await old.pool.query("UPDATE audit_start SET days = 90");
+  expect(await dropOldAudit(alone, clock, 90)).toBe(3);
+  expect(await dropOldAudit(alone, clock, 90)).toBe(0);
+  expect(await appendTo(alone, entry)).toMatchObject({ seq: 5 });
+  expect(await verifyAudit(alone)).toMatchObject({ entries: 2, from: 4 });
 });
 
 test("a chain of several pages is verified to its end", async () => {

@@ -4,6 +4,7 @@ import type {
   AuditAction,
   AuditEntry,
   AuditHash,
+  AuditHead,
   AuditRecord,
   AuditSearch,
   AuditStore,
@@ -20,6 +21,10 @@ const lockKey = 4_820_041;
 const lockWaitMs = 2_000;
 const lockNotAvailable = "55P03";
 const dropRows = 5_000;
+// As drop_audit_before counts: the oldest ones, up to the first that is not old enough.
+const droppable = `
+  SELECT count(*)::integer AS entries FROM (SELECT seq, at_ms FROM audit ORDER BY seq LIMIT $2) AS o
+  WHERE NOT EXISTS (SELECT FROM audit y WHERE y.seq <= o.seq AND y.at_ms >= $1)`;
 
 interface Row {
   readonly seq: number;
@@ -104,19 +109,31 @@ export class PostgresAudit implements AuditStore {
     return rows[0] ?? { seq: 0, hash: start };
   }
 
-  async dropBefore(beforeMs: number): Promise<number> {
-    const { rows } = await this.#pool.query<{ dropped: number }>("SELECT drop_audit_before($1, $2) AS dropped", [
-      beforeMs,
-      dropRows,
-    ]);
-    return rows[0]?.dropped ?? 0;
+  dropBefore(beforeMs: number, made: Parameters<AuditStore["dropBefore"]>[1]): Promise<number> {
+    return inTransaction(this.#pool, async (client) => {
+      await lockAudit(client);
+      const { rows } = await client.query<{ entries: number }>(droppable, [beforeMs, dropRows]);
+      const entries = rows[0]?.entries ?? 0;
+      if (entries === 0) return 0;
+      await appendIn(client, ...made(entries), this.#macOf);
+      await client.query("SELECT drop_audit_before($1, $2)", [beforeMs, dropRows]);
+      return entries;
+    });
   }
+
+  async head(): Promise<AuditHead | undefined> {
+    return (await this.#pool.query<AuditHead>("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")).rows[0];
+  }
+}
+
+function lockAudit(client: PoolClient): Promise<unknown> {
+  return client.query(`SET LOCAL lock_timeout = ${lockWaitMs}; SELECT pg_advisory_xact_lock(${lockKey})`);
 }
 
 /** In the caller's transaction, which holds the audit's lock until it ends. */
 async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, macOf: MacOf): Promise<AuditRecord> {
   try {
-    await client.query(`SET LOCAL lock_timeout = ${lockWaitMs}; SELECT pg_advisory_xact_lock(${lockKey})`);
+    await lockAudit(client);
     const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
       "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
     );

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createDatabase } from "../../../../../test/support/database.ts";
+import { createDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { systemClock } from "../../clock.ts";
 import { Operators } from "../../operators/operators.ts";
 import { openDatabase } from "../database/database.ts";
@@ -16,7 +16,9 @@ test("the token of a sign-in is deleted a day after it ended, and one that an ad
   const person = { subject: "https://login.example ada", name: "Ada", role: "admin" } as const;
   const over = await operators.signIn(person);
   const byAdmin = await operators.add({ name: "Grace", role: "viewer" });
-  await connections.pool.query("UPDATE operators SET expires_at = now() - interval '25 hours'");
+  await withAdmin(database.url, (client) =>
+    client.query("UPDATE operators SET expires_at = now() - interval '25 hours'"),
+  );
   const { operator, token } = await operators.signIn(person);
   expect(await operators.find(token)).toMatchObject({ ...person, name: "Ada (OIDC)", id: operator.id });
   const ids = (await operators.list()).map(({ id }) => id);

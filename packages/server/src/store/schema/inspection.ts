@@ -1,4 +1,4 @@
-import type { Client } from "pg";
+import type { Client, Pool } from "pg";
 import { withClient } from "../database/client.ts";
 import { type IncompatibleSchema, inspectSchema, type SchemaState } from "./migrate.ts";
 import { type PostgresVersion, readPostgresVersion } from "./postgres-version.ts";
@@ -17,6 +17,12 @@ export interface Inspection extends PostgresVersion {
 }
 
 const listenTimeoutMs = 2_000;
+
+/** Whether the role of these connections could change what it must not. */
+export async function mayChangeSchema(pool: Pick<Pool, "query">): Promise<boolean> {
+  const { rows } = await pool.query<{ may: boolean }>("SELECT has_schema_privilege(current_schema(), 'CREATE') AS may");
+  return rows[0]?.may === true;
+}
 
 export async function inspectDatabase(connectionString: string): Promise<Inspection> {
   return withClient({ connectionString, query_timeout: 5_000 }, async (client) => {

@@ -6,6 +6,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { newId } from "../../ids.ts";
+import { narrowedRights } from "../database/service-role.ts";
 import {
   IncompatibleSchema,
   inspectSchema,
@@ -160,6 +161,21 @@ test("a service's role reads and writes rows, and changes neither the schema nor
       "TRUNCATE audit",
       "DROP TABLE audit",
       "DELETE FROM migrations",
+      "UPDATE notifications SET content = '{}'",
+      "UPDATE attempts SET http_status = 200",
+      "UPDATE proofs SET attempts = 1",
+      "UPDATE operators SET role = 'admin'",
+      "UPDATE operators SET expires_at = now()",
+      "UPDATE partner_keys SET scopes = NULL",
+      "UPDATE partner_keys SET partner_id = gen_random_uuid()",
+      "DELETE FROM row_seals",
+      "UPDATE row_seals SET seq = 1",
+      "INSERT INTO sealing (seq) VALUES (1)",
+      "UPDATE sealing SET sealed_at = 'infinity'",
+      "DELETE FROM sealing",
+      "DELETE FROM shards",
+      "DELETE FROM restores",
+      "TRUNCATE pending",
     ]) {
       await expect(service.query(statement), statement).rejects.toMatchObject({ code: "42501" });
     }
@@ -167,6 +183,46 @@ test("a service's role reads and writes rows, and changes neither the schema nor
     await expect(service.query(partition, ["audit"])).rejects.toThrow("not a partition of history");
     await expect(service.query("SELECT drop_history_partition('audit', 'audit')")).rejects.toThrow("not a partition");
   });
+});
+
+test("a service's role is refused every right that it does not need, column by column", async () => {
+  await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() });
+  const { rows } = await client.query<{ name: string; column: string }>(
+    `SELECT c.relname AS name, a.attname AS column FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
+     WHERE c.relname = ANY ($1) AND c.relnamespace = current_schema()::regnamespace
+       AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY 1, 2`,
+    [Object.keys(narrowedRights)],
+  );
+  await withAdmin(serviceUrl(), async (service) => {
+    const refused = async (statement: string) =>
+      await expect(service.query(statement), statement).rejects.toMatchObject({ code: "42501" });
+    for (const [table, { rights }] of Object.entries(narrowedRights)) {
+      await refused(`TRUNCATE ${table}`);
+      if (!rights.includes("DELETE")) await refused(`DELETE FROM ${table}`);
+      if (!rights.includes("INSERT")) await refused(`INSERT INTO ${table} DEFAULT VALUES`);
+    }
+    for (const { name, column } of rows) {
+      const { rights = [], columns = [] } = narrowedRights[name] ?? {};
+      const update = `UPDATE ${name} SET ${column} = NULL WHERE false`;
+      if (rights.includes("UPDATE") || columns.includes(column)) await service.query(update);
+      else await refused(update);
+    }
+  });
+});
+
+test("a right that no statement of the service needs is taken back", async () => {
+  const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
+    return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
+  });
+  await client.query(`GRANT UPDATE ON notifications, operators TO ${role}`);
+  await prepareSchema({ databaseUrl: serviceUrl(), ownerUrl: ownerUrl() });
+  const { rows } = await client.query(
+    `SELECT has_table_privilege($1, 'notifications', 'UPDATE') AS notifications,
+       has_column_privilege($1, 'operators', 'role', 'UPDATE') AS role,
+       has_column_privilege($1, 'operators', 'revoked_at', 'UPDATE') AS revoked`,
+    [role],
+  );
+  expect(rows).toEqual([{ notifications: false, role: false, revoked: true }]);
 });
 
 test("a PostgreSQL that is too old is refused before anything is changed", async () => {

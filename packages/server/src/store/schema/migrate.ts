@@ -70,6 +70,8 @@ export interface SchemaUrls {
   readonly databaseUrl: string;
   /** The URL with the role that owns the schema; without it, that is the same role. */
   readonly ownerUrl?: string | null;
+  /** The retention of the audit, which the table enforces. Absent: as it is. */
+  readonly auditDays?: number;
 }
 
 const migrationsFolder = new URL("migrations/", import.meta.url);
@@ -81,8 +83,25 @@ const migrationLock = 7_420_001;
  *
  * @throws MigrationsMissing without the owner's URL, if the service's role may not change the schema
  */
-export async function prepareSchema({ databaseUrl, ownerUrl = null }: SchemaUrls): Promise<readonly string[]> {
-  return ownerUrl === null ? migrate(databaseUrl) : migrate(ownerUrl, migrationsFolder, await roleOf(databaseUrl));
+export async function prepareSchema({
+  databaseUrl,
+  ownerUrl = null,
+  auditDays,
+}: SchemaUrls): Promise<readonly string[]> {
+  const names =
+    ownerUrl === null
+      ? await migrate(databaseUrl)
+      : await migrate(ownerUrl, migrationsFolder, await roleOf(databaseUrl));
+  if (auditDays !== undefined) await keepAudit(ownerUrl ?? databaseUrl, auditDays);
+  return names;
+}
+
+/** Only the owner may: the service's role cannot shorten what it cannot delete. */
+async function keepAudit(connectionString: string, days: number): Promise<void> {
+  await withClient(migrator(connectionString), async (client) => {
+    const { rows } = await client.query("SELECT WHERE has_table_privilege('audit_start', 'UPDATE')");
+    if (rows.length > 0) await client.query("UPDATE audit_start SET days = $1 WHERE days <> $1", [days]);
+  });
 }
 
 /**

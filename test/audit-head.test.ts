@@ -1,0 +1,38 @@
+import { expect, onTestFinished, test } from "vitest";
+import { tellAuditHead } from "../packages/server/src/app/audit-head.ts";
+import type { NewEvent } from "../packages/server/src/events.ts";
+import { createDatabase, withAdmin } from "./support/database.ts";
+import { startTestService } from "./support/service.ts";
+
+test("the last entry is sent to the log and the alert channels by one instance in an hour", async () => {
+  const events: NewEvent[] = [];
+  const logged: object[] = [];
+  let wasSent = false;
+  const parts = {
+    audit: { head: async () => ({ seq: 7, hash: "ab" }) },
+    log: { info: (fields: object) => void logged.push(fields) },
+    events: { record: async (event: NewEvent) => void events.push(event) },
+    wasSentSince: async () => wasSent,
+  };
+  await tellAuditHead(parts, 0);
+  wasSent = true;
+  await tellAuditHead(parts, 0);
+  expect(events).toMatchObject([{ kind: "audit_head", detail: { expect: "7:ab" } }]);
+  expect(logged).toEqual([{ expect: "7:ab" }, { expect: "7:ab" }]);
+  await tellAuditHead(parts, 0, true);
+  expect(events).toHaveLength(2);
+});
+
+test("a stop sends the last entry", async () => {
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  const service = await startTestService({ database });
+  const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
+  expect(body["id"]).toBeDefined();
+  await service.stop();
+  await withAdmin(database.url, async (client) => {
+    const { rows: audit } = await client.query("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1");
+    const { rows: events } = await client.query("SELECT detail FROM events WHERE kind = 'audit_head'");
+    expect(events).toEqual([{ detail: { expect: `${audit[0].seq}:${audit[0].hash}` } }]);
+  });
+});
