@@ -241,6 +241,20 @@ export const mutants: readonly Mutant[] = [
       ),
   },
   {
+    name: "a late outcome of a lost ownership ends its successor",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Queues.prototype,
+        "release",
+        (original) =>
+          function (this: Queues, delivery, againInMs) {
+            const inHand = this.queuesOf(delivery.partnerId).flatMap(({ notReady }) => notReady);
+            original.call(this, inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
+          },
+      ),
+  },
+  {
     name: "what follows waits for nothing",
     seed: 1,
     variation: {
