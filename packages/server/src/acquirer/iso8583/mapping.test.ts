@@ -328,6 +328,14 @@ describe("a host of ISO 8583:1993", () => {
     ).toMatchObject({ tid: "T1", responseCode: "00" });
   });
 
+  test("has message types that say who sends them, and a repeat's is one higher", () => {
+    const typed = (mti: string) => {
+      const json = { ...profile, messages: { ...profile.messages, SALE: { ...SALE, mti } } };
+      return new Mapping(readProfile(JSON.stringify(json))).request(again(message)).mti;
+    };
+    expect([typed("1200"), typed("1204"), typed("0200")]).toEqual(["1201", "1205", "0201"]);
+  });
+
   test("answers with action codes, of which a profile needs to name only its own", () => {
     expect(["000", "116", "002", "911", "800"].map((code) => answered(code))).toEqual(["00", "51", "10", "68", "00"]);
     expect(answered("999")).toBe("");

@@ -9,7 +9,7 @@ export type Write = (message: Described, isRepeat: boolean) => IsoMessage;
 /** Writes a message by its template. */
 export function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {
   const writers = fieldWriters(fields, host);
-  const again = repeatMti ?? `${mti.slice(0, 3)}1`;
+  const again = repeatMti ?? `${mti.slice(0, 3)}${Number(mti[3]) + 1}`;
   return (message, isRepeat) => {
     const written = new Map<number, string>();
     for (const { number, write } of writers) {

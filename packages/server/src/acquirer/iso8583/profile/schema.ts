@@ -43,8 +43,8 @@ const place = z
 /** A template for each field that a message has. */
 const template = z.string().max(999);
 const message = z.strictObject({
-  mti: z.string().regex(/^[01][1-8][02468]0$/, "is not a message type of a request, such as 0200"),
-  /** The type of the same message when it is sent again. Not set: the type's own, ending in 1. */
+  mti: z.string().regex(/^[01][1-8][02468][024]$/, "is not a message type of a request, such as 0200"),
+  /** The type of the same message when it is sent again. Not set: the type's own, its last digit one higher. */
   repeatMti: z
     .string()
     .regex(/^[01][1-8][02468]\d$/, "is not a message type, such as 0201")
