@@ -57,11 +57,27 @@ const codes: Readonly<Record<string, string>> = {
   "96": "909 921",
 };
 
+const malfunction = "96";
+
 const codeOf: ReadonlyMap<string, string> = new Map(
   Object.entries(codes).flatMap(([code, actions]) =>
     actions.split(" ").map((action): [string, string] => [action, code]),
   ),
 );
+
+const approved = "00";
+/** Message classes whose approvals begin with a digit of their own, such as reversals and network messages. */
+const ownApprovals = /^.[3-8]/;
+
+/**
+ * The action code for a response code in the answer to a message of this type; a response code that has none is a
+ * malfunction, and an action code is returned unchanged.
+ */
+export function actionCodeOf(responseCode: string, mti: string): string {
+  if (/^\d{3}$/.test(responseCode)) return responseCode;
+  if (responseCode === approved) return ownApprovals.test(mti) ? `${mti.charAt(1)}00` : "000";
+  return (codes[responseCode] ?? codes[malfunction] ?? "").slice(0, 3);
+}
 
 /** The response code for an action code; one that is not in the table is returned unchanged. */
 export function responseCodeOf(actionCode: string): string {

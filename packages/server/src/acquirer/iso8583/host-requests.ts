@@ -16,18 +16,15 @@ const approved = "00";
 /** Reads a host's own requests, and answers them, as its profile says. */
 export class HostRequests {
   readonly #profile: Profile["network"]["hostRequests"];
-  readonly #codeDigits: number;
 
-  constructor({ network: { hostRequests }, standard }: Profile) {
+  constructor({ network: { hostRequests } }: Profile) {
     this.#profile = hostRequests;
-    this.#codeDigits = standard === "1993" ? 3 : 2;
   }
 
   /** Undefined if it is not supported, such as a Sale. */
   read(request: IsoMessage): HostRequest | undefined {
     const { field, values, advices } = this.#profile;
-    const answerOf = (code: string | null) =>
-      code === null ? undefined : answerWith(request, code.padStart(this.#codeDigits, "0"));
+    const answerOf = (code: string | null) => (code === null ? undefined : answerWith(request, code));
     if (isNetworkMessage(request.mti)) {
       const { means, answer } = values[request.fields.get(field)?.trim() ?? ""] ?? { means: "other", answer: approved };
       return { means, answer: answerOf(answer) };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AcquirerMessage } from "../acquirer.ts";
 import { again, emptyTotals, Till } from "../till.fixture.ts";
-import { layoutOf, Mapping } from "./mapping.ts";
+import { answerWith, layoutOf, Mapping } from "./mapping.ts";
 import { Codec } from "./message/codec.ts";
 import { readProfile } from "./profile/read.ts";
 import { ZonedTime } from "./profile/zoned-time.ts";
@@ -334,6 +334,13 @@ describe("a host of ISO 8583:1993", () => {
       return new Mapping(readProfile(JSON.stringify(json))).request(again(message)).mti;
     };
     expect([typed("1200"), typed("1204"), typed("0200")]).toEqual(["1201", "1205", "0201"]);
+  });
+
+  test("is answered with action codes when it asks by itself", () => {
+    const codeOf = (mti: string, code: string) => answerWith({ mti, fields: new Map() }, code).fields.get(39);
+    expect([codeOf("1804", "00"), codeOf("1420", "00"), codeOf("1200", "00")]).toEqual(["800", "400", "000"]);
+    expect([codeOf("1804", "96"), codeOf("1804", "40"), codeOf("1804", "Z9")]).toEqual(["909", "115", "909"]);
+    expect(codeOf("0800", "96")).toBe("96");
   });
 
   test("answers with action codes, of which a profile needs to name only its own", () => {

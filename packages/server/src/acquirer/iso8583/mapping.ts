@@ -1,5 +1,5 @@
 import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
-import { responseCodeOf } from "../../action-codes.ts";
+import { actionCodeOf, responseCodeOf } from "../../action-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, AskedMessage, UnmatchedAnswer } from "../acquirer.ts";
 import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
 import { IsoFormatError } from "./message/error.ts";
@@ -243,10 +243,14 @@ export function approvalOf(message: IsoMessage): IsoMessage {
   return answerWith(message, approved);
 }
 
-/** The answer to a request of the host's; that to a repeat is none itself. */
+/**
+ * The answer to a request of the host's; that to a repeat is none itself. Message types of ISO 8583:1993 begin with 1,
+ * and have its action codes.
+ */
 export function answerWith({ mti, fields }: IsoMessage, code: string): IsoMessage {
   const answerMti = mti.slice(0, 2) + (Number(mti[2]) + 1).toString() + (Number(mti[3]) & ~1).toString();
-  return { mti: answerMti, fields: new Map([...fields, [responseCodeField, code]]) };
+  const own = mti.startsWith("1") ? actionCodeOf(code, mti) : code;
+  return { mti: answerMti, fields: new Map([...fields, [responseCodeField, own]]) };
 }
 
 /**
