@@ -13,7 +13,14 @@ test.each([
   [
     "the name of a cipher",
     /"aes-256-cbc"|aes-256-gcm, aes-256-cbc/,
-    ["contract/src/seal.ts", "contract/src/sealing.ts", "partner/src/certify/refused.ts", "partner/src/options.ts"],
+    [
+      "contract/src/seal.ts",
+      "contract/src/sealing.ts",
+      "partner/src/certify/refused.ts",
+      "partner/src/options.ts",
+      // The cipher without authentication lowers a partner's protection.
+      "server/src/partners/protection.ts",
+    ],
   ],
   ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/sealing.ts"]],
   ["a partner's setting", /\bswipeTypes\??: (?:choice|described|z\.)/, ["server/src/partners/settings.ts"]],

@@ -75,6 +75,8 @@ test("a completion makes the result, the IPN and the pending delivery durable to
       settles_batch: null,
       bytes: notification.content.length,
       to_registered: false,
+      is_asked: false,
+      asked: 0,
     },
   ]);
 });
