@@ -97,7 +97,7 @@ describe("a changed registration", () => {
     expect(idsAt(books)).toEqual([sold.body["id"]]);
   });
 
-  test("moves what was queued into the queue of the new URL", async () => {
+  test("is where what is queued goes, and its queue keeps its name", async () => {
     const partner = await register({ callBackUrlByCommand: {}, retry: [...Array(29).fill(1), 3_600] });
     for (const server of [tills, partner.server]) server.answersAlways(404);
     await partner.run(sale());
@@ -105,7 +105,7 @@ describe("a changed registration", () => {
     await patch(partner, { callBackUrlByCommand: { SALE: tills.url } });
     await tills.next(1);
     const queues = "SELECT queue FROM pending WHERE partner_id = $1";
-    expect(await queryHomes(service.database, queues, [partner.id])).toEqual([{ queue: "SALE" }]);
+    expect(await queryHomes(service.database, queues, [partner.id])).toEqual([{ queue: "" }]);
   });
 
   test("also applies to what waits for an endpoint whose circuit is open", async () => {
