@@ -61,7 +61,7 @@ describe("the service certifies an endpoint", () => {
     const { body } = await service.operator("POST", path, { url: byName });
     const [first, ...rest] = certificationSchema.parse(body).cases;
     expect(first).toMatchObject({ verdict: "failed", finding: { code: "no_connection" } });
-    expect(first?.exchanges[0]?.detail).toBe("its address is not among the partner's callbackAddresses");
+    expect(first?.exchanges[0]?.detail).toBe("its name leads to no address among the partner's callbackAddresses");
     expect(new Set(rest.map(({ verdict }) => verdict))).toEqual(new Set(["not_run"]));
     expect(other.deliveries).toEqual([]);
   });
