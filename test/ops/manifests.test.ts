@@ -73,6 +73,9 @@ describe("Kubernetes", () => {
     }
     for (const { spec } of deployments) {
       expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(120);
+      expect(spec.template.spec.containers[0].lifecycle, "the notice of a stop is the wait for proxies").toBe(
+        undefined,
+      );
       expect(isOf(spec.selector.matchLabels, spec.template.metadata.labels)).toBe(true);
     }
   });

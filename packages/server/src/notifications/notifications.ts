@@ -418,12 +418,12 @@ interface BrokenRule extends Omit<FieldProblem, "message"> {
   readonly rule: string;
 }
 
-/** Returns everything that is wrong with the filter of a redelivery. */
 function heldBy({ waiting }: NotificationSummary): RedeliveredNotification["held"] {
   if (waiting?.because === "paused" || waiting?.because === "disabled") return "paused";
   return waiting?.because === "order" ? "order" : null;
 }
 
+/** Returns everything that is wrong with the filter of a redelivery. */
 export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
   const problems: BrokenRule[] = [];
   if (filter.state === "accepted" && filter.from === undefined) {
