@@ -48,7 +48,8 @@ export function completeRefusal(
 
 /**
  * Why a transaction cannot be reversed by its partner; undefined if it can: in flight, even while its batch waits to be
- * settled, or successful and neither used nor settled.
+ * settled, or successful and neither used nor settled. One that did not succeed and is being reversed already can, too:
+ * the partner's REVERSAL waits for that.
  */
 export function reversalRefusal(original: OriginalState): Refusal | undefined {
   const { id, command } = original;
@@ -57,7 +58,13 @@ export function reversalRefusal(original: OriginalState): Refusal | undefined {
     return { code: "not_reversible", message: `${id} is a ${command}: reverse a ${anyOf(voidableCommands)}.` };
   }
   const status = transactionStatusOf(original);
-  return status === "APPROVED" || status === "IN_FLIGHT" ? undefined : statusRefusal(original, status, "reverse");
+  if (status === "APPROVED" || status === "IN_FLIGHT" || isBeingReversed(original)) return undefined;
+  return statusRefusal(original, status, "reverse");
+}
+
+/** It ended without an answer, and no REVERSAL waits for its own Reversal yet. */
+export function isBeingReversed({ state, reversal, successor }: OriginalState): boolean {
+  return state === "ERROR" && reversal === "pending" && successor === null;
 }
 
 /**

@@ -2,7 +2,14 @@ import { type Command, commands } from "@paybell/contract";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { approvedPreAuth, approvedSale, dayMs, preAuthDays } from "./original.fixture.ts";
-import { completeRefusal, type OriginalState, refundRefusal, reversalRefusal, voidRefusal } from "./original.ts";
+import {
+  completeRefusal,
+  isBeingReversed,
+  type OriginalState,
+  refundRefusal,
+  reversalRefusal,
+  voidRefusal,
+} from "./original.ts";
 import { type AcquirerOutcome, judge } from "./outcome.ts";
 import { reversalStateAfter } from "./reversal.ts";
 import {
@@ -36,6 +43,7 @@ const guardHolds: Readonly<Record<Guard, (asked: Asked) => boolean>> = {
   processed_here: ({ original }) => original.origin === "command",
   within_days: ({ original, nowMs }) => nowMs <= original.createdAtMs + preAuthDays * dayMs,
   within_amount: ({ original, amountMinor }) => amountMinor <= original.amountMinor,
+  being_reversed: ({ original }) => isBeingReversed(original),
   within_refundable: ({ original, amountMinor }) => original.refundedMinor + amountMinor <= original.amountMinor,
 };
 

@@ -86,6 +86,7 @@ export const guards = {
   within_days: "at most PAYBELL_PREAUTH_DAYS old",
   within_amount: "at most the authorised amount",
   within_refundable: "all its Refunds together are at most its amount",
+  being_reversed: "it did not succeed, its own Reversal is PENDING, and no other REVERSAL waits for that",
 } as const;
 export type Guard = keyof typeof guards;
 
@@ -111,6 +112,13 @@ export const beginnings: readonly Beginning[] = [
   },
   { from: "APPROVED", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
   { from: "IN_FLIGHT", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
+  {
+    from: "IN_DOUBT",
+    command: "REVERSAL",
+    of: voidableCommands,
+    to: "IN_DOUBT",
+    guards: ["processed_here", "being_reversed"],
+  },
   // There may be several, so none holds it.
   {
     from: "SETTLED",

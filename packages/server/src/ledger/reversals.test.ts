@@ -152,6 +152,21 @@ describe("a 25 to a Reversal", async () => {
     expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
+  test("is waited for by the partner's REVERSAL of the timed-out Sale: 202, and no second one meanwhile", async () => {
+    const till = new LedgerTill();
+    first.nextFares("SALE", { answers: "lost" });
+    const sale = await first.ended(own, till.sale());
+    await answered25(sale.id, 1);
+    const { transaction, done } = await first.run(own, till.reversal(sale));
+    expect(done).toBe(false);
+    await expect(first.run(own, till.reversal(sale))).rejects.toMatchObject({ status: 409, code: "in_doubt" });
+    await pastTheMargin(sale.id);
+    await patient.runDueNow();
+    await patient.reversed(sale.id, "25");
+    expect(await first.endOf(transaction)).toMatchObject({ state: "SUCCESS" });
+    expect(await first.find(own, sale.id)).toMatchObject({ state: "ERROR", reversal: "done" });
+  });
+
   test("is not final if the Reversal was sent before that moment, even if the 25 comes after it", async () => {
     first.nextFares("SALE", { answers: "lost" });
     const answer = patient.holdLink("the answer to a REVERSAL arrives");
