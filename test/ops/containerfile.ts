@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, realpathSync } from "node:fs";
 import { basename, dirname, join, posix } from "node:path";
 import { promisify } from "node:util";
 import { repository } from "./files.ts";
@@ -133,8 +133,12 @@ async function runStep(stage: Stage, script: string): Promise<void> {
   const cwd = join(stage.root, stage.workdir);
   if (script === "npm ci --ignore-scripts") {
     // The packages that CI has just installed from the same lock file, to avoid a second download.
-    await run("cp", ["-a", "--link", join(repository, "node_modules"), join(cwd, "node_modules")]);
-    rmSync(join(cwd, "node_modules/.cache"), { recursive: true, force: true });
+    const installed = join(repository, "node_modules");
+    const to = join(cwd, "node_modules");
+    mkdirSync(to);
+    // Other tests build in node_modules/.cache meanwhile.
+    const folders = readdirSync(installed).filter((name) => name !== ".cache");
+    await run("cp", ["-a", "--link", "--target-directory", to, ...folders.map((name) => join(installed, name))]);
     return;
   }
   const env = { ...process.env, ...stage.env, npm_config_prefer_offline: "true", npm_config_audit: "false" };
