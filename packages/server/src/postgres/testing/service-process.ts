@@ -54,6 +54,8 @@ export function spawnService(options: {
     pid: child.pid ?? 0,
     report,
     stop: () => {
+      // It may have ended by itself: its exit code says how.
+      child.stdin.on("error", () => undefined);
       child.stdin.end("stop\n");
       return ended();
     },
