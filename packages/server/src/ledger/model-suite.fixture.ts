@@ -186,8 +186,19 @@ async function reverse(
   const request = one.by === "id" ? till.reversal(entry.transaction) : till.reversalOf(entry.request.reqId);
   // The Reversal itself is repeated until it is answered, by any instance, so it always ends.
   const fate = isCrash(one.fate) ? one.fate : "approved";
-  const ended = expected(await runOf(real, request, fate), refusalOf(model, "reverse", entry), "approved");
-  if (ended) entry.fate = "reversed";
+  const ran = await runOf(real, request, fate);
+  // An answer that came late may have begun its Reversal since everything was quiet: then the REVERSAL waits for that.
+  const waited = entry.failed && typeof ran !== "string" && (await waitedFor(entry, ran, real));
+  const ended = expected(ran, waited ? undefined : refusalOf(model, "reverse", entry), "approved");
+  if (ended && !entry.failed) entry.fate = "reversed";
+}
+
+/** The REVERSAL is noted at the original's Reversal, unless that began again and ended before it could be. */
+async function waitedFor({ transaction }: Entry, { id }: Transaction, { bench }: RealTill): Promise<boolean> {
+  const noted = `
+    SELECT FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
+    WHERE t.id = $1 AND (r.requested_by = $2 OR r.left_by > t.completed_at)`;
+  return (await bench.query(noted, [transaction.id, id])).length > 0;
 }
 
 async function settle(fate: Ending, model: Model, real: RealTill): Promise<void> {
