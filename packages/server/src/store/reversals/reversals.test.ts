@@ -112,6 +112,12 @@ test("one that is queued again for the same REVERSAL is not sent again while a t
   expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
 });
 
+test("one that a REVERSAL asks for before its first try is first sent as what it is, not as a repeat", async () => {
+  const id = await timedOut();
+  await reversals.queue(partnerId, id, newId<"transaction">());
+  expect(await taken(id)).toMatchObject({ tries: 1 });
+});
+
 test("a transaction without a Reversal is not reversed by a late approval alone", async () => {
   const init = sampleInit(partnerId, leaseId);
   await transactions.begin(init);

@@ -59,8 +59,9 @@ const endedBefore = {
 };
 const resolve = { name: "resolve_reversal", text: endWhere("state = 'PARKED'") };
 
-// Requested by a partner: the transaction had succeeded, and the REVERSAL holds it already. Queued again for the same
-// REVERSAL it is left as it is: a try may be under way.
+// Requested by a partner: the transaction succeeded and the REVERSAL holds it, or its own Reversal is under way. Queued
+// again for the same REVERSAL it is left as it is: a try may be under way. One that was never tried stays so, because
+// its first message is not a repeat.
 const queue = {
   name: "queue_reversal",
   text: `
@@ -71,7 +72,7 @@ const queue = {
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by, left_by)
     SELECT partner_id, id, tid, $3, completed_at FROM original
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
-      tries = r.tries + 1, requested_by = excluded.requested_by
+      tries = CASE WHEN r.tries = 0 THEN 0 ELSE r.tries + 1 END, requested_by = excluded.requested_by
     WHERE r.state <> 'PENDING' OR r.requested_by IS DISTINCT FROM excluded.requested_by`,
 };
 
