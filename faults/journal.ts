@@ -51,7 +51,7 @@ export class Journal {
   #delivered = 0;
   #duplicates = 0;
   #outOfOrder = 0;
-  #declined = 0;
+  readonly #declined = new Map<number, string>();
 
   /** Commands so far: the next one's number. */
   get size(): number {
@@ -80,11 +80,6 @@ export class Journal {
 
   get orderViolationCount(): number {
     return this.#orderViolationCount;
-  }
-
-  /** Commands that the service itself ended as an error, although the acquirer approves them. */
-  get declined(): number {
-    return this.#declined;
   }
 
   /** IPNs that came before an earlier one and said so, by their header. */
@@ -116,8 +111,9 @@ export class Journal {
     this.#sameAs(this.#transaction, no, transactionId, "it was answered with another transaction");
   }
 
-  decline(): void {
-    this.#declined += 1;
+  /** The service itself ended it with an error of that code, although the acquirer approves it. */
+  decline(no: number, code: string): void {
+    this.#declined.set(no, code);
   }
 
   /** The service refused it for good: no IPN may come. */
@@ -181,6 +177,11 @@ export class Journal {
     let sum = 0;
     for (let no = from; no < Math.min(to, this.#size); no += 1) sum += this.#repeats[no] ?? 0;
     return sum;
+  }
+
+  /** Commands from `from` to less than `to` that the service itself declined, with their codes. */
+  declined(from: number, to: number): readonly (readonly [no: number, code: string])[] {
+    return [...this.#declined].filter(([no]) => no >= from && no < to);
   }
 
   /** Commands that were accepted but never delivered; the first of them. */

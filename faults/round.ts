@@ -14,8 +14,8 @@ export interface Round {
   readonly recoveryMs: number | undefined;
   /** From the end of the fault until nothing was owed of all that was accepted before it. */
   readonly drainedMs: number;
-  /** Commands that were declined by us; undefined: the fault may do so. */
-  readonly declined?: number;
+  /** Instances were only stopped in order: none of its commands may be declined because of it. */
+  readonly isPlanned: boolean;
   /** The bound on repeated IPNs: those in flight where the fault hit. */
   readonly duplicatesMax: number;
   readonly slowdown?: Slowdown | undefined;
@@ -49,7 +49,6 @@ export async function runRound(
   const { journal } = stage;
   await after(random.within(200, isQuick ? 500 : 1_500));
   const answersLostBefore = stage.answersLost;
-  const declinedBefore = journal.declined;
   let overAtMs = performance.now();
   const context: FaultContext = {
     stage,
@@ -66,11 +65,11 @@ export async function runRound(
   const to = journal.size;
   await drained(stage, drainEndsMs, to);
   const drainedMs = performance.now() - overAtMs;
+  if (journal.owed(0, to) === 0) await recorded(stage);
   await eventually(quotaEndsMs, () => journal.size >= until);
   const inFlight = instances * slots * (1 + unrecordedPerSlot);
   const duplicatesMax = inFlight + stage.answersLost - answersLostBefore;
-  const declined = isPlanned && { declined: journal.declined - declinedBefore };
-  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax, slowdown, ...declined };
+  return { fault: fault.name, from, to, recoveryMs, drainedMs, duplicatesMax, isPlanned, slowdown };
 }
 
 /**
@@ -88,6 +87,18 @@ export async function drained(stage: Deployment, boundMs: number, to: number): P
     suspect = isPending ? undefined : owed;
     await after(isPending ? askEveryMs : settleMs);
   }
+}
+
+/**
+ * Until the outcome of everything that is pending now is recorded. Before that, the next fault could repeat what was
+ * delivered in this one.
+ */
+async function recorded({ primary }: Deployment): Promise<void> {
+  const [last] = await primary.query("SELECT max(id::text) AS id FROM pending", [], "paybell");
+  await eventually(drainEndsMs, async () => {
+    const left = await primary.query("SELECT 1 FROM pending WHERE id <= $1::uuid LIMIT 1", [last?.["id"]], "paybell");
+    return left.length === 0;
+  });
 }
 
 /** Whether the operator API shows the notification as pending; without an answer it may be. */

@@ -83,14 +83,14 @@ function isPossible(stage: Deployment, fault: InjectedFault, note: (line: string
 }
 
 function lineOf(
-  { fault, recoveryMs, drainedMs, from, to, duplicatesMax, declined }: Round,
+  { fault, recoveryMs, drainedMs, from, to, duplicatesMax, isPlanned }: Round,
   { journal }: Deployment,
 ): string {
   const recovered = recoveryMs === undefined ? "never" : seconds(recoveryMs);
   const owed = journal.owed(from, to);
   const drained = owed === 0 ? `all delivered after ${seconds(drainedMs)}` : `${owed} owed after ${seconds(drainedMs)}`;
   const duplicates = `${journal.repeats(from, to)} of ${duplicatesMax} duplicates`;
-  const cards = declined === undefined ? "" : `, ${declined} declined by us`;
+  const cards = isPlanned ? `, ${journal.declined(from, to).length} declined by us` : "";
   return `${fault}: recovered after ${recovered}, ${drained}, ${duplicates}${cards}, ${journal.size} commands so far`;
 }
 

@@ -140,7 +140,7 @@ export class PartnerTill {
         const id = String(answer.body["id"]);
         if (isNotified) journal.accept(no, id);
         const { code, ...taken } = await this.#ended(no, id, answer.body);
-        if (ownCodes.has(code) && !isRare(fields)) journal.decline();
+        if (ownCodes.has(code) && !isRare(fields)) journal.decline(no, code);
         return taken.status === "INIT" ? undefined : taken;
       }
       if (!repeatable.has(answer.status)) {

@@ -6,7 +6,15 @@ import type { Round } from "./round.ts";
 import { judge, together } from "./verdict.ts";
 
 const nothingSeen = { unauthentic: [], unanswered: false, deaths: [] };
-const round: Round = { fault: "kill-service", from: 0, to: 2, recoveryMs: 900, drainedMs: 1_000, duplicatesMax: 1 };
+const round: Round = {
+  fault: "kill-service",
+  from: 0,
+  to: 2,
+  recoveryMs: 900,
+  drainedMs: 1_000,
+  duplicatesMax: 1,
+  isPlanned: false,
+};
 
 function delivered(times: number): Journal {
   const journal = new Journal();
@@ -37,8 +45,13 @@ test("more duplicates than were in flight at the fault are too many", () => {
 });
 
 test("a command that a planned stop declines is reported", () => {
-  const { broken } = judge(delivered(1), new ExpectedTotals(), [{ ...round, declined: 2 }], nothingSeen);
-  expect(broken).toEqual(["declined: 2 approvable commands during kill-service"]);
+  const journal = delivered(1);
+  journal.decline(1, "91");
+  // It was begun before the planned stop, whenever its end became known.
+  const restart = { ...round, fault: "rolling-restart", from: 2, to: 3, isPlanned: true };
+  expect(judge(journal, new ExpectedTotals(), [round, restart], nothingSeen).broken).toEqual([]);
+  const { broken } = judge(journal, new ExpectedTotals(), [{ ...restart, from: 1, to: 2 }], nothingSeen);
+  expect(broken).toEqual(["declined: f-1 with 91, during rolling-restart"]);
 });
 
 test("a Sale that takes much longer beside a partner at its worst is reported", () => {

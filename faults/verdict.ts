@@ -71,7 +71,7 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
         : []),
       ...differences.slice(0, 10).map((difference) => `totals: ${difference}`),
       ...duplicatesBeyond(journal, rounds),
-      ...rounds.flatMap(declinedByUs),
+      ...rounds.flatMap((round) => declinedByUs(journal, round)),
       ...rounds.flatMap(slowRecovery),
       ...rounds.flatMap(slowNeighbour),
       ...seen.unauthentic.map((why) => `not authentic: ${why}`),
@@ -105,8 +105,10 @@ function duplicatesBeyond(journal: Journal, rounds: readonly Round[]): string[] 
   });
 }
 
-function declinedByUs({ fault, declined = 0 }: Round): string[] {
-  return declined === 0 ? [] : [`declined: ${declined} approvable commands during ${fault}`];
+function declinedByUs(journal: Journal, { fault, from, to, isPlanned }: Round): string[] {
+  if (!isPlanned) return [];
+  const declined = journal.declined(from, to);
+  return declined.map(([no, code]) => `declined: ${merchantTransIdOf(no)} with ${code}, during ${fault}`);
 }
 
 function slowRecovery({ fault, recoveryMs }: Round): string[] {
