@@ -20,6 +20,8 @@ const line = new CommandLine({
 });
 afterAll(() => line.remove());
 
+const held = { paused: 0, order: 0 };
+
 /** A service that answers what the commands ask, and records what would change something. */
 function recorded() {
   const changes: string[] = [];
@@ -27,7 +29,7 @@ function recorded() {
     const { pathname } = new URL(String(input));
     const isCount = typeof body === "string" && body.includes('"dryRun":true');
     if (method !== "GET" && !isCount) changes.push(`${method} ${pathname}`);
-    const record = { id, tid: "T0000001", tries: 4, keys: [], matched: 957, redelivered: 957, name: "first" };
+    const record = { id, tid: "T0000001", tries: 4, keys: [], matched: 957, redelivered: 957, held, name: "first" };
     return Response.json(
       pathname.endsWith("/restore") || pathname.endsWith("/release")
         ? { restore }

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { idTimeMs } from "../../packages/server/src/ids.ts";
 import { sale } from "../support/commands.ts";
 import { databaseUrl, queryHomes } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";
@@ -367,7 +368,7 @@ describe("notifications", () => {
     expect(await shown({ because: "turn" })).toContain("pending: it is due, and waits for a free slot");
   });
 
-  test("a partner lists its own in their order, page by page, and cannot search", async () => {
+  test("a partner lists its own in their order, page by page, and searches among them", async () => {
     const ids = [await acceptedNotification("mine-1"), await acceptedNotification("mine-2")];
     const as = ["--as", "partner", "--credentials", "partner.json"];
     const all = await ok("notifications", "list", ...as, "--limit", "500", "--json");
@@ -376,7 +377,14 @@ describe("notifications", () => {
     const first = (await ok("notifications", "list", ...as, "--limit", "1", "--json")).json<{ next: string }>();
     const rest = await ok("notifications", "list", ...as, "--after", first.next, "--limit", "500", "--json");
     expect(rest.json<{ items: unknown[] }>().items).toHaveLength(items.length - 1);
-    expect((await line.run(["notifications", "list", ...as, "--q", "x"])).code).toBe(2);
+    const found = await ok("notifications", "list", ...as, "--q", "mine-1", "--since", "2026-01-01", "--json");
+    expect(found.json<{ items: { id: string }[] }>().items.map(({ id }) => id)).toEqual([ids[0]]);
+    for (const refused of [
+      ["--partner", partner.id],
+      ["--q", "x", "--after", first.next],
+    ]) {
+      expect((await line.run(["notifications", "list", ...as, ...refused])).code).toBe(2);
+    }
   });
 
   test("redeliver sends by id, names those it could not, and sends parked ones by filter", async () => {
@@ -409,15 +417,26 @@ describe("notifications", () => {
       partners: [{ partner: partner.id, matched: 1 }],
     });
     const again = await ok("notifications", "redeliver", "--state", "parked", "--yes", "--json");
-    expect(again.json()).toMatchObject({ matched: 1, redelivered: 1 });
+    expect(again.json()).toMatchObject({ matched: 1, redelivered: 1, held: { paused: 0, order: 0 } });
     await partner.settled(parked, "accepted");
+    const { id: many } = again.json<{ id: string }>();
+    const progress = await ok("notifications", "progress", many);
+    expect(progress.stdout).toBe("1 of 1 delivered.\n");
+  });
+
+  test("a partner redelivers its own by time, and follows them until they are delivered", async () => {
+    const id = await acceptedNotification("again-2");
+    const since = new Date(idTimeMs(id)).toISOString();
+    const as = ["--as", "partner", "--credentials", "partner.json", "--state", "accepted", "--since", since, "--yes"];
+    const sent = await ok("notifications", "redeliver", ...as, "--follow");
+    expect(sent.stdout).toBe("1 is due now, 1 of yours matched.\n1 of 1 delivered.\n");
+    expect((await line.run(["notifications", "redeliver", ...as, "--partner", partner.id])).code).toBe(2);
   });
 
   test.each([
     [[], "no notification is selected"],
-    [["x", "--state", "parked"], "exclude each other"],
+    [["x", "--state", "parked"], "ids exclude filters"],
     [["--state", "accepted"], "only with --since"],
-    [["--state", "parked", "--as", "partner"], "leave out --as partner"],
     [["--state", "parked", "--since", "11-22"], "must be a time"],
   ])("redeliver %j ends with 2", async (args, word) => {
     const { code, stderr } = await line.run(["notifications", "redeliver", ...args]);

@@ -62,6 +62,11 @@ describe("a replay", () => {
       await page.getByText("2 of 3 due again: stopped").waitFor();
       const parked = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}&state=parked`);
       expect(parked.body["items"]).toHaveLength(1);
+      await page.getByText("2 of 2 delivered").waitFor();
+      await page.getByRole("link", { name: "Link to this" }).click();
+      await page.getByRole("heading", { name: "Replay" }).waitFor();
+      await page.getByText("2 of 2 delivered").waitFor();
+      expect(await violationsOf(page)).toEqual([]);
     },
     limitMs,
   );
@@ -108,6 +113,7 @@ describe("a replay", () => {
       await page.getByRole("button", { name: "Count them first" }).click();
       await page.getByRole("button", { name: "Send 2 again" }).click();
       await page.getByText("2 of 2 due again: done").waitFor();
+      await page.getByText("2 of 2 delivered").waitFor();
       await page.getByText("Nothing is parked").waitFor();
       const { body: made } = await partner.call("POST", "/v1/api-keys", { json: { name: "read", scopes: ["read"] } });
       const reader = await browser.open("/?tab=catch-up", { token: String(made["apiKey"]) });

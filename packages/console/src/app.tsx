@@ -27,6 +27,7 @@ const OperatorsPage = lazy(async () => ({ default: (await import("./operators/op
 const ParkedPage = lazy(async () => ({ default: (await import("./parked/parked-page.tsx")).ParkedPage }));
 const PartnerPage = lazy(async () => ({ default: (await import("./partners/partner-page.tsx")).PartnerPage }));
 const PartnersPage = lazy(async () => ({ default: (await import("./partners/partners-page.tsx")).PartnersPage }));
+const ReplayPage = lazy(async () => ({ default: (await import("./parked/replay.tsx")).ReplayPage }));
 const SettlementPage = lazy(async () => ({ default: (await import("./money/settlement-page.tsx")).SettlementPage }));
 const SettingsPage = lazy(async () => ({ default: (await import("./operators/settings-page.tsx")).SettingsPage }));
 const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
@@ -53,6 +54,7 @@ function OperatorPages() {
       <Route path="/notifications" component={NotificationsPage} />
       <Route path="/notifications/:id">{({ id }) => <NotificationPage key={id} id={id} />}</Route>
       <Route path="/parked" component={ParkedPage} />
+      <Route path="/replays/:id">{({ id }) => <ReplayPage key={id} id={id} />}</Route>
       <Route path="/partners" component={PartnersPage} />
       <Route path="/partners/new" component={NewPartnerPage} />
       <Route path="/partners/:id">{({ id }) => <PartnerPage key={id} id={id} />}</Route>
@@ -80,6 +82,7 @@ function PartnerPages() {
       <Route path="/search" component={SearchPage} />
       <Route path="/notifications" component={NotificationsPage} />
       <Route path="/notifications/:id">{({ id }) => <NotificationPage key={id} id={id} />}</Route>
+      <Route path="/replays/:id">{({ id }) => <ReplayPage key={id} id={id} />}</Route>
       <Route component={NotFound} />
     </Switch>
   );

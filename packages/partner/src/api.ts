@@ -287,6 +287,7 @@ export type OwnRedeliveries = {
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
+  redelivery?: string;
 };
 
 export type Problem = {
@@ -301,6 +302,16 @@ export type Problem = {
 };
 
 export type RedeliveredNotification = Notification & { held: "paused" | "order" | null };
+
+export type RedeliveryProgress = {
+  id: string;
+  createdAt: string;
+  redelivered: number;
+  delivered: number;
+  pending: number;
+  parked: number;
+  held: { paused: number; order: number };
+};
 
 export type Self = {
   id: string;
@@ -571,7 +582,15 @@ export interface PartnerApi<Options> {
   redeliverOwn(
     body: OwnRedeliveries,
     options?: Options,
-  ): Promise<{ matched: number; redelivered: number; ids: string[] }>;
+  ): Promise<{
+    id: string | null;
+    matched: number;
+    redelivered: number;
+    held: { paused: number; order: number };
+    ids: string[];
+  }>;
+  /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
+  getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
   /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
@@ -619,6 +638,7 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getBacklog: ["GET", "/v1/backlog"],
   redeliverOwn: ["POST", "/v1/redeliveries", "body"],
+  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],

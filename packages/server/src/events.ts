@@ -32,7 +32,6 @@ export const eventKinds = [
   "oldest_pending",
   "shards_unowned",
   "partner_unreadable",
-  "delivery_fault",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

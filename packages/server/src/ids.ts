@@ -14,6 +14,8 @@ export type LeaseId = Id<"lease">;
 export type KeyId = Id<"key">;
 export type EventId = Id<"event">;
 export type ProposalId = Id<"proposal">;
+/** A redelivery of many notifications. */
+export type RedeliveryId = Id<"redelivery">;
 export type EndpointId = Id<"endpoint">;
 
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -92,11 +94,6 @@ export function idOfText(text: string): string {
   const version = `8${digits.slice(13, 16)}`;
   const variant = ((Number.parseInt(digits.slice(16, 18), 16) & 0x3f) | 0x80).toString(16) + digits.slice(18, 20);
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${version}-${variant}-${digits.slice(20, 32)}`;
-}
-
-/** An id of this time, the same for the same text in every process: what has it is stored once. */
-export function idAt<Kind extends string>(atMs: number, text: string): Id<Kind> {
-  return (lowestId(Math.floor(atMs)).slice(0, 14) + idOfText(text).slice(14)) as Id<Kind>;
 }
 
 /** The creation time of a UUIDv7, in milliseconds since 1970. */

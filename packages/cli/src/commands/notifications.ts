@@ -10,7 +10,16 @@ import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import type { SealedNotification } from "../listen/notification.ts";
 import { attemptLines, eventLine, type NotificationEvent, statusText, subjectText } from "../notifications/detail.ts";
-import { type BulkFilter, countMatching, redeliverEach, redeliverShares } from "../notifications/redeliver.ts";
+import {
+  type BulkFilter,
+  countMatching,
+  heldText,
+  progressText,
+  type Redeliverer,
+  redeliverEach,
+  redeliverShares,
+  redeliveryProgress,
+} from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
 import { wholeNumber } from "../numbers.ts";
 import { columns, type JsonOption, listed, print } from "../output.ts";
@@ -20,7 +29,7 @@ import { readPages } from "../read-pages.ts";
 import { readTime } from "../times.ts";
 
 export function notificationsCommand(context: CommandContext): Command {
-  const commands = [listCommand, showCommand, redeliverCommand].map((make) => make(context));
+  const commands = [listCommand, showCommand, redeliverCommand, progressCommand].map((make) => make(context));
   return group("notifications", "list notifications, show one with its attempts, have some sent again", commands);
 }
 
@@ -38,10 +47,19 @@ function isOperator({ credentials }: ClientSettings, { as }: AsOption): boolean 
 }
 
 /** The caller's role, and its routes for notifications. */
-function sideOf(connection: ClientSettings, as: AsOption): { readonly api: Api; readonly path: string } {
+function sideOf(connection: ClientSettings, as: AsOption): Redeliverer & { readonly path: string } {
   return isOperator(connection, as)
-    ? { api: connection.operator(), path: "/operator/v1/notifications" }
-    : { api: connection.partner(), path: "/v1/notifications" };
+    ? { api: connection.operator(), role: "operator", path: "/operator/v1/notifications" }
+    : { api: connection.partner(), role: "partner", path: "/v1/notifications" };
+}
+
+/** A partner sees its own notifications only. */
+function refusePartnerFilter({ role }: Redeliverer, { partner }: { readonly partner?: string }): void {
+  if (role === "operator" || partner === undefined) return;
+  throw new Failure("--partner is the operator's: a partner has its own notifications only.", {
+    code: "bad_usage",
+    remedy: "Leave it out, or give an operator token.",
+  });
 }
 
 interface ListOptions extends AccessOptions, JsonOption, AsOption {
@@ -61,8 +79,8 @@ function listCommand(context: CommandContext): Command {
   const made = command("list", {
     summary: "list notifications",
     description:
-      "As the operator: those of every partner, newest first. As a partner: its own, in commit order, " +
-      "with the cursor to continue from.",
+      "As the operator: those of every partner, newest first. As a partner: its own, newest first with a filter, " +
+      "otherwise in commit order, with the cursor to continue from.",
     examples: [
       "paybell notifications list --state parked",
       "paybell notifications list --q order-1",
@@ -70,33 +88,32 @@ function listCommand(context: CommandContext): Command {
     ],
   })
     .option("--partner <id>", "operator: of one partner")
-    .addOption(new Option("--state <state>", "operator: only those in this state").choices(states))
-    .option("--reason <word>", "operator: with --state parked: why the last attempt failed")
-    .option("--q <text>", "operator: a notification id, transaction id, reqId, externalId or merchantTransId")
-    .option("--since <time>", "operator: created at or after this time, ISO 8601", readTime)
-    .option("--until <time>", "operator: created before this time, ISO 8601", readTime)
-    .option("--after <cursor>", "partner: after this cursor, from an earlier page")
+    .addOption(new Option("--state <state>", "only those in this state").choices(states))
+    .option("--reason <word>", "with --state parked: why the last attempt failed")
+    .option("--q <text>", "a notification id, transaction id, reqId, externalId or merchantTransId")
+    .option("--since <time>", "created at or after this time, ISO 8601", readTime)
+    .option("--until <time>", "created before this time, ISO 8601", readTime)
+    .option("--after <cursor>", "partner, without a filter: after this cursor, from an earlier page")
     .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
   return withRole(made).action(ends(context, (options: ListOptions) => list(context, options)));
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
-  const connection = await readClientSettings(context, options);
-  return isOperator(connection, options)
-    ? listForOperator(context, connection, options)
-    : listForPartner(context, connection, options);
-}
-
-async function listForOperator(
-  context: CommandContext,
-  connection: ClientSettings,
-  options: ListOptions,
-): Promise<ExitCode> {
-  const { partner, state, reason, q, since, until, limit } = options;
+  const side = sideOf(await readClientSettings(context, options), options);
+  refusePartnerFilter(side, options);
+  const { partner, state, reason, q, since, until, limit, after } = options;
   const query = { partner, state, reason, q, from: since, to: until };
-  const api = connection.operator();
+  const hasFilter = Object.values(query).some((filter) => filter !== undefined);
+  if (side.role === "partner" && !hasFilter) return listInOrder(context, side.api, options);
+  if (after !== undefined) {
+    throw new Failure("--after is a cursor of a partner's notifications in commit order.", {
+      code: "bad_usage",
+      remedy: "Use it as a partner, and leave the filters out.",
+    });
+  }
+  const path = side.role === "operator" ? side.path : `${side.path}/search`;
   const items = await showing(context, "reading notifications", limit, (onProgress) =>
-    readPages<ListedNotification>(api, "/operator/v1/notifications", query, { itemsMax: limit, onProgress }),
+    readPages<ListedNotification>(side.api, path, query, { itemsMax: limit, onProgress }),
   );
   const rows = items.map((item) => [
     item.createdAt,
@@ -111,20 +128,10 @@ async function listForOperator(
   return exitCodes.ok;
 }
 
-async function listForPartner(
-  context: CommandContext,
-  connection: ClientSettings,
-  options: ListOptions,
-): Promise<ExitCode> {
-  const { partner, state, reason, q, since, until, limit } = options;
-  if ([partner, state, reason, q, since, until].some((filter) => filter !== undefined)) {
-    throw new Failure("a partner's notifications cannot be searched: they are read in commit order.", {
-      code: "partner_cannot_search",
-      remedy: "Leave the filters out, or give an operator token.",
-    });
-  }
-  const api = connection.partner();
+/** A partner's own, in commit order. */
+async function listInOrder(context: CommandContext, api: Api, options: ListOptions): Promise<ExitCode> {
   const items: SealedNotification[] = [];
+  const { limit } = options;
   let { after } = options;
   await showing(context, "reading notifications", limit, async (onProgress) => {
     while (items.length < limit) {
@@ -209,30 +216,36 @@ interface RedeliverOptions extends AccessOptions, JsonOption, AsOption, ConfirmO
   readonly until?: string;
   readonly registered?: boolean;
   readonly dryRun?: boolean;
+  readonly follow?: boolean;
 }
 
 function redeliverCommand(context: CommandContext): Command {
   const made = command("redeliver", {
     summary: "send notifications again",
     description:
-      "By id, as the operator or as the partner; or all that match the filters, as the operator. Each gets a " +
-      "whole new schedule, under the same webhook-id. A pending one is sent now, and its schedule stays at its step.",
+      "By id, or all that match the filters: the operator's of every partner, a partner's its own. Each gets a whole " +
+      "new schedule, under the same webhook-id. A pending one is sent now, and its schedule stays at its step.",
     examples: [
       "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications redeliver --state parked --reason connect --dry-run",
       "paybell notifications redeliver --state pending --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
+      "paybell notifications redeliver --as partner --state pending --since 2026-11-21T08:00:00Z --follow",
       "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
     ],
-    exitCodes: { 0: "they are due", 1: "nothing matches, or some of the ids could not be redelivered" },
+    exitCodes: {
+      0: "they are due; with --follow: delivered",
+      1: "nothing matches, some of the ids could not be redelivered, or with --follow: not all are delivered",
+    },
   })
     .argument("[ids...]", "notification ids; without any, the filters say which")
     .addOption(new Option("--state <state>", "accepted requires --since").choices(["pending", "parked", "accepted"]))
     .option("--reason <word>", "of parked ones: why the last attempt failed")
-    .option("--partner <id>", "of one partner")
+    .option("--partner <id>", "operator: of one partner")
     .option("--since <time>", "created at or after this time, ISO 8601", readTime)
     .option("--until <time>", "created before this time, ISO 8601", readTime)
     .option("--registered", "to the registered URL, even if its command named one")
-    .option("--dry-run", "only count");
+    .option("--dry-run", "only count")
+    .option("--follow", "with filters: wait until each is delivered or parked");
   return withRole(withConfirmation(made, "with filters: do it without asking")).action(
     ends(context, (ids: string[], options: RedeliverOptions) => redeliver(context, ids, options)),
   );
@@ -247,21 +260,18 @@ async function redeliver(
   const { state, reason, partner, since, until } = options;
   const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
   const hasFilter = Object.keys(filter).length > 0;
-  if (ids.length > 0 && (hasFilter || options.dryRun === true)) throw ambiguous("ids and filters exclude each other.");
-  if (hasFilter && options.as === "partner") {
-    throw new Failure("a partner selects by ids only.", {
-      code: "bad_usage",
-      remedy: "Give ids. Filters are the operator's: leave out --as partner.",
-    });
-  }
+  const isOfMany = hasFilter || options.dryRun === true || options.follow === true;
+  if (ids.length > 0 && isOfMany) throw ambiguous("ids exclude filters, --dry-run and --follow.");
+  const side = sideOf(connection, options);
+  refusePartnerFilter(side, options);
   if (state === "accepted" && since === undefined) {
     throw new Failure("accepted notifications are sent again only with --since.", {
       code: "bad_usage",
       remedy: "Add a time, such as --since 2026-11-21T08:00:00Z.",
     });
   }
-  if (ids.length > 0) return redeliverIds(context, connection, ids, options);
-  if (hasFilter) return redeliverMany(context, connection, filter, options);
+  if (ids.length > 0) return redeliverIds(context, side, ids, options);
+  if (hasFilter) return redeliverMany(context, side, filter, options);
   throw ambiguous("no notification is selected.");
 }
 
@@ -275,11 +285,10 @@ function toOf({ registered }: RedeliverOptions): "original" | "registered" {
 
 async function redeliverIds(
   context: CommandContext,
-  connection: ClientSettings,
+  { api, path }: ReturnType<typeof sideOf>,
   ids: readonly string[],
   options: RedeliverOptions,
 ): Promise<ExitCode> {
-  const { api, path } = sideOf(connection, options);
   const result = await showing(context, "redelivering", ids.length, (onProgress) =>
     redeliverEach(api, path, ids, toOf(options), onProgress),
   );
@@ -303,30 +312,59 @@ function isOrAre(count: number): string {
 
 async function redeliverMany(
   context: CommandContext,
-  connection: ClientSettings,
+  side: Redeliverer,
   filter: BulkFilter,
   options: RedeliverOptions,
 ): Promise<ExitCode> {
-  const api = connection.operator();
-  const shares = await countMatching(api, filter);
+  const shares = await countMatching(side, filter);
   const matched = shares.reduce((sum, share) => sum + share.matched, 0);
-  const where = `${matched} of ${counted(shares.length, "partner")}`;
+  const whose = side.role === "operator" ? `of ${counted(shares.length, "partner")}` : "of yours";
   if (options.dryRun === true || matched === 0) {
     print(context, options, { matched, redelivered: 0, partners: shares }, [
-      matched === 0 ? "Nothing matches." : `${where} match. Nothing was changed.`,
+      matched === 0 ? "Nothing matches." : `${matched} ${whose} match. Nothing was changed.`,
     ]);
     return matched === 0 ? exitCodes.negative : exitCodes.ok;
   }
-  await confirm(
-    context,
-    options,
-    `${counted(matched, "notification")} of ${counted(shares.length, "partner")} are sent.`,
+  await confirm(context, options, `${counted(matched, "notification")} ${whose} are sent.`);
+  const { id, redelivered, held } = await showing(context, "redelivering", matched, (onProgress) =>
+    redeliverShares(side, shares, filter, toOf(options), onProgress),
   );
-  const redelivered = await showing(context, "redelivering", matched, (onProgress) =>
-    redeliverShares(api, shares, filter, toOf(options), onProgress),
+  const result = { id, matched, redelivered, held, partners: shares };
+  const due = [`${redelivered} ${isOrAre(redelivered)} due now, ${matched} ${whose} matched`, ...heldText(held)];
+  if (id === null || options.follow !== true) {
+    const next = id === null ? [] : [`Until they are delivered: paybell notifications progress ${id} --follow`];
+    print(context, options, result, [`${due.join("; ")}.`, ...next]);
+    return exitCodes.ok;
+  }
+  const progress = await showing(context, "delivering", redelivered, (onProgress) =>
+    redeliveryProgress(side, id, context.signal, onProgress),
   );
-  print(context, options, { matched, redelivered, partners: shares }, [
-    `${redelivered} ${isOrAre(redelivered)} due now, ${where} matched.`,
-  ]);
-  return exitCodes.ok;
+  print(context, options, { ...result, progress }, [`${due.join("; ")}.`, `${progressText(progress)}.`]);
+  return progress.delivered === progress.redelivered ? exitCodes.ok : exitCodes.negative;
+}
+
+interface ProgressOptions extends AccessOptions, JsonOption, AsOption {
+  readonly follow?: boolean;
+}
+
+function progressCommand(context: CommandContext): Command {
+  const made = command("progress", {
+    summary: "show how much of a redelivery is delivered",
+    description: "Of a redelivery by filters. It is known for 30 days.",
+    examples: ["paybell notifications progress 01a1fc40-577c-728c-bd54-142edc79a51f --follow"],
+    exitCodes: { 0: "all are delivered", 1: "some are pending, or parked again" },
+  })
+    .argument("<id>", "the redelivery's, from its output")
+    .option("--follow", "wait until each is delivered or parked, or held by a pause");
+  return withRole(made).action(
+    ends(context, async (id: string, options: ProgressOptions) => {
+      const side = sideOf(await readClientSettings(context, options), options);
+      const signal = options.follow === true ? context.signal : undefined;
+      const progress = await showing(context, "delivering", undefined, (onProgress) =>
+        redeliveryProgress(side, id, signal, onProgress),
+      );
+      print(context, options, progress, [`${progressText(progress)}.`]);
+      return progress.delivered === progress.redelivered ? exitCodes.ok : exitCodes.negative;
+    }),
+  );
 }

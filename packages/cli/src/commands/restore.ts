@@ -182,15 +182,15 @@ function releaseCommand(context: CommandContext): Command {
       const report = await api.get<RestoreReport>("/operator/v1/restore");
       const inFlight = partner === undefined ? (report.restore?.commands ?? []).length : 0;
       const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
-      const shares = commands ? [] : await countMatching(api, filter);
+      const shares = commands ? [] : await countMatching({ api, role: "operator" }, filter);
       const held = shares.reduce((sum, { matched }) => sum + matched, 0);
       if (held + inFlight === 0) {
         print(context, options, { redelivered: 0, restore: report.restore }, ["There is nothing to release."]);
         return exitCodes.negative;
       }
       await confirm(context, options, effectOf(held, shares.length, inFlight));
-      const redelivered = await showing(context, "redelivering", held, (onProgress) =>
-        redeliverShares(api, shares, filter, "original", onProgress),
+      const { redelivered } = await showing(context, "redelivering", held, (onProgress) =>
+        redeliverShares({ api, role: "operator" }, shares, filter, "original", onProgress),
       );
       const isReleasing = commands || partner === undefined;
       const { restore } = isReleasing ? await api.post<RestoreReport>("/operator/v1/restore/release", {}) : report;

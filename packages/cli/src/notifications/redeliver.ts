@@ -1,9 +1,12 @@
+import type { RedeliveryProgress } from "@paybell/partner/client";
 import type { Api } from "../api.ts";
+import { definedOf } from "../credentials.ts";
 import { Failure } from "../failure.ts";
+import { sleep } from "../listen/sleep.ts";
 import type { RegisteredPartner } from "../partners/partner.ts";
 import { readPages } from "../read-pages.ts";
 
-export interface RedeliveryCounts {
+export interface EachRedelivered {
   readonly redelivered: number;
   /** Still held back, by a pause or by the order of their chain. */
   readonly held: readonly { readonly id: string; readonly by: "paused" | "order" }[];
@@ -24,7 +27,7 @@ export async function redeliverEach(
   ids: readonly string[],
   to: To,
   onProgress: (done: number) => void,
-): Promise<RedeliveryCounts> {
+): Promise<EachRedelivered> {
   let [redelivered, done] = [0, 0];
   const held: { id: string; by: "paused" | "order" }[] = [];
   const refused: { id: string; code: string; message: string }[] = [];
@@ -55,43 +58,98 @@ export interface BulkFilter {
   readonly to?: string;
 }
 
+/** The caller: an operator selects among the notifications of every partner, a partner among its own. */
+export interface Redeliverer {
+  readonly api: Api;
+  readonly role: "operator" | "partner";
+}
+
 export interface Share {
-  readonly partner: string;
+  /** Absent: the partner that asks. */
+  readonly partner?: string;
   readonly matched: number;
 }
 
 interface BulkAnswer {
+  readonly id: string | null;
   readonly matched: number;
   readonly redelivered: number;
+  readonly held: RedeliveryProgress["held"];
 }
 
 /** The number of matches by partner, without partners that have none. Changes nothing. */
-export async function countMatching(api: Api, filter: BulkFilter): Promise<readonly Share[]> {
+export async function countMatching({ api, role }: Redeliverer, filter: BulkFilter): Promise<readonly Share[]> {
   const shares: Share[] = [];
-  for (const partner of filter.partner === undefined ? await partnerIds(api) : [filter.partner]) {
-    const body = { filter: { ...filter, partner }, dryRun: true };
-    const { matched } = await api.post<BulkAnswer>("/operator/v1/redeliveries", body);
-    if (matched > 0) shares.push({ partner, matched });
+  const all = role === "operator" && filter.partner === undefined ? await partnerIds(api) : [filter.partner];
+  for (const partner of all) {
+    const share = definedOf({ partner });
+    const { matched } = await api.post<BulkAnswer>(pathOf(role), { filter: { ...filter, ...share }, dryRun: true });
+    if (matched > 0) shares.push({ ...share, matched });
   }
   return shares;
 }
 
 /** One request per partner, to show progress. @param onProgress called with the number requested so far */
 export async function redeliverShares(
-  api: Api,
+  { api, role }: Redeliverer,
   shares: readonly Share[],
   filter: BulkFilter,
   to: To,
   onProgress: (done: number) => void,
-): Promise<number> {
+): Promise<Pick<BulkAnswer, "id" | "redelivered" | "held">> {
   let [redelivered, done] = [0, 0];
-  for (const { partner, matched } of shares) {
-    const body = { filter: { ...filter, partner }, to };
-    redelivered += (await api.post<BulkAnswer>("/operator/v1/redeliveries", body)).redelivered;
+  let id: string | null = null;
+  const held = { paused: 0, order: 0 };
+  for (const { matched, ...share } of shares) {
+    const body = { filter: { ...filter, ...share }, to, ...(id !== null && { redelivery: id }) };
+    const answer: BulkAnswer = await api.post(pathOf(role), body);
+    id = answer.id ?? id;
+    redelivered += answer.redelivered;
+    held.paused += answer.held.paused;
+    held.order += answer.held.order;
     done += matched;
     onProgress(done);
   }
-  return redelivered;
+  return { id, redelivered, held };
+}
+
+const askEveryMs = 1_000;
+
+/**
+ * Reads what became of a redelivery; with `signal` again and again, until what still waits waits for a person.
+ *
+ * @param onProgress called after each reading
+ */
+export async function redeliveryProgress(
+  { api, role }: Redeliverer,
+  id: string,
+  signal: AbortSignal | undefined,
+  onProgress: (done: number, total: number) => void,
+): Promise<RedeliveryProgress> {
+  for (;;) {
+    const progress = await api.get<RedeliveryProgress>(`${pathOf(role)}/${encodeURIComponent(id)}`);
+    onProgress(progress.redelivered - progress.pending, progress.redelivered);
+    if (signal === undefined || signal.aborted || progress.pending === progress.held.paused) return progress;
+    await sleep(askEveryMs, signal);
+  }
+}
+
+export function progressText({ redelivered, delivered, parked, pending, held }: RedeliveryProgress): string {
+  const parts = [`${delivered} of ${redelivered} delivered`];
+  if (pending > 0) parts.push(`${pending} pending`);
+  if (parked > 0) parts.push(`${parked} parked again`);
+  return [parts.join(", "), ...heldText(held)].join("; ");
+}
+
+export function heldText({ paused, order }: RedeliveryProgress["held"]): string[] {
+  return [
+    ...(paused > 0 ? [`${paused} held: the partner is paused`] : []),
+    ...(order > 0 ? [`${order} held: an earlier one of the chain is sent first`] : []),
+  ];
+}
+
+function pathOf(role: Redeliverer["role"]): string {
+  return role === "operator" ? "/operator/v1/redeliveries" : "/v1/redeliveries";
 }
 
 async function partnerIds(api: Api): Promise<string[]> {

@@ -570,6 +570,7 @@ export type OwnRedeliveries = {
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
+  redelivery?: string;
 };
 
 export type Partner = {
@@ -775,6 +776,17 @@ export type Redeliveries = {
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
+  redelivery?: string;
+};
+
+export type RedeliveryProgress = {
+  id: string;
+  createdAt: string;
+  redelivered: number;
+  delivered: number;
+  pending: number;
+  parked: number;
+  held: { paused: number; order: number };
 };
 
 export type RemovedPartner = { id: string; records: number };
@@ -1157,7 +1169,15 @@ export interface Api<Options> {
   redeliverOwn(
     body: OwnRedeliveries,
     options?: Options,
-  ): Promise<{ matched: number; redelivered: number; ids: string[] }>;
+  ): Promise<{
+    id: string | null;
+    matched: number;
+    redelivered: number;
+    held: { paused: number; order: number };
+    ids: string[];
+  }>;
+  /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
+  getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
   /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
@@ -1289,7 +1309,18 @@ export interface Api<Options> {
   /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
   sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
   /** Redeliver many notifications. POST /operator/v1/redeliveries */
-  redeliver(body: Redeliveries, options?: Options): Promise<{ matched: number; redelivered: number; ids: string[] }>;
+  redeliver(
+    body: Redeliveries,
+    options?: Options,
+  ): Promise<{
+    id: string | null;
+    matched: number;
+    redelivered: number;
+    held: { paused: number; order: number };
+    ids: string[];
+  }>;
+  /** See how much of a redelivery is delivered. GET /operator/v1/redeliveries/{id} */
+  getRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
   /** See which endpoints failed. GET /operator/v1/endpoints */
   searchEndpoints(
     query?: {
@@ -1388,7 +1419,6 @@ export interface Api<Options> {
         | "oldest_pending"
         | "shards_unowned"
         | "partner_unreadable"
-        | "delivery_fault"
         | "breaker_open"
         | "breaker_closed"
         | "endpoint_gone"
@@ -1585,6 +1615,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
   getBacklog: ["GET", "/v1/backlog"],
   redeliverOwn: ["POST", "/v1/redeliveries", "body"],
+  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
@@ -1627,6 +1658,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   redeliverAnyNotification: ["POST", "/operator/v1/notifications/{id}/redeliver", "body"],
   sendPartnerTestNotification: ["POST", "/operator/v1/partners/{id}/test-notification"],
   redeliver: ["POST", "/operator/v1/redeliveries", "body"],
+  getRedelivery: ["GET", "/operator/v1/redeliveries/{id}"],
   searchEndpoints: ["GET", "/operator/v1/endpoints", "query"],
   closePartnersEndpoint: ["POST", "/operator/v1/endpoints/{id}/close", "body"],
   searchTransactions: ["GET", "/operator/v1/transactions", "query"],

@@ -1,5 +1,10 @@
 import { api } from "../api/call.ts";
-import type { InspectedNotification, NotificationDetail, NotificationSearch } from "../api/operations.ts";
+import type {
+  InspectedNotification,
+  NotificationDetail,
+  NotificationSearch,
+  RedeliveredNotification,
+} from "../api/operations.ts";
 import { useSession } from "../session/session.ts";
 
 type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
@@ -9,7 +14,7 @@ export type Search = NonNullable<Parameters<typeof api.searchNotifications>[0]>;
 export interface NotificationApi {
   search(search: Search, signal: AbortSignal): Promise<NotificationSearch>;
   find(id: string): Promise<Detail>;
-  redeliver(id: string, to: "original" | "registered"): Promise<unknown>;
+  redeliver(id: string, to: "original" | "registered"): Promise<RedeliveredNotification>;
 }
 
 const ofOperator: NotificationApi = {

@@ -226,9 +226,14 @@ function Actions({
       {prove.isError && <Failure error={prove.error} />}
       {redeliver.isSuccess && isPending && (
         <Alert color="accent" variant="light" p="xs">
-          It is due again, with a whole schedule before it.
+          {redeliver.data.held === null ? "It is due now." : heldBy[redeliver.data.held]}
         </Alert>
       )}
     </Stack>
   );
 }
+
+const heldBy = {
+  paused: "It is due, and is sent when the partner is resumed.",
+  order: "It is due, and is sent after an earlier one of its chain.",
+} as const;

@@ -1,25 +1,36 @@
 import { Button, Group, Progress, Select, Stack, Text } from "@mantine/core";
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
-import type { api } from "../api/call.ts";
+import { Link } from "wouter";
+import { api } from "../api/call.ts";
 import { Failure } from "../display/failure.tsx";
+import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
+import { useSession } from "../session/session.ts";
 
 /** Rows per step of a replay: small enough to stop soon. */
 const stepRows = 200;
 
 export type ReplayFilter = NonNullable<Parameters<typeof api.redeliver>[0]>["filter"];
 type Step = Omit<NonNullable<Parameters<typeof api.redeliver>[0]>, "filter">;
-type Run = { readonly total: number; readonly done: number; readonly state: "running" | "stopped" | "ended" };
+type Run = {
+  readonly id: string | null;
+  readonly total: number;
+  readonly done: number;
+  readonly state: "running" | "stopped" | "ended";
+};
 
-/** Counts first; then sends again step by step, so that it can be watched and stopped. */
+/** Counts first; then sends step by step, so that it can be watched and stopped. Then it shows what was delivered. */
 export function Replay({
   title,
   redeliver,
+  ofPending = false,
   onSettled,
 }: {
   readonly title: string;
   readonly redeliver: (step: Step) => ReturnType<typeof api.redeliver>;
+  /** They are sent now, in one step: what was sent stays pending until it is delivered. */
+  readonly ofPending?: boolean;
   readonly onSettled: () => Promise<unknown>;
 }) {
   const [to, setTo] = useState<"original" | "registered">("original");
@@ -37,14 +48,21 @@ export function Replay({
     mutationFn: async (total: number) => {
       stops.current = false;
       let done = 0;
-      setRun({ total, done, state: "running" });
+      let id: string | null = null;
+      setRun({ id, total, done, state: "running" });
       while (!stops.current && done < total) {
-        const step = await redeliver({ to, limit: Math.min(stepRows, total - done) });
+        const limit = Math.min(stepRows, total - done);
+        const step: Awaited<ReturnType<typeof redeliver>> = await redeliver({
+          to,
+          ...(!ofPending && { limit }),
+          ...(id !== null && { redelivery: id }),
+        });
         done += step.redelivered;
-        setRun({ total, done, state: "running" });
-        if (step.matched === 0 || step.redelivered === 0) break;
+        id = step.id ?? id;
+        setRun({ id, total, done, state: "running" });
+        if (ofPending || step.redelivered === 0) break;
       }
-      setRun({ total, done, state: stops.current ? "stopped" : "ended" });
+      setRun({ id, total, done, state: stops.current ? "stopped" : "ended" });
     },
     onSettled,
   });
@@ -79,14 +97,16 @@ export function Replay({
             </Button>
             {matched !== undefined && matched > 0 && (
               <Button size="xs" onClick={() => replay.mutate(matched)}>
-                Send {matched.toLocaleString("en")} again
+                Send {matched.toLocaleString("en")} {ofPending ? "now" : "again"}
               </Button>
             )}
             {matched !== undefined && (
               <Text size="sm" role="status">
                 {matched === 0
-                  ? "There is none to send again."
-                  : `${matched.toLocaleString("en")} would be sent again, each with a whole new schedule.`}
+                  ? "There is none to send."
+                  : ofPending
+                    ? `${matched.toLocaleString("en")} would be sent now; their schedules stay where they are.`
+                    : `${matched.toLocaleString("en")} would be sent again, each with a whole new schedule.`}
               </Text>
             )}
           </Group>
@@ -96,7 +116,7 @@ export function Replay({
             <Progress value={run.total === 0 ? 100 : (100 * run.done) / run.total} aria-label="Progress" />
             <Group gap="sm">
               <Text size="sm" role="status">
-                {run.done.toLocaleString("en")} of {run.total.toLocaleString("en")} due again
+                {run.done.toLocaleString("en")} of {run.total.toLocaleString("en")} due {ofPending ? "now" : "again"}
                 {run.state === "stopped" && ": stopped"}
                 {run.state === "ended" && ": done"}
               </Text>
@@ -115,11 +135,56 @@ export function Replay({
                 </Button>
               )}
             </Group>
+            {run.state !== "running" && run.id !== null && <Delivered id={run.id} />}
           </Stack>
         )}
         {count.isError && <Failure error={count.error} />}
         {replay.isError && <Failure error={replay.error} />}
       </Stack>
     </Panel>
+  );
+}
+
+const lookEveryMs = 2_000;
+
+/** The progress of a replay, until nothing of it is pending. */
+export function Delivered({ id }: { readonly id: string }) {
+  const { session } = useSession();
+  const found = useQuery({
+    queryKey: ["redelivery", id],
+    queryFn: () => (session.kind === "operator" ? api.getRedelivery(id) : api.getOwnRedelivery(id)),
+    refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : lookEveryMs),
+  });
+  if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;
+  const { redelivered, delivered, pending, parked, held } = found.data;
+  const numbers: readonly (readonly [number, string])[] = [
+    [pending, "pending"],
+    [held.paused, "of them held, because the partner is paused"],
+    [held.order, "of them held, until an earlier one of the chain was sent"],
+    [parked, "parked again"],
+  ];
+  const rest = numbers.filter(([count]) => count > 0).map(([count, word]) => `${count.toLocaleString("en")} ${word}`);
+  return (
+    <>
+      <Progress value={(100 * delivered) / redelivered} aria-label="Delivered" color={parked > 0 ? "red" : "teal"} />
+      <Text size="sm" role="status">
+        {[`${delivered.toLocaleString("en")} of ${redelivered.toLocaleString("en")} delivered`, ...rest].join(", ")}
+        {" · "}
+        <Link href={`/replays/${id}`}>Link to this</Link>
+      </Text>
+    </>
+  );
+}
+
+/** A replay by its address, for colleagues and for later. */
+export function ReplayPage({ id }: { readonly id: string }) {
+  return (
+    <Page title="Replay">
+      <Panel title="Sent again">
+        <Stack gap={6}>
+          <Delivered id={id} />
+        </Stack>
+      </Panel>
+    </Page>
   );
 }

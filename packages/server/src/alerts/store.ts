@@ -27,7 +27,6 @@ export const alertKinds: readonly EventKind[] = [
   "key_from_elsewhere",
   "certificate_ending",
   "partner_unreadable",
-  "delivery_fault",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

@@ -94,6 +94,7 @@ export interface HttpDependencies {
     | "search"
     | "redeliver"
     | "redeliverMany"
+    | "redelivery"
     | "sendTest"
     | "keyUse"
   >;

@@ -424,6 +424,7 @@ export class HttpTestService {
       waiting: null,
       partnerName: "Shop",
     } as const;
+    const held = { paused: 0, order: 0 };
     const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject };
     this.asked.push(["notification", summary.id]);
     return {
@@ -464,9 +465,13 @@ export class HttpTestService {
         this.asked.push(["redeliver", partnerId, id, to]);
         return { ...summary, state: "pending", held: null };
       },
-      redeliverMany: async (filter, to, dryRun) => {
-        this.asked.push(["redeliverMany", filter, to, dryRun]);
-        return { matched: 1, redelivered: dryRun ? 0 : 1, ids: [summary.id] };
+      redeliverMany: async (filter, options) => {
+        this.asked.push(["redeliverMany", filter, options]);
+        return { id: null, matched: 1, redelivered: options.dryRun ? 0 : 1, held, ids: [summary.id] };
+      },
+      redelivery: async (id, partnerId) => {
+        this.asked.push(["redelivery", id, partnerId]);
+        throw new ServiceError("not_found");
       },
       backlog: async () => ({ pending: 0, oldestPendingAt: null, parked: 0, pull: null }),
       sendTest: async () => ({ ...summary, state: "pending" }),

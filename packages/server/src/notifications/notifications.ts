@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
-import { lowestId, type NotificationId, newId, type PartnerId, readId } from "../ids.ts";
+import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import { queueOf, registeredUrl } from "../registered-url.ts";
@@ -11,7 +11,15 @@ import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import type { ProofOfDelivery, ProofSigner, ShortProofOfDelivery } from "./proof.ts";
 import { type PulledPage, type PullOptions, pullPage, requireAsCommitted, type Seal } from "./pull.ts";
 import { testSale } from "./sample.ts";
-import type { KeyRange, NotificationKey, NotificationStatus, NotificationStore, SubjectMatch } from "./store.ts";
+import type {
+  Held,
+  KeyRange,
+  NotificationKey,
+  NotificationStatus,
+  NotificationStore,
+  RedeliveryCounts,
+  SubjectMatch,
+} from "./store.ts";
 import {
   attemptView,
   type InspectedNotification,
@@ -67,12 +75,26 @@ export interface RedeliveryFilter extends NotificationFilter {
 
 export interface RedeliveredNotification extends NotificationSummary {
   /** The partner is paused, or an earlier notification of its chain is on its way; null: it is sent now. */
-  readonly held: "paused" | "order" | null;
+  readonly held: Held | null;
+}
+
+export interface RedeliveryOptions {
+  readonly to: "original" | "registered";
+  /** Only counts. */
+  readonly dryRun?: boolean | undefined;
+  /** The maximum number; a caller that stops and continues repeats until fewer match. */
+  readonly limit?: number | undefined;
+  /** The redelivery that this one continues. */
+  readonly redelivery?: string | undefined;
 }
 
 export interface RedeliveryResult {
+  /** Its progress can be asked for; null: nothing was redelivered. */
+  readonly id: RedeliveryId | null;
   readonly matched: number;
   readonly redelivered: number;
+  /** The number of them that are still held back. */
+  readonly held: RedeliveryCounts["held"];
   /** The first 100. */
   readonly ids: readonly NotificationId[];
 }
@@ -91,6 +113,13 @@ const idsShown = 100;
 /** The newest attempts of a partner that tell which key its endpoint opens with. */
 const keyUseRows = 1_000;
 const keyUseMs = 7 * 86_400_000;
+
+/** The outcome of a redelivery of many so far. */
+export interface RedeliveryProgress extends RedeliveryCounts {
+  readonly id: RedeliveryId;
+  readonly createdAt: string;
+  readonly delivered: number;
+}
 
 /** The operations of partners and the operator on existing notifications. */
 export class Notifications {
@@ -218,7 +247,7 @@ export class Notifications {
   }
 
   /**
-   * Makes an accepted or parked notification pending again, with a whole schedule.
+   * Makes an accepted or parked notification pending again, with a whole schedule, and a pending one due now.
    *
    * @param partnerId the required owner; undefined: any
    * @throws ServiceError `not_found` for an unknown id and for another partner's
@@ -231,33 +260,31 @@ export class Notifications {
     const { store } = this.#parts;
     const known = readId<"notification">(id);
     const key = known && (partnerId === undefined ? await store.locate(known) : { partnerId, id: known });
-    const result = key && (await store.redeliver(key.partnerId, [key.id], to)).get(key.id);
-    if (key === undefined || result === undefined || result === "unknown") throw new ServiceError("not_found");
+    const held = key && (await store.redeliver(key.partnerId, [key.id], to)).get(key.id);
+    if (key === undefined || held === undefined) throw new ServiceError("not_found");
     this.#parts.onDue(key.partnerId);
-    const summary = await this.#summary(key);
-    return { ...summary, held: heldBy(summary) };
+    return { ...(await this.#summary(key)), held };
   }
 
   /**
-   * Redelivers everything that `filter` selects, in batches, each partner's oldest first. With `dryRun` nothing is
-   * changed.
+   * Redelivers everything that `filter` selects, in batches, each partner's oldest first.
    *
-   * @param limit the maximum number; a caller that shows progress repeats until fewer match
    * @throws ServiceError `invalid_value`, `missing_field`: accepted ones only since a time
    */
   async redeliverMany(
     filter: RedeliveryFilter,
-    to: "original" | "registered",
-    dryRun: boolean,
-    limit = Number.POSITIVE_INFINITY,
+    { to, dryRun = false, limit = Number.POSITIVE_INFINITY, redelivery }: RedeliveryOptions,
   ): Promise<RedeliveryResult> {
     const [problem, ...problems] = redeliveryProblems(filter).map(({ field, code, rule }) => {
       return { field, code, message: `${field} ${rule}.` };
     });
     if (problem) throw badFields([problem, ...problems]);
     const state = filter.state ?? "parked";
+    const id = (redelivery && readId<"redelivery">(redelivery)) || newId<"redelivery">(this.#parts.clock.nowMs());
     const ids: NotificationId[] = [];
+    const held = { paused: 0, order: 0 };
     let [matched, redelivered] = [0, 0];
+    const result = () => ({ id: redelivered > 0 ? id : null, matched, redelivered, held, ids });
     // Partner by partner: a step over all of them would read a batch of each, and use one.
     for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
       const range = this.#range({ ...filter, state, partnerId }, "oldest");
@@ -268,11 +295,28 @@ export class Notifications {
           .slice(0, limit - matched);
         matched += matching.length;
         ids.push(...matching.slice(0, idsShown - ids.length));
-        if (!dryRun) redelivered += await this.#redeliverBatch(partnerId, matching, to);
-        if (matched >= limit) return { matched, redelivered, ids };
+        for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id)) {
+          redelivered += 1;
+          if (by !== null) held[by] += 1;
+        }
+        if (matched >= limit) return result();
       }
     }
-    return { matched, redelivered, ids };
+    return result();
+  }
+
+  /**
+   * Counts what became of a redelivery of many.
+   *
+   * @param partnerId undefined: of all partners
+   * @throws ServiceError `not_found`
+   */
+  async redelivery(text: string, partnerId?: PartnerId): Promise<RedeliveryProgress> {
+    const id = readId<"redelivery">(text);
+    const counts = id && (await this.#parts.store.redeliveryCounts(id, partnerId));
+    if (id === undefined || counts === undefined) throw new ServiceError("not_found", "There is no such redelivery.");
+    const delivered = counts.redelivered - counts.pending - counts.parked;
+    return { id, createdAt: isoTime(idTimeMs(id)), ...counts, delivered };
   }
 
   /** Results of the partner's newest deliveries, by the version of the key that sealed them: they show a rotation. */
@@ -353,11 +397,12 @@ export class Notifications {
     partnerId: PartnerId,
     ids: readonly NotificationId[],
     to: "original" | "registered",
-  ): Promise<number> {
-    if (ids.length === 0) return 0;
-    const results = [...(await this.#parts.store.redeliver(partnerId, ids, to)).values()];
+    redelivery: RedeliveryId,
+  ): Promise<readonly (Held | null)[]> {
+    if (ids.length === 0) return [];
+    const due = await this.#parts.store.redeliver(partnerId, ids, to, redelivery);
     this.#parts.onDue(partnerId);
-    return results.filter((result) => result !== "unknown").length;
+    return [...due.values()];
   }
 
   async #locate(id: string, partnerId?: PartnerId): Promise<NotificationStatus | undefined> {
@@ -416,11 +461,6 @@ function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFou
 interface BrokenRule extends Omit<FieldProblem, "message"> {
   /** Continues a sentence that begins with the field's name. */
   readonly rule: string;
-}
-
-function heldBy({ waiting }: NotificationSummary): RedeliveredNotification["held"] {
-  if (waiting?.because === "paused" || waiting?.because === "disabled") return "paused";
-  return waiting?.because === "order" ? "order" : null;
 }
 
 /** Returns everything that is wrong with the filter of a redelivery. */

@@ -2,7 +2,7 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { restoredReason } from "../backups/store.ts";
 import type { Attempt, FailureReason } from "../delivery/store.ts";
 import type { EventKind } from "../events.ts";
-import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
+import type { ChainId, LeaseId, NotificationId, PartnerId, RedeliveryId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
 import type { KeptProof } from "./proof.ts";
@@ -164,8 +164,17 @@ export interface StoredBacklog {
   readonly pull: { readonly cursor: string; readonly atMs: number } | null;
 }
 
-/** `sent_now`: it was pending, and is due now in its round. */
-export type Redelivered = "redelivered" | "sent_now" | "unknown";
+/** A reason that holds back a notification that is due: its partner is paused, or an earlier one of its chain waits. */
+export type Held = "paused" | "order";
+
+/** Counts of the notifications of a redelivery. The rest is delivered. */
+export interface RedeliveryCounts {
+  readonly redelivered: number;
+  readonly pending: number;
+  readonly parked: number;
+  /** A part of the pending ones. */
+  readonly held: Readonly<Record<Held, number>>;
+}
 
 /** The history of notifications, and redelivery from it. */
 export interface NotificationStore {
@@ -208,12 +217,18 @@ export interface NotificationStore {
   attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]>;
   /** Events of a notification and its transaction, the oldest first; if there are more than `rowsMax`, the newest. */
   events(of: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]>;
-  /** Makes accepted or parked notifications of one partner due again at once, in one transaction. */
+  /**
+   * Makes notifications of one partner due at once, in one transaction, and counts them for `redelivery`. A pending one
+   * stays in its round. Returns those that exist.
+   */
   redeliver(
     partnerId: PartnerId,
     ids: readonly NotificationId[],
     to: "original" | "registered",
-  ): Promise<ReadonlyMap<NotificationId, Redelivered>>;
+    redelivery?: RedeliveryId,
+  ): Promise<ReadonlyMap<NotificationId, Held | null>>;
+  /** Counts for all partners if none is given; undefined if there is no such redelivery. */
+  redeliveryCounts(id: RedeliveryId, partnerId: PartnerId | undefined): Promise<RedeliveryCounts | undefined>;
   /** Finds what is kept of an accepted notification whose day was dropped. */
   keptProof(id: NotificationId): Promise<KeptProof | undefined>;
   /** Inserts a notification that is due at once. */

@@ -193,9 +193,9 @@ describe("the operator's notifications", () => {
     expect(status).toBe(200);
     expect(redeliveredSchema.safeParse(body).error).toBeUndefined();
     const selected = { partnerId: service.partner.id, state: "parked", reason: "timeout" };
-    expect(service.asked.at(-1)).toEqual(["redeliverMany", selected, "original", true]);
+    expect(service.asked.at(-1)).toEqual(["redeliverMany", selected, { to: "original", dryRun: true }]);
     await service.call("POST", "/operator/v1/redeliveries", { json: { filter: {}, to: "registered" } });
-    expect(service.asked.at(-1)).toEqual(["redeliverMany", {}, "registered", false]);
+    expect(service.asked.at(-1)).toEqual(["redeliverMany", {}, { to: "registered" }]);
   });
 
   test("a redelivery without a filter, or with an unknown one, is refused", async () => {

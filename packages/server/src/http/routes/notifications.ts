@@ -15,7 +15,14 @@ import {
   summarySchema,
 } from "../schemas/notification.ts";
 import { responses } from "../schemas/problem.ts";
-import { ownRedeliveriesBody, redeliverBody, redeliveredSchema, redeliveryAnswer } from "../schemas/redelivery.ts";
+import {
+  ownRedeliveriesBody,
+  redeliverBody,
+  redeliveredSchema,
+  redeliveryAnswer,
+  redeliveryParams,
+  redeliveryProgressSchema,
+} from "../schemas/redelivery.ts";
 
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
@@ -107,11 +114,24 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       },
     },
     async (request) => {
-      const { filter, to = "original", dryRun = false, limit } = request.body;
+      const { filter, to = "original", ...options } = request.body;
       const { reason, ...others } = filter;
       const own = { ...others, reason: reasonsOfPartner(reason), partnerId: callers.partner(request).id };
-      return await parts.notifications.redeliverMany(own, to, dryRun, limit);
+      return await parts.notifications.redeliverMany(own, { to, ...options });
     },
+  );
+  app.get(
+    "/v1/redeliveries/:id",
+    {
+      schema: {
+        operationId: "getOwnRedelivery",
+        tags: ["Notifications"],
+        summary: "See how much of a redelivery is delivered",
+        params: redeliveryParams,
+        response: responses({ 200: { schema: redeliveryProgressSchema, description: "As of now" } }, "not_found"),
+      },
+    },
+    async (request) => await parts.notifications.redelivery(request.params.id, callers.partner(request).id),
   );
   app.get(
     "/v1/notifications/:id",

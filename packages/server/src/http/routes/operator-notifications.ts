@@ -6,7 +6,14 @@ import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { searchQuery, searchSchema, summarySchema } from "../schemas/notification.ts";
 import { explainedSchema, inspectedSchema, proofSchema } from "../schemas/operator-notification.ts";
 import { responses } from "../schemas/problem.ts";
-import { redeliverBody, redeliveredSchema, redeliveriesBody, redeliveryAnswer } from "../schemas/redelivery.ts";
+import {
+  redeliverBody,
+  redeliveredSchema,
+  redeliveriesBody,
+  redeliveryAnswer,
+  redeliveryParams,
+  redeliveryProgressSchema,
+} from "../schemas/redelivery.ts";
 import { requireId } from "./notifications.ts";
 
 const tags = ["Deliveries"];
@@ -142,11 +149,24 @@ export function operatorNotificationRoutes(app: HttpApp, { notifications, direct
       },
     },
     async (request) => {
-      const { filter, to = "original", dryRun = false, limit } = request.body;
+      const { filter, to = "original", ...options } = request.body;
       const { partner, ...rest } = filter;
       const selected = { ...rest, ...ofPartner(partner) };
-      return await notifications.redeliverMany(selected, to, dryRun, limit);
+      return await notifications.redeliverMany(selected, { to, ...options });
     },
+  );
+  app.get(
+    "/operator/v1/redeliveries/:id",
+    {
+      schema: {
+        operationId: "getRedelivery",
+        tags,
+        summary: "See how much of a redelivery is delivered",
+        params: redeliveryParams,
+        response: responses({ 200: { schema: redeliveryProgressSchema, description: "As of now" } }, "not_found"),
+      },
+    },
+    async (request) => await notifications.redelivery(request.params.id),
   );
 }
 

@@ -40,7 +40,11 @@ const redeliveryFields = {
   dryRun: described(z.boolean(), "Only counts").optional(),
   limit: described(
     z.int().min(1).max(10_000),
-    "The maximum number, oldest first; to show progress, repeat until fewer match",
+    "The maximum number, oldest first; to be able to stop, repeat until fewer match",
+  ).optional(),
+  redelivery: described(
+    z.uuid(),
+    "The `id` of an earlier answer: what this request makes due counts for its progress",
   ).optional(),
 };
 const whichOnes = "Which notifications; an empty filter selects all parked ones";
@@ -69,8 +73,31 @@ export const redeliveryAnswer = component(
   "A notification that is due",
 );
 
+const held = described(
+  z.object({ paused: z.int(), order: z.int() }),
+  "How many are still held back: by the pause of their partner, or by an earlier one of their chain",
+);
+
 export const redeliveredSchema = z.object({
+  id: described(z.uuid().nullable(), "For its progress, kept for 30 days; null: nothing was made due"),
   matched: z.int(),
   redelivered: z.int(),
+  held,
   ids: described(z.array(z.uuid()), "The first 100"),
 });
+
+export const redeliveryParams = z.object({ id: described(z.string(), "The redelivery's id, from its answer") });
+
+export const redeliveryProgressSchema = component(
+  z.object({
+    id: z.uuid(),
+    createdAt: z.iso.datetime(),
+    redelivered: described(z.int(), "Notifications that it made due"),
+    delivered: z.int(),
+    pending: z.int(),
+    parked: described(z.int(), "Parked again"),
+    held,
+  }),
+  "RedeliveryProgress",
+  "What became of a redelivery of many",
+);

@@ -1,9 +1,10 @@
 import type { Pool } from "pg";
-import type { NotificationId, PartnerId } from "../../ids.ts";
+import type { NotificationId, PartnerId, RedeliveryId } from "../../ids.ts";
 import { firstId, type HistoryPoint } from "../../notifications/cursor.ts";
 import type { KeptProof } from "../../notifications/proof.ts";
 import type {
   Following,
+  Held,
   HistoryPosition,
   KeyRange,
   KeyUse,
@@ -15,7 +16,7 @@ import type {
   PageRow,
   RecordedAttempt,
   RecordedEvent,
-  Redelivered,
+  RedeliveryCounts,
   StoredBacklog,
   SubjectMatch,
   TestNotification,
@@ -28,7 +29,7 @@ import type { Partitions } from "../schema/partitions.ts";
 import { readBacklog, writePull } from "./backlog.ts";
 import { readContents, readFollowing, readHistory, readPage } from "./page.ts";
 import { findProof } from "./proofs.ts";
-import { insertTestNotification, redeliverAll } from "./redeliver.ts";
+import { countRedelivery, insertTestNotification, redeliverAll, sumOf } from "./redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
 import { readAttempts, readKeyUse, readStatuses } from "./status.ts";
 import { readMatching, readSubjects } from "./subject.ts";
@@ -136,8 +137,14 @@ export class PostgresNotifications implements NotificationStore {
     partnerId: PartnerId,
     ids: readonly NotificationId[],
     to: "original" | "registered",
-  ): Promise<ReadonlyMap<NotificationId, Redelivered>> {
-    return redeliverAll(this.#homes.of(partnerId).pool, this.#partitions, partnerId, ids, to);
+    redelivery?: RedeliveryId,
+  ): Promise<ReadonlyMap<NotificationId, Held | null>> {
+    return redeliverAll(this.#homes.of(partnerId).pool, this.#partitions, { partnerId, ids, to, redelivery });
+  }
+
+  async redeliveryCounts(id: RedeliveryId, partnerId: PartnerId | undefined): Promise<RedeliveryCounts | undefined> {
+    const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
+    return sumOf(await Promise.all(homes.map(({ pool }) => countRedelivery(pool, id, partnerId))));
   }
 
   insertTest(test: TestNotification): Promise<void> {

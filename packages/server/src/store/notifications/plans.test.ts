@@ -156,7 +156,10 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
     ["a terminal's, among the content", () => bench.notifications.search({ tid: "T1", limit: 50 })],
     ["a pending one, and why it waits", () => bench.notifications.find(pendingOne, partner.id)],
     ["an id of any kind, of any partner", () => bench.notifications.search({ q: some, limit: 50 })],
-    ["a count of parked ones", () => bench.notifications.redeliverMany({ reason: "tls" }, "original", true)],
+    [
+      "a count of parked ones",
+      () => bench.notifications.redeliverMany({ reason: "tls" }, { to: "original", dryRun: true }),
+    ],
     ["due alerts", () => new PostgresEvents(bench.homes).claimDue(5, 40)],
   ])("%s reads no more than a page", async (_, ask) => {
     await ask();

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
 import { lockWaits } from "../../../../../test/support/locks.ts";
-import { type NotificationId, newId } from "../../ids.ts";
+import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { dayMs, dayOf } from "../schema/partition-days.ts";
@@ -152,6 +152,11 @@ describe("a redelivery", () => {
     expect((await bench.pool.query(text, [partner.id])).rows).toEqual([{ is_due: true, control_no: 1, probes: 3 }]);
     await bench.pool.query("UPDATE partners SET state = 'paused' WHERE id = $1", [partner.id]);
     expect(await redeliver(id)).toMatchObject({ held: "paused" });
+
+    await bench.pool.query("UPDATE partners SET state = 'active' WHERE id = $1", [partner.id]);
+    const void_ = await insertNotification(bench.pool, partner.id, { state: "pending" });
+    await bench.pool.query("UPDATE pending SET follows = true, chain_id = $2 WHERE id = $1", [void_, id]);
+    expect(await redeliver(void_)).toMatchObject({ held: "order", waiting: { because: "order", after: id } });
   });
 
   test("waits for an outcome that is being written, and never leaves a notification in two places", async () => {
@@ -213,15 +218,19 @@ describe("a redelivery of many", () => {
   test("takes all that are parked, in batches, and only counts them in a dry run", async () => {
     await insertParkedMany(1_203, "timeout");
     const accepted = await insertNotification(bench.pool, partner.id);
-    const dry = await bench.notifications.redeliverMany({}, "original", true);
+    const dry = await bench.notifications.redeliverMany({}, { to: "original", dryRun: true });
     expect(dry).toMatchObject({ matched: 1_203, redelivered: 0 });
     expect(dry.ids).toHaveLength(100);
     expect(dry.ids).toEqual(dry.ids.toSorted());
-    expect(await bench.notifications.redeliverMany({}, "registered", false)).toEqual({ ...dry, redelivered: 1_203 });
+    expect(await bench.notifications.redeliverMany({}, { to: "registered" })).toEqual({
+      ...dry,
+      id: expect.any(String),
+      redelivered: 1_203,
+    });
     const { rows } = await bench.pool.query("SELECT count(*)::int AS n, bool_and(to_registered) AS r FROM pending");
     expect(rows).toEqual([{ n: 1_203, r: true }]);
     expect(await places(accepted)).toEqual({ pending: 0, parked: 0 });
-    expect(await bench.notifications.redeliverMany({}, "original", false)).toMatchObject({ matched: 0 });
+    expect(await bench.notifications.redeliverMany({}, { to: "original" })).toMatchObject({ matched: 0 });
   });
 
   test("takes what the filter names: partner, reason, time", async () => {
@@ -229,14 +238,14 @@ describe("a redelivery of many", () => {
     await insertParkedMany(3, "tls");
     const byOther = await insertNotification(bench.pool, other.id, { state: "parked" });
     const matched = async (filter: object) =>
-      (await bench.notifications.redeliverMany(filter, "original", true)).matched;
+      (await bench.notifications.redeliverMany(filter, { to: "original", dryRun: true })).matched;
     expect(await matched({})).toBe(4);
     expect(await matched({ reason: "tls" })).toBe(3);
     expect(await matched({ partnerId: other.id })).toBe(1);
     expect(await matched({ partnerId: other.id, reason: "tls" })).toBe(0);
     expect(await matched({ from: new Date(Date.now() + 60_000).toISOString() })).toBe(0);
     expect(await matched({ to: new Date(Date.now() + 60_000).toISOString() })).toBe(4);
-    await bench.notifications.redeliverMany({ partnerId: other.id }, "original", false);
+    await bench.notifications.redeliverMany({ partnerId: other.id }, { to: "original" });
     expect(await places(byOther)).toEqual({ pending: 1, parked: 0 });
     expect(bench.told).toEqual([other.id]);
   });
@@ -246,16 +255,58 @@ describe("a redelivery of many", () => {
     const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });
     const parked = await insertNotification(bench.pool, partner.id, { state: "parked" });
     const from = new Date(Date.now() - 60_000).toISOString();
-    const result = await bench.notifications.redeliverMany({ state: "accepted", from }, "original", false);
-    expect(result).toEqual({ matched: 1, redelivered: 1, ids: [accepted] });
+    const result = await bench.notifications.redeliverMany({ state: "accepted", from }, { to: "original" });
+    expect(result).toMatchObject({ matched: 1, redelivered: 1, ids: [accepted] });
     expect(await places(accepted)).toEqual({ pending: 1, parked: 0 });
     expect(await places(parked)).toEqual({ pending: 0, parked: 1 });
     const { rows } = await bench.pool.query("SELECT round FROM pending WHERE id = $1", [pending]);
     expect(rows).toEqual([{ round: 3 }]);
   });
 
+  test("counts what became of it: delivered, parked again, pending, and what still holds that back", async () => {
+    const other = await registerPartner(bench.pool);
+    await insertParkedMany(4, "timeout");
+    const first = await insertNotification(bench.pool, other.id, { state: "pending" });
+    const second = await insertNotification(bench.pool, other.id, { state: "pending" });
+    await bench.pool.query("UPDATE pending SET schedule_start = now() - interval '1 minute' WHERE id = $1", [first]);
+    await bench.pool.query("UPDATE pending SET follows = true, chain_id = $2 WHERE id = $1", [second, first]);
+    const many = (filter: object, redelivery?: string | null) =>
+      bench.notifications.redeliverMany(filter, { to: "original", redelivery: redelivery ?? undefined, limit: 2 });
+
+    const step = await many({});
+    expect(step).toMatchObject({ redelivered: 2, held: { paused: 0, order: 0 } });
+    expect(await many({}, step.id)).toMatchObject({ id: step.id, redelivered: 2 });
+    expect(await many({ state: "pending", partnerId: other.id }, step.id)).toMatchObject({
+      redelivered: 2,
+      held: { paused: 0, order: 1 },
+    });
+    const id = step.id ?? "";
+    const progress = (of?: PartnerId) => bench.notifications.redelivery(id, of);
+    expect(await progress()).toMatchObject({ redelivered: 6, delivered: 0, pending: 6, held: { paused: 0, order: 1 } });
+
+    const [one, two] = (await pendingNow()).filter((row) => row["id"] !== first && row["id"] !== second);
+    await bench.pool.query("DELETE FROM pending WHERE id = ANY ($1)", [[one?.["id"], two?.["id"], first]]);
+    await bench.pool.query(
+      `INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+       VALUES ($1, $2, $2, 9, 2, 100, 'timeout')`,
+      [partner.id, two?.["id"]],
+    );
+    await bench.pool.query("UPDATE partners SET state = 'paused' WHERE id = $1", [partner.id]);
+    expect(await progress()).toMatchObject({
+      ...{ redelivered: 6, delivered: 2, parked: 1, pending: 3, held: { paused: 2, order: 0 } },
+      createdAt: expect.stringMatching(/Z$/),
+    });
+    expect(await progress(other.id)).toMatchObject({ redelivered: 2, delivered: 1, pending: 1 });
+    const stranger = await registerPartner(bench.pool);
+    expect(await codeOf(progress(stranger.id))).toBe("not_found");
+    expect(await codeOf(bench.notifications.redelivery("x"))).toBe("not_found");
+  });
+
   test("names every part of a filter that cannot be", async () => {
-    const refused = bench.notifications.redeliverMany({ state: "accepted", reason: "tls" }, "original", true);
+    const refused = bench.notifications.redeliverMany(
+      { state: "accepted", reason: "tls" },
+      { to: "original", dryRun: true },
+    );
     await expect(refused).rejects.toMatchObject({
       code: "invalid_request",
       fields: [
@@ -269,8 +320,8 @@ describe("a redelivery of many", () => {
     const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });
     await insertNotification(bench.pool, partner.id, { state: "parked" });
     await bench.pool.query("UPDATE pending SET due_at = now() + interval '1 day'");
-    const result = await bench.notifications.redeliverMany({ state: "pending" }, "original", false);
-    expect(result).toEqual({ matched: 1, redelivered: 1, ids: [pending] });
+    const result = await bench.notifications.redeliverMany({ state: "pending" }, { to: "original" });
+    expect(result).toMatchObject({ matched: 1, redelivered: 1, ids: [pending] });
     expect(await pendingNow()).toMatchObject([{ id: pending, round: 3, is_due: true }]);
   });
 });

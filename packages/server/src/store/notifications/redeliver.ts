@@ -1,7 +1,16 @@
 import { DatabaseError, type Pool, type PoolClient } from "pg";
-import { type ChainId, idTimeMs, type NotificationId, type PartnerId } from "../../ids.ts";
-import type { Redelivered, TestNotification } from "../../notifications/store.ts";
+import {
+  type ChainId,
+  idTimeMs,
+  lowestId,
+  type NotificationId,
+  newId,
+  type PartnerId,
+  type RedeliveryId,
+} from "../../ids.ts";
+import type { Held, RedeliveryCounts, TestNotification } from "../../notifications/store.ts";
 import { inTransaction } from "../database/transaction.ts";
+import { earlierThan } from "../deliveries/read.ts";
 import type { Partitions } from "../schema/partitions.ts";
 
 const outlived = `
@@ -71,7 +80,32 @@ const probeNow = `
   UPDATE endpoints e SET probe_at = now(), control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.state = 'open' AND e.probe_at > now()`;
 
-const stillPending = "SELECT p.id FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])";
+const isHeld = `
+  CASE WHEN (SELECT a.state FROM partners a WHERE a.id = p.partner_id) <> 'active' THEN 'paused'
+    WHEN ${earlierThan("p")} IS NOT NULL THEN 'order' END`;
+
+/** With those that another session made due in the meantime. */
+const nowPending = `
+  SELECT p.id, ${isHeld} AS held FROM pending p WHERE p.partner_id = $1 AND p.id = ANY ($2::uuid[])`;
+
+/** The progress of a redelivery can be asked for this long. */
+const redeliveriesKeptMs = 30 * 86_400_000;
+const dropOldRedeliveries = "DELETE FROM redeliveries WHERE partner_id = $1 AND id < $2::uuid";
+const insertStep = "INSERT INTO redeliveries (partner_id, id, step, ids) VALUES ($1, $2, $3, $4::uuid[])";
+
+const redeliveryCounts = `
+  SELECT count(*)::integer AS redelivered, count(p.held)::integer AS pending,
+    count(d.id) FILTER (WHERE p.held IS NULL)::integer AS parked,
+    count(*) FILTER (WHERE p.held = 'paused')::integer AS paused,
+    count(*) FILTER (WHERE p.held = 'order')::integer AS in_order
+  FROM (
+    SELECT DISTINCT r.partner_id, i.id FROM redeliveries r CROSS JOIN LATERAL unnest(r.ids) AS i (id)
+    WHERE r.id = $1 AND ($2::uuid IS NULL OR r.partner_id = $2)) AS r
+  LEFT JOIN LATERAL (
+    SELECT coalesce(${isHeld}, '') AS held FROM pending p
+    WHERE p.partner_id = r.partner_id AND p.id = r.id LIMIT 1) AS p ON true
+  LEFT JOIN LATERAL (
+    SELECT d.id FROM parked d WHERE d.partner_id = r.partner_id AND d.id = r.id LIMIT 1) AS d ON true`;
 
 const insertTest = `
   WITH history AS (
@@ -82,18 +116,24 @@ const insertTest = `
 /** `no partition of relation found for row`: the day was dropped between reading and writing. */
 const noPartition = "23514";
 
+export interface RedeliveryRequest {
+  readonly partnerId: PartnerId;
+  readonly ids: readonly NotificationId[];
+  readonly to: "original" | "registered";
+  /** The redelivery that counts them. */
+  readonly redelivery: RedeliveryId | undefined;
+}
+
 export async function redeliverAll(
   pool: Pool,
   partitions: Pick<Partitions, "ensureDays">,
-  partnerId: PartnerId,
-  ids: readonly NotificationId[],
-  to: "original" | "registered",
-): Promise<ReadonlyMap<NotificationId, Redelivered>> {
+  request: RedeliveryRequest,
+): Promise<ReadonlyMap<NotificationId, Held | null>> {
   for (let tries = 1; ; tries += 1) {
-    const { rows } = await pool.query<{ id: NotificationId }>(outlived, [partnerId, ids]);
+    const { rows } = await pool.query<{ id: NotificationId }>(outlived, [request.partnerId, request.ids]);
     if (rows.length > 0) await partitions.ensureDays(rows.map((row) => idTimeMs(row.id)));
     try {
-      return await inTransaction(pool, (client) => redeliverIn(client, partnerId, ids, to));
+      return await inTransaction(pool, (client) => redeliverIn(client, request));
     } catch (error) {
       if (tries === 3 || !(error instanceof DatabaseError) || error.code !== noPartition) throw error;
     }
@@ -102,40 +142,67 @@ export async function redeliverAll(
 
 async function redeliverIn(
   client: PoolClient,
-  partnerId: PartnerId,
-  ids: readonly NotificationId[],
-  to: "original" | "registered",
-): Promise<ReadonlyMap<NotificationId, Redelivered>> {
-  const idsOf = async (text: string, values: unknown[]) =>
-    (await client.query<{ id: NotificationId }>(text, values)).rows.map((row) => row.id);
+  { partnerId, ids, to, redelivery }: RedeliveryRequest,
+): Promise<ReadonlyMap<NotificationId, Held | null>> {
   const sorted = [...ids].sort();
-  const pending = new Set(await idsOf(awaitOutcomes, [partnerId, sorted]));
+  const { rows: waited } = await client.query<{ id: NotificationId }>(awaitOutcomes, [partnerId, sorted]);
+  const pending = new Set(waited.map((row) => row.id));
   const free = sorted.filter((id) => !pending.has(id));
   const bounds = [sorted[0] ?? null, sorted.at(-1) ?? null];
   const { rows } = await client.query<Removed>(takeOut, [partnerId, free, ...bounds]);
   const toRegistered = to === "registered";
-  const due = new Set(
-    await idsOf(makeDue, [
-      partnerId,
-      toRegistered,
-      rows.map((row) => row.id),
-      rows.map((row) => row.chain_id),
-      rows.map((row) => row.round),
-      rows.map((row) => row.bytes),
-      rows.map(({ callback_url: url, registered_queue: queue }) =>
-        toRegistered || url === null ? queue : new URL(url).origin,
-      ),
-    ]),
-  );
-  // Another session made it due in the meantime.
-  for (const id of await idsOf(stillPending, [partnerId, free.filter((id) => !due.has(id))])) pending.add(id);
-  const waiting = ids.filter((id) => pending.has(id) && !due.has(id));
+  const { rows: begun } = await client.query<{ id: NotificationId }>(makeDue, [
+    partnerId,
+    toRegistered,
+    rows.map((row) => row.id),
+    rows.map((row) => row.chain_id),
+    rows.map((row) => row.round),
+    rows.map((row) => row.bytes),
+    rows.map(({ callback_url: url, registered_queue: queue }) =>
+      toRegistered || url === null ? queue : new URL(url).origin,
+    ),
+  ]);
+  const { rows: due } = await client.query<{ id: NotificationId; held: Held | null }>(nowPending, [partnerId, sorted]);
+  if (redelivery !== undefined && due.length > 0) {
+    const step = newId();
+    await client.query(dropOldRedeliveries, [partnerId, lowestId(idTimeMs(step) - redeliveriesKeptMs)]);
+    await client.query(insertStep, [partnerId, redelivery, step, due.map((row) => row.id)]);
+  }
+  const again = new Set(begun.map((row) => row.id));
+  const waiting = due.map((row) => row.id).filter((id) => !again.has(id));
   if (waiting.length > 0) {
     await client.query(sendNow, [partnerId, waiting, toRegistered]);
     // Last, so that endpoints are not locked while waiting for anything else.
     await client.query(probeNow, [partnerId]);
   }
-  return new Map(ids.map((id) => [id, due.has(id) ? "redelivered" : pending.has(id) ? "sent_now" : "unknown"]));
+  return new Map(due.map(({ id, held }) => [id, held]));
+}
+
+/** Undefined: none of these partners has a part in it. */
+export async function countRedelivery(
+  pool: Pool,
+  id: RedeliveryId,
+  partnerId: PartnerId | undefined,
+): Promise<RedeliveryCounts | undefined> {
+  type Row = Omit<RedeliveryCounts, "held"> & { readonly paused: number; readonly in_order: number };
+  const { rows } = await pool.query<Row>(redeliveryCounts, [id, partnerId ?? null]);
+  const [row] = rows;
+  if (row === undefined || row.redelivered === 0) return undefined;
+  const { paused, in_order: order, ...counts } = row;
+  return { ...counts, held: { paused, order } };
+}
+
+/** The counts of all homes. */
+export function sumOf(parts: readonly (RedeliveryCounts | undefined)[]): RedeliveryCounts | undefined {
+  return parts.reduce((sum, part) => {
+    if (sum === undefined || part === undefined) return sum ?? part;
+    return {
+      redelivered: sum.redelivered + part.redelivered,
+      pending: sum.pending + part.pending,
+      parked: sum.parked + part.parked,
+      held: { paused: sum.held.paused + part.held.paused, order: sum.held.order + part.held.order },
+    };
+  }, undefined);
 }
 
 export async function insertTestNotification(pool: Pool, test: TestNotification): Promise<void> {

@@ -165,7 +165,7 @@ describe("a search for many", () => {
     const second = await bench.notifications.search({ ...filter, limit: 1, after: first.next ?? "" });
     expect([second.items.map(({ id }) => id), second.next]).toEqual([[ids[0]], null]);
     expect(await idsOf({ ...filter, q: "order 2" })).toEqual(ids.toReversed());
-    expect((await bench.notifications.redeliverMany(filter, "original", true)).ids).toEqual(ids);
+    expect((await bench.notifications.redeliverMany(filter, { to: "original", dryRun: true })).ids).toEqual(ids);
     for (const state of [undefined, "pending", "accepted"] as const) {
       const refused = bench.notifications.search({ state, reason: "connect", limit: 1 });
       await expect(refused).rejects.toMatchObject({ fields: [{ field: "reason", code: "invalid_value" }] });

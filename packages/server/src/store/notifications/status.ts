@@ -154,13 +154,14 @@ function waitingFor(row: StatusRow): WaitingFor | null {
   if (row.partner_state !== null && row.partner_state !== "active") {
     return { because: row.partner_state, sinceMs: row.partner_since?.getTime() ?? untilMs, untilMs: null };
   }
+  // Before its endpoint: no probe sends it, and neither does a closed circuit.
+  if (row.after_id !== null) return { because: "order", after: row.after_id, untilMs };
   if (row.endpoint_state !== null && row.endpoint_id !== null && row.target !== null) {
     const { endpoint_id: endpointId, target, endpoint_reason: reason, probe_at: probeAt } = row;
     const endpoint = { endpointId, target, reason };
     if (row.endpoint_state === "gone") return { because: "gone", ...endpoint, untilMs: null };
     return { because: "circuit", ...endpoint, untilMs: Math.max(probeAt?.getTime() ?? 0, untilMs) };
   }
-  if (row.after_id !== null) return { because: "order", after: row.after_id, untilMs };
   return { because: row.attempts_made > 0 && untilMs > Date.now() ? "retry" : "turn", untilMs };
 }
 

@@ -43,6 +43,7 @@ const tables: readonly PartnerTable[] = [
 const deletedOnly: readonly PartnerTable[] = [
   { name: "cards", key: [{ column: "chain_id", type: "uuid" }] },
   { name: "pulls", key: [] },
+  { name: "redeliveries", key: [id, { column: "step", type: "uuid" }] },
   { name: "clearing_matches", key: [{ column: "transaction_id", type: "uuid" }] },
   { name: "clearing_books", key: [{ column: "transaction_id", type: "uuid" }] },
   {
