@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
+import { lowestId } from "../packages/server/src/ids.ts";
 import { sale } from "./support/commands.ts";
 import { inHomes } from "./support/database.ts";
 import { startTestService, type TestPartner, type WholeService } from "./support/service.ts";
@@ -47,3 +48,19 @@ test.each(changes)(
     expect(events["items"]).toContainEqual(expect.objectContaining({ subjectId: id }));
   },
 );
+
+test("a notification that somebody wrote to the database is refused, with an id older than the mark too", async () => {
+  const service = await startTestService();
+  onTestFinished(() => service.stop());
+  const { id } = await accepted(service);
+  const forged = `${lowestId(Date.now() - 86_400_000).slice(0, 14)}${id.slice(14)}`;
+  await inHomes(service.database, (client) =>
+    client.query(
+      `INSERT INTO notifications (partner_id, id, chain_id, command, callback_url, content)
+       SELECT partner_id, $2, chain_id, command, callback_url, content FROM notifications WHERE id = $1`,
+      [id, forged],
+    ),
+  );
+  const proof = async () => await service.operator("GET", `/operator/v1/notifications/${forged}/proof`);
+  await expect.poll(proof).toMatchObject({ status: 409, body: { code: "content_changed" } });
+});

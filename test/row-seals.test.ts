@@ -1,6 +1,7 @@
 import { hash, randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
 import { verifyAuditOf } from "../packages/server/src/app/audit.ts";
+import { rotateMasterKeyOf } from "../packages/server/src/app/master-key.ts";
 import { readConfig } from "../packages/server/src/config.ts";
 import type { AuditHead } from "../packages/server/src/operators/audit.ts";
 import { newOperatorToken } from "../packages/server/src/operators/operator.ts";
@@ -105,6 +106,29 @@ test("an entry that somebody appended with a right hash has no right MAC", async
   const withoutKey = await verifyAuditOf(readConfig(env), AbortSignal.timeout(120_000));
   expect(withoutKey).toMatchObject({ macs: "not verified", entries: before.entries + 1 });
   expect(withoutKey).not.toHaveProperty("brokenAt");
+});
+
+test("a rotation of the master key changes no entry: the audit and its rows are verified after it", async () => {
+  const service = await start();
+  await added(service);
+  await service.register();
+  const entries = () => query(service, "SELECT seq, hash, encode(mac, 'hex') AS mac FROM audit ORDER BY seq");
+  const before = await entries();
+  expect(await verify(service)).toMatchObject({ macs: "verified", entries: before.length, changedRows: [] });
+
+  const [newKey, oldKey] = [randomBytes(32), masterKey].map((key) => key.toString("base64"));
+  const rotating = { PAYBELL_MASTER_KEY: newKey, PAYBELL_MASTER_KEY_OTHERS: oldKey };
+  const done = await rotateMasterKeyOf(
+    readConfig({ DATABASE_URL: service.database.url, ...rotating }),
+    () => undefined,
+    AbortSignal.timeout(120_000),
+  );
+  expect(done).toMatchObject({ notOpened: 0 });
+  expect((await entries()).slice(0, before.length)).toEqual(before);
+  const env = { DATABASE_URL: service.database.url, PAYBELL_MASTER_KEY: newKey };
+  const verified = await verifyAuditOf(readConfig(env), AbortSignal.timeout(120_000));
+  expect(verified).toMatchObject({ macs: "verified", entries: before.length + 1, changedRows: [] });
+  expect(verified).not.toHaveProperty("brokenAt");
 });
 
 test("entries that were cut off are missed by their number and hash", async () => {

@@ -134,7 +134,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const partners = await wirePartners(infrastructure, masterKey);
     const { directory, registry, isRegisteredDevice } = partners;
     const { historyDays, proofDays } = config;
-    const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays, proofDays });
+    const { contents } = partners;
+    const partitions = new Partitions({ homes: database.homes, clock: systemClock, historyDays, proofDays, contents });
     await maintainPartitions(partitions, alerts, log);
     const restores = await holdRestored(database, alerts);
 
@@ -331,7 +332,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
       callbackCas: options.callbackCas,
       audit: partners.auditStore,
+      learnAuditKeys: partners.learnAuditKeys,
       rowSeals: partners.rowSeals,
+      contents,
     };
     const endUpkeep = startMaintenance(infrastructure, kept);
     const endLoopWatch = watchLoop(log);

@@ -2,6 +2,7 @@ export {
   type RunContext,
   runAlertsTest,
   runAuditExport,
+  runAuditRotateKey,
   runAuditVerify,
   runCheck,
   runMasterKeyNew,

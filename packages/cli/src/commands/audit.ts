@@ -23,6 +23,18 @@ export function auditCommand(context: CommandContext): Command {
       const { runAuditVerify } = await loadServer(context);
       context.conclude((await runAuditVerify(context, { json, expect })) as ExitCode);
     });
+  const rotate = command("rotate-key", {
+    summary: "make a new version of the key of the audit's MACs",
+    description:
+      "It reads the database of DATABASE_URL, and needs the master key. Services keep running, and use the new " +
+      "version five minutes later. Entries keep their MACs: older versions verify them, and cannot continue the " +
+      "audit any more.",
+    examples: ["paybell audit rotate-key"],
+    exitCodes: { 0: "there is a new version", 1: "there is none, or the audit or the database could not be read" },
+  }).action(async ({ json = false }: JsonOption) => {
+    const { runAuditRotateKey } = await loadServer(context);
+    context.conclude((await runAuditRotateKey(context, { json })) as ExitCode);
+  });
   const exported = command("export", {
     summary: "write the audit for another system: JSON lines, or syslog (RFC 5424)",
     description: "It reads the database of DATABASE_URL, and writes the entries in their order, one a line.",
@@ -40,7 +52,7 @@ export function auditCommand(context: CommandContext): Command {
       const { runAuditExport } = await loadServer(context);
       context.conclude((await runAuditExport(context, options)) as ExitCode);
     });
-  return group("audit", "look after the record of who did what", [verify, exported]);
+  return group("audit", "look after the record of who did what", [verify, rotate, exported]);
 }
 
 const formats = ["json-lines", "syslog"] as const;

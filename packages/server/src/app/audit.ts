@@ -1,13 +1,15 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { type AuditHead, type Verified, verifyAudit } from "../operators/audit.ts";
 import { type ExportFormat, exportedAfter } from "../operators/audit-export.ts";
+import { requireFittingMasterKey } from "../partners/master-key.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";
 import { type ChangedRow, RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
-import { existingAuditKeys } from "./audit-keys.ts";
+import { existingAuditKeys, openAuditKeys, type RotatedAuditKey, rotateAuditKey, sealedAudit } from "./audit-keys.ts";
 import { withExistingDatabase } from "./database-url.ts";
 import { openMasterKey } from "./master-key.ts";
 import { ownVersion } from "./own-version.ts";
@@ -42,6 +44,17 @@ export function verifyAuditOf(config: Config, signal: AbortSignal, expect?: Audi
     return { ...verified, macs: "verified", changedRows: await seals.changedRows() };
   };
   return withAudit(config, verify, signal);
+}
+
+/** `paybell audit rotate-key`: the next version of the key of its MACs. */
+export function rotateAuditKeyOf(config: Config, signal: AbortSignal): Promise<RotatedAuditKey> {
+  const rotate = async (_: PostgresAudit, database: Database) => {
+    const [masterKey, store] = [await openMasterKey(config), new PostgresPartners(database)];
+    await requireFittingMasterKey(masterKey, store);
+    const keys = await openAuditKeys(masterKey, store);
+    return await rotateAuditKey(masterKey, store, sealedAudit(database, keys), systemClock.nowMs());
+  };
+  return withAudit(config, rotate, signal);
 }
 
 export interface AuditExport {

@@ -1,8 +1,10 @@
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { systemClock } from "../clock.ts";
+import type { ContentMac } from "../delivery/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import { dropOldAudit } from "../operators/drop-old-audit.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";
+import { ContentSealing } from "../store/notifications/content-sealing.ts";
 import type { PostgresAudit } from "../store/operators/audit.ts";
 import type { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
@@ -10,6 +12,7 @@ import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/retention.ts";
 import { AcquirerWatch } from "./acquirer-watch.ts";
 import { tellAuditHead } from "./audit-head.ts";
+import { learnAuditKeysEveryMs } from "./audit-keys.ts";
 import { watchBacklog } from "./backlog-watch.ts";
 import { watchCertificates } from "./certificate-watch.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -26,7 +29,10 @@ export interface MaintenanceParts {
   /** The PEM certificates of PAYBELL_CALLBACK_CA_FILE. */
   readonly callbackCas: readonly string[];
   readonly audit: PostgresAudit;
+  /** Reads the versions of the audit key that a rotation added. */
+  readonly learnAuditKeys: () => Promise<void>;
   readonly rowSeals: Pick<RowSeals, "sealDatabase">;
+  readonly contents: ContentMac;
   /** Deletes cards that no message can need any more. */
   readonly sweepCards: () => Promise<number>;
 }
@@ -58,6 +64,12 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
     retention.run().catch(warn("expired rows of the ledger could not be dropped"));
   };
+  const contentSealing = new ContentSealing({ ...database, contents: kept.contents });
+  const sealAll = async () => {
+    await kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
+    await contentSealing.run().catch(warn("notifications of an older version could not be sealed"));
+  };
+  void sealAll();
   const lookAtCertificates = () => {
     const failed = warn("certificates could not be checked");
     const watched = {
@@ -81,8 +93,11 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
       dropOld();
       lookAtCertificates();
       tellAuditHead(head, systemClock.nowMs()).catch(warn("the audit's last entry could not be sent"));
-      kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
+      void sealAll();
     }, maintainEveryMs),
+    setInterval(() => {
+      kept.learnAuditKeys().catch(warn("the versions of the audit key could not be read"));
+    }, learnAuditKeysEveryMs),
     setInterval(() => {
       watchBacklog({
         count: () => standing.pending(),
@@ -101,7 +116,7 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
   dropOld();
   const end = async () => {
     for (const timer of timers) clearInterval(timer);
-    await retention.stop();
+    await Promise.all([retention.stop(), contentSealing.stop()]);
     await tellAuditHead(head, systemClock.nowMs(), true).catch(warn("the audit's last entry could not be sent"));
   };
   closing.push(end);

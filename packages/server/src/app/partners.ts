@@ -13,7 +13,7 @@ import { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartnerArchive } from "../store/partners/archive.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
-import { openAuditKeys, sealedAudit } from "./audit-keys.ts";
+import { auditKeyVersions, openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { ownVersion } from "./own-version.ts";
 
@@ -101,6 +101,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     contents,
     audit,
     auditStore,
+    learnAuditKeys: async () => auditKeys.learn(await auditKeyVersions(masterKey, values)),
     rowSeals,
     cardKey,
     acquirerSessionKey,

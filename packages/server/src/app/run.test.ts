@@ -35,16 +35,20 @@ afterEach(() => vi.restoreAllMocks());
 /** A process of these settings, which keeps what is printed. */
 function processOf(env: Readonly<Record<string, string>>) {
   let text = "";
+  const waits: (() => void)[] = [];
   const stream = () =>
     new Writable({
       write(chunk, _, done) {
         text += String(chunk);
         done();
+        for (const look of waits) look();
       },
     });
   const made = Object.assign(new EventEmitter(), { stdout: stream(), stderr: stream(), env });
   const process = made as unknown as NodeJS.Process;
-  return { process, printed: () => text, signal: (name: NodeJS.Signals) => made.emit(name, name) };
+  const prints = (part: string) =>
+    new Promise<void>((resolve) => waits.push(() => void (text.includes(part) && resolve())));
+  return { process, printed: () => text, prints, signal: (name: NodeJS.Signals) => made.emit(name, name) };
 }
 
 /** A PostgreSQL that lets a client in, and answers nothing. */
@@ -97,6 +101,34 @@ test("an acquirer test says why the registered acquirers cannot be read", async 
 });
 
 const masterKey = Buffer.alloc(32, 1).toString("base64");
+
+test("one role for the schema and the service is warned of: at each start, and by check; two are not", async () => {
+  const stored = await createDatabase();
+  onTestFinished(() => stored.drop());
+  const home = await mkdtemp(join(tmpdir(), "paybell-run-"));
+  onTestFinished(() => rm(home, { recursive: true }));
+  for (const [url, warns] of [
+    [stored.url, true],
+    [stored.url, true],
+    [stored.serviceUrl, false],
+  ] as const) {
+    const ports = { PAYBELL_PORT: String(await freePort()), PAYBELL_OPERATOR_PORT: String(await freePort()) };
+    const owner = { PAYBELL_MIGRATION_DATABASE_URL: stored.url };
+    const env = { ...ports, ...owner, DATABASE_URL: url, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home };
+    const served = processOf(env);
+    const ended = runServe(served);
+    await Promise.race([served.prints('"msg":"ready"'), ended]);
+    served.signal("SIGTERM");
+    expect(await ended, served.printed()).toBe(0);
+    expect(served.printed().includes("this role may change the schema")).toBe(warns);
+
+    const checked = processOf(env);
+    // The tests' PostgreSQL runs without fsync, which is an error.
+    await runCheck(checked, { json: true });
+    const { findings } = JSON.parse(checked.printed()) as { findings: { what: string; level: string }[] };
+    expect(findings.find(({ what }) => what === "permission")).toMatchObject({ level: warns ? "warning" : "ok" });
+  }
+});
 
 test("a start that hangs ends at the second signal", async () => {
   const { url, asked } = await frozenDatabase();

@@ -5,7 +5,7 @@ import type { AuditHead } from "../operators/audit.ts";
 import { drainingLines, outputStyleOf, stoppedLines } from "../sandbox/output.ts";
 import { startSandbox } from "../sandbox/sandbox.ts";
 import { testAlerts } from "./alert-targets.ts";
-import { type AuditExport, exportAuditOf, verifyAuditOf } from "./audit.ts";
+import { type AuditExport, exportAuditOf, rotateAuditKeyOf, verifyAuditOf } from "./audit.ts";
 import { check } from "./check.ts";
 import type { CheckFinding } from "./check-finding.ts";
 import { guarded, interruptible } from "./guarded.ts";
@@ -137,6 +137,18 @@ export async function runAuditVerify(
     const told = problems.length === 0 ? complete : problems.join("\n");
     process.stdout.write(json ? `${JSON.stringify(verified)}\n` : `${told}\n`);
     return problems.length === 0 ? 0 : 1;
+  });
+}
+
+/** `paybell audit rotate-key`. @returns 0 if there is a new version */
+export async function runAuditRotateKey({ process }: RunContext, options: { readonly json: boolean }): Promise<number> {
+  return interruptible(process, async (signal) => {
+    const rotated = await rotateAuditKeyOf(readConfig(process.env, ["masterKey"]), signal);
+    const told =
+      `Version ${rotated.version} of the audit key makes MACs from ${rotated.usedFrom} on. ` +
+      "Every instance learns it until then; older versions only verify.";
+    process.stdout.write(options.json ? `${JSON.stringify(rotated)}\n` : `${told}\n`);
+    return 0;
   });
 }
 

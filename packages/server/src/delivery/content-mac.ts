@@ -23,9 +23,9 @@ export class ContentMac {
     this.#onChanged = onChanged;
   }
 
-  /** Every instance writes MACs since this time: only older notifications are without one. */
+  /** Only older notifications may be without a MAC: every instance writes them since this time. */
   requiredSince(atMs: number): void {
-    this.#withoutBelowMs = atMs;
+    this.#withoutBelowMs = Math.min(this.#withoutBelowMs, atMs);
   }
 
   of({ partnerId, id, command, callBackUrl, content }: FixedContent): Buffer {

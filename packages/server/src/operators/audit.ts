@@ -173,10 +173,11 @@ export async function verifyAudit(
 ): Promise<Verified> {
   const start = await store.start();
   const sealedFrom = (keys && (await store.sealedFrom())) ?? Number.POSITIVE_INFINITY;
-  const hasRightMac = ({ seq, hash, mac }: StoredRecord) =>
-    keys === undefined || (mac === null ? seq < sealedFrom : keys.isRight(mac, entryText(seq, hash)));
+  const hasRightMac = ({ seq, hash, mac }: StoredRecord, after: Buffer | null) =>
+    keys === undefined || (mac === null ? seq < sealedFrom : keys.isRight(mac, entryText(seq, hash), after));
   const from = start.seq + 1;
   let { seq, hash } = start;
+  let mac: Buffer | null = null;
   // Retention dropped an older one, and checked the chain then.
   let isExpected = expect === undefined || expect.seq < start.seq || isDeepStrictEqual(expect, start);
   const result = () => ({ entries: seq - start.seq, from, hash, ...(isExpected ? {} : { unexpected: true as const }) });
@@ -184,8 +185,8 @@ export async function verifyAudit(
     const page = await store.following(seq, pageRows);
     for (const record of page) {
       const follows = record.seq === seq + 1 && record.hash === auditHash(hash, record.seq, record);
-      if (!follows || !hasRightMac(record)) return { ...result(), brokenAt: seq + 1 };
-      ({ seq, hash } = record);
+      if (!follows || !hasRightMac(record, mac)) return { ...result(), brokenAt: seq + 1 };
+      ({ seq, hash, mac } = record);
       isExpected ||= seq === expect?.seq && hash === expect.hash;
     }
     if (page.length < pageRows) return result();

@@ -268,6 +268,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
       clock: { nowMs: () => Date.now() },
       historyDays: 90,
       proofDays: 400,
+      contents: { isAsCommitted: () => true },
     });
     const store = new PostgresNotifications(connections, partitions);
     await several(() => completions.report(sampleReport(partnerId)));

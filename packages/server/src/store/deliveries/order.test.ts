@@ -47,6 +47,7 @@ async function redeliver(id: Delivery["id"]): Promise<void> {
     clock: { nowMs: () => Date.now() },
     historyDays: 90,
     proofDays: 400,
+    contents: { isAsCommitted: () => true },
   });
   const notifications = new PostgresNotifications(context.connections, partitions);
   await notifications.redeliver(context.partnerId, [id], "original");

@@ -1,4 +1,4 @@
-import { createPublicKey, verify } from "node:crypto";
+import { createPublicKey, hash, verify } from "node:crypto";
 import { canonicalJson } from "@paybell/contract";
 import { afterAll, expect, test } from "vitest";
 import type { NotificationId } from "../../ids.ts";
@@ -95,6 +95,26 @@ test("a delivery can be proved after its history was dropped, until its proof is
 
   const { homes } = bench;
   const clock = { nowMs: () => Date.now() };
-  await new Partitions({ homes, clock, historyDays: 90, proofDays: 99 }).maintain();
+  await new Partitions({ homes, clock, historyDays: 90, proofDays: 99, contents: bench.contents }).maintain();
   await expect(bench.notifications.prove(accepted)).rejects.toMatchObject({ code: "not_found" });
+});
+
+test("a notification that somebody changed leaves no proof when its history is dropped, and is named", async () => {
+  const partner = await registerPartner(bench.pool);
+  const longAgo = today - 120 * dayMs;
+  await bench.partitions.ensureDays([longAgo]);
+  const insertSealed = async (nth: number) => {
+    const id = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + nth), content: `{"nth":${nth}}` });
+    const fixed = { partnerId: partner.id, id, command: "SALE", callBackUrl: null, content: `{"nth":${nth}}` } as const;
+    const values = [id, bench.contents.of(fixed)];
+    await bench.pool.query("UPDATE notifications SET content_mac = $2 WHERE id = $1", values);
+    await insertAttempt(bench.pool, partner.id, id, { attemptNo: 1 });
+    return id;
+  };
+  const [changed, intact] = [await insertSealed(1), await insertSealed(2)];
+  await bench.pool.query(`UPDATE notifications SET content = '{"nth":9}' WHERE id = $1`, [changed]);
+  expect(await bench.partitions.maintain()).toMatchObject({ dropped: 1, waiting: [] });
+  expect(bench.changed).toEqual([changed]);
+  expect(await bench.store.keptProof(changed)).toBeUndefined();
+  expect(await bench.store.keptProof(intact)).toMatchObject({ contentSha256: hash("sha256", '{"nth":2}') });
 });

@@ -25,6 +25,9 @@ export interface NotificationBench {
   readonly arrivals: LongPolls;
   readonly notifications: Notifications;
   readonly partitions: Partitions;
+  readonly contents: ContentMac;
+  /** Notifications that were found not to be as they were committed. */
+  readonly changed: NotificationId[];
   /** Partners for which something was reported as due. */
   readonly told: PartnerId[];
   close(): Promise<void>;
@@ -36,12 +39,13 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const connections = openDatabase(database.url, { connectionsMax: 16, onIdleError: () => {} });
   const { pool, engine } = connections;
   const clock = { nowMs: () => Date.now() };
-  const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90, proofDays: 400 });
+  const changed: NotificationId[] = [];
+  const contents = new ContentMac(createSecretKey(Buffer.alloc(32, 2)), ({ id }) => void changed.push(id));
+  const partitions = new Partitions({ homes: connections.homes, clock, historyDays: 90, proofDays: 400, contents });
   await partitions.maintain();
   const homes = new Homes(connections.homes.all.map((home) => ({ ...home, pool: watch(home.pool) })));
   const store = new PostgresNotifications({ pool: watch(pool), homes }, partitions);
   const told: PartnerId[] = [];
-  const contents = new ContentMac(createSecretKey(Buffer.alloc(32, 2)), () => undefined);
   const arrivals = new LongPolls({ store, waitingMax: 100 });
   const notifications = new Notifications({
     store,
@@ -57,7 +61,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
     await connections.close();
     await database.drop();
   };
-  return { pool, engine, homes, store, arrivals, notifications, partitions, told, close };
+  return { pool, engine, homes, store, arrivals, notifications, partitions, contents, changed, told, close };
 }
 
 export async function registerPartner(pool: Pool, settings: Partial<PartnerSettings> = {}): Promise<Partner> {

@@ -1,22 +1,33 @@
+import { hash } from "node:crypto";
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
+import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
 import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { KeptProof } from "../../notifications/proof.ts";
 import type { Homes } from "../database/homes.ts";
 
 const pageRows = 500;
+/** The size of their contents as stored, which is compressed. */
+const pageBytes = 1_024 * 1_024;
 const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 // Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
 const accepted = `
-  SELECT DISTINCT ON (a.partner_id, a.id) a.partner_id, a.id, n.transaction_id, n.command, n.created_at, a.started_at,
-    a.duration_ms, a.url, a.address, a.http_status, a.key_id, (
-      SELECT count(*) FROM attempts m WHERE m.partner_id = a.partner_id AND m.id = a.id AND m.id >= $1 AND m.id < $2
-    )::integer AS attempts,
-    sha256(convert_to(n.content::text, 'UTF8')) AS content_sha256
-  FROM attempts a JOIN notifications n ON n.partner_id = a.partner_id AND n.id = a.id AND n.id >= $1 AND n.id < $2
-  WHERE a.id >= $1 AND a.id < $2 AND (a.partner_id, a.id) > ($3, $4) AND a.reason IS NULL
-  ORDER BY a.partner_id, a.id, a.round, a.attempt_no LIMIT ${pageRows}`;
+  SELECT f.partner_id, f.id, f.transaction_id, f.command, f.created_at, f.started_at, f.duration_ms, f.url, f.address,
+    f.http_status, f.key_id, f.attempts, f.callback_url, f.content::text AS content, f.content_mac
+  FROM (
+    SELECT d.*, sum(pg_column_size(d.content)) OVER (ORDER BY d.partner_id, d.id) - pg_column_size(d.content)
+      AS bytes_before
+    FROM (
+      SELECT DISTINCT ON (a.partner_id, a.id) a.partner_id, a.id, n.transaction_id, n.command, n.created_at,
+        a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.key_id, (
+          SELECT count(*) FROM attempts m
+          WHERE m.partner_id = a.partner_id AND m.id = a.id AND m.id >= $1 AND m.id < $2)::integer AS attempts,
+        n.callback_url, n.content, n.content_mac
+      FROM attempts a JOIN notifications n ON n.partner_id = a.partner_id AND n.id = a.id AND n.id >= $1 AND n.id < $2
+      WHERE a.id >= $1 AND a.id < $2 AND (a.partner_id, a.id) > ($3, $4) AND a.reason IS NULL
+      ORDER BY a.partner_id, a.id, a.round, a.attempt_no LIMIT ${pageRows}) AS d) AS f
+  WHERE f.bytes_before < ${pageBytes} ORDER BY f.partner_id, f.id`;
 
 const insertProofs = `
   INSERT INTO proofs (partner_id, id, transaction_id, command, created_at, started_at, duration_ms, url, address,
@@ -41,14 +52,28 @@ interface ProofRow {
   readonly content_sha256: Buffer;
 }
 
-/** Keeps what proves the deliveries of a day, before it is dropped. Safe to repeat. */
-export async function keepProofs(pool: Pool, ids: readonly [string, string]): Promise<void> {
+type AcceptedRow = Omit<ProofRow, "content_sha256"> & {
+  readonly callback_url: string | null;
+  readonly content: string;
+  readonly content_mac: Buffer | null;
+};
+
+/**
+ * Keeps what proves the deliveries of a day, before it is dropped. A notification that somebody changed is alerted, and
+ * leaves no proof. Safe to repeat.
+ */
+export async function keepProofs(
+  pool: Pool,
+  ids: readonly [string, string],
+  contents: Pick<ContentMac, "isAsCommitted">,
+): Promise<void> {
   let after = [lowestUuid, lowestUuid];
   for (;;) {
-    const { rows } = await pool.query<ProofRow>(accepted, [...ids, ...after]);
+    const { rows } = await pool.query<AcceptedRow>(accepted, [...ids, ...after]);
     const last = rows.at(-1);
     if (last === undefined) return;
-    const column = <Name extends keyof ProofRow>(name: Name) => rows.map((row) => row[name]);
+    const proved = rows.filter((row) => contents.isAsCommitted(fixedContentOf(row), row.content_mac));
+    const column = <Name extends keyof AcceptedRow>(name: Name) => proved.map((row) => row[name]);
     await pool.query(insertProofs, [
       column("partner_id"),
       column("id"),
@@ -62,10 +87,14 @@ export async function keepProofs(pool: Pool, ids: readonly [string, string]): Pr
       column("http_status"),
       column("key_id"),
       column("attempts"),
-      column("content_sha256"),
+      proved.map(({ content }) => hash("sha256", content, "buffer")),
     ]);
     after = [last.partner_id, last.id];
   }
+}
+
+function fixedContentOf({ partner_id, id, command, callback_url, content }: AcceptedRow): FixedContent {
+  return { partnerId: partner_id, id, command, callBackUrl: callback_url, content };
 }
 
 /** Drops proofs of notifications that were created before. */

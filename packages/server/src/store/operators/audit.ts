@@ -40,7 +40,8 @@ interface Row {
   readonly hash: string;
 }
 
-type MacOf = (seq: number, hash: string) => Buffer | null;
+/** @param after the MAC of the entry before */
+type MacOf = (seq: number, hash: string, after: Buffer | null) => Buffer | null;
 
 /** The audit in PostgreSQL, where entries cannot be changed. */
 export class PostgresAudit implements AuditStore {
@@ -134,14 +135,14 @@ function lockAudit(client: PoolClient): Promise<unknown> {
 async function appendIn(client: PoolClient, entry: AuditEntry, hash: AuditHash, macOf: MacOf): Promise<AuditRecord> {
   try {
     await lockAudit(client);
-    const { rows } = await client.query<Pick<Row, "seq" | "hash">>(
-      "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1",
+    const { rows } = await client.query<Pick<Row, "seq" | "hash"> & { readonly mac: Buffer | null }>(
+      "SELECT seq, hash, mac FROM audit ORDER BY seq DESC LIMIT 1",
     );
     const seq = (rows[0]?.seq ?? 0) + 1;
     const record = { ...entry, seq, hash: hash(rows[0]?.hash ?? start, seq) };
     await client.query(`INSERT INTO audit (${shown}, mac) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`, [
       ...valuesOf(record),
-      macOf(seq, record.hash),
+      macOf(seq, record.hash, rows[0]?.mac ?? null),
     ]);
     return record;
   } catch (error) {

@@ -1,5 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool, PoolClient } from "pg";
+import type { ContentMac } from "../../delivery/content-mac.ts";
 import { lowestId } from "../../ids.ts";
 import { failureKindOf } from "../database/retryable.ts";
 import { parkUncounted } from "../deliveries/statements.ts";
@@ -13,6 +14,7 @@ export interface DayToDrop {
   readonly day: number;
   /** The longest schedule: a requested redelivery first runs to its end. */
   readonly scheduleS: number;
+  readonly contents: Pick<ContentMac, "isAsCommitted">;
   /** Runs the last step in one short transaction, under a lock timeout and on one instance at a time. */
   finally<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result>;
 }
@@ -61,7 +63,7 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
   while ((await parkSome(drop.pool, ids)) === batchRows);
   let moved: number | null = batchRows;
   while (moved === batchRows) moved = (await drop.pool.query(takeContent, [...ids, batchRows])).rowCount;
-  await keepProofs(drop.pool, ids);
+  await keepProofs(drop.pool, ids, drop.contents);
   for (let tries = 1; ; tries += 1) {
     try {
       return await drop.finally((client) => detachAndDrop(client, drop.day));

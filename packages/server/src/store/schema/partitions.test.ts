@@ -10,7 +10,14 @@ let nowMs = Date.UTC(2026, 10, 21, 23, 59);
 const clock = { nowMs: () => nowMs };
 const pool = () => connections.pool;
 const partitions = (historyDays = 90) =>
-  new Partitions({ homes: connections.homes, clock, historyDays, proofDays: 400, dropLockTimeoutMs: 50 });
+  new Partitions({
+    homes: connections.homes,
+    clock,
+    historyDays,
+    proofDays: 400,
+    contents: { isAsCommitted: () => true },
+    dropLockTimeoutMs: 50,
+  });
 
 const connections = await openTestDatabase();
 

@@ -1,5 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
+import type { ContentMac } from "../../delivery/content-mac.ts";
 import { historyMarginDays } from "../../retry-schedule.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
@@ -14,6 +15,8 @@ export interface PartitionsOptions {
   readonly historyDays: number;
   /** The retention of what proves a delivery once its day was dropped. */
   readonly proofDays: number;
+  /** Nothing proves the delivery of a notification that somebody changed. */
+  readonly contents: Pick<ContentMac, "isAsCommitted">;
   /** The timeout of creating a day while another statement holds the lock. */
   readonly createLockTimeoutMs?: number;
   /** The same for dropping one. Short, because every statement on history queues behind it. */
@@ -96,7 +99,7 @@ export class Partitions {
   }
 
   async #dropExpired(todayMs: number): Promise<Pick<Maintained, "dropped" | "waiting" | "prolonged">> {
-    const { homes, historyDays, proofDays, dropLockTimeoutMs } = this.#options;
+    const { homes, historyDays, proofDays, contents, dropLockTimeoutMs } = this.#options;
     const [first] = homes.all;
     // Every home has all partners.
     const scheduleS = first === undefined ? 0 : await longestScheduleS(first.pool);
@@ -113,6 +116,7 @@ export class Partitions {
           pool,
           day,
           scheduleS,
+          contents,
           finally: (work) => alone(home, dropLockTimeoutMs, work),
         });
         if (result === "dropped") dropped += 1;
@@ -145,7 +149,8 @@ async function daysOfAll({ ddl }: Home): Promise<Set<number>> {
   return new Set([...(first ?? [])].filter((day) => others.every((days) => days.has(day))));
 }
 
-async function daysOfAny({ ddl }: Home): Promise<Set<number>> {
+/** Days that any table of history has. */
+export async function daysOfAny({ ddl }: Home): Promise<Set<number>> {
   const days = await Promise.all(historyTables.map((table) => daysOfTable(ddl, table)));
   return new Set(days.flatMap((some) => [...some]));
 }
