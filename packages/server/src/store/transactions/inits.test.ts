@@ -100,7 +100,7 @@ async function beginUnanswered(init: Init, commit: (client: PoolClient) => unkno
     },
   };
   const homes = new Homes([{ ...home, engine: engine as unknown as Pool }]);
-  const away = new PostgresTransactions({ engine: home.engine, homes });
+  const away = new PostgresTransactions({ engine: home.engine, homes }, { giveUpAfterMs: 0 });
   await expect(away.begin(init)).rejects.toMatchObject({ code: "unavailable" });
   return { id: init.id, client };
 }

@@ -100,12 +100,15 @@ interface UsedRow {
 
 type Results = Map<string, Begun>;
 
+/** The hooks, and how long an INIT is tried while the database is away; default: 5 s. */
+export type InitsOptions = GroupCommitHooks & { readonly giveUpAfterMs?: number };
+
 /** Makes INITs durable, concurrent ones in one commit: terminals locked first, then originals, always in key order. */
 export class Inits {
   readonly #homes: Homes;
   readonly #commits: PerHome<GroupCommit<Init, Begun>>;
 
-  constructor(homes: Homes, observe: GroupCommitHooks) {
+  constructor(homes: Homes, options: InitsOptions) {
     this.#homes = homes;
     this.#commits = homes.each(
       (home) =>
@@ -116,7 +119,7 @@ export class Inits {
           giveUpAfterMs: 5_000,
           onDoubt: (init) => void this.#abandon(init),
           commit: (inits) => this.#commit(home, inits),
-          ...observe,
+          ...options,
         }),
     );
   }

@@ -12,9 +12,8 @@ import type { Begun, Init, ReportedOriginal, TransactionStore } from "../../ledg
 import type { BatchState, Transaction } from "../../ledger/transaction.ts";
 import type { NotificationState } from "../../notification-state.ts";
 import type { Database } from "../database/database.ts";
-import type { GroupCommitHooks } from "../database/group-commit.ts";
 import type { Homes } from "../database/homes.ts";
-import { Inits } from "./inits.ts";
+import { Inits, type InitsOptions } from "./inits.ts";
 
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
 // result has changed, at every call until its connection ends.
@@ -170,10 +169,10 @@ export class PostgresTransactions implements TransactionStore {
   readonly #inits: Inits;
 
   /** @param engine the database with the leases */
-  constructor({ engine, homes }: Pick<Database, "engine" | "homes">, observe: GroupCommitHooks = {}) {
+  constructor({ engine, homes }: Pick<Database, "engine" | "homes">, options: InitsOptions = {}) {
     this.#engine = engine;
     this.#homes = homes;
-    this.#inits = new Inits(homes, observe);
+    this.#inits = new Inits(homes, options);
   }
 
   begin(init: Init): Promise<Begun> {
