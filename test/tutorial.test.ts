@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { packAll } from "./packages/project.ts";
 import { freePort } from "./support/instance.ts";
 import { patternOf } from "./support/shown.ts";
 import { TerminalScreen } from "./support/terminal.ts";
@@ -69,27 +70,17 @@ async function doStep(step: TutorialStep): Promise<void> {
   for (const line of step.text.split("\n").filter((shown) => shown !== "")) await terminal.shows(line);
 }
 
-/** Does without a network what these lines do with one. */
+/** Does what these lines do, without a network, and with the packages of `npm run pack` that all tests share. */
 async function standIn(terminal: TerminalScreen, text: string): Promise<void> {
-  if (text.includes("git clone")) clone(join(folder, "paybell"));
+  if (text.includes("git clone")) mkdirSync(join(folder, "paybell"));
+  if (text.includes("npm run pack -- ../shop")) await pack(join(folder, "shop"));
   if (text.includes("npm install ./*.tgz")) return install(join(folder, "shop"));
-  terminal.cwd = join(terminal.cwd, /^cd (\w+)/m.exec(text)?.[1] ?? "");
+  terminal.cwd = join(terminal.cwd, /^cd (\S+)/m.exec(text)?.[1] ?? "");
 }
 
-function clone(checkout: string): void {
-  const made = new Set(["node_modules", "dist", ".paybell"]);
-  mkdirSync(checkout);
-  for (const name of ["LICENSE", "package.json", "packages", "scripts", "tsconfig.base.json", "tsconfig.json"]) {
-    const filter = (from: string) => !made.has(basename(from)) || from.startsWith(join(root, "scripts"));
-    cpSync(join(root, name), join(checkout, name), { recursive: true, filter });
-  }
-  const modules = join(checkout, "node_modules");
-  mkdirSync(modules);
-  link(modules);
-  // Relative links to the packages: of the copy, where they are copied as they are.
-  for (const name of ["@paybell", "paybell"]) {
-    cpSync(join(root, "node_modules", name), join(modules, name), { recursive: true, verbatimSymlinks: true });
-  }
+async function pack(shop: string): Promise<void> {
+  mkdirSync(shop);
+  for (const { tarball } of (await packAll()).packed) cpSync(tarball, join(shop, basename(tarball)));
 }
 
 async function install(shop: string): Promise<void> {

@@ -17,11 +17,13 @@ export interface Packed {
  *
  * @param staging a folder for what goes into the packages
  * @param destination where the .tgz files go
+ * @param emit compiles them; a test of what is around the code has none
  * @throws Error when the packages are not all of one version, or one names another version of a sibling
  */
 export async function packPackages(
   root: string,
   { staging, destination }: { readonly staging: string; readonly destination: string },
+  emit: typeof emitPackages = emitPackages,
 ): Promise<Packed[]> {
   const packages = listPackages(root);
   requireOneVersion(packages);
@@ -35,7 +37,7 @@ export async function packPackages(
     }
     cpSync(join(root, "LICENSE"), join(staged(one), "LICENSE"));
   }
-  await emitPackages(root, packages, staged);
+  await emit(root, packages, staged);
   mkdirSync(destination, { recursive: true });
   const packed: Packed[] = [];
   for (const one of packages) {

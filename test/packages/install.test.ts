@@ -11,6 +11,7 @@ import { packAll, run } from "./project.ts";
 // Installs the packed files with npm, and every dependency from the registry.
 const nodes = await findNodes(process.env["PATH"] ?? "");
 const shop = mkdtempSync(join(tmpdir(), "paybell-shop-"));
+const bin = join(shop, "node_modules/paybell/bin/paybell.js");
 let whyNot: string | undefined;
 
 beforeAll(async () => {
@@ -45,7 +46,7 @@ describe.each(nodes)("on Node $version", (node) => {
       return;
     }
     await withSandbox(node, env(), async () => {
-      const sale = await npx("trigger", "sale", "--json");
+      const sale = await run(node.path, [bin, "trigger", "sale", "--json"], { cwd: shop, env: env() });
       expect(JSON.parse(sale.stdout)).toMatchObject({
         transaction: { status: "SUCCESS" },
         notification: { state: "accepted" },
@@ -56,7 +57,6 @@ describe.each(nodes)("on Node $version", (node) => {
 
 /** Run by node directly, because npx would intercept the signal. */
 async function withSandbox(node: NodeFound, env: NodeJS.ProcessEnv, use: () => Promise<void>): Promise<void> {
-  const bin = join(shop, "node_modules/paybell/bin/paybell.js");
   const sandbox = spawn(node.path, [bin, "sandbox"], {
     cwd: shop,
     env: { ...env, PAYBELL_PORT: String(await freePort()) },

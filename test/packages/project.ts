@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { inject } from "vitest";
-import { packPackages } from "../../scripts/build/pack.ts";
-import type { Package } from "../../scripts/build/packages.ts";
+import { listPackages, type Package } from "../../scripts/build/packages.ts";
 import { readImports } from "../../scripts/imports/statements.ts";
 import { withSources } from "../../scripts/sources/program.ts";
 import { withAdmin } from "../support/database.ts";
@@ -24,17 +23,35 @@ export interface Packed {
 /** An arbitrary number: test files that need the packages take turns. */
 const packLock = 7_420_003;
 
-/** Builds and packs every package that has an entry, once for each run. The folder is the run's. */
+/**
+ * The packages as `npm run pack` makes them, once for each run.
+ *
+ * @returns the run's folder, with each package unpacked below its name
+ */
 export async function packAll(): Promise<{ readonly directory: string; readonly packed: Packed[] }> {
   const directory = join(inject("runFolder"), "packed");
   const list = join(directory, "list.json");
   await withAdmin(inject("databaseServerUrl"), async (client) => {
     await client.query("SELECT pg_advisory_lock($1)", [packLock]);
     if (existsSync(list)) return;
-    const packed = await packPackages(repository, { staging: directory, destination: directory });
+    const { stdout } = await run(process.execPath, ["scripts/pack.ts", directory], {
+      cwd: repository,
+      env: { ...process.env, INIT_CWD: repository },
+    });
+    const tarballs = stdout.trim().split("\n");
+    const packed = listPackages(repository).map((one, at) => ({
+      package: one,
+      tarball: join(repository, tarballs[at] ?? ""),
+    }));
+    for (const one of packed) await unpack(one.tarball, join(directory, one.package.folder));
     writeFileSync(list, JSON.stringify(await Promise.all(packed.map(withFiles))));
   });
   return { directory, packed: JSON.parse(readFileSync(list, "utf8")) as Packed[] };
+}
+
+async function unpack(tarball: string, folder: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  await run("tar", ["-xzf", tarball, "-C", folder, "--strip-components=1"]);
 }
 
 async function withFiles<One extends { readonly tarball: string }>(one: One): Promise<One & Pick<Packed, "files">> {
@@ -56,9 +73,7 @@ export async function installAll(packed: readonly Packed[]): Promise<string> {
   await run("npm", [...args, ...alone.map(({ tarball }) => tarball)], { cwd: project });
   const modules = join(project, "node_modules");
   for (const one of withDependencies) {
-    const directory = join(modules, one.package.manifest.name);
-    mkdirSync(directory, { recursive: true });
-    await run("tar", ["-xzf", one.tarball, "-C", directory, "--strip-components=1"]);
+    await unpack(one.tarball, join(modules, one.package.manifest.name));
   }
   if (withDependencies.length > 0) linkOthers(modules);
   return project;
