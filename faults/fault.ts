@@ -33,7 +33,7 @@ export interface FaultContext {
 export interface InjectedFault {
   readonly name: string;
   readonly needs: Needs;
-  /** Belongs to the short form. */
+  /** Belongs to the short form, which has what no test below it shows: test/faults, test/upgrade. */
   readonly isQuick: boolean;
   happen(context: FaultContext): Promise<FaultEffect>;
 }

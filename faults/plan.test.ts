@@ -61,8 +61,7 @@ test("--citus has a stage of its own, with what happens to its nodes and what ca
   const acts = planOf(readOptions(["--citus", "--quick"]), seeded(1));
   expect(acts.map(({ stage }) => stage)).toMatchObject([{ isCitus: true, instances: 2, hasStandby: false }]);
   const names = acts.flatMap(({ faults }) => faults.map(({ name }) => name));
-  for (const name of ["kill-worker", "worker-cut", "kill-postgres", "kill-one-of-several"])
-    expect(names).toContain(name);
+  for (const name of ["kill-worker", "worker-cut", "kill-both", "stop-one-of-several"]) expect(names).toContain(name);
   expect(names).not.toContain("failover-to-the-standby");
 });
 

@@ -16,7 +16,11 @@ afterAll(() => cleanup.run());
 
 test("each fault of the short form happens once, and every promise is kept", { timeout: 900_000 }, async () => {
   // The machine runs other tests: this rate keeps IPNs in flight for every fault, at two thirds of the processor time.
-  const verdict = await runFaults(readOptions(["--quick", "--seed", "1", "--per-second", "80"]), cleanup, note);
+  const verdict = await runFaults(
+    readOptions(["--quick", "--seed", "1", "--per-second", "50", "--commands", "500"]),
+    cleanup,
+    note,
+  );
   expect(verdict.broken, progress.join("\n")).toEqual([]);
   expect(verdict.settlements).toBeGreaterThan(0);
   // Programs read this line: no key less, and none more.

@@ -40,7 +40,7 @@ const attacks: Readonly<Record<string, Attack>> = {
 export const neighbourFaults: readonly InjectedFault[] = Object.entries(attacks).map(([name, attack]) => ({
   name: `one-partner-${name.replaceAll(" ", "-")}`,
   needs: "one instance",
-  isQuick: name === "invalid bodies",
+  isQuick: false,
   async happen({ stage, over, last }) {
     const [attacker, neighbour] = stage.partners;
     if (attacker === undefined || neighbour === undefined) throw new Error("There is no second partner.");

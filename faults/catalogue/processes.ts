@@ -8,7 +8,7 @@ export const processFaults: readonly InjectedFault[] = [
   {
     name: "kill-service",
     needs: "one instance",
-    isQuick: true,
+    isQuick: false,
     async happen({ stage, random, over, last }) {
       const instance = random.pick(stage.instances);
       await instance.kill();
@@ -22,7 +22,7 @@ export const processFaults: readonly InjectedFault[] = [
   {
     name: "kill-one-of-several",
     needs: "several instances",
-    isQuick: true,
+    isQuick: false,
     async happen({ stage, random, over, last }) {
       const instance = random.pick(stage.instances);
       await instance.kill();
@@ -36,7 +36,7 @@ export const processFaults: readonly InjectedFault[] = [
   {
     name: "kill-postgres",
     needs: "nothing",
-    isQuick: true,
+    isQuick: false,
     async happen({ stage, over, last }) {
       await stage.primary.kill();
       await last(300, 6_000);
@@ -61,7 +61,7 @@ export const processFaults: readonly InjectedFault[] = [
   {
     name: "rolling-restart",
     needs: "several instances",
-    isQuick: true,
+    isQuick: false,
     async happen({ stage, over }) {
       for (const instance of stage.instances) {
         await instance.stop();
