@@ -10,7 +10,7 @@ import { eventually, startTestService } from "../support/service.ts";
 import { brokerUser, needsBroker, startBroker, type TestBroker } from "./broker/broker.ts";
 import { countTransactions } from "./transactions.ts";
 
-const messages = 6_000;
+const messages = 2_000;
 const needed = needsBroker();
 
 describe("completions from a Kafka topic", needed, () => {
