@@ -29,7 +29,8 @@ describe("generated files", () => {
 
   test("are found when they are missing, and when they differ", () => {
     const paths = files.map(({ path }) => path);
-    expect(paths).toHaveLength(generators.length);
+    expect(paths.length).toBeGreaterThanOrEqual(generators.length);
+    expect(new Set(paths).size).toBe(paths.length);
     expect(outdated(folder, files)).toEqual(paths);
     write(folder, files);
     expect(outdated(folder, files)).toEqual([]);

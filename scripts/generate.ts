@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cliReference } from "./generate/cli.ts";
 import { consoleApi, partnerApi } from "./generate/client.ts";
+import { clientContracts } from "./generate/clients.ts";
 import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { errorsReference } from "./generate/errors.ts";
@@ -29,10 +30,11 @@ export const generators: readonly Generator[] = [
   partnerApi,
   consoleApi,
   cliReference,
+  clientContracts,
 ];
 
-export function generate(): Promise<GeneratedFile[]> {
-  return Promise.all(generators.map(async (generator) => generator()));
+export async function generate(): Promise<GeneratedFile[]> {
+  return (await Promise.all(generators.map(async (generator) => generator()))).flat();
 }
 
 /** The paths of the files below `root` that are missing or hold something else. */

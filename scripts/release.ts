@@ -21,6 +21,9 @@ import { git } from "./tests/changes.ts";
 /** Files that name the tag of the image. */
 const namingImage = ["ops/kubernetes/paybell.yaml", "docs/operator/deploy.md"];
 
+/** The manifests of the packages in other languages, which have the same version. */
+const clientManifests = ["clients/python/pyproject.toml"];
+
 export interface Release {
   readonly version: string;
   /** Its date in the changelog, as YYYY-MM-DD. */
@@ -129,6 +132,7 @@ function writeVersion(tree: string, version: string, day: string): string {
     return json({ ...lock, version });
   });
   for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
+  for (const path of clientManifests) edit(path, (text) => text.replace(/^version = ".*"$/m, `version = "${version}"`));
   return notes;
 }
 

@@ -41,7 +41,7 @@ export const tiers: readonly Tier[] = [
   {
     name: "languages",
     tests: ["test/contract", "test/languages"],
-    inputs: ["docs/partner", "packages/contract", "packages/partner", "packages/server/src"],
+    inputs: ["clients", "docs/partner", "packages/contract", "packages/partner", "packages/server/src"],
   },
   {
     name: "packages",

@@ -199,6 +199,16 @@ describe("partner", () => {
     expect(rotated["secret"]).toMatch(/^whsec_/);
     const filed = await ok(...args, "--out", "rotated.json");
     expect(filed.stdout).not.toContain("whsec_");
+    expect(JSON.parse(readFileSync(join(line.folder, "rotated.json"), "utf8"))).toEqual({
+      webhookSecret: [
+        {
+          id: expect.any(String),
+          key: expect.stringMatching(/^whsec_/),
+          activeFrom: expect.any(String),
+          expiresOld: expect.any(String),
+        },
+      ],
+    });
     const shown = await ok("partner", "show", partner.id, "--json");
     const { keys } = shown.json<{ keys: { id: string; kind: string }[] }>();
     expect(keys.filter(({ kind }) => kind === "webhookSecret").length).toBeGreaterThan(1);

@@ -24,6 +24,20 @@ afterAll(() => {
   rmSync(copy, { recursive: true, force: true });
 });
 
+test("shows a file of keys that a receiver accepts, with the keys of the vectors", () => {
+  const packages = readFileSync(join(partner, "packages.md"), "utf8");
+  const text = blocksOf(packages).find(({ language }) => language === "json")?.text ?? "";
+  const { vectors } = JSON.parse(readFileSync(join(partner, "vectors.json"), "utf8"));
+  const { baseUrl: _, apiKey: __, ...shown } = JSON.parse(text);
+
+  expect(() => receiver(shown)).not.toThrow();
+  expect(shown.encryptionKey[0].key).toBe(vectors[0].encryptionKeys[0].key);
+  expect([shown.signingKey, shown.webhookSecret]).toEqual([
+    [{ key: vectors[0].signingKeys[0] }],
+    [{ key: vectors[0].webhookSecrets[0] }],
+  ]);
+});
+
 test("shows an agreement that a receiver accepts, with the keys of the vectors", () => {
   const text = blocksOf(guide).find(({ language }) => language === "json")?.text ?? "";
   const { vectors } = JSON.parse(readFileSync(join(partner, "vectors.json"), "utf8"));

@@ -3,12 +3,13 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ReceiverOptions, receiver } from "@paybell/partner";
+import { certify, countsOf, reportJson, sealerKeys } from "@paybell/partner/certify";
 import { type TestDelivery, type TestIpn, testDelivery } from "@paybell/partner/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { freePort } from "../support/instance.ts";
 import { needs } from "../support/programs.ts";
-import { type Language, languages } from "./languages.ts";
-import { oddVectors, type Vector } from "./odd-vectors.ts";
+import { type ClientPackage, type Language, languages, packages } from "./languages.ts";
+import { judged, oddVectors, type Vector } from "./odd-vectors.ts";
 import { type ProgramResponse, run, type Server, send, startServer } from "./programs.ts";
 
 /** A generous limit: compilers start cold, and share two cores with everything else. */
@@ -32,6 +33,29 @@ test("most unusual inputs are refused, but not all", () => {
 for (const language of languages) {
   describe(`the receiver in ${language.name}`, needs(language.needs), () => {
     holdToTheContract(language, join(folder, language.name));
+  });
+}
+
+for (const one of packages) {
+  describe(`the package in ${one.name}`, needs(one.needs), () => {
+    const out = join(folder, `package-${one.name}`);
+    holdToTheContract(one, out);
+    holdToItsOwn(one, out);
+  });
+}
+
+function holdToItsOwn(one: ClientPackage, out: string): void {
+  test("names the same code for each refusal as @paybell/partner", { timeout: runTimeoutMs }, async () => {
+    const file = join(out, "codes.json");
+    await writeFile(file, JSON.stringify({ vectors: vectors.map(judged) }));
+    const { stdout, stderr } = await run(one.vectors(out, file), { timeoutMs: runTimeoutMs });
+    expect(stderr).toBe("");
+    expect(linesOf(stdout)).toEqual(vectors.map(({ name }) => `ok ${name}`));
+  });
+
+  test.for(Object.entries(one.checks))("passes %s", { timeout: buildTimeoutMs }, async ([, check]) => {
+    const { exitCode, stdout, stderr } = await run(check(out), { cwd: out, timeoutMs: buildTimeoutMs });
+    expect(exitCode, stdout + stderr).toBe(0);
   });
 }
 
@@ -75,7 +99,7 @@ function holdToTheContract(language: Language, out: string): void {
     beforeAll(async () => {
       await mkdir(home, { recursive: true });
       const file = join(home, "agreement.json");
-      await writeFile(file, JSON.stringify(written(options)));
+      await writeFile(file, JSON.stringify("checks" in language ? options : written(options)));
       const port = await freePort();
       const surroundings = { cwd: home, env: { PORT: String(port) }, timeoutMs: runTimeoutMs };
       server = await startServer(language.serve(out, file, port), port, surroundings);
@@ -129,13 +153,26 @@ function holdToTheContract(language: Language, out: string): void {
     test("verifies the sender before it decrypts anything", async () => {
       const other = freshOptions({});
       const { encryptionKey, webhookSecret } = other;
-      const reason = server.said(/refused: webhook-signature does not match the body/);
+      const reason = server.said(/refused\W+webhook.signature/);
 
       expect((await deliver(server, testDelivery({ ...options, encryptionKey, webhookSecret }, sale()))).status).toBe(
         400,
       );
       await reason;
     });
+
+    if ("checks" in language)
+      test("passes certify in every case", { timeout: buildTimeoutMs }, async () => {
+        const report = await certify({
+          url: new URL(server.url),
+          keys: sealerKeys(options),
+          run: randomUUID().slice(0, 8),
+          nowMs: Date.now,
+          limits: { pieces: 2, gapMs: 10 },
+        });
+        expect(reportJson(report), server.output()).toMatchObject({ passed: true });
+        expect(countsOf(report.results)).toMatchObject({ passed: 39 });
+      });
 
     test("answers 405 to another method", async () => {
       expect((await send(server.url, "GET", {}, "")).status).toBe(405);

@@ -1,5 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { packPython } from "../../scripts/build/clients.ts";
 import { type ProgramName, pathOf, versionOf } from "../support/programs.ts";
 import type { ShellCommand } from "./programs.ts";
 
@@ -14,6 +15,12 @@ export interface Language {
   vectors(out: string, file: string): ShellCommand;
   /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
   serve(out: string, agreement: string, port: number): ShellCommand;
+}
+
+/** A package of `clients`: `build` makes it as `npm run pack` does, and installs it into the empty folder `out`. */
+export interface ClientPackage extends Language {
+  /** Its own tests, then the linters of its language. Each is one command. */
+  readonly checks: Readonly<Record<string, (out: string) => ShellCommand>>;
 }
 
 /** A file in the folder of the receiver. */
@@ -117,4 +124,36 @@ export function languagesIn(receivers: string): readonly Language[] {
   return [java, python, php, csharp, go, ruby].map((language) => language(receivers));
 }
 
-export const languages = languagesIn(join(import.meta.dirname, "../../docs/partner/receivers"));
+const clients = join(import.meta.dirname, "../../clients");
+
+function pythonPackage(): ClientPackage {
+  const home = join(clients, "python");
+  const within = (out: string, ...args: string[]): ShellCommand => {
+    return ["env", `PYTHONPATH=${out}/installed`, pathOf("python"), "-B", "-W", "error", ...args];
+  };
+  return {
+    name: "Python",
+    needs: "python",
+    source: home,
+    build: (out) => ["bash", "-c", pythonInstallation, "bash", out, ...packPython(pathOf("python"), home, out)],
+    vectors: (out, file) => within(out, join(home, "tests/vectors.py"), file),
+    serve: (out, agreement) => within(out, join(home, "examples/receiver.py"), agreement),
+    checks: {
+      "its own tests": (out) => within(out, "-m", "unittest", "discover", "-s", join(home, "tests")),
+      "ruff check": (out) => within(out, "-m", "ruff", "check", "--no-cache", home),
+      "ruff format": (out) => within(out, "-m", "ruff", "format", "--no-cache", "--check", home),
+    },
+  };
+}
+
+/** Runs the command that makes the wheel, and installs it, with ruff for the checks. */
+const pythonInstallation = `set -e
+out=$1; python=$2; shift
+"$@"
+"$python" -m pip install --quiet --target "$out/installed" --no-deps "$out"/paybell-*.whl 'ruff==0.17.6'`;
+
+export const packages: readonly ClientPackage[] = [pythonPackage()];
+
+export const languages = languagesIn(join(import.meta.dirname, "../../docs/partner/receivers")).filter(({ name }) =>
+  packages.every((one) => one.name !== name),
+);

@@ -1,5 +1,5 @@
 import { createHmac } from "node:crypto";
-import { PaybellError, receiver } from "@paybell/partner";
+import { IpnRefused, receiver } from "@paybell/partner";
 import { testEnvelope } from "@paybell/partner/testing";
 
 /** As in docs/partner/vectors.json: an accepted card IPN, signed by the specification's fields. */
@@ -15,6 +15,8 @@ export interface Vector {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly ipn?: unknown;
+  /** The code of the refusal, where the receiver names one. */
+  readonly code?: string;
 }
 
 /**
@@ -126,12 +128,17 @@ function signed(like: Vector, name: string, body: string): Vector {
       .replaceAll(/[^\x21-\x7e]+/g, "?")
       .slice(-80),
   };
+  return judged(vector);
+}
+
+/** The vector with what @paybell/partner makes of it: the IPN, or the code of its refusal. */
+export function judged(vector: Vector): Vector {
   const { open } = receiver(options(vector));
   try {
     return { ...vector, ipn: open(vector.body, vector.headers).ipn };
   } catch (error) {
-    if (!(error instanceof PaybellError)) throw error;
-    return vector;
+    if (!(error instanceof IpnRefused)) throw error;
+    return { ...vector, code: error.reason };
   }
 }
 

@@ -29,7 +29,7 @@ interface Program {
 }
 
 const rubyVersion = "puts %(Ruby #{RUBY_VERSION} Puma #{Puma::Const::VERSION})";
-const pythonVersion = "import sys, cryptography; print('Python', sys.version.split()[0])";
+const pythonVersion = "import sys, cryptography, pip; print('Python', sys.version.split()[0])";
 const phpVersion =
   "function_exists('openssl_decrypt') && function_exists('iconv') && function_exists('ctype_xdigit') || exit(1);" +
   "echo 'PHP ', PHP_VERSION;";
@@ -110,9 +110,9 @@ const programs = {
     command: "python3",
     args: ["-c", pythonVersion],
     atLeast: [3, 9],
-    having: "the package cryptography",
+    having: "the packages cryptography and pip",
     tiers: ["languages"],
-    debian: ["python3-cryptography"],
+    debian: ["python3-cryptography", "python3-pip"],
   },
   php: {
     title: "PHP",

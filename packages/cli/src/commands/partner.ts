@@ -284,7 +284,7 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   if (options.propose) return propose(context, { api, path, input: { key, overlapHours } }, options);
   if (overlapHours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
   const post = () => api.post<Rotated>(path, { key, overlapHours });
-  const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post);
+  const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post, asKeyFile);
   const { secret, ...rest } = rotated;
   print(context, options, out === undefined ? rotated : { ...rest, file: out }, [
     `${rotated.kind}, version ${rotated.id}`,
@@ -292,6 +292,12 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
     `Used from ${rotated.activeFrom}; the old version ends ${rotated.expiresOld}.`,
   ]);
   return exitCodes.ok;
+}
+
+/** In the shape of every file of keys, so that a receiver reads it beside the one of the registration. */
+function asKeyFile({ id, kind, secret, ...times }: Rotated): object {
+  if (kind === "apiKey") return { apiKey: secret, ...times };
+  return { [kind]: [{ id, key: secret, ...times }] };
 }
 
 interface ArchiveOptions extends AccessOptions, JsonOption, ConfirmOption {

@@ -12,12 +12,14 @@ const reservedBytes = 64 * 1024;
  * disk before `make` is called, so that keys shown only once are not lost to a folder that cannot be written, or to a
  * full disk. If `make` fails, or is interrupted, the file is removed.
  *
+ * @param written what the file has of the result; default all of it
  * @throws Failure if it exists already, or cannot be written
  */
 export async function writePrivateFile<Value extends object>(
   { workingDirectory, signal }: Pick<CommandContext, "workingDirectory" | "signal">,
   path: string,
   make: () => Promise<Value>,
+  written: (value: Value) => object = (value) => value,
 ): Promise<Value> {
   const place = resolve(workingDirectory, path);
   const file = await create(place, path);
@@ -30,7 +32,7 @@ export async function writePrivateFile<Value extends object>(
     await syncFolderOf(place);
     const value = await make();
     remove.cancel();
-    overwrite(file.fd, `${JSON.stringify(value, null, 2)}\n`);
+    overwrite(file.fd, `${JSON.stringify(written(value), null, 2)}\n`);
     return value;
   } catch (error) {
     remove.now();

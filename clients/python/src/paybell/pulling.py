@@ -1,0 +1,78 @@
+"""The pull API: everything that was created for you, however it was delivered."""
+
+from __future__ import annotations
+
+import json
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from .errors import PaybellError
+from .keys import KeySource, keys_of
+from .receiving import Received, open
+
+REMEDIES = {
+    "invalid_cursor": "Give the cursor of an earlier page unchanged; if it is lost, start without one.",
+    "cursor_from_another_history": "The service was restored. Start without a cursor, and reconcile.",
+    "cursor_expired": "Start without a cursor, and reconcile the gap.",
+}
+
+
+@dataclass(frozen=True)
+class Page:
+    """Store `cursor` once all of `items` are processed, and start from it the next time."""
+
+    items: list[Received]
+    cursor: str
+
+
+def catch_up(
+    cursor: str | None, keys: KeySource, *, page_max: int = 100, wait_seconds: int | None = None, timeout: float = 60
+) -> Iterator[Page]:
+    """Fetches everything after a cursor (none: from the oldest; "now": from this moment), page by page. Ends when
+    nothing is left, with `wait_seconds` (1 to 30) when nothing arrived for that long. The file of the keys names
+    `baseUrl` and `apiKey`. Raises PaybellError with the service's code, or Refused: then its page was not given."""
+    while True:
+        setup = keys_of(keys)
+        query = {"limit": page_max, "after": cursor, "wait": wait_seconds}
+        given = urllib.parse.urlencode({name: value for name, value in query.items() if value is not None})
+        page = ask(f"{checked(setup.base_url)}/v1/notifications?{given}", setup.api_key, timeout)
+        bodies = [(json.dumps({"data": one["data"]}, separators=(",", ":")), one["headers"]) for one in page["items"]]
+        items = [open(body, headers, setup) for body, headers in bodies]
+        cursor = page["next"]
+        yield Page(items, cursor)
+        if not items:
+            return
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirection would be sent the API key."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def checked(base_url: str) -> str:
+    if not re.match(r"https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$)", base_url):
+        raise PaybellError("wrong_option", "baseUrl is not https://.", "http:// is for localhost alone.")
+    return base_url.rstrip("/")
+
+
+def ask(url: str, api_key: str, timeout: float) -> Any:
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {api_key}"})  # noqa: S310
+    try:
+        with urllib.request.build_opener(NoRedirect).open(request, timeout=timeout) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        try:
+            problem = json.load(error)
+            code, detail, remedy = problem["code"], problem.get("detail", ""), problem.get("remedy", "")
+        except (ValueError, KeyError, TypeError):
+            code, detail, remedy = "not_paybell", f"HTTP {error.code} without an answer of Paybell's.", "Check baseUrl."
+        raise PaybellError(code, detail, REMEDIES.get(code, remedy)) from None
+    except (OSError, ValueError) as error:
+        raise PaybellError("no_answer", "The connection failed.", "Check baseUrl, and try again.") from error

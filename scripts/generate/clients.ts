@@ -1,0 +1,85 @@
+import { cardSigningOrder, settlementSigningOrder } from "@paybell/contract";
+import {
+  type Column,
+  cardColumns,
+  settlementColumns,
+  settlementListColumns,
+} from "../../packages/contract/src/columns.ts";
+import { misuses } from "../../packages/partner/src/misused.ts";
+import { refusals } from "../../packages/partner/src/refused.ts";
+import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/sample.ts";
+import type { GeneratedFile } from "./document.ts";
+
+/** The fields that a partner with `fields: "extended"` is sent in addition, in the order in which they are signed. */
+const extended = { card: ["command", "originalId", "originalReqId"], settlement: ["currency"] } as const;
+
+/** The mistakes in a key, in words that hold in every language. */
+const keyMistakes = [
+  "missing_key",
+  "empty_key",
+  "no_key_version",
+  "key_not_base64",
+  "key_length",
+  "no_whsec_prefix",
+  "shared_key",
+  "wrong_option",
+] as const;
+
+const kinds: Readonly<Record<string, SampleIpn>> = {
+  sale: {},
+  decline: { declined: "51" },
+  void: { command: "VOID" },
+  preauth: { command: "PREAUTH" },
+  preauth_complete: { command: "PREAUTH_COMPLETE" },
+  cancel: { command: "VOID", ipn: { transaction_type: "CANCEL" } },
+  refund: { command: "REFUND" },
+  settlement: { command: "SETTLEMENT" },
+};
+
+/** The contract as the packages in other languages read it: one table for all of them, and typed fields for each. */
+export function clientContracts(): GeneratedFile[] {
+  const text = `${JSON.stringify(contract(), undefined, 2)}\n`;
+  return [
+    { path: "clients/python/src/paybell/contract.json", text },
+    { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
+  ];
+}
+
+function contract() {
+  const named = (columns: readonly Column[]) => columns.map(({ name, alias }) => [name, alias ?? ""]);
+  return {
+    card: { fields: named(cardColumns), signed: cardSigningOrder, extended: extended.card },
+    settlement: { fields: named(settlementColumns), signed: settlementSigningOrder, extended: extended.settlement },
+    entry: { fields: named(settlementListColumns) },
+    errors: { ...refusals, ...Object.fromEntries(keyMistakes.map((mistake) => [mistake, misuses[mistake]])) },
+    samples: Object.fromEntries(Object.entries(kinds).map(([kind, what]) => [kind, sample(what)])),
+  };
+}
+
+/** Without what each sample has of its own: ids are made where the sample is used. */
+function sample(what: SampleIpn) {
+  const clock = { nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5) };
+  const { received } = sampleIpn(what, { ...sampleKeys, clock });
+  const { signature: _, ...ipn } = { ...received.ipn, id: "", reqId: "" };
+  const list = "settlementList" in ipn ? { settlementList: [{ reqId: "", refNo: "432198765432" }] } : {};
+  return { command: received.command, ipn: { ...ipn, ...list } };
+}
+
+const notice = "Generated from the code by scripts/generate.ts: change the tables there, not this file.";
+
+function pythonTypes(): string {
+  const fields = (columns: readonly Column[]) =>
+    columns.map(({ name, type }) => `    ${name}: ${type === "list" ? "list[SettlementEntry]" : "str"}`);
+  const more = (names: readonly string[]) => names.map((name) => `    ${name}: str`);
+  const extendedDoc = '    """The fields below come only with `fields: "extended"`."""';
+  return `${[
+    `"""The fields of an IPN, by the names of the specification's tables. ${notice}"""`,
+    "from __future__ import annotations",
+    "from typing import TypedDict",
+    ["", "class SettlementEntry(TypedDict):", ...fields(settlementListColumns)].join("\n"),
+    ["", "class _CardIpn(TypedDict):", ...fields(cardColumns)].join("\n"),
+    ["", "class CardIpn(_CardIpn, total=False):", extendedDoc, "", ...more(extended.card)].join("\n"),
+    ["", "class _SettlementIpn(TypedDict):", ...fields(settlementColumns)].join("\n"),
+    ["", "class SettlementIpn(_SettlementIpn, total=False):", extendedDoc, "", ...more(extended.settlement)].join("\n"),
+  ].join("\n\n")}\n`;
+}
