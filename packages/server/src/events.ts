@@ -32,6 +32,7 @@ export const eventKinds = [
   "oldest_pending",
   "shards_unowned",
   "partner_unreadable",
+  "delivery_fault",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

@@ -96,6 +96,11 @@ export function idOfText(text: string): string {
   return `${digits.slice(0, 8)}-${digits.slice(8, 12)}-${version}-${variant}-${digits.slice(20, 32)}`;
 }
 
+/** An id of this time, the same for the same text in every process: what has it is stored once. */
+export function idAt<Kind extends string>(atMs: number, text: string): Id<Kind> {
+  return (lowestId(Math.floor(atMs)).slice(0, 14) + idOfText(text).slice(14)) as Id<Kind>;
+}
+
 /** The creation time of a UUIDv7, in milliseconds since 1970. */
 export function idTimeMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -1419,6 +1419,7 @@ export interface Api<Options> {
         | "oldest_pending"
         | "shards_unowned"
         | "partner_unreadable"
+        | "delivery_fault"
         | "breaker_open"
         | "breaker_closed"
         | "endpoint_gone"

@@ -27,6 +27,7 @@ export const alertKinds: readonly EventKind[] = [
   "key_from_elsewhere",
   "certificate_ending",
   "partner_unreadable",
+  "delivery_fault",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

@@ -1,5 +1,5 @@
 import { systemClock, systemTimers } from "../clock.ts";
-import { type AttemptedDelivery, type AttemptResult, attemptMaker } from "../delivery/attempt.ts";
+import { type AttemptedDelivery, type AttemptResult, attemptMaker, faultOf } from "../delivery/attempt.ts";
 import { Backpressure } from "../delivery/backpressure.ts";
 import { Hints } from "../delivery/hints.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
@@ -167,6 +167,7 @@ function openWorker(
       if (!worker.isFit) log.error({}, "delivery's statements fail: other instances send for its partners");
       lease.kindChanged();
     },
+    onFault: (delivery) => void alerts.record(faultOf(delivery)),
     onTrouble: (message, error) => log.warn({ err: error }, message),
   });
   deliveryPartners.start((partnerId) => worker.partnerChanged(partnerId));

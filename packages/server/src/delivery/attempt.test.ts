@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { KeyExhausted } from "../partners/seal-budget.ts";
-import { type AttemptParts, attemptMaker } from "./attempt.ts";
+import { type AttemptParts, attemptMaker, faultOf } from "./attempt.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import type { CallbackPost, PostResult } from "./transport/transport.ts";
 
@@ -142,6 +142,14 @@ test("without a callback URL, or with an exhausted key, nothing is sent and the 
     attempt: { reason: "key_exhausted", detail: exhausted.message },
     next: { kind: "retry" },
   });
+});
+
+test("a notification that the service cannot handle has one event for each round, in whichever process", () => {
+  const first = deliveryOf(partner.id);
+  const again = { ...first, round: 1, scheduleStartMs: first.scheduleStartMs + 60_000.5 };
+  const ids = [first, { ...first, attemptsMade: 3 }, again].map((delivery) => faultOf(delivery).id);
+  expect(ids).toEqual([ids[0], ids[0], ids[2]]);
+  expect(ids[2]).not.toBe(ids[0]);
 });
 
 test("an internal failure is a failed attempt, and only the log says what failed", async () => {

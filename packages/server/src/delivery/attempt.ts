@@ -1,5 +1,6 @@
 import type { Clock } from "../clock.ts";
-import { newId } from "../ids.ts";
+import type { NewEvent } from "../events.ts";
+import { idAt, newId } from "../ids.ts";
 import type { TroubleLog } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
@@ -52,6 +53,13 @@ export type MakeAttempt = (
   partner: Partner,
   options: AttemptOptions,
 ) => Promise<AttemptResult | { readonly postponeMs: number }>;
+
+/** The event of a notification that the service itself cannot handle: one for each of its rounds. */
+export function faultOf({ partnerId, id, scheduleStartMs, attemptsMade }: Delivery): NewEvent {
+  const detail = { detail: "The service could not handle it, and tries again; the log says why.", attemptsMade };
+  const eventId = idAt<"event">(scheduleStartMs, `delivery_fault ${id}`);
+  return { id: eventId, kind: "delivery_fault", partnerId, subjectId: id, detail };
+}
 
 /** By then another worker owns the shard, or this one has its lease again. */
 const postponeMs = 1_000;

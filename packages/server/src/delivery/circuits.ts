@@ -107,7 +107,8 @@ export class Circuits {
   gateOf(delivery: Addressed & Pick<Delivery, "partnerId">, urls: RegisteredUrls): Gate {
     const { partnerId } = delivery;
     const url = callbackUrlOf(delivery, urls);
-    if (url === null || isRegistered(urls, url)) return this.#gateOfRegistered(partnerId, url);
+    // One that cannot be read is attempted, and the attempt says so.
+    if (url === null || isRegistered(urls, url) || !URL.canParse(url)) return this.#gateOfRegistered(partnerId, url);
     return this.#gateOfOrigin(partnerId, originCircuit(url));
   }
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type LeaseId, newId, type PartnerId } from "../ids.ts";
+import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { shardCount, shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
@@ -23,6 +23,8 @@ const open: LoadedCircuit = {
   circuit: { state: "open", failures: 5, probes: 0, probeInMs: 60_000, lastReason: "timeout" },
   controlNo: 0,
 };
+const internalAttempt = { ...failedAttempt, url: "not a URL", httpStatus: null, reason: "internal" } as const;
+const next = { kind: "retry", delayMs: 5_000 } as const;
 const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
 
 /** A worker that owns every shard from its first tick on. */
@@ -43,6 +45,7 @@ async function workerOver(
   /** The number begun by the end of each turn of the event loop that left some to the next. */
   const begunByTurn: number[] = [];
   const fitness: boolean[] = [];
+  const faults: Delivery[] = [];
   const settings = {
     maxInFlight: slotsMax / 4,
     maxPerSecond,
@@ -114,7 +117,9 @@ async function workerOver(
     homes,
     lease: { current: () => leaseId, remainingMs: () => 5_000 },
     partners: { peek },
-    attempt: (delivery) => {
+    attempt: async (delivery) => {
+      if (delivery.transactionId !== null) throw new Error("a bug");
+      if (delivery.callBackUrl === "not a URL") return { attempt: internalAttempt, next };
       begun.push(delivery);
       return new Promise((resolve) => {
         answer = resolve;
@@ -131,6 +136,7 @@ async function workerOver(
     bytesInFlightMax,
     attemptTimeoutMs: 15_000,
     onFitness: () => void fitness.push(worker.isFit),
+    onFault: (delivery) => void faults.push(delivery),
     onTrouble: (message) => void troubles.push(message),
   });
   worker.start();
@@ -143,6 +149,7 @@ async function workerOver(
     troubles,
     begunByTurn,
     fitness,
+    faults,
     circuits,
     others,
     shards,
@@ -220,6 +227,22 @@ describe("a worker", () => {
     await time.pass(afterMs);
     expect(begun).toEqual([row, row]);
     expect(troubles.length).toBeGreaterThan(0);
+  });
+
+  test.each([
+    ["whose URL cannot be read", { callBackUrl: "not a URL" }],
+    ["that an error keeps from being handled", { transactionId: "broken" as TransactionId }],
+  ])("reports a notification %s, and sends the others", async (_, more) => {
+    const { time, worker, begun, faults, answer } = await workerOver();
+    const [bad, good] = [deliveryOf(partnerId, more), deliveryOf(partnerId)];
+    worker.offer(bad, time.ms);
+    worker.offer(good, time.ms);
+    await time.pass(10);
+    expect(begun).toContain(good);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(faults).toEqual([bad]);
+    expect(worker.status.slots).toBe(0);
   });
 
   test("reads a delivery that is offered long after it was written, instead of sending it again", async () => {

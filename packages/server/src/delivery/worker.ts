@@ -49,6 +49,8 @@ export interface WorkerParts {
   readonly onOverdue?: (parked: number) => void;
   /** It may own shards now, or may not any more: `isFit`. */
   readonly onFitness?: () => void;
+  /** A notification could not be rendered, sealed, sent or recorded, for a reason of ours: it is put off. */
+  readonly onFault?: (delivery: Delivery) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
@@ -508,6 +510,7 @@ export class DeliveryWorker {
   /** An error in counting or showing attempts keeps no outcome from being recorded. */
   #report(delivery: Delivery, attempted: AttemptResult): void {
     try {
+      if (attempted.attempt.reason === "internal") this.#parts.onFault?.(delivery);
       this.#parts.onAttempted?.(delivery, attempted);
     } catch (error) {
       this.#parts.onTrouble("an attempt could not be reported", error);
@@ -521,7 +524,7 @@ export class DeliveryWorker {
     sending.isOnWire = false;
     this.#scheduler.end(slot, false);
     this.#circuits.probeEnded(delivery);
-    this.#queues.rest(delivery, unstorableMs);
+    this.#rest(delivery);
     this.#end(delivery);
   }
 
@@ -538,9 +541,14 @@ export class DeliveryWorker {
       this.#recorded(delivery);
       this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
       this.#withdraw(outcome.circuits);
-      this.#queues.rest(delivery, unstorableMs);
+      this.#rest(delivery);
     }
     this.#end(delivery);
+  }
+
+  #rest(delivery: Delivery): void {
+    this.#queues.rest(delivery, unstorableMs);
+    this.#parts.onFault?.(delivery);
   }
 
   #recorded({ partnerId }: Delivery): void {

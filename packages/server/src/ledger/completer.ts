@@ -1,7 +1,7 @@
 import { systemClock } from "../clock.ts";
 import type { FieldProblem } from "../errors.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
-import { type EventId, idOfText, type LeaseId, lowestId } from "../ids.ts";
+import { type EventId, idAt, type LeaseId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
@@ -98,8 +98,7 @@ export class Completer {
   /** Keeps one event of each kind for a transaction, whichever instances record it. */
   recordOnce(transaction: Transaction, kind: EventKind, detail: EventDetail): void {
     const { id, createdAtMs } = transaction;
-    // In the order of time, like the ids of other events.
-    const eventId = (lowestId(createdAtMs).slice(0, 14) + idOfText(`${kind} ${id}`).slice(14)) as EventId;
+    const eventId = idAt<"event">(createdAtMs, `${kind} ${id}`);
     if (this.#recordedOnce.has(eventId)) return;
     this.#recordedOnce.add(eventId);
     const [oldest] = this.#recordedOnce;
