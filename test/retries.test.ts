@@ -201,9 +201,9 @@ describe.concurrent("a notification", () => {
   });
 });
 
-/** The alert of docs/operator/monitoring.md. */
+/** The alert of docs/operator/runbook.md. */
 async function shownAlert(): Promise<object> {
-  const page = await readFile(join(import.meta.dirname, "../docs/operator/monitoring.md"), "utf8");
+  const page = await readFile(join(import.meta.dirname, "../docs/operator/runbook.md"), "utf8");
   return JSON.parse(/```json\n(.*?)```/s.exec(page)?.[1] ?? "");
 }
 

@@ -10,6 +10,7 @@ import { ops, repository } from "./files.ts";
 interface Rule {
   readonly alert: string;
   readonly expr: string;
+  readonly labels: { readonly severity: string };
 }
 
 const rulesFile = join(ops, "prometheus-rules.yml");
@@ -61,6 +62,16 @@ describe("the rules for Prometheus", () => {
     const runbook = readFileSync(join(repository, "docs/operator/runbook.md"), "utf8");
     const sections = [...runbook.matchAll(/^## (Paybell\w+)$/gm)].map(([, name]) => name);
     expect(sections).toEqual(rules.map(({ alert }) => alert));
+    const rows = [...runbook.matchAll(/^\| \[(Paybell\w+)\]\(#(\w+)\) \| (\w+) \|(?: [^|]+ \|){4}$/gm)];
+    expect(rows.map(([, ...cells]) => cells)).toEqual(
+      rules.map(({ alert, labels }) => [alert, alert.toLowerCase(), labels.severity]),
+    );
+  });
+
+  test("stand in one catalogue with the kinds of events that the service sends", () => {
+    const catalogue = readFileSync(join(repository, "docs/operator/runbook.md"), "utf8");
+    const kinds = [...catalogue.matchAll(/^\| `(\w+)` \| (?:page|ticket|info) \|/gm)].map(([, kind]) => kind);
+    expect(kinds.toSorted()).toEqual(alertKinds.toSorted());
   });
 
   test("name each event of money in doubt", () => {
@@ -79,7 +90,8 @@ describe("the rules for Prometheus", () => {
     const series = counted.flatMap(([, name, label, values = ""]) =>
       values.split("|").map((value) => [name, `${label}="${value}"`] as const),
     );
-    expect(series.length).toBeGreaterThan(7);
+    series.push(["paybell_ledger_rows_dropped_total", 'table="reversals"']);
+    expect(series.length).toBeGreaterThan(8);
     const zeros = text.split("\n").filter((line) => line.endsWith(" 0"));
     for (const [name, label] of series) {
       const found = zeros.filter((line) => line.startsWith(`${name}{`) && line.includes(label));

@@ -33,7 +33,7 @@ export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertChan
         from,
         to: [...to],
         subject: `[Paybell] ${titleOf(group)}`,
-        text: [...linesOf(group), "", `What to do: docs/operator/monitoring.md, ${group.first.kind}.`, ""].join("\n"),
+        text: [...linesOf(group), "", `What to do: docs/operator/runbook.md, ${group.first.kind}.`, ""].join("\n"),
         // The same for each try, so that duplicate mails can be recognized.
         messageId: `<${group.first.id}@paybell>`,
       };

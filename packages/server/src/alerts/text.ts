@@ -2,7 +2,7 @@ import type { EventKind } from "../events.ts";
 import type { Alert } from "./store.ts";
 import type { AlertGroup } from "./target.ts";
 
-/** For people. docs/operator/monitoring.md says what to do, by kind. */
+/** For people. docs/operator/runbook.md says what to do, by kind. */
 const titles: Readonly<Partial<Record<EventKind, string>>> = {
   parked: "Notifications were parked: their schedule is over",
   reversal_refused: "The acquirer refused a Reversal",

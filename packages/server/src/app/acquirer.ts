@@ -110,6 +110,9 @@ export function openAcquirers(
       const detail = { acquirer: name || settingsName, problems };
       void alerts.record({ kind: "profile_ambiguous", partnerId: null, subjectId: null, detail });
     }
+    if (options.profile.mac !== undefined) {
+      for (const result of ["taken", "refused"]) metrics.macKeys.inc({ acquirer: name || settingsName, result }, 0);
+    }
     if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
     return new OneSession({
       name,

@@ -114,6 +114,7 @@ function beginAtZero(metrics: Metrics): void {
   for (const limit of ["requests", "pulls", "async", "redeliveries", "anonymous"]) {
     metrics.requestsLimited.inc({ limit }, 0);
   }
+  for (const table of ["transactions", "reversals", "batches"]) metrics.ledgerDropped.inc({ table }, 0);
   for (const reason of ["not_accepted", "queue_full"]) metrics.traceSpansDropped.inc({ reason }, 0);
   for (const reason of failureReasons) metrics.attemptsFailed.inc({ reason }, 0);
   for (const reason of [...failureReasons, "endpoint"]) metrics.notificationsParked.inc({ reason }, 0);
