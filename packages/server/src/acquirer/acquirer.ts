@@ -43,13 +43,12 @@ export interface Acquirer {
   close(): Promise<void>;
 }
 
-/** An answer to a Sale, PreAuth, PreAuth-Complete, Refund or Void that nobody waits for. */
-export interface UnmatchedAnswer {
+/** An answer to a Sale, PreAuth, PreAuth-Complete, Refund, Void or Settlement that nobody waits for. */
+export interface UnmatchedAnswer extends AcquirerAnswer {
   /** Empty: it does not repeat the terminal of its message. */
   readonly tid: string;
-  readonly responseCode: string;
-  /** As that of an answer. */
-  readonly isDoubtful?: boolean;
+  /** It answers a Settlement. */
+  readonly isSettlement?: boolean;
   /** The message as the answer describes it, for the operator. It holds no card data. */
   readonly known: Readonly<Record<string, string>>;
   /** Whether it can be that of this message, of which card and original may be missing. */
@@ -57,7 +56,9 @@ export interface UnmatchedAnswer {
 }
 
 /** The part of a sent message that the ledger still knows. */
-export type AskedMessage = MessageHeader & Money & Pick<AuthorisationMessage, "command" | "invoiceNo" | "batchNo">;
+export type AskedMessage =
+  | (MessageHeader & Money & Pick<AuthorisationMessage, "command" | "invoiceNo" | "batchNo">)
+  | SettlementMessage;
 
 export interface AcquirerAway {
   readonly code: "acquirer_signed_off" | "acquirer_unreachable";

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
-import type { AcquirerMessage } from "../acquirer/acquirer.ts";
+import type { AcquirerMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -319,6 +319,123 @@ describe("a settlement that is aborted while its answer is on the way", () => {
     ends();
     expect(field(again, "batchNo")).toBe("000001");
     expect(asked[0]).toMatchObject({ command: "SETTLEMENT" });
+  });
+});
+
+/** The acquirer's 0510 to a message that this process has not sent, or no longer knows. */
+function strayAnswer({ tid, mid, traceNo, atMs }: AcquirerMessage): UnmatchedAnswer {
+  return {
+    ...{ tid, responseCode: "00", refId: "000000000510", approveCode: "", tc: "", isSettlement: true, known: {} },
+    mayAnswer: (asked) => asked.mid === mid && asked.traceNo === traceNo && asked.atMs === atMs,
+  };
+}
+
+describe("an answer to a settlement whose process has died", () => {
+  /** Sent and not answered, by a process that has died since, and then aborted if the test says so. */
+  async function sentBefore(till: LedgerTill, isUploaded = false): Promise<[Transaction, AcquirerMessage]> {
+    const before = await bench.start();
+    if (isUploaded) before.nextFares("SETTLEMENT", { declines: "95" });
+    before.acquirer.behave((message) =>
+      message.command === "SETTLEMENT" && message.afterUpload === isUploaded ? { answers: "never" } : undefined,
+    );
+    const settling = await before.begun(partner, till.settlement());
+    const sent = () => before.lastAsked("SETTLEMENT").message;
+    await expect.poll(sent).toMatchObject({ afterUpload: isUploaded });
+    await before.crash();
+    return [settling, sent()];
+  }
+
+  test.each([
+    ["the first message", false],
+    ["the one after an upload", true],
+  ])("is kept once it was aborted: the next settlement reports the batch (%s)", async (_, isUploaded) => {
+    const till = new LedgerTill();
+    const sale = await instance.ended(partner, till.sale());
+    const [settling, sent] = await sentBefore(till, isUploaded);
+    expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
+    await instance.settler.answeredUnmatched("", strayAnswer({ ...sent, traceNo: "999999" }));
+    await instance.settler.answeredUnmatched("second", strayAnswer(sent));
+    expect(instance.events.filter(({ subjectId }) => subjectId === settling.id)).toHaveLength(1);
+    await instance.settler.answeredUnmatched("", strayAnswer(sent));
+    expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({ detail: { batch: "closed" } });
+    const { asked, ends } = watch(till);
+    const reported = await instance.ended(partner, till.settlement());
+    ends();
+    expect(asked).toEqual([]);
+    expect(reported.facts).toMatchObject({
+      fields: { batchNo: "000001", refId: "000000000510" },
+      settlementList: [entry(sale)],
+    });
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
+  });
+
+  test("ends it if it still runs", async () => {
+    const till = new LedgerTill();
+    const sale = await instance.ended(partner, till.sale());
+    const [settling, sent] = await sentBefore(till);
+    await instance.settler.answeredUnmatched("", strayAnswer(sent));
+    expect(await instance.endOf(settling)).toMatchObject({
+      state: "SUCCESS",
+      facts: { fields: { refId: "000000000510" }, settlementList: [entry(sale)] },
+    });
+  });
+
+  test("decides nothing if it may be that of two", async () => {
+    const [one, other] = [new LedgerTill(), new LedgerTill()];
+    const [settling, sent] = await sentBefore(one);
+    const [alike] = await sentBefore(other);
+    await instance.settler.answeredUnmatched("", { ...strayAnswer(sent), tid: "", mayAnswer: () => true });
+    for (const { id } of [settling, alike]) expect(await instance.find(partner, id)).toMatchObject({ state: "INIT" });
+    for (const { id } of [settling, alike]) await instance.settler.abort(partner.id, id);
+  });
+});
+
+describe("an answer to an aborted settlement that comes while another one runs", () => {
+  /** The second has sent its totals, and waits for its answer, when that of the first comes. */
+  async function whileAnotherRuns(till: LedgerTill, code: string, betweenThem?: () => Promise<unknown>) {
+    // The bank itself has settled what the test does not change.
+    instance.nextFares("SETTLEMENT", { answers: code === "00" || betweenThem !== undefined ? "lost" : "never" });
+    const first = await instance.begun(partner, till.settlement());
+    await expect.poll(() => instance.lastAsked("SETTLEMENT").message.transactionId).toBe(first.id);
+    const sent = instance.lastAsked("SETTLEMENT").message;
+    expect(await instance.settler.abort(partner.id, first.id)).toBe(true);
+    await betweenThem?.();
+    instance.nextFares("SETTLEMENT", code === "00" ? {} : { declines: code });
+    const held = bench.holdLink("a SETTLEMENT leaves");
+    const second = await instance.begun(partner, till.settlement());
+    await held.reached;
+    await instance.settler.answeredUnmatched("", strayAnswer(sent));
+    const event = await instance.eventOf("settlement_late", first.id);
+    await expect(instance.run(partner, till.sale())).rejects.toMatchObject({ code: "settlement_in_progress" });
+    held.go();
+    return { event, second: await instance.endOf(second) };
+  }
+
+  test.each(["00", "12", "95"])("closes the batch, and that one reports it, though it is answered %s", async (code) => {
+    const till = new LedgerTill();
+    const sale = await instance.ended(partner, till.sale());
+    const { event, second } = await whileAnotherRuns(till, code);
+    expect(event).toMatchObject({ detail: { batch: "closed" } });
+    expect(second).toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
+    const batches = await bench.query("SELECT batch_no, settlement_id FROM batches WHERE tid = $1", [till.tid]);
+    expect(batches).toEqual([{ batch_no: "000001", settlement_id: second.id }]);
+    const next = await instance.ended(partner, till.sale());
+    const settled = await instance.ended(partner, till.settlement());
+    expect(settled.facts).toMatchObject({ fields: { batchNo: "000002" }, settlementList: [entry(next)] });
+  });
+
+  test.each([
+    ["refused, it is in doubt", "12", "settlement_in_doubt"],
+    ["accepted, that decides", "00", undefined],
+  ])("does not close a batch that has changed between them: if the other is %s", async (_, code, refusal) => {
+    const till = new LedgerTill();
+    await instance.ended(partner, till.sale());
+    const { event, second } = await whileAnotherRuns(till, code, () => instance.ended(partner, till.sale()));
+    expect(event).toMatchObject({ detail: { batch: "in_doubt" } });
+    expect(second.state).toBe(refusal === undefined ? "SUCCESS" : "ERROR");
+    const again = instance.ended(partner, till.settlement());
+    if (refusal !== undefined) await expect(again).rejects.toMatchObject({ code: refusal });
+    else expect(field(await again, "batchNo")).toBe("000002");
   });
 });
 

@@ -7,6 +7,8 @@ import {
   type BatchUploadMessage,
   NoAnswer,
   NotSent,
+  type SettlementMessage,
+  type UnmatchedAnswer,
 } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
@@ -47,11 +49,17 @@ export interface SettlementStore {
     after: TransactionId | null,
     rowsMax: number,
   ): Promise<readonly BatchEntry[]>;
+  /**
+   * Settlements whose totals have been sent: those that run, and for two days those that ended as ERROR.
+   *
+   * @param tid of their terminal; empty: of any
+   */
+  unanswered(tid: string): Promise<readonly UnansweredSettlement[]>;
   /** The acquirer's late answer that this batch was closed with, or is in doubt by. */
   late(partnerId: PartnerId, tid: string, batchId: string): Promise<LateSettlement | undefined>;
   /**
    * Keeps the late answer to a Settlement that was aborted. If its batch is as it was then, it is closed by it, and the
-   * next Settlement reports it; otherwise it is in doubt. Undefined: it is no longer open, or another one settles it.
+   * Settlement that runs, or the next one, reports it; otherwise it is in doubt. Undefined: it is no longer open.
    */
   keepLate(
     partnerId: PartnerId,
@@ -72,6 +80,14 @@ export interface LateSettlement {
   readonly answer: Pick<AcquirerAnswer, "responseCode" | "refId" | "settlementDate" | "ownTotals">;
   readonly state: "closed" | "entered";
 }
+
+/** A Settlement that the acquirer may have settled. */
+export type UnansweredSettlement = Pick<DueSettlement, "partnerId" | "id" | "tid" | "batchId" | "isUploaded"> & {
+  /** The numbers of its own message after an upload. Undefined: there was none. */
+  readonly numbers: (Pick<MessageNumbers, "atMs"> & { readonly traceNo: string }) | undefined;
+  /** The totals as sent. Undefined: it runs, and its batch has them. */
+  readonly totals: BatchTotals | undefined;
+};
 
 export interface MessageNumbers {
   readonly traceNos: readonly string[];
@@ -211,38 +227,38 @@ export class Settler {
     transaction: Transaction,
     onMoved: (moved: DueSettlement) => void,
   ): Promise<DueSettlement | undefined> {
-    if (due.step === "waiting") return this.#wait(due, transaction);
+    if (due.kind === "SETTLEMENT" && (await this.#isReported(due, transaction))) return undefined;
+    if (due.step === "waiting") return this.#wait(due);
     if (due.step === "uploading") return this.#upload(due, transaction, onMoved);
     return this.#send(due, transaction);
   }
 
-  async #wait(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
+  async #wait(due: DueSettlement): Promise<DueSettlement | undefined> {
     if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
-    const late = await this.#parts.settlements.late(due.partnerId, due.tid, due.batchId);
-    if (late?.state === "closed") {
-      const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
-      await this.#finish(due, transaction, totals, late.answer, "reported");
-      return undefined;
-    }
     if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid)) return this.#advance(due, { step: "sending" });
     await this.#parts.settlements.postpone(due, quietPollMs);
     setTimeout(() => this.#work.wake(), quietPollMs).unref();
     return undefined;
   }
 
+  /** The acquirer has settled the batch by an earlier Settlement, whose answer came late. */
+  async #isReported(due: DueSettlement, transaction: Transaction): Promise<boolean> {
+    const { settlements } = this.#parts;
+    const late = await settlements.late(due.partnerId, due.tid, due.batchId);
+    if (late?.state !== "closed") return false;
+    const totals = await settlements.totals(due.partnerId, due.batchId);
+    await this.#finish(due, transaction, totals, late.answer, "reported");
+    return true;
+  }
+
   async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
     const onLate = (late: AcquirerAnswer) => void this.#answeredLate(due, totals, late);
-    const message: AcquirerMessage = {
-      command: "SETTLEMENT",
-      ...headerOf(transaction.facts.fields),
-      repeat: due.tries > 1,
-      ...(due.isUploaded && (await this.#ownNumber(due))),
-      batchNo: transaction.facts.fields["batchNo"] ?? "",
-      totals,
-      afterUpload: due.isUploaded,
-    };
+    const repeat = due.tries > 1;
+    const numbers = due.isUploaded ? await this.#ownNumber(due) : undefined;
+    const message = { ...settlementOf(due, transaction, totals), repeat, ...numbers };
     const answer = await this.#ask(transaction.acquirer, message, onLate);
+    if (answer.responseCode !== accepted && (await this.#isReported(due, transaction))) return undefined;
     if (answer.responseCode === totalsDiffer && !due.isUploaded) {
       const { tid } = due;
       this.#parts.completer.record(transaction, "settlement_mismatched", {
@@ -363,8 +379,28 @@ export class Settler {
     return ended !== undefined;
   }
 
+  /** An answer that matches no open request: its process died, or it is very late. Never rejects. */
+  async answeredUnmatched(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
+    const { settlements, transactions, log } = this.#parts;
+    try {
+      const answered: (() => Promise<void>)[] = [];
+      for (const sent of await settlements.unanswered(answer.tid)) {
+        const transaction = await transactions.find(sent.partnerId, sent.id);
+        if (transaction?.acquirer !== acquirer) continue;
+        const totals = sent.totals ?? (await settlements.totals(sent.partnerId, sent.batchId));
+        const message = { ...settlementOf(sent, transaction, totals), ...(sent.isUploaded && sent.numbers) };
+        if (answer.mayAnswer(message)) answered.push(() => this.#answeredLate(sent, totals, answer));
+      }
+      // If there are several, only the acquirer knows which of the batches it has settled.
+      if (answered.length > 1) log.warn(answer.known, "an answer may be that of several settlements, and is ignored");
+      else await answered[0]?.();
+    } catch (error) {
+      log.error({ err: error, ...answer.known }, "a late answer to a settlement could not be looked up");
+    }
+  }
+
   /** After its time-out: it ends a Settlement that runs, and is kept for one that was aborted. */
-  async #answeredLate(due: DueSettlement, totals: BatchTotals, answer: AcquirerAnswer): Promise<void> {
+  async #answeredLate(due: SentSettlement, totals: BatchTotals, answer: AcquirerAnswer): Promise<void> {
     const { settlements, transactions, log } = this.#parts;
     try {
       const transaction = await transactions.find(due.partnerId, due.id);
@@ -380,7 +416,7 @@ export class Settler {
 
   /** It was aborted: only the acquirer counts the batch as settled. */
   async #keep(
-    { partnerId, id, tid, batchId }: DueSettlement,
+    { partnerId, id, tid, batchId }: SentSettlement,
     totals: BatchTotals,
     given: Pick<AcquirerAnswer, "responseCode"> & Partial<AcquirerAnswer>,
   ): Promise<void> {
@@ -404,6 +440,18 @@ export class Settler {
     const { acquirers, acquirerTimeoutMs: timeoutMs } = this.#parts;
     return acquirers.of(acquirer).ask(message, { timeoutMs, onLateAnswer });
   }
+}
+
+type SentSettlement = Pick<DueSettlement, "partnerId" | "id" | "tid" | "batchId">;
+
+/** The first message with its totals. */
+function settlementOf(
+  { isUploaded }: Pick<DueSettlement, "isUploaded">,
+  { facts: { fields } }: Transaction,
+  totals: BatchTotals,
+): SettlementMessage {
+  const batchNo = fields["batchNo"] ?? "";
+  return { command: "SETTLEMENT", ...headerOf(fields), batchNo, totals, afterUpload: isUploaded };
 }
 
 /** The totals as sent, and the acquirer's own, for the operator who investigates. */

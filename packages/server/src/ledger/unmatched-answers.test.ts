@@ -58,8 +58,7 @@ async function take(
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
   await unmatched.handle(acquirer, {
-    tid: sale.tid,
-    responseCode: "00",
+    ...{ tid: sale.tid, responseCode: "00", approveCode: "", refId: "", tc: "" },
     known: { field11: sale.traceNo },
     mayAnswer: ({ mid, traceNo, command, atMs: ofMs }) =>
       mid === sale.mid && traceNo === sale.traceNo && command === "SALE" && ofMs === atMs,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { AskedMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
+import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
@@ -101,7 +101,7 @@ function isOf(answer: UnmatchedAnswer, { command, facts, amountMinor, currency }
   const { fields } = facts;
   const { invoiceNo = "", batchNo = "" } = fields;
   return answer.mayAnswer({
-    command: command as AskedMessage["command"],
+    command: command as "SALE" | "PREAUTH",
     ...headerOf(fields),
     ...{ amountMinor, currency, invoiceNo, batchNo },
   });

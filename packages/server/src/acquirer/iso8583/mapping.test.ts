@@ -441,6 +441,17 @@ describe("an answer that nobody waits for", () => {
     expect(mapping.unmatchedAnswer(answerTo(again(sale), "00"))?.mayAnswer(sale)).toBe(true);
   });
 
+  test("to a Settlement is that of one, before or after its upload, and has what the acquirer says of it", () => {
+    const [settlement, after] = [till.settlement(emptyTotals), { ...till.settlement(emptyTotals), afterUpload: true }];
+    const answered = answerTo(after, "00");
+    answered.fields.set(37, "000000000510").set(15, "1231");
+    const stray = mapping.unmatchedAnswer(answered);
+    expect(stray).toMatchObject({ isSettlement: true, refId: "000000000510", settlementDate: "1231" });
+    expect(stray?.mayAnswer({ ...after, totals: { ...emptyTotals, saleQuantity: 7 } })).toBe(true);
+    expect([settlement, sale, { ...after, traceNo: "000999" }].some((one) => stray?.mayAnswer(one))).toBe(false);
+    expect(mapping.unmatchedAnswer(answerTo(sale, "00"))?.isSettlement).toBe(false);
+  });
+
   test("is none to what moves no money, and is that of no message if it repeats no trace number", () => {
     expect(mapping.unmatchedAnswer(answerTo(till.reversal(sale), "00"))).toBeUndefined();
     expect(mapping.unmatchedAnswer(answerTo(till.logon(), "00"))).toBeUndefined();

@@ -23,6 +23,7 @@ const currencyField = 49;
 const identifyingFields = [processingCodeField, transmissionField, traceNoField, tidField, midField];
 /** Approved for another amount than was asked: nobody agreed to that. */
 const partialApproval = "10";
+const settlements = ["SETTLEMENT", "SETTLEMENT_AFTER_UPLOAD"] as const;
 const approved = "00";
 /** Codes of ISO 8583:1987 that approve at some hosts, or leave it open: in progress, completed in part. */
 const notDeclined: ReadonlySet<string> = new Set([approved, "08", "09", partialApproval, "11", "16", "32"]);
@@ -72,26 +73,27 @@ export class Mapping {
     return [asked, ...this.#profile.matchBy.map((field) => textOf(message, field))].join("|");
   }
 
-  /** Undefined for an answer to what moves no money. */
+  /** Undefined for an answer to what moves no money, and settles none. */
   unmatchedAnswer(answer: IsoMessage): UnmatchedAnswer | undefined {
     const code = textOf(answer, processingCodeField);
-    const commands = cardCommands.filter((command) => {
-      const template = this.#profile.messages[command];
+    const names: readonly MessageName[] = [...cardCommands, ...settlements].filter((name) => {
+      const template = this.#profile.messages[name];
       if (template === null || !isAnswerTo(template.mti, answer.mti)) return false;
       return code === "" || code === template.fields[processingCodeField];
     });
-    if (commands.length === 0) return undefined;
-    const { responseCode, approveCode, refId, isDoubtful } = this.answer(answer, answer, commands[0]);
+    if (names.length === 0) return undefined;
+    const read = this.answer(answer, answer, names[0]);
+    const { approveCode, refId } = read;
     // Hosts leave out some of what they should repeat: an answer is matched by what it does.
     const repeated = new Set([...identifyingFields, ...this.#profile.matchBy].filter((field) => textOf(answer, field)));
     const named = identifyingFields.map((field) => [`field${field}`, shown(textOf(answer, field))]);
     return {
+      ...read,
       tid: textOf(answer, tidField),
-      responseCode,
-      ...(isDoubtful && { isDoubtful }),
+      isSettlement: names.some(isSettlement),
       known: { mti: answer.mti, ...Object.fromEntries(named), approveCode: shown(approveCode), refId: shown(refId) },
       mayAnswer: (message) => {
-        if (!commands.some((command) => command === message.command)) return false;
+        if (!names.includes(nameOf(message))) return false;
         const asked = this.#requestOf(message);
         if (asked === undefined) return false;
         const same = [...repeated].filter((field) => asked.fields.has(field));
@@ -189,8 +191,12 @@ export class Mapping {
 }
 
 /** The message of a profile by which it is written. */
-export function nameOf(message: AcquirerMessage): MessageName {
+export function nameOf(message: AcquirerMessage | AskedMessage): MessageName {
   return message.command === "SETTLEMENT" && message.afterUpload ? "SETTLEMENT_AFTER_UPLOAD" : message.command;
+}
+
+function isSettlement(name: MessageName): boolean {
+  return settlements.some((one) => one === name);
 }
 
 /** A figure in our own units. An amount without its currency is none. */

@@ -1,3 +1,4 @@
+import { cardCommands } from "@paybell/contract";
 import { systemClock } from "../../clock.ts";
 import {
   type Acquirer,
@@ -225,7 +226,9 @@ export class OneSession implements Acquirer {
     this.#link.connect();
     this.#stopServing = this.#parts.rpc.serve(this.#parts.name, lease, async (message, asked) => {
       // The asking instance may be dead when a late answer arrives: the answer is reported as unmatched.
-      const onLateAnswer = (answer: AcquirerAnswer) => this.#onUnmatched(unmatchedAnswerOf(message, answer));
+      const onLateAnswer = (answer: AcquirerAnswer) => {
+        if (isMoney(message.command)) this.#onUnmatched(unmatchedAnswerOf(message, answer));
+      };
       const answer = this.#link.ask(message, { ...asked, onLateAnswer });
       this.#served.add(answer);
       try {
@@ -304,12 +307,17 @@ export class OneSession implements Acquirer {
   }
 }
 
+/** A late answer to any other message needs nobody: it was, or is, repeated. */
+function isMoney(command: AcquirerMessage["command"]): boolean {
+  return command === "SETTLEMENT" || cardCommands.some((one) => one === command);
+}
+
 function unmatchedAnswerOf(
   { command, tid, mid, traceNo, atMs }: AcquirerMessage,
-  { responseCode, isDoubtful }: AcquirerAnswer,
+  answer: AcquirerAnswer,
 ): UnmatchedAnswer {
   return {
-    ...{ tid, responseCode, ...(isDoubtful && { isDoubtful }) },
+    ...{ ...answer, tid, isSettlement: command === "SETTLEMENT" },
     known: { command, tid, mid, traceNo },
     mayAnswer: (other) => {
       const isSameTerminal = other.tid === tid && other.mid === mid;

@@ -9,6 +9,7 @@ import type {
   LateSettlement,
   MessageNumbers,
   SettlementStore,
+  UnansweredSettlement,
 } from "../../ledger/settler.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
@@ -137,12 +138,29 @@ const lateOf = {
     WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3`,
 };
 
+// Settlements whose totals have been sent: those that run, and those that ended without the acquirer's word.
+const unanswered = (name: string, ofTerminal: string) => ({
+  name,
+  text: `
+    SELECT t.partner_id, u.id, t.tid, u."batchId" AS batch_id, u."isUploaded" AS is_uploaded, u."traceNo" AS trace_no,
+      u."atMs" AS at_ms, u.totals
+    FROM terminals t CROSS JOIN LATERAL jsonb_to_recordset(t.unanswered_settlements) AS u (id uuid, "batchId" uuid,
+      "isUploaded" boolean, "traceNo" integer, "atMs" double precision, totals jsonb, "untilMs" double precision)
+    WHERE ${ofTerminal} AND t.unanswered_settlements IS NOT NULL AND u."untilMs" > extract(epoch FROM now()) * 1000
+    UNION ALL
+    SELECT t.partner_id, t.id, t.tid, t.batch_id, t.is_uploaded, t.trace_no,
+      (extract(epoch FROM t.numbered_at) * 1000)::double precision, NULL::jsonb
+    FROM settlements t WHERE ${ofTerminal} AND t.kind = 'SETTLEMENT' AND t.step = 'sending'`,
+});
+const unansweredOfTerminal = unanswered("unanswered_of_terminal", "t.tid = $1");
+const unansweredOfAny = unanswered("unanswered_of_any", "$1::text = ''");
+
 // Commands of the terminal wait for this lock, and later statements of its transaction see those that had it before.
 const lockOpenBatch = {
   name: "lock_open_batch",
   text: `
     SELECT FROM terminals
-    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND NOT batch_closing AND late_settlement IS NULL FOR UPDATE`,
+    WHERE partner_id = $1 AND tid = $2 AND batch_id = $3 AND late_settlement IS NULL FOR UPDATE`,
 };
 
 // Nothing enters a batch that is closing, so that everything after the Settlement came after its abort.
@@ -244,6 +262,25 @@ export class PostgresSettlements implements SettlementStore {
       .of(partnerId)
       .engine.query<{ late: LateSettlement }>({ ...lateOf, values: [partnerId, tid, batchId] });
     return rows[0]?.late;
+  }
+
+  async unanswered(tid: string): Promise<readonly UnansweredSettlement[]> {
+    const statement = tid === "" ? unansweredOfAny : unansweredOfTerminal;
+    return this.#homes.gather(async ({ engine }) => {
+      const { rows } = await engine.query<UnansweredRow>({ ...statement, values: [tid] });
+      return rows.map((row) => ({
+        partnerId: row.partner_id,
+        id: row.id,
+        tid: row.tid,
+        batchId: row.batch_id,
+        isUploaded: row.is_uploaded,
+        numbers:
+          row.trace_no === null || row.at_ms === null
+            ? undefined
+            : { traceNo: sixDigits(row.trace_no), atMs: Math.round(row.at_ms) },
+        totals: row.totals === null ? undefined : totalsFromJson(row.totals),
+      }));
+    });
   }
 
   async keepLate(
@@ -354,6 +391,32 @@ async function totalsNow(
 
 function claimOf({ partnerId, id, step, isUploaded, uploadedUpTo, tries }: DueSettlement): unknown[] {
   return [partnerId, id, step, isUploaded, uploadedUpTo, tries];
+}
+
+/** Amounts are texts there. */
+type TotalsInJson = {
+  readonly [Name in keyof BatchTotals]: BatchTotals[Name] extends bigint ? string : BatchTotals[Name];
+};
+
+export function totalsInJson(totals: BatchTotals): string {
+  return JSON.stringify(totals, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
+}
+
+function totalsFromJson({ saleTotalMinor, voidTotalMinor, refundTotalMinor, ...others }: TotalsInJson): BatchTotals {
+  const amounts = { saleTotalMinor, voidTotalMinor, refundTotalMinor };
+  const minor = Object.entries(amounts).map(([name, text]) => [name, BigInt(text)]);
+  return { ...others, ...(Object.fromEntries(minor) as Record<keyof typeof amounts, bigint>) };
+}
+
+interface UnansweredRow {
+  readonly partner_id: PartnerId;
+  readonly id: TransactionId;
+  readonly tid: string;
+  readonly batch_id: string;
+  readonly is_uploaded: boolean;
+  readonly trace_no: number | null;
+  readonly at_ms: number | null;
+  readonly totals: TotalsInJson | null;
 }
 
 interface SettlementRow {

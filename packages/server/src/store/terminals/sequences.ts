@@ -44,7 +44,7 @@ const take = {
       invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
         ELSE (t.invoice_no + excluded.invoice_no - 1) % 999999 + 1 END,
       batch_currency = coalesce(excluded.batch_currency, t.batch_currency),
-      batch_closing = t.batch_closing OR (excluded.batch_closing AND t.late_settlement IS NULL)
+      batch_closing = t.batch_closing OR excluded.batch_closing
     RETURNING partner_id, tid, merchant_id, merchant_name, merchant_address, device_id, app_name,
       trace_no, invoice_no, batch_no, batch_id, late_settlement, t.xmax = 0 AS is_new`,
 };

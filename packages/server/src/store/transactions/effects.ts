@@ -1,6 +1,7 @@
 import type { PoolClient } from "pg";
 import { newId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
+import { totalsInJson } from "../settlements/settlements.ts";
 
 // The original that a command held: completed by it, free again, or held while its own Reversal is running.
 const settleOriginals = {
@@ -54,16 +55,28 @@ const closeBatch = {
     ON CONFLICT DO NOTHING`,
 };
 
+// The batch is open, or a late answer to an earlier Settlement has closed it meanwhile. What was sent and may still be
+// answered is kept, as long as an answer of cards is.
 const reopenBatch = {
   name: "reopen_batch",
-  text: "UPDATE terminals SET batch_closing = false WHERE partner_id = $1 AND tid = $2 AND batch_id = $3",
+  text: `
+    UPDATE terminals t SET batch_closing = false,
+      unanswered_settlements = CASE WHEN s.step = 'sending' THEN
+        jsonb_path_query_array(coalesce(t.unanswered_settlements, '[]'), '$[*] ? (@.untilMs > $now)',
+          jsonb_build_object('now', extract(epoch FROM now()) * 1000))
+        || jsonb_build_object('id', s.id, 'batchId', s.batch_id, 'isUploaded', s.is_uploaded, 'traceNo', s.trace_no,
+          'atMs', extract(epoch FROM s.numbered_at) * 1000, 'totals', $4::jsonb,
+          'untilMs', extract(epoch FROM now() + interval '2 days') * 1000)
+        ELSE t.unanswered_settlements END
+    FROM settlements s
+    WHERE t.partner_id = $1 AND t.tid = $2 AND s.partner_id = $1 AND s.id = $3`,
 };
 
 const reportBatch = {
   name: "report_batch",
   text: `
     WITH terminal AS (
-      UPDATE terminals SET late_settlement = NULL
+      UPDATE terminals SET late_settlement = NULL, batch_closing = false
       WHERE partner_id = $1 AND tid = $2 AND late_settlement ->> 'batchId' = $3::uuid::text
       RETURNING partner_id)
     UPDATE batches b SET settlement_id = $4 FROM terminal t WHERE b.partner_id = t.partner_id AND b.id = $3`,
@@ -131,8 +144,9 @@ export function writeEffects(client: PoolClient, completions: readonly Completio
 function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batch: BatchEnd): Promise<unknown>[] {
   const { tid, batchId, becomes, totals } = batch;
   const ended: Promise<unknown>[] = [];
-  if (becomes === "open") ended.push(client.query({ ...reopenBatch, values: [partnerId, tid, batchId] }));
-  if (becomes === "reported") ended.push(client.query({ ...reportBatch, values: [partnerId, tid, batchId, id] }));
+  if (becomes === "open") {
+    ended.push(client.query({ ...reopenBatch, values: [partnerId, tid, id, totalsInJson(totals)] }));
+  }
   if (becomes === "closed") {
     const values = [
       partnerId,
@@ -151,6 +165,10 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
       newId(),
     ];
     ended.push(client.query({ ...closeBatch, values }));
+  }
+  // Also if this one was answered: a late answer to an earlier Settlement may have come while it ran.
+  if (becomes === "closed" || becomes === "reported") {
+    ended.push(client.query({ ...reportBatch, values: [partnerId, tid, batchId, id] }));
   }
   return [...ended, client.query({ ...endSettlement, values: [partnerId, id] })];
 }
