@@ -56,9 +56,16 @@ function Delivery({ item }: { readonly item: ListedNotification }) {
   const now = useNow();
   if (item.state === "accepted") return item.attemptsMade > 1 ? <>{item.attemptsMade} attempts</> : null;
   const parts = [
-    item.attemptsMade === 0 ? "not tried yet" : item.attemptsMade === 1 ? "1 attempt" : `${item.attemptsMade} attempts`,
-    item.lastReason === null ? null : reasonInWords(item.lastReason),
-    item.nextAttemptAt === null ? null : `next ${shownTime(Date.parse(item.nextAttemptAt), now)}`,
+    // Attempts of long ago may be dropped, or not be read yet; their reason says that there were some.
+    item.attemptsMade > 0
+      ? `${item.attemptsMade} ${item.attemptsMade === 1 ? "attempt" : "attempts"}`
+      : item.lastReason === null && "not tried yet",
+    item.lastReason !== null && reasonInWords(item.lastReason),
+    item.nextAttemptAt !== null && nextText(Date.parse(item.nextAttemptAt), now),
   ];
-  return <>{parts.filter((part) => part !== null).join(" · ")}</>;
+  return <>{parts.filter((part) => part !== false).join(" · ")}</>;
+}
+
+function nextText(atMs: number, nowMs: number): string {
+  return atMs <= nowMs ? "next now" : `next ${shownTime(atMs, nowMs)}`;
 }
