@@ -31,9 +31,13 @@ export class ExpectedTotals {
     if (received.kind === "settlement") {
       this.#batch(partner, ipn).settlement = received.ipn;
       this.#settled += 1;
-    } else if (received.command === "SALE" || received.command === "PREAUTH_COMPLETE") {
+    } else if (received.headers.command === "SALE" || received.headers.command === "PREAUTH_COMPLETE") {
       this.#batch(partner, ipn).sales.set(numberOf(ipn.merchantTransId) ?? -1, Number(received.ipn.amount));
-    } else if (received.command === "VOID" && received.ipn.transaction_type === "VOID" && original !== undefined) {
+    } else if (
+      received.headers.command === "VOID" &&
+      received.ipn.transaction_type === "VOID" &&
+      original !== undefined
+    ) {
       this.#batch(partner, ipn).voided.add(original);
     }
   }

@@ -139,7 +139,7 @@ export class Journal {
     this.#sameAs(this.#transaction, no, ipn.id, "its IPN is of another transaction");
     this.#sameAs(this.#notification, no, notificationId, "it has a second notification");
     if (this.#has(no, isRefused)) this.#ghost(no, "it was refused");
-    if (received.kind === "card" && received.command === "SALE" && Number(received.ipn.amount) !== amountOf(no))
+    if (received.kind === "card" && received.headers.command === "SALE" && Number(received.ipn.amount) !== amountOf(no))
       this.#ghost(no, `its amount is ${received.ipn.amount} in place of ${amountOf(no)}`);
     if (this.#has(no, isDelivered)) {
       this.#duplicates += 1;

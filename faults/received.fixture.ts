@@ -21,7 +21,7 @@ export function cardIpn(no: number, change: Change = {}): ReceivedIpn {
     tid: "T1",
     batchNo: "000001",
   };
-  return { kind: "card", command, notificationId, outOfOrder, ipn } as unknown as ReceivedIpn;
+  return { kind: "card", headers: { command }, notificationId, outOfOrder, ipn } as unknown as ReceivedIpn;
 }
 
 /** The IPN of a settlement that counts these Sales and the Voids among them. */
@@ -45,7 +45,7 @@ export function settlementIpn(no: number, sales: readonly number[], voided: read
   };
   return {
     kind: "settlement",
-    command: "SETTLEMENT",
+    headers: { command: "SETTLEMENT" },
     notificationId: `n-${no}`,
     outOfOrder: false,
     ipn,

@@ -23,7 +23,7 @@ test("without PAYBELL_ACQUIRER serve refuses commands, accepts reports, and says
     };
     await client.report([{ ...report, amount: "150000", currency: "VND" }]);
     const [delivery] = await partner.server.next(1);
-    expect(delivery?.received?.command).toBe("SALE");
+    expect(delivery?.received?.headers.command).toBe("SALE");
     const { status, body } = await callHttp(instance.baseUrl, "GET", "/readyz", {});
     expect(status).toBe(200);
     await partner.server.close();

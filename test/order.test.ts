@@ -9,7 +9,7 @@ const service = await startTestService();
 afterAll(() => service.stop());
 
 const accepted = (all: readonly ReceivedDelivery[]) =>
-  all.filter(({ answer }) => answer === 204).map(({ received }) => received?.command);
+  all.filter(({ answer }) => answer === 204).map(({ received }) => received?.headers.command);
 
 async function voidOf(partner: TestPartner, transactionId: unknown): Promise<void> {
   const { reqId } = sale();
@@ -28,7 +28,7 @@ describe.concurrent("the notifications of one chain", () => {
     await voidOf(partner, body["id"]);
     answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("VOID"));
-    expect(all.map(({ received, answer: given }) => [received?.command, given])).toEqual([
+    expect(all.map(({ received, answer: given }) => [received?.headers.command, given])).toEqual([
       ["SALE", { when, status: 503 }],
       ["SALE", 204],
       ["VOID", 204],
@@ -65,7 +65,7 @@ describe.concurrent("the notifications of one chain", () => {
       await client.query(`${both} WHERE partner_id = $1 AND follows`, [partner.id, 0]);
     });
     const [, second] = await partner.server.next(2);
-    expect(second?.received?.command).toBe("VOID");
+    expect(second?.received?.headers.command).toBe("VOID");
     expect(second?.headers["paybell-out-of-order"]).toBe("1");
   });
 });
@@ -84,7 +84,13 @@ describe.concurrent("a settlement's notification", () => {
     expect(settled.status, settled.text).toBe(200);
     answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(all.map(({ received }) => received?.command)).toEqual(["SALE", "SALE", "SALE", "SALE", "SETTLEMENT"]);
+    expect(all.map(({ received }) => received?.headers.command)).toEqual([
+      "SALE",
+      "SALE",
+      "SALE",
+      "SALE",
+      "SETTLEMENT",
+    ]);
     expect(accepted(all)).toEqual(["SALE", "SALE", "SETTLEMENT"]);
   });
 
@@ -132,7 +138,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
     await service.report([reportedOf(partner, "SETTLEMENT")]);
     answer();
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(all.map(({ received, answer: given }) => [received?.command, given])).toEqual([
+    expect(all.map(({ received, answer: given }) => [received?.headers.command, given])).toEqual([
       ["SALE", { when, status: 503 }],
       ["SALE", 204],
       ["SETTLEMENT", 204],
@@ -149,7 +155,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
       reportedOf(partner, "SALE", { externalId: "sale" }),
     ]);
     const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+    expect(all.map(({ received, answer }) => [received?.headers.command, answer])).toEqual([
       ["SALE", 503],
       ["SALE", 204],
       ["VOID", 204],
@@ -181,7 +187,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
     await partner.server.next(2);
     await service.report([reportedOf(partner, "SALE")]);
     const all = await partner.server.next(3);
-    expect(all.map(({ received, answer }) => [received?.command, answer])).toEqual([
+    expect(all.map(({ received, answer }) => [received?.headers.command, answer])).toEqual([
       ["SALE", 503],
       ["SETTLEMENT", 204],
       ["SALE", 503],
@@ -221,7 +227,7 @@ describe.concurrent("the notification of a settlement that a switch reported", (
       [partner.id],
     );
     const [, second] = await partner.server.next(2);
-    expect(second?.received?.command).toBe("SETTLEMENT");
+    expect(second?.received?.headers.command).toBe("SETTLEMENT");
     expect(second?.headers["paybell-out-of-order"]).toBe("1");
   });
 });

@@ -75,7 +75,12 @@ describe("reports that only the command distinguishes", () => {
       expect(body["chain"]).toMatchObject([{ id: results[0]?.transactionId }, { id: results[1]?.transactionId }]);
     }
     const deliveries = await partner.server.next(4);
-    expect(deliveries.map(({ received }) => received?.command).sort()).toEqual(["SALE", "SALE", "VOID", "VOID"]);
+    expect(deliveries.map(({ received }) => received?.headers.command).sort()).toEqual([
+      "SALE",
+      "SALE",
+      "VOID",
+      "VOID",
+    ]);
   });
 
   test("a PreAuth, its Complete and the Void of that find each other", async () => {

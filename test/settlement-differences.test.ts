@@ -92,7 +92,7 @@ describe("a settlement that a switch reported", () => {
     expect(events, "as docs/operator/completions.md shows it").toEqual([
       { ...shown, at: expect.any(String), detail: { ...shown.detail, ...ids } },
     ]);
-    const settled = (await partner.server.next(3)).find(({ received }) => received?.command === "SETTLEMENT");
+    const settled = (await partner.server.next(3)).find(({ received }) => received?.headers.command === "SETTLEMENT");
     expect(ipnOf(settled)).toMatchObject({ saleTotalAmount: "25.01", settlementList: list.settlementList });
     const { body } = await partner.call("GET", `/v1/notifications/${id}`);
     expect(body, "what the partner sees").not.toHaveProperty("events");

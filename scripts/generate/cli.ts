@@ -34,7 +34,7 @@ export function cliReference(): GeneratedFile {
       "The file is that of `--credentials`, otherwise `.paybell/sandbox.json` in this folder (`PAYBELL_HOME` moves " +
         "it). The keys of the sandbox are never sent to another service.",
       'The file is JSON: `{"baseUrl", "apiKey", "operatorToken", "partnerId", "encryptionKey", "signingKey", ' +
-        '"webhookSecret", "cipher", "encoding", "signing", "wireNames"}`, as far as they are needed. ' +
+        '"webhookSecret", "cipher", "encoding", "signing", "fields", "wireNames"}`, as far as they are needed. ' +
         "`paybell partner add --out` writes such a file. A key that is being rotated is a list of its versions: " +
         '`[{"id": "…", "key": "…"}]`.',
       table(

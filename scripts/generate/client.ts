@@ -3,6 +3,7 @@ import {
   ciphers,
   commands,
   encodings,
+  fieldSets,
   type IpnKind,
   ipnFields,
   notifiedCommands,
@@ -74,6 +75,7 @@ const lists: readonly (readonly [type: string, values: readonly string[]])[] = [
   ["Cipher", ciphers],
   ["Encoding", encodings],
   ["WireNames", wireNames],
+  ["FieldSet", fieldSets],
   ["IpnKind", ["card", "settlement"] satisfies IpnKind[]],
 ];
 const contractTypes = ["CardIpn", "SettlementIpn", "UnsignedIpn", ...lists.map(([type]) => type)];

@@ -2,6 +2,7 @@ import { cardSigningOrder, settlementSigningOrder } from "@paybell/contract";
 import {
   type Column,
   cardColumns,
+  extensionColumns,
   settlementColumns,
   settlementListColumns,
 } from "../../packages/contract/src/columns.ts";
@@ -11,7 +12,10 @@ import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/sr
 import type { GeneratedFile } from "./document.ts";
 
 /** The fields that a partner with `fields: "extended"` is sent in addition, in the order in which they are signed. */
-const extended = { card: ["command", "originalId", "originalReqId"], settlement: ["currency"] } as const;
+const extended = {
+  card: extensionColumns.card.map(({ name }) => name),
+  settlement: extensionColumns.settlement.map(({ name }) => name),
+};
 
 /** The mistakes in a key, in words that hold in every language. */
 const keyMistakes = [
@@ -62,7 +66,7 @@ function sample(what: SampleIpn) {
   const { received } = sampleIpn(what, { ...sampleKeys, clock });
   const { signature: _, ...ipn } = { ...received.ipn, id: "", reqId: "" };
   const list = "settlementList" in ipn ? { settlementList: [{ reqId: "", refNo: "432198765432" }] } : {};
-  return { command: received.command, ipn: { ...ipn, ...list } };
+  return { command: received.headers.command, ipn: { ...ipn, ...list } };
 }
 
 const notice = "Generated from the code by scripts/generate.ts: change the tables there, not this file.";

@@ -1,6 +1,7 @@
 import {
   cardIpnFields,
   envelopeFields,
+  extensionFields,
   type Field,
   type FieldFormat,
   settlementIpnFields,
@@ -65,6 +66,13 @@ export function fieldsReference(): GeneratedFile {
         "`transaction_type` is `SETTLE`, unless the partner agreed on another one.",
       fieldTable(settlementIpnFields),
       `With \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
+      "## The extended IPN",
+      'A partner with the setting `fields: "extended"` gets these fields too, after those of the table and before ' +
+        "`signature`. [What they are for](../partner/headers.md#the-extended-ipn).",
+      "Card transaction IPN:",
+      fieldTable(extensionFields("card")),
+      "Settlement IPN:",
+      fieldTable(extensionFields("settlement")),
       "## An entry of settlementList",
       "Rows 19.1 and 19.2 of section 2.3. `reqID` is the name in section 2.2: it is accepted, and never sent.",
       fieldTable(settlementListFields),

@@ -4,6 +4,7 @@ import {
   ciphers,
   defaultSigning,
   encodings,
+  type FieldSet,
   hmacKey,
   type IpnKind,
   type Signing,
@@ -42,8 +43,11 @@ const examples: Readonly<Record<IpnKind, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-function example(kind: IpnKind, signing: Signing): string {
-  const text = signedString(kind, toWire(kind, examples[kind], "table"), signing);
+const extended = { command: "PREAUTH_COMPLETE", originalId: "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a00" };
+
+function example(kind: IpnKind, signing: Signing, fields: FieldSet = "specification"): string {
+  const wire = toWire(kind, { ...examples[kind], ...extended }, "table", fields);
+  const text = signedString(kind, wire, signing, fields);
   return codeBlock("text", `signed string: ${text}\nsignature:     ${sign(text, hmacKey(exampleKey))}`);
 }
 
@@ -80,6 +84,10 @@ export function signingReference(): GeneratedFile {
       '`{"mode": "fields", "card": […], "settlement": […]}` replaces either order by another list of [field ' +
         "names](fields.md). A list must have `id`, `transaction_type`, `status` and `amount` (settlement: " +
         "`totalAmount`). It must not have `extraData`, `settlementList` or `signature`.",
+      "### The extended IPN",
+      'With the partner\'s setting `fields: "extended"` the added fields are signed after those above, or after an ' +
+        "agreed list, unless it names them. The card IPN above, as the PreAuth-Complete of a PreAuth:",
+      example("card", defaultSigning, "extended"),
       "### The whole IPN",
       '`{"mode": "whole"}` signs the RFC 8785 canonical JSON of the whole object as sent, without `signature`. This ' +
         "is the card IPN above, with every other field empty:",

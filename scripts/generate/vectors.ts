@@ -1,4 +1,4 @@
-import { deliveryVectors } from "../../packages/contract/scripts/vectors/deliveries.ts";
+import { deliveryVectors, extendedVectors } from "../../packages/contract/scripts/vectors/deliveries.ts";
 import { freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
 import type { GeneratedFile } from "./document.ts";
 
@@ -20,11 +20,20 @@ const description = [
   "`expect: accept`: the receiver must return `ipn`, whose `kind` is card or settlement: exactly these fields, " +
     "under the tables' names, missing ones as empty strings, cardScheme in upper case. `keyId` is the key that " +
     "decrypts it.",
+  "`extended` has more of them, for receivers that know the setting `fields`: a list of `specification` and " +
+    "`extended` (each of them is accepted), where absent the specification's alone. It decides which fields the " +
+    "signature covers and `ipn` has, and the presence of a field never does.",
   "`expect: refuse`: the receiver must refuse it, always with the same answer. `why` is the reason.",
 ];
 
 /** Test vectors for receivers in other languages: whole POSTs, to be accepted or refused. */
 export function vectorsReference(): GeneratedFile {
-  const content = { description, contract: "1", freshnessSeconds: freshnessSecondsDefault, vectors: deliveryVectors() };
+  const content = {
+    description,
+    contract: "1",
+    freshnessSeconds: freshnessSecondsDefault,
+    vectors: deliveryVectors(),
+    extended: extendedVectors(),
+  };
   return { path: "docs/partner/vectors.json", text: `${JSON.stringify(content, undefined, 2)}\n` };
 }

@@ -118,7 +118,7 @@ describe("an endpoint that is right", () => {
     expect(refusals).toEqual([
       ...["signature", "signature", "signature", "webhook-signature", "webhook-signature", "decryption", "signature"],
       ...["webhook-signature", "decryption", "freshness", "freshness", "webhook-signature", "headers", "headers"],
-      ...["two_names", "two_names", "duplicate_key"],
+      ...["signature", "two_names", "two_names", "duplicate_key"],
     ]);
   });
 
@@ -130,9 +130,23 @@ describe("an endpoint that is right", () => {
       expect(ipn.merchantTransId).toMatch(/^CERTIFY-0badc0de-/);
       expect([ipn.tid, ipn.mid]).toEqual([marks.tid, marks.mid]);
     }
-    expect(new Set(taken.map(({ command }) => command))).toEqual(
+    expect(new Set(taken.map(({ headers }) => headers.command))).toEqual(
       new Set(["SALE", "VOID", "PREAUTH", "PREAUTH_COMPLETE", "SETTLEMENT"]),
     );
+  });
+
+  it("passes with extended fields, and fails if it accepts those that its setting does not say", async () => {
+    const extended = { ...keys, fields: "extended" } as const;
+    const both = { ...keys, fields: ["specification", "extended"] } as const;
+    const only = ["sale", "void", "preauth-complete", "settlement", "other-fields"];
+    const right = await start(byTheLibrary(extended));
+    expect(failures(await certifyAt(right.url, { only, keys: extended }))).toEqual({});
+    expect(right.taken.map(({ command }) => command)).toContain("PREAUTH_COMPLETE");
+    const lax = await start(byTheLibrary(both));
+    for (const given of [keys, extended])
+      expect(failures(await certifyAt(lax.url, { only, keys: given }))).toEqual({ "other-fields": "accepted_forgery" });
+    const { results } = await certifyAt(lax.url, { only: ["other-fields"], keys: both });
+    expect(results).toMatchObject([{ verdict: "left_out", note: "both sets of fields are accepted" }]);
   });
 
   it("may accept IPNs without the webhook- headers, if that was agreed on", async () => {

@@ -221,7 +221,7 @@ export const broken = {
   wantsOrder: (options: ReceiverOptions): Listener => {
     const ids = new Set<string>();
     return byHand(options, {
-      store: ({ ipn, originalTransactionId }) => {
+      store: ({ ipn, headers: { originalTransactionId } }) => {
         if (originalTransactionId !== undefined && !ids.has(originalTransactionId)) throw new Error("no such Sale");
         ids.add(ipn.id);
       },

@@ -48,7 +48,7 @@ const without = [
   ],
   ...["ordering", "retry", "maxInFlight", "maxPerSecond", "terminals", "reports"],
   // A partner that changes these values has agreed on them with the operator.
-  "transactionTypes",
+  ...["transactionTypes", "fields"],
 ];
 
 const { fields } = testSale({ transactionId: newId(), reqId: crypto.randomUUID(), at: new Date(nowMs) });

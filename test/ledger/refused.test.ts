@@ -155,7 +155,7 @@ test("a command during a settlement is 409 settlement_in_progress with Retry-Aft
   }
   for (const end of silence) end();
   await partner.server.until((all) =>
-    all.some(({ received }) => received?.command === "SETTLEMENT" && received.ipn.tid === tid),
+    all.some(({ received }) => received?.headers.command === "SETTLEMENT" && received.ipn.tid === tid),
   );
   expect(await partner.run(during)).toMatchObject({ status: 200, body: { batchNo: "000002" } });
 });

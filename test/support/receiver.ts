@@ -179,7 +179,7 @@ async function give(answer: ReceiverAnswer, response: ServerResponse): Promise<v
 
 function told(deliveries: readonly ReceivedDelivery[]): string {
   const last = deliveries.slice(-5).map(({ path, received, refused }) => {
-    return `${path} ${refused?.reason ?? received?.command ?? "unopened"}`;
+    return `${path} ${refused?.reason ?? received?.headers.command ?? "unopened"}`;
   });
   return `${deliveries.length} deliveries, the last of them ${JSON.stringify(last)}`;
 }

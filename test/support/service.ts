@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type Cipher, type Encoding, headerNames, type Signing } from "@paybell/contract";
+import { headerNames } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type InstanceRole, type Service, startService } from "../../packages/server/src/app.ts";
@@ -168,7 +168,8 @@ async function untilAccepted(send: () => Promise<HttpAnswer>): Promise<HttpAnswe
 
 function receiverKeys(secrets: Secrets, settings: Partial<PartnerInput>): ReceiverOptions {
   const { encryptionKey, signingKey, webhookSecret } = secrets;
-  const { cipher, encoding, signing }: { cipher?: Cipher; encoding?: Encoding; signing?: Signing } = settings;
+  const { cipher, encoding, signing, fields }: Pick<ReceiverOptions, "cipher" | "encoding" | "signing" | "fields"> =
+    settings;
   return {
     encryptionKey,
     signingKey,
@@ -176,6 +177,7 @@ function receiverKeys(secrets: Secrets, settings: Partial<PartnerInput>): Receiv
     ...(cipher && { cipher }),
     ...(encoding && { encoding }),
     ...(signing && { signing }),
+    ...(fields && { fields }),
   };
 }
 

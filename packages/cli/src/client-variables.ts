@@ -1,4 +1,4 @@
-import { ciphers, encodings, wireNames } from "@paybell/contract";
+import { ciphers, encodings, fieldSets, wireNames } from "@paybell/contract";
 import { anyOf } from "./any-of.ts";
 
 /** Environment variables of the commands for partners and operators that the service itself does not read. */
@@ -12,5 +12,6 @@ export const clientVariables = {
   PAYBELL_CIPHER: `${anyOf(ciphers)}, as registered`,
   PAYBELL_ENCODING: `${anyOf(encodings)}, as registered`,
   PAYBELL_SIGNING: "fields, whole, or the agreed lists as JSON, as registered",
+  PAYBELL_FIELDS: `${anyOf(fieldSets)}, as registered; both, separated by a comma, while that changes`,
   PAYBELL_WIRE_NAMES: `${anyOf(wireNames)}, as registered`,
 } as const;

@@ -1,4 +1,4 @@
-import { ciphers, encodings } from "@paybell/contract";
+import { ciphers, encodings, fieldSets } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import type { Command } from "commander";
 import { anyOf } from "./any-of.ts";
@@ -32,6 +32,7 @@ export interface SealingOptions {
   readonly cipher?: string;
   readonly encoding?: string;
   readonly signing?: string;
+  readonly fields?: string;
 }
 
 /** Adds the options that say how a partner's IPNs are sealed and signed, as registered. */
@@ -39,7 +40,8 @@ export function withSealing(command: Command): Command {
   return command
     .option("--cipher <cipher>", `${anyOf(ciphers)} (PAYBELL_CIPHER)`)
     .option("--encoding <encoding>", `${anyOf(encodings)} (PAYBELL_ENCODING)`)
-    .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)");
+    .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)")
+    .option("--fields <fields>", `${anyOf(fieldSets)} (PAYBELL_FIELDS)`);
 }
 
 /** The service's URL, and the caller's credentials. */
@@ -59,8 +61,8 @@ export async function readClientSettings(
   context: CommandContext,
   options: AccessOptions & SealingOptions = {},
 ): Promise<ClientSettings> {
-  const { url, cipher, encoding, signing, allowHttp = false } = options;
-  const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing }), "the options");
+  const { url, cipher, encoding, signing, fields, allowHttp = false } = options;
+  const flags = readCredentials(definedOf({ baseUrl: url, cipher, encoding, signing, fields }), "the options");
   const named = { ...credentialsOfEnvironment(context.env), ...flags };
   const file = await credentialsOfFile(context, options.credentials);
   // The sandbox's keys are for the sandbox: they are never sent elsewhere because of the current folder.
@@ -123,9 +125,9 @@ export function partnerIdOf({ credentials }: ClientSettings, named: string | und
 
 /** The receiver options for opening a partner's IPNs. @throws Failure naming each missing key */
 export function receiverOptionsOf(credentials: Credentials): ReceiverOptions {
-  const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing } = credentials;
+  const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing, fields } = credentials;
   if (encryptionKey !== undefined && signingKey !== undefined && webhookSecret !== undefined) {
-    return { encryptionKey, signingKey, webhookSecret, ...definedOf({ cipher, encoding, signing }) };
+    return { encryptionKey, signingKey, webhookSecret, ...definedOf({ cipher, encoding, signing, fields }) };
   }
   const missing = [
     ...(encryptionKey === undefined ? ["PAYBELL_ENCRYPTION_KEY"] : []),

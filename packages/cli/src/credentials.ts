@@ -5,6 +5,8 @@ import {
   ciphers,
   type Encoding,
   encodings,
+  type FieldSet,
+  fieldSets,
   type Signing,
   signingProblems,
   type WireNames,
@@ -27,6 +29,7 @@ export interface Credentials {
   readonly cipher?: Cipher;
   readonly encoding?: Encoding;
   readonly signing?: Signing;
+  readonly fields?: FieldSet | readonly FieldSet[];
   readonly wireNames?: WireNames;
 }
 
@@ -42,6 +45,7 @@ export function credentialsOfEnvironment(env: CommandContext["env"]): Credential
     cipher: env["PAYBELL_CIPHER"],
     encoding: env["PAYBELL_ENCODING"],
     signing: env["PAYBELL_SIGNING"],
+    fields: env["PAYBELL_FIELDS"],
     wireNames: env["PAYBELL_WIRE_NAMES"],
   };
   // An empty variable counts as not set.
@@ -112,6 +116,7 @@ export function readCredentials(values: Readonly<Record<string, unknown>>, where
     cipher: oneOf(values, "cipher", ciphers, where),
     encoding: oneOf(values, "encoding", encodings, where),
     signing: signingIn(values, where),
+    fields: fieldsIn(values, where),
     wireNames: oneOf(values, "wireNames", wireNames, where),
   };
   return definedOf(found);
@@ -156,13 +161,24 @@ function oneOf<Value extends string>(
   throw badValue(where, `${name} must be one of ${allowed.join(", ")}`);
 }
 
+/** One of them, both in a list, or both separated by a comma. */
+function fieldsIn(values: Values, where: string): Credentials["fields"] {
+  const value = values["fields"];
+  const list: unknown[] = typeof value === "string" ? value.split(",") : [value].flat();
+  if (value === undefined) return undefined;
+  const found = list.flatMap((one) => fieldSets.filter((known) => known === one));
+  if (found.length === 0 || found.length !== list.length)
+    throw badValue(where, `fields must be ${fieldSets.join(" or ")}, or both separated by a comma`);
+  return found;
+}
+
 /** `fields`, `whole`, or the agreed setting as JSON. */
 function signingIn(values: Values, where: string): Signing | undefined {
   const value = values["signing"];
   if (value === undefined) return undefined;
   if (value === "fields" || value === "whole") return { mode: value };
   const signing = typeof value === "string" ? parseSigning(value, where) : value;
-  const [problem] = signingProblems(Object(signing) as Signing);
+  const [problem] = signingProblems(Object(signing) as Signing, "extended");
   if (problem !== undefined) throw badValue(where, problem);
   return signing as Signing;
 }

@@ -58,6 +58,12 @@ const settlementNames = [
   "signature",
 ] as const;
 
+/** The names that an extended IPN has after those of its table. They say what it is, and are signed. */
+const extensionNames = {
+  card: ["command", "originalId", "originalReqId"],
+  settlement: ["command", "currency"],
+} as const;
+
 /** The names of one row of settlementList: sections 2.2 (rows 32.1 and 32.2) and 2.3 (rows 19.1 and 19.2). */
 const entryNames = ["reqId", "refNo"] as const;
 
@@ -87,6 +93,21 @@ export type CardIpn = { [N in CardFieldName]: string };
 /** The settlement IPN, by the table's names: section 2.3. An unknown value is the empty string. */
 export type SettlementIpn = { [N in SettlementFieldName]: N extends "settlementList" ? SettlementEntry[] : string };
 
+/**
+ * The fields of a partner's IPNs, as registered: those of the specification, or in addition `command`, and for a card
+ * the transaction that it refers to, for a settlement the currency of its totals.
+ */
+export type FieldSet = "specification" | "extended";
+export const fieldSets = ["specification", "extended"] as const satisfies readonly FieldSet[];
+
+type Extension<K extends IpnKind> = { [N in (typeof extensionNames)[K][number]]: string };
+
+/** `command` is that of the header paybell-command. The other two are empty for what refers to no transaction. */
+export type ExtendedCardIpn = CardIpn & Extension<"card">;
+
+/** `command` is SETTLEMENT, and `currency` that of the totals. */
+export type ExtendedSettlementIpn = SettlementIpn & Extension<"settlement">;
+
 export type UnsignedIpn<I> = Omit<I, "signature">;
 
 /** The properties needed to read and write a field. Its meaning is in fields.ts, which a receiver need not load. */
@@ -112,6 +133,22 @@ function columns<N extends string>(
   });
 }
 
-export function ipnColumns(kind: IpnKind): readonly Column[] {
-  return kind === "card" ? cardColumns : settlementColumns;
+/** The fields that an extended IPN adds, in the order in which they are sent and signed. */
+export const extensionColumns = {
+  card: columns(extensionNames.card, {}),
+  settlement: columns(extensionNames.settlement, {}),
+} satisfies Record<IpnKind, readonly Column[]>;
+
+const columnsOf = {
+  specification: { card: cardColumns, settlement: settlementColumns },
+  extended: { card: extended("card", cardColumns), settlement: extended("settlement", settlementColumns) },
+} satisfies Record<FieldSet, Record<IpnKind, readonly Column[]>>;
+
+/** The signature stays the last. */
+function extended(kind: IpnKind, table: readonly Column[]): readonly Column[] {
+  return [...table.slice(0, -1), ...extensionColumns[kind], ...table.slice(-1)];
+}
+
+export function ipnColumns(kind: IpnKind, fields: FieldSet = "specification"): readonly Column[] {
+  return columnsOf[fields][kind];
 }

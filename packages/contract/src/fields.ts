@@ -2,12 +2,15 @@ import {
   type CardFieldName,
   type Column,
   cardColumns,
+  extensionColumns,
+  type FieldSet,
   type IpnKind,
   type SettlementEntryName,
   type SettlementFieldName,
   settlementColumns,
   settlementListColumns,
 } from "./columns.ts";
+import { cardCommands } from "./commands.ts";
 
 export type FieldFormat = "uuid" | "yyyymmddhhmmss" | "yyyymmddhhmmss-or-iso8601" | "amount" | "count";
 
@@ -129,7 +132,30 @@ export const settlementListFields: readonly Field<SettlementEntryName>[] = settl
   ...entryDescriptions[column.name],
 }));
 
-/** The table of a body, in its order. */
-export function ipnFields(kind: IpnKind): readonly Field[] {
-  return kind === "card" ? cardIpnFields : settlementIpnFields;
+const extensionDescriptions: Readonly<Record<IpnKind, Readonly<Record<string, Description>>>> = {
+  card: {
+    command: { meaning: "The command, as in the header `paybell-command`", values: cardCommands },
+    originalId: { meaning: "ID of the transaction that a Void, PreAuth-Complete or Refund refers to" },
+    originalReqId: { meaning: "Its reqId", format: "uuid" },
+  },
+  settlement: {
+    command: { meaning: "The command", values: ["SETTLEMENT"] },
+    currency: { meaning: "Currency of the totals (ISO 4217)" },
+  },
+};
+
+/** The fields that an extended IPN has after those of its table. The numbers continue the table's. */
+export function extensionFields(kind: IpnKind): readonly Field[] {
+  const last = kind === "card" ? 33 : 20;
+  return extensionColumns[kind].map((column, at) => ({
+    no: last + 1 + at,
+    ...column,
+    ...(extensionDescriptions[kind][column.name] as Description),
+  }));
+}
+
+/** The table of a body, in its order; those of an extended IPN follow. */
+export function ipnFields(kind: IpnKind, fields: FieldSet = "specification"): readonly Field[] {
+  const table: readonly Field[] = kind === "card" ? cardIpnFields : settlementIpnFields;
+  return fields === "extended" ? [...table, ...extensionFields(kind)] : table;
 }

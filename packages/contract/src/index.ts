@@ -1,7 +1,17 @@
 export { aids, cardSchemeFor, contradicts } from "./aids.ts";
 export { canonicalJson } from "./canonical-json.ts";
 export * from "./codes.ts";
-export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn, UnsignedIpn } from "./columns.ts";
+export {
+  type CardIpn,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
+  type FieldSet,
+  fieldSets,
+  type IpnKind,
+  type SettlementEntry,
+  type SettlementIpn,
+  type UnsignedIpn,
+} from "./columns.ts";
 export * from "./commands.ts";
 export { currencies, currencyDecimals } from "./currencies.ts";
 export { type Encoding, encodings } from "./encoding.ts";

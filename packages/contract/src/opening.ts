@@ -1,7 +1,8 @@
 import type { KeyObject } from "node:crypto";
+import type { FieldSet } from "./columns.ts";
 import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { endOfString } from "./parse-json.ts";
-import { readWire, type WireIpn } from "./read-wire.ts";
+import { hasExtension, readWire, type WireIpn } from "./read-wire.ts";
 import { decrypt, keysFor, parseSealed, type Sealing, type SealingKey, type Undecrypted } from "./sealing.ts";
 import type { Signing } from "./signed-fields.ts";
 import { signatureMatches, signedString } from "./signing.ts";
@@ -13,11 +14,18 @@ export interface OpenedIpn extends WireIpn {
   readonly keyId: string;
   /** The text whose signature was verified: section 5.1. */
   readonly signedText: string;
+  /** The fields that it has, as its signature says. */
+  readonly fields: FieldSet;
 }
 
 export interface Opening {
   readonly sealing: Sealing;
   readonly signing: Signing;
+  /**
+   * The fields that were agreed on; both while the agreement changes. The agreement decides, and never the presence of
+   * a field, because a forger could add or remove one. Default: the specification's.
+   */
+  readonly fields?: readonly FieldSet[];
   /** The current version first, then the versions still accepted during a rotation. */
   readonly encryptionKeys: readonly SealingKey[];
   readonly signingKeys: readonly KeyObject[];
@@ -59,13 +67,21 @@ function refuse({ refused, badlyPadded: spoiled }: Undecrypted, keyId: string, h
 }
 
 function verify(text: string, keyId: string, how: Opening): OpenedIpn | NotAuthenticReason {
-  const read = readWire(text);
-  if (typeof read === "string") return read;
-  const { kind, wire, ipn } = read;
-  const signedText = signedString(kind, wire, how.signing);
-  const matches = how.signingKeys.some((key) => signatureMatches(signedText, ipn.signature, key));
-  return matches ? { kind, wire, ipn, keyId, signedText } : "signature";
+  // The extended ones first: with the whole IPN signed, the specification's would match their signature too.
+  const agreed = how.fields?.includes("extended") ? how.fields.toSorted() : specificationOnly;
+  for (const fields of agreed) {
+    const read = readWire(text, fields);
+    if (typeof read === "string") return read;
+    const { kind, wire, ipn } = read;
+    if (fields === "extended" && !hasExtension(kind, wire)) continue;
+    const signedText = signedString(kind, wire, how.signing, fields);
+    const matches = how.signingKeys.some((key) => signatureMatches(signedText, ipn.signature, key));
+    if (matches) return { kind, wire, ipn, keyId, signedText, fields };
+  }
+  return "signature";
 }
+
+const specificationOnly: readonly FieldSet[] = ["specification"];
 
 const envelopeStart = '{"data":"';
 const envelopeEnd = '"}';

@@ -1,6 +1,8 @@
 import {
   type CardIpn,
   type Column,
+  extensionColumns,
+  type FieldSet,
   type IpnKind,
   ipnColumns,
   type SettlementIpn,
@@ -25,22 +27,27 @@ export interface WireIpn {
  * @throws NotAuthentic if it is not a JSON object, a key occurs twice, a field occurs under two of its names, or a
  * scalar is not a string.
  */
-export function fromWire(json: string): WireIpn {
-  const read = readWire(json);
+export function fromWire(json: string, fields: FieldSet = "specification"): WireIpn {
+  const read = readWire(json, fields);
   if (typeof read === "string") throw new NotAuthentic(read);
   return read;
 }
 
 /** As fromWire, but returns the reason instead of throwing. */
-export function readWire(json: string): WireIpn | NotAuthenticReason {
+export function readWire(json: string, fields: FieldSet): WireIpn | NotAuthenticReason {
   const parsed = parseStrictly(json);
   if ("refused" in parsed) return parsed.refused;
   if (!isObject(parsed.value)) return "not_json";
   const wire = parsed.value;
   const kind = kindOf(wire);
-  const ipn = byTableNames(wire, ipnColumns(kind));
+  const ipn = byTableNames(wire, ipnColumns(kind, fields));
   if (typeof ipn === "string") return ipn;
   return { kind, wire, ipn: (kind === "card" ? withSchemeInCapitals(ipn) : ipn) as CardIpn | SettlementIpn };
+}
+
+/** Whether it has every field that an extended IPN adds. Alone this proves nothing: the signature must cover them. */
+export function hasExtension(kind: IpnKind, wire: Values): boolean {
+  return extensionColumns[kind].every(({ name }) => typeof wire[name] === "string");
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type IpnKind, ipnColumns } from "./columns.ts";
+import { extensionColumns, type FieldSet, type IpnKind, ipnColumns } from "./columns.ts";
 
 /**
  * The signed content, as agreed with a partner: section 5, rule 4.
@@ -49,18 +49,20 @@ const mustSign = {
 const neverSigned: ReadonlySet<string> = new Set(["extraData", "settlementList", "signature"]);
 
 /** Returns a sentence for each problem of an agreed signing; empty if it is valid. */
-export function signingProblems(signing: Signing): string[] {
+export function signingProblems(signing: Signing, fields: FieldSet = "specification"): string[] {
   if (signing.mode === "whole") return [];
   if (signing.mode !== "fields") return ['signing.mode must be "fields" or "whole"'];
-  return [...listProblems("card", signing.card), ...listProblems("settlement", signing.settlement)];
+  return [...listProblems("card", signing.card, fields), ...listProblems("settlement", signing.settlement, fields)];
 }
 
-function listProblems(kind: IpnKind, list: readonly string[] | undefined): string[] {
+function listProblems(kind: IpnKind, list: readonly string[] | undefined, fields: FieldSet): string[] {
   if (list === undefined) return [];
   if (!Array.isArray(list)) return [`signing.${kind} must be a list of field names`];
-  const known = new Set(ipnColumns(kind).map(({ name }) => name));
+  const known = new Set(ipnColumns(kind, fields).map(({ name }) => name));
   const unusable = list.flatMap((name: string) => {
     if (neverSigned.has(name)) return [`signing.${kind} must not hold ${name}`];
+    if (!known.has(name) && isExtension(kind, name))
+      return [`signing.${kind} holds ${name}, which only an extended IPN has: set fields to extended, or leave it out`];
     if (!known.has(name))
       return [`signing.${kind} holds ${JSON.stringify(name)}, which is no field of the ${kind} IPN`];
     return [];
@@ -69,13 +71,24 @@ function listProblems(kind: IpnKind, list: readonly string[] | undefined): strin
   return [...unusable, ...missing.map((name) => `signing.${kind} must hold ${name}`)];
 }
 
-/** The fields that a signature covers, by the tables' names, in the order of the signed string. */
-export function signedFields(kind: IpnKind, signing: Signing): readonly string[] {
+function isExtension(kind: IpnKind, name: string): boolean {
+  return extensionColumns[kind].some((column) => column.name === name);
+}
+
+/**
+ * The fields that a signature covers, by the tables' names, in the order of the signed string. Those of an extended IPN
+ * follow the specification's; an agreed list may name them at another place. The list of a receiver that accepts both
+ * kinds of IPN may name them too: they are no part of the other kind.
+ */
+export function signedFields(kind: IpnKind, signing: Signing, fields: FieldSet = "specification"): readonly string[] {
   if (signing.mode === "whole") {
-    return ipnColumns(kind)
+    return ipnColumns(kind, fields)
       .map(({ name }) => name)
       .filter((name) => name !== "signature");
   }
-  if (kind === "card") return signing.card ?? cardSigningOrder;
-  return signing.settlement ?? settlementSigningOrder;
+  const agreed: readonly string[] =
+    kind === "card" ? (signing.card ?? cardSigningOrder) : (signing.settlement ?? settlementSigningOrder);
+  if (fields === "specification") return agreed.filter((name) => !isExtension(kind, name));
+  const added = extensionColumns[kind].map(({ name }) => name);
+  return [...agreed, ...added.filter((name) => !agreed.includes(name))];
 }

@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { canonicalJson } from "./canonical-json.ts";
-import { type Column, type IpnKind, ipnColumns } from "./columns.ts";
+import { type Column, type FieldSet, type IpnKind, ipnColumns } from "./columns.ts";
 import { decodeStrictly } from "./encoding.ts";
 import { secretKey } from "./keys.ts";
 import { type Signing, signedFields } from "./signed-fields.ts";
@@ -13,19 +13,19 @@ interface SignedField {
 }
 
 /** Compiled once each, because partners' settings rarely change and are used for every signature. */
-const compiled: Record<IpnKind, WeakMap<Signing, readonly SignedField[]>> = {
-  card: new WeakMap(),
-  settlement: new WeakMap(),
+const compiled: Record<FieldSet, Record<IpnKind, WeakMap<Signing, readonly SignedField[]>>> = {
+  specification: { card: new WeakMap(), settlement: new WeakMap() },
+  extended: { card: new WeakMap(), settlement: new WeakMap() },
 };
 
-function compile(kind: IpnKind, signing: Signing): readonly SignedField[] {
-  const table = new Map<string, Column>(ipnColumns(kind).map((column) => [column.name, column]));
-  const list = signedFields(kind, signing).map((name, at) => {
+function compile(kind: IpnKind, signing: Signing, fieldSet: FieldSet): readonly SignedField[] {
+  const table = new Map<string, Column>(ipnColumns(kind, fieldSet).map((column) => [column.name, column]));
+  const list = signedFields(kind, signing, fieldSet).map((name, at) => {
     const field = table.get(name);
     if (field === undefined || field.type === "list") throw new TypeError(`${name} cannot be signed as key=value`);
     return { lead: `${at === 0 ? "" : "&"}${name}=`, name, alias: field.alias };
   });
-  compiled[kind].set(signing, list);
+  compiled[fieldSet][kind].set(signing, list);
   return list;
 }
 
@@ -35,9 +35,14 @@ function compile(kind: IpnKind, signing: Signing): readonly SignedField[] {
  *
  * @throws TypeError if a signed field is neither a string nor absent.
  */
-export function signedString(kind: IpnKind, wire: Readonly<Record<string, unknown>>, signing: Signing): string {
+export function signedString(
+  kind: IpnKind,
+  wire: Readonly<Record<string, unknown>>,
+  signing: Signing,
+  fieldSet: FieldSet = "specification",
+): string {
   if (signing.mode === "whole") return canonicalJson({ ...wire, signature: undefined });
-  const fields = compiled[kind].get(signing) ?? compile(kind, signing);
+  const fields = compiled[fieldSet][kind].get(signing) ?? compile(kind, signing, fieldSet);
   let text = "";
   for (const field of fields) {
     const value = wire[field.name] ?? (field.alias === undefined ? undefined : wire[field.alias]) ?? "";

@@ -1,4 +1,4 @@
-import { type IpnKind, ipnColumns, type SettlementEntry } from "./columns.ts";
+import { type FieldSet, type IpnKind, ipnColumns, type SettlementEntry } from "./columns.ts";
 
 /** The keys of the IPN: those of the tables of section 2, or those of the sample bodies. */
 export type WireNames = "table" | "sample";
@@ -16,8 +16,8 @@ interface WireForm {
   readonly fields: readonly { readonly name: string; readonly sentAs: string; readonly isList: boolean }[];
 }
 
-function formOf(kind: IpnKind, names: WireNames): WireForm {
-  const fields = ipnColumns(kind)
+function formOf(kind: IpnKind, names: WireNames, fieldSet: FieldSet): WireForm {
+  const fields = ipnColumns(kind, fieldSet)
     .filter(({ name }) => name !== "signature")
     .map(({ name, alias, type }) => ({
       name,
@@ -30,19 +30,31 @@ function formOf(kind: IpnKind, names: WireNames): WireForm {
 }
 
 const forms = {
-  table: { card: formOf("card", "table"), settlement: formOf("settlement", "table") },
-  sample: { card: formOf("card", "sample"), settlement: formOf("settlement", "sample") },
-} satisfies Record<WireNames, Record<IpnKind, WireForm>>;
+  specification: formsOf("specification"),
+  extended: formsOf("extended"),
+} satisfies Record<FieldSet, Record<WireNames, Record<IpnKind, WireForm>>>;
+
+function formsOf(fields: FieldSet): Record<WireNames, Record<IpnKind, WireForm>> {
+  return {
+    table: { card: formOf("card", "table", fields), settlement: formOf("settlement", "table", fields) },
+    sample: { card: formOf("card", "sample", fields), settlement: formOf("settlement", "sample", fields) },
+  };
+}
 
 /**
  * Returns the IPN as it is sent: every field of its table, in the table's order, unknown ones as empty strings. It has
  * a signature only if one is given, so that an unsigned IPN cannot look signed. The sample's settlement body also has
- * request_body and response, both empty.
+ * request_body and response, both empty. An extended IPN has its fields after those of the table.
  *
  * @throws TypeError if a value is neither a string (for settlementList: a list) nor absent.
  */
-export function toWire(kind: IpnKind, ipn: Values, names: WireNames): Record<string, unknown> {
-  const { blank, fields } = forms[names][kind];
+export function toWire(
+  kind: IpnKind,
+  ipn: Values,
+  names: WireNames,
+  fieldSet: FieldSet = "specification",
+): Record<string, unknown> {
+  const { blank, fields } = forms[fieldSet][names][kind];
   const wire: Record<string, unknown> = { ...blank };
   for (const { name, sentAs, isList } of fields) {
     const value = ipn[name];

@@ -33,7 +33,7 @@ describe("the committed vectors", () => {
 
   test("have a signed string and a signature that we compute", () => {
     for (const vector of committed<SigningVector>("signing.json")) {
-      const text = signedString(vector.kind, vector.wire, vector.signing);
+      const text = signedString(vector.kind, vector.wire, vector.signing, vector.fields);
       expect(text, vector.name).toBe(vector.signedString);
       expect(sign(text, signingKey("sk-1")), vector.name).toBe(vector.signature);
     }

@@ -7,6 +7,7 @@ import type {
   Cipher,
   Command,
   Encoding,
+  FieldSet,
   IpnKind,
   NotifiedCommand,
   PaymentType,
@@ -331,6 +332,7 @@ export type Self = {
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
     wireNames: WireNames;
+    fields: FieldSet;
     transactionTypes: Record<string, TransactionType>;
     swipeTypes: "code" | "contact";
     settlementTotal: "sum" | "net";

@@ -1,6 +1,8 @@
 import type { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
 import {
+  type FieldSet,
+  fieldSets,
   headerNames,
   NotAuthentic,
   openAndVerify,
@@ -18,6 +20,7 @@ import { IpnRefused, type RefusedReason } from "./refused.ts";
 export interface Setup {
   readonly sealing: Sealing;
   readonly signing: Signing;
+  readonly fields: readonly FieldSet[];
   readonly encryption: readonly SealingKey[];
   readonly signingKeys: readonly KeyObject[];
   readonly webhook: readonly KeyObject[];
@@ -107,9 +110,12 @@ function explainSeal(body: string, setup: Setup): IpnRefused | undefined {
 }
 
 function explainSignature(body: string, setup: Setup): IpnRefused | undefined {
-  const { encryption, webhook } = setup;
+  const { encryption, webhook, fields } = setup;
+  const [other] = fieldSets.filter((one) => !fields.includes(one));
+  if (other !== undefined && tryOpening(body, { ...setup, fields: [other] }, encryption) === "opened")
+    return new IpnRefused("wrong_fields", `fields is ${fields.join()}, and it is signed as fields: "${other}" says.`);
   for (const signing of [{ mode: "whole" }, { mode: "fields" }] as const) {
-    if (tryOpening(body, { ...setup, signing }, encryption) === "opened")
+    if (tryOpening(body, { ...setup, signing, fields: fieldSets }, encryption) === "opened")
       return new IpnRefused("wrong_signing", `It is signed as signing: { mode: "${signing.mode}" } says.`);
   }
   for (const [option, signingKeys] of [
@@ -128,10 +134,14 @@ function opens(body: string, setup: Setup, keys: readonly SealingKey[]): boolean
   return tried === "opened" || tried === "signature";
 }
 
-function tryOpening(body: string, { sealing, signing, signingKeys }: Setup, encryptionKeys: readonly SealingKey[]) {
+function tryOpening(
+  body: string,
+  { sealing, signing, fields, signingKeys }: Setup,
+  encryptionKeys: readonly SealingKey[],
+) {
   try {
     const named = sealing.cipher === "jwe" ? namedAsIn(body, encryptionKeys) : encryptionKeys;
-    openAndVerify(body, { sealing, signing, signingKeys, encryptionKeys: named });
+    openAndVerify(body, { sealing, signing, fields, signingKeys, encryptionKeys: named });
     return "opened";
   } catch (error) {
     if (error instanceof NotAuthentic) return error.reason;

@@ -1,4 +1,11 @@
-export type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract/receiving";
+export type {
+  CardIpn,
+  ExtendedCardIpn,
+  ExtendedSettlementIpn,
+  FieldSet,
+  SettlementEntry,
+  SettlementIpn,
+} from "@paybell/contract/receiving";
 export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
 export type { Keys, VersionedKey } from "./keys.ts";

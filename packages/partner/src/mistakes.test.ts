@@ -244,6 +244,8 @@ function refusalsOf(): readonly Refusal[] {
     ["base64url sent", "wrong_encoding", mine, sent({ encoding: "base64url" }), /data is base64url/],
     ["hex sent", "wrong_encoding", mine, sent({ encoding: "hex" }), /encoding is base64, and data is hex/],
     ["the whole IPN signed", "wrong_signing", mine, sent({ signing: whole }), /mode: "whole"/],
+    ["an extended IPN", "wrong_fields", mine, sent({ fields: "extended" }), /as fields: "extended" says.*accept both/],
+    ["the specification's fields", "wrong_fields", set({ fields: "extended" }), good, /"specification" says/],
     ["the usual fields signed", "wrong_signing", set({ signing: list }), good, /mode: "fields"/],
     ["another list of fields", "signature", mine, sent({ signing: list }), /mode and field lists/],
     [

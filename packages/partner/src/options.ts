@@ -5,6 +5,8 @@ import {
   defaultSigning,
   type Encoding,
   encodings,
+  type FieldSet,
+  fieldSets,
   type Signing,
   signingProblems,
 } from "@paybell/contract/receiving";
@@ -31,6 +33,11 @@ export interface ReceiverOptions {
   readonly encoding?: Encoding;
   /** The coverage of the IPN's own signature, as registered; default the specification's fields (section 5.1). */
   readonly signing?: Signing;
+  /**
+   * The fields of the IPNs, as registered: `extended` ones also say their command. Both, as a list, while that changes.
+   * Default the specification's. This option decides, and never the presence of a field.
+   */
+  readonly fields?: FieldSet | readonly FieldSet[];
   /** Seconds, 1 to 86,400; default 300. */
   readonly freshnessSeconds?: number;
   /**
@@ -54,7 +61,8 @@ export interface ReceiverOptions {
 
 type Named = "encryptionKey" | "signingKey" | "webhookSecret" | "sourceAddresses" | "trustedProxies";
 
-interface Settings extends Required<Omit<ReceiverOptions, Named>> {
+interface Settings extends Required<Omit<ReceiverOptions, Named | "fields">> {
+  readonly fields: readonly FieldSet[];
   readonly sourceAddresses: AddressList | undefined;
   readonly trustedProxies: AddressList;
 }
@@ -66,6 +74,7 @@ const optionNames = [
   "cipher",
   "encoding",
   "signing",
+  "fields",
   "freshnessSeconds",
   "allowMissingHeaders",
   "sourceAddresses",
@@ -82,6 +91,7 @@ export function readSettings(options: ReceiverOptions): Settings {
     cipher: options.cipher ?? defaultSealing.cipher,
     encoding: options.encoding ?? defaultSealing.encoding,
     signing: options.signing ?? defaultSigning,
+    fields: [options.fields ?? "specification"].flat(),
     freshnessSeconds: options.freshnessSeconds ?? freshnessSecondsDefault,
     allowMissingHeaders: options.allowMissingHeaders ?? false,
     sourceAddresses: sourceAddresses === undefined ? undefined : addressList("sourceAddresses", sourceAddresses),
@@ -100,16 +110,21 @@ function problemOf({
   cipher,
   encoding,
   signing,
+  fields,
   freshnessSeconds,
   allowMissingHeaders,
   sourceAddresses,
   trustedProxies,
   clock,
 }: Settings): string | undefined {
-  const [signingProblem] = signingProblems(signing);
+  const [signingProblem] = signingProblems(signing, fields.includes("extended") ? "extended" : "specification");
   const rules: readonly [kept: boolean, problem: string | undefined][] = [
     [ciphers.includes(cipher), `cipher must be one of ${ciphers.join(", ")}`],
     [encodings.includes(encoding), `encoding must be one of ${encodings.join(", ")}`],
+    [
+      fields.length > 0 && fields.every((one) => fieldSets.includes(one)),
+      `fields must be one of ${fieldSets.join(", ")}, or a list of both`,
+    ],
     [signingProblem === undefined, signingProblem],
     [
       Number.isInteger(freshnessSeconds) && freshnessSeconds >= 1 && freshnessSeconds <= 86_400,

@@ -33,12 +33,15 @@ export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
     reqId: ipn.reqId,
     refId: of.refId,
     merchantTransId: ipn.merchantTransId,
+    batchNo: ipn.batchNo,
   };
 }
 
 /** @param seen the other IPNs that a store has under the same chain */
 export function orderOf(ipn: KnownIpn, seen: readonly KnownIpn[]): ChainOrder {
-  const known = sameInvoice(ipn, seen).filter((other) => other !== ipn && step(other) + step(ipn) > 0);
+  const invoice = sameInvoice(ipn, seen);
+  const step = (one: KnownIpn) => stepOf(one, invoice);
+  const known = invoice.filter((other) => other !== ipn && step(other) + step(ipn) > 0);
   const stale = known.some(
     (other) => succeeded(other) && (step(other) > step(ipn) || (step(other) === step(ipn) && !succeeded(ipn))),
   );
@@ -51,10 +54,22 @@ function succeeded({ status }: KnownIpn): boolean {
   return status === "SUCCESS";
 }
 
-/** 0 begins a chain, 1 completes a PreAuth, 2 ends it. */
-function step({ transactionType, command }: KnownIpn): 0 | 1 | 2 {
-  if (transactionType === "VOID" || transactionType === "CANCEL") return 2;
-  return command === "PREAUTH_COMPLETE" ? 1 : 0;
+/**
+ * 0 begins a chain, 1 completes a PreAuth, 2 ends it. An IPN that does not say its command completes a PreAuth if it is
+ * in a batch and the invoice has one that is in none: a PreAuth is in no batch. The unsigned header decides nothing.
+ */
+function stepOf(one: KnownIpn, invoice: readonly KnownIpn[]): 0 | 1 | 2 {
+  if (isEnd(one)) return 2;
+  if (one.command !== "") return one.command === "PREAUTH_COMPLETE" ? 1 : 0;
+  return !isPreAuth(one) && invoice.some(isPreAuth) ? 1 : 0;
+}
+
+function isEnd({ transactionType }: KnownIpn): boolean {
+  return transactionType === "VOID" || transactionType === "CANCEL";
+}
+
+function isPreAuth(one: KnownIpn): boolean {
+  return !isEnd(one) && (one.command === "PREAUTH" || (one.command === "" && (one.batchNo ?? "") === ""));
 }
 
 const clocksApartMs = 3_600_000;
@@ -69,7 +84,8 @@ function sameInvoice(ipn: KnownIpn, seen: readonly KnownIpn[]): KnownIpn[] {
   for (const one of byTime) {
     const before = invoice.at(-1);
     const isNext = before !== undefined && startedMs(one.id) - startedMs(before.id) > clocksApartMs;
-    if (isNext && step(one) === 0) {
+    const hasEnded = invoice.some((other) => isEnd(other) && succeeded(other));
+    if (isNext && !isEnd(one) && (hasEnded || stepOf(one, invoice) === 0)) {
       if (invoice.includes(ipn)) break;
       invoice = [];
     }

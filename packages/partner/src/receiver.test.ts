@@ -28,7 +28,13 @@ describe("an authentic IPN", () => {
           const options = { ...keys(), cipher, encoding };
           const { body, headers } = testDelivery(options, { kind: "card", ipn: { deviceId: "D1" } }, { wireNames });
           const received = receiver(options).open(body, headers);
-          expect(received).toMatchObject({ kind: "card", command: "SALE", attempt: 1, outOfOrder: false });
+          expect(received).toMatchObject({
+            kind: "card",
+            command: undefined,
+            headers: { command: "SALE" },
+            attempt: 1,
+            outOfOrder: false,
+          });
           if (received.kind === "card") expect(received.ipn).toMatchObject({ amount: "150000", deviceId: "D1" });
         }
       }
@@ -61,25 +67,45 @@ describe("an authentic IPN", () => {
     const other = { get: (name: string) => headers[name] ?? null };
     expect(receiver(options).open(body, other as never)).toEqual(receiver(options).open(body, headers));
     const withNull = { ...headers, "paybell-original-transaction": null } as never;
-    expect(receiver(options).open(body, withNull).originalTransactionId).toBeUndefined();
+    expect(receiver(options).open(body, withNull).headers.originalTransactionId).toBeUndefined();
     expect(refusal(() => receiver(options).open(body, { ...headers, "webhook-id": null } as never)).reason).toBe(
       "missing_headers",
     );
   });
 
-  it("reports what its headers say, and ignores invalid ones", () => {
+  it("reports what its headers claim as that, and ignores invalid ones", () => {
     const options = keys();
     const { body, headers } = testDelivery(options, { kind: "card" });
     const more = { "paybell-out-of-order": "1", "paybell-original-transaction": "t-1", "paybell-command": "VOID" };
     expect(receiver(options).open(body, { ...headers, ...more })).toMatchObject({
       outOfOrder: true,
-      originalTransactionId: "t-1",
-      command: "VOID",
+      headers: { originalTransactionId: "t-1", command: "VOID" },
+      originalTransactionId: undefined,
+      command: undefined,
     });
     const nonsense = { "paybell-attempt": "-1", "paybell-command": "SETTLEMENT" };
     expect(receiver(options).open(body, { ...headers, ...nonsense })).toMatchObject({
       attempt: undefined,
-      command: undefined,
+      headers: { command: undefined },
+    });
+  });
+
+  it("takes the command and the original from an extended IPN, and never from a header", () => {
+    const options = { ...keys(), fields: "extended" } as const;
+    const delivery = { command: "PREAUTH_COMPLETE", originalTransactionId: "t-0" } as const;
+    const { body, headers } = testDelivery(options, { kind: "card", ipn: { originalReqId: "r-0" } }, delivery);
+    const changed = { ...headers, "paybell-command": "PREAUTH", "paybell-original-transaction": "t-9" };
+    expect(receiver(options).open(body, changed)).toMatchObject({
+      fields: "extended",
+      command: "PREAUTH_COMPLETE",
+      originalTransactionId: "t-0",
+      headers: { command: "PREAUTH", originalTransactionId: "t-9" },
+      ipn: { command: "PREAUTH_COMPLETE", originalId: "t-0", originalReqId: "r-0" },
+    });
+    const settled = testDelivery(options, { kind: "settlement" });
+    expect(receiver(options).open(settled.body, settled.headers)).toMatchObject({
+      command: "SETTLEMENT",
+      ipn: { command: "SETTLEMENT", currency: "VND" },
     });
   });
 });

@@ -1,6 +1,9 @@
 import { Buffer } from "node:buffer";
 import {
   type CardIpn,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
+  type FieldSet,
   headerNames,
   NotAuthentic,
   type NotifiedCommand,
@@ -22,14 +25,19 @@ interface Delivery {
   /** webhook-id: the same for every attempt. Undefined only with allowMissingHeaders. */
   readonly notificationId: string | undefined;
   /**
-   * paybell-attempt, from 1. This header and the next three are not signed: show them, but do not base decisions on
-   * them.
+   * The command, as the signed IPN says it: PREAUTH and PREAUTH_COMPLETE share their transaction_type with SALE. Only a
+   * settlement, and a card IPN with `fields: "extended"`, say it. Without it your own reqId tells what you sent, and
+   * `GET /v1/transactions/<id>` what Paybell knows.
    */
-  readonly attempt: number | undefined;
-  /** paybell-command: distinguishes PREAUTH and PREAUTH_COMPLETE from SALE, which share a transaction_type. */
   readonly command: NotifiedCommand | undefined;
-  /** paybell-original-transaction: the id of the voided or completed transaction. */
+  /** The id of the voided, completed or refunded transaction, as an extended IPN says it. */
   readonly originalTransactionId: string | undefined;
+  /** The claims of unsigned headers. Show them, but decide nothing by them: anybody on the way can change them. */
+  readonly headers: UnsignedHeaders;
+  /** The fields that it was signed with. */
+  readonly fields: FieldSet;
+  /** paybell-attempt, from 1. This header and the next one are not signed either. */
+  readonly attempt: number | undefined;
   /** An earlier IPN of the same transaction is still to be delivered. */
   readonly outOfOrder: boolean;
   /**
@@ -39,10 +47,20 @@ interface Delivery {
   readonly keyId: string;
 }
 
-/** An IPN that was decrypted, and whose signatures and freshness were verified. `kind` distinguishes the two bodies. */
+interface UnsignedHeaders {
+  /** paybell-command. */
+  readonly command: NotifiedCommand | undefined;
+  /** paybell-original-transaction. */
+  readonly originalTransactionId: string | undefined;
+}
+
+/**
+ * An IPN that was decrypted, and whose signatures and freshness were verified. `kind` distinguishes the two bodies.
+ * With `fields: "extended"` the IPN says its command, its original and a settlement's currency itself.
+ */
 export type ReceivedIpn =
-  | (Delivery & { readonly kind: "card"; readonly ipn: CardIpn })
-  | (Delivery & { readonly kind: "settlement"; readonly ipn: SettlementIpn });
+  | (Delivery & { readonly kind: "card"; readonly ipn: CardIpn & Partial<ExtendedCardIpn> })
+  | (Delivery & { readonly kind: "settlement"; readonly ipn: SettlementIpn & Partial<ExtendedSettlementIpn> });
 
 export interface Receiver {
   /**
@@ -78,6 +96,7 @@ export function receiver(options: ReceiverOptions): Receiver {
   const setup: Setup = {
     sealing: { cipher: settings.cipher, encoding: settings.encoding },
     signing: settings.signing,
+    fields: settings.fields,
     encryption: encryptionKeys(encryptionKey),
     signingKeys: signingKeys(signingKey),
     webhook: webhookKeys(webhookSecret),
@@ -156,15 +175,22 @@ export function receiver(options: ReceiverOptions): Receiver {
 }
 
 function describe(opened: OpenedIpn, notificationId: string | undefined, header: HeaderReader): ReceivedIpn {
+  const { kind, fields, ipn } = opened;
+  const { command, originalId }: Partial<ExtendedCardIpn> = ipn as CardIpn;
   const delivery: Delivery = {
     notificationId,
+    command: kind === "settlement" ? "SETTLEMENT" : readCommand(command, kind),
+    originalTransactionId: originalId === "" ? undefined : originalId,
+    headers: {
+      command: readCommand(header(headerNames.command), kind),
+      originalTransactionId: header(headerNames.originalTransaction),
+    },
+    fields,
     attempt: readAttempt(header(headerNames.attempt)),
-    command: readCommand(header(headerNames.command), opened.kind),
-    originalTransactionId: header(headerNames.originalTransaction),
     outOfOrder: header(headerNames.outOfOrder) === "1",
     keyId: opened.keyId === "" ? (header(headerNames.key) ?? "") : opened.keyId,
   };
-  return { ...delivery, kind: opened.kind, ipn: opened.ipn } as ReceivedIpn;
+  return { ...delivery, kind, ipn } as ReceivedIpn;
 }
 
 function bufferOf(rawBody: unknown): Buffer {

@@ -18,7 +18,8 @@ export type RefusedReason =
   | "swapped_keys"
   | "wrong_cipher"
   | "wrong_encoding"
-  | "wrong_signing";
+  | "wrong_signing"
+  | "wrong_fields";
 
 const notAnIpn = "Nothing: this is not an IPN.";
 const neverSent = "Tell the operator: Paybell never sends that.";
@@ -63,6 +64,10 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   wrong_cipher: ["The IPN is encrypted with another cipher than the configured one.", `Compare cipher ${registered}.`],
   wrong_encoding: ["data is in another encoding than the configured one.", `Compare encoding ${registered}.`],
   wrong_signing: ["The IPN is signed in another way than the configured one.", `Compare signing ${registered}.`],
+  wrong_fields: [
+    "The IPN is signed with other fields than the configured ones.",
+    `Compare fields ${registered}. While they change, accept both: fields: ["specification", "extended"].`,
+  ],
   envelope: ['The body is not a JSON object with the one field "data".', notAnIpn],
   encoding: ["data is not in the configured encoding.", `Compare cipher and encoding ${registered}.`],
   jwe_header: ["data is not a JWE with alg dir and enc A256GCM.", `Compare cipher ${registered}.`],

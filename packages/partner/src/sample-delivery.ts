@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import {
   type CardIpn,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
   type NotifiedCommand,
   notificationHeaders,
   type SettlementIpn,
@@ -17,8 +19,8 @@ import { type ReceiverOptions, readSettings } from "./options.ts";
 
 /** The IPN to deliver. Missing fields get plausible values. */
 export type TestIpn =
-  | { readonly kind: "card"; readonly ipn?: Partial<CardIpn> }
-  | { readonly kind: "settlement"; readonly ipn?: Partial<SettlementIpn> };
+  | { readonly kind: "card"; readonly ipn?: Partial<ExtendedCardIpn> }
+  | { readonly kind: "settlement"; readonly ipn?: Partial<ExtendedSettlementIpn> };
 
 export interface TestDeliveryOptions {
   readonly command?: NotifiedCommand;
@@ -52,12 +54,13 @@ export function testDelivery(
   const [signingKey] = signingKeys(options.signingKey);
   if (signingKey === undefined) throw new Misused("no_key_version", "signingKey");
   const facts = what.kind === "card" ? { ...sale(), ...what.ipn } : { ...settlement(), ...what.ipn };
-  const wire = toWire(what.kind, facts, delivery.wireNames ?? "table");
-  const signature = sign(signedString(what.kind, wire, settings.signing), signingKey);
-  return testEnvelope(options, JSON.stringify({ ...wire, signature }), {
-    command: what.kind === "card" ? "SALE" : "SETTLEMENT",
-    ...delivery,
-  });
+  const { command = what.kind === "card" ? "SALE" : "SETTLEMENT", originalTransactionId = "" } = delivery;
+  const [fields = "specification"] = settings.fields;
+  // Without fields: "extended" these are left out.
+  const extended = { command, originalId: originalTransactionId, currency: "VND", ...facts };
+  const wire = toWire(what.kind, extended, delivery.wireNames ?? "table", fields);
+  const signature = sign(signedString(what.kind, wire, settings.signing, fields), signingKey);
+  return testEnvelope(options, JSON.stringify({ ...wire, signature }), { ...delivery, command });
 }
 
 /** Seals any text as an IPN's content: for tests of IPNs that must be refused. */

@@ -43,7 +43,7 @@ export function checkSampleOptions(what: SampleIpn): void {
 }
 
 function checkFields(ipn: object, kind: "card" | "settlement"): void {
-  const fields = ipnFields(kind);
+  const fields = ipnFields(kind, "extended");
   const names = fields.map(({ name }) => name);
   checkNames("ipn.", ipn, names);
   const list = { allows: isSettlementList, remedy: "Give a list of { reqId, refNo }, both as text." };

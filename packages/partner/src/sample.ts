@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import type { CardCommand, CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
+import type { CardCommand, CardIpn, ExtendedCardIpn, ExtendedSettlementIpn, NotifiedCommand } from "@paybell/contract";
 import type { ReceiverOptions } from "./options.ts";
 import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver.ts";
 import { type TestDelivery, type TestDeliveryOptions, type TestIpn, testDelivery } from "./sample-delivery.ts";
@@ -28,7 +28,7 @@ export type Tampering =
 /** The sample to make. Missing options have plausible values. */
 export interface SampleIpn extends TestDeliveryOptions {
   /** Fields of the IPN, by the names of its table. */
-  readonly ipn?: Partial<CardIpn> | Partial<SettlementIpn>;
+  readonly ipn?: Partial<ExtendedCardIpn> | Partial<ExtendedSettlementIpn>;
   /** An isoResponseCode such as 51: the command failed, with status ERROR. */
   readonly declined?: string;
   /** The sample that a Void voids, a PreAuth-Complete completes, or a Refund refunds. */
@@ -81,23 +81,32 @@ function contentOf(what: SampleIpn, command: NotifiedCommand, nowMs: number): Te
   }
   const failed = declined === undefined ? {} : { status: "ERROR", isoResponseCode: declined, approveCode: "" };
   const noRefId = declined !== undefined || command === "VOID" ? { refId: "" } : {};
-  const inherited = { ...byCommand(command, what.of?.received), id, ...failed, ...noRefId };
-  return { kind: "card", ipn: { ...inherited, ...ipn } };
+  const original = what.of?.received.ipn;
+  const inherited = { ...byCommand(command, what.of?.received), id, ...failed, ...noRefId, ...nameOriginal(original) };
+  return { kind: "card", ipn: { ...inherited, ...ipn } as Partial<ExtendedCardIpn> };
 }
 
 /** A follow-up inherits missing fields from its original. A PreAuth belongs to no batch. */
 function byCommand(command: NotifiedCommand, original: ReceivedIpn | undefined): Partial<CardIpn> {
   if (command === "SALE") return {};
   if (command === "PREAUTH") return { batchNo: "" };
-  const { signature: _, ...inherited } = (original?.kind === "card" ? original.ipn : {}) as Partial<CardIpn>;
+  const {
+    signature: _,
+    command: __,
+    ...inherited
+  } = (original?.kind === "card" ? original.ipn : {}) as Partial<ExtendedCardIpn>;
   const own = { ...inherited, reqId: randomUUID() };
   if (command === "PREAUTH_COMPLETE") return { ...own, batchNo: "000001", refId: "432198765433" };
   if (command === "REFUND") {
     const numbers = { approveCode: "831002", invoiceNo: "000002", refId: "432198765434", tc: "", traceNo: "000002" };
     return { ...own, ...numbers, transaction_type: command };
   }
-  const ofPreAuth = original?.command === "PREAUTH";
+  const ofPreAuth = (original?.command ?? original?.headers.command) === "PREAUTH";
   return { ...own, transaction_type: ofPreAuth ? "CANCEL" : "VOID" };
+}
+
+function nameOriginal(original: ReceivedIpn["ipn"] | undefined): Partial<ExtendedCardIpn> {
+  return original === undefined ? {} : { originalId: original.id, originalReqId: original.reqId };
 }
 
 const hourMs = 3_600_000;

@@ -9,6 +9,7 @@ interface Vector {
   readonly cipher: NonNullable<ReceiverOptions["cipher"]>;
   readonly encoding: NonNullable<ReceiverOptions["encoding"]>;
   readonly signing: NonNullable<ReceiverOptions["signing"]>;
+  readonly fields?: NonNullable<ReceiverOptions["fields"]>;
   readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
   readonly signingKeys: readonly string[];
   readonly webhookSecrets: readonly string[];
@@ -20,10 +21,11 @@ interface Vector {
 }
 
 const file = new URL("../../../docs/partner/vectors.json", import.meta.url);
-const { vectors } = JSON.parse(readFileSync(file, "utf8")) as { vectors: readonly Vector[] };
+const published = JSON.parse(readFileSync(file, "utf8")) as Record<"vectors" | "extended", readonly Vector[]>;
+const { vectors, extended } = published;
 
 function receive({ encryptionKeys, signingKeys, webhookSecrets, nowSeconds, ...vector }: Vector) {
-  const { cipher, encoding, signing } = vector;
+  const { cipher, encoding, signing, fields } = vector;
   return receiver({
     encryptionKey: encryptionKeys,
     signingKey: signingKeys.map((key) => ({ key })),
@@ -31,12 +33,13 @@ function receive({ encryptionKeys, signingKeys, webhookSecrets, nowSeconds, ...v
     cipher,
     encoding,
     signing,
+    ...(fields && { fields }),
     clock: { nowMs: () => nowSeconds * 1000 },
   }).open(vector.body, vector.headers);
 }
 
 describe("the published vectors", () => {
-  const names = (what: Vector["expect"]) => vectors.filter((vector) => vector.expect === what);
+  const names = (what: Vector["expect"]) => [...vectors, ...extended].filter((vector) => vector.expect === what);
 
   it.each(names("accept"))("are accepted: $name", (vector) => {
     const { kind, ipn, keyId } = receive(vector);
@@ -48,12 +51,13 @@ describe("the published vectors", () => {
   });
 
   it("contain every cipher with every encoding, agreement and kind, and have different names", () => {
-    const good = names("accept");
+    const good = vectors.filter(({ expect }) => expect === "accept");
     const combinations = good.map(({ cipher, encoding, signing, kind }) =>
       JSON.stringify([cipher, encoding, signing, kind]),
     );
     expect(new Set(combinations).size).toBe(7 * 3 * 2);
     expect(names("refuse").length).toBeGreaterThan(60);
-    expect(new Set(vectors.map(({ name }) => name)).size).toBe(vectors.length);
+    const all = [...vectors, ...extended];
+    expect(new Set(all.map(({ name }) => name)).size).toBe(all.length);
   });
 });

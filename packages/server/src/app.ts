@@ -61,6 +61,7 @@ import { mayChangeSchema } from "./store/schema/inspection.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
 import { PostgresStatements } from "./store/transactions/statements.ts";
+import { readReqId } from "./store/transactions/transactions.ts";
 
 /** `api`: commands and reports only. `delivery`: notifications only. */
 export type InstanceRole = "all" | "api" | "delivery";
@@ -236,7 +237,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       arrivals,
       proofs,
-      seal: sealing(partners.seals, partners.contents, systemClock),
+      seal: sealing(partners.seals, partners.contents, systemClock, readReqId(database.homes)),
       contents: partners.contents,
       clock: systemClock,
       newReqId: randomUUID,

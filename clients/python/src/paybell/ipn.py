@@ -79,4 +79,5 @@ class _SettlementIpn(TypedDict):
 class SettlementIpn(_SettlementIpn, total=False):
     """The fields below come only with `fields: "extended"`."""
 
+    command: str
     currency: str

@@ -99,8 +99,8 @@ async function servesPartners(api: Api): Promise<boolean> {
   return status !== 404;
 }
 
-function pickSealing({ cipher, encoding, signing, wireNames }: Readonly<Record<string, unknown>>) {
-  return { cipher, encoding, signing, wireNames };
+function pickSealing({ cipher, encoding, signing, fields, wireNames }: Readonly<Record<string, unknown>>) {
+  return { cipher, encoding, signing, fields, wireNames };
 }
 
 function connectionOf({ url, credentials, allowHttp }: AccessOptions): AccessOptions {

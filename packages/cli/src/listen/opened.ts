@@ -22,8 +22,8 @@ export type Opener = (notification: SealedNotification) => Opened;
 export function openerFor({ credentials }: ClientSettings, self: Self): Opener | undefined {
   const { encryptionKey, signingKey, webhookSecret } = credentials;
   if (encryptionKey === undefined && signingKey === undefined && webhookSecret === undefined) return undefined;
-  const { cipher, encoding, signing } = self.settings;
-  const options = { ...definedOf({ cipher, encoding, signing }), ...receiverOptionsOf(credentials) };
+  const { cipher, encoding, signing, fields } = self.settings;
+  const options = { ...definedOf({ cipher, encoding, signing, fields }), ...receiverOptionsOf(credentials) };
   const opener = openReceiver(options);
   return (notification) => {
     try {

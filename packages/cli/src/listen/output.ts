@@ -36,8 +36,8 @@ function contentText({ id, kind }: SealedNotification, opened: Opened | undefine
 }
 
 /** Command, amount, status and reference come first. */
-function ipnText({ kind, ipn, command }: ReceivedIpn, style: Style): string[] {
-  const name = style.strong(command ?? ipn.transaction_type);
+function ipnText({ kind, ipn, command, headers }: ReceivedIpn, style: Style): string[] {
+  const name = style.strong(command ?? headers.command ?? ipn.transaction_type);
   if (kind === "settlement") {
     const batch = `batch ${ipn.batchNo}  ${ipn.quantity} for ${ipn.totalAmount}`;
     return [name, printable(batch), outcome(ipn.status, "", style), printable(`terminal ${ipn.tid}`)];
@@ -73,7 +73,7 @@ export function eventJson({ atMs, notification, opened, forwarded }: Event, with
     notificationId: id,
     createdAt,
     kind,
-    command: received?.command ?? null,
+    command: received?.headers.command ?? null,
     verified: opened === undefined ? null : received !== undefined,
     ...(refused !== undefined && { refused }),
     ...(received !== undefined && summaryOf(received)),

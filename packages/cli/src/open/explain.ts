@@ -2,6 +2,8 @@ import {
   type CardIpn,
   defaultSealing,
   defaultSigning,
+  extensionFields,
+  type FieldSet,
   fromWire,
   headerNames,
   type IpnKind,
@@ -33,7 +35,7 @@ export interface Explanation {
   readonly ipn?: CardIpn | SettlementIpn;
 }
 
-type Settings = Pick<Credentials, "cipher" | "encoding" | "signing">;
+type Settings = Pick<Credentials, "cipher" | "encoding" | "signing" | "fields">;
 
 /** Opens a capture as a receiver with these settings does, and searches for the reason if it cannot. */
 export function explain(capture: Capture, keys: NamedKeys, settings: Settings, nowMs: number): Explanation {
@@ -47,15 +49,16 @@ export function explain(capture: Capture, keys: NamedKeys, settings: Settings, n
   const unsealed = unseal(data.text, { cipher, encoding }, keys, version);
   if (unsealed.content === undefined) return judged([...soFar, unsealed.finding]);
 
-  const content = readContent(unsealed.content);
+  const agreed = [settings.fields ?? "specification"].flat();
+  const content = readContent(unsealed.content, agreed);
   const opened = [...soFar, unsealed.finding, content.finding];
   if (content.wire === undefined) return judged(opened);
 
-  const { kind, wire, ipn, wireNames } = content;
+  const { kind, wire, ipn, wireNames, fields } = content;
   const { finding, firstDifference, ...signature } = judgeSignature(
     kind,
     wire,
-    settings.signing ?? defaultSigning,
+    { signing: settings.signing ?? defaultSigning, fields },
     keys,
   );
   const difference = firstDifference === undefined ? {} : { firstDifference };
@@ -112,11 +115,19 @@ type Content =
       readonly wire: Readonly<Record<string, unknown>>;
       readonly ipn: CardIpn | SettlementIpn;
       readonly wireNames: WireNames;
+      readonly fields: FieldSet;
     };
 
-function readContent(content: string): Content {
+function readContent(content: string, agreed: readonly FieldSet[]): Content {
   try {
-    const { kind, wire, ipn } = fromWire(content);
+    const [only = "specification", other] = agreed;
+    const first = fromWire(content, only);
+    // With both agreed on, it is read as it presents itself. Its signature tells whether that is true.
+    const presented = extensionFields(first.kind).every(({ name }) => name in first.wire)
+      ? "extended"
+      : "specification";
+    const fields = other === undefined ? only : presented;
+    const { kind, wire, ipn } = fromWire(content, fields);
     const aliased = aliasesOf(kind).filter(([, alias]) => alias in wire);
     const names = aliased.map(([name, alias]) => `${alias} for ${name}`);
     const told =
@@ -124,7 +135,7 @@ function readContent(content: string): Content {
         ? "field names of the specification's tables"
         : `field names of its samples: ${names.join(", ")}`;
     const finding: OpenFinding = { step: "content", level: "right", text: `a ${kind} IPN, ${told}` };
-    return { finding, kind, wire, ipn, wireNames: names.length === 0 ? "table" : "sample" };
+    return { finding, kind, wire, ipn, wireNames: names.length === 0 ? "table" : "sample", fields };
   } catch (error) {
     if (!(error instanceof NotAuthentic)) throw error;
     return { finding: { step: "content", level: "wrong", text: contentText(error.reason, content) } };

@@ -1,5 +1,13 @@
 import { createHmac } from "node:crypto";
-import { type IpnKind, ipnFields, type Signing, signedFields, signedString } from "@paybell/contract";
+import {
+  type FieldSet,
+  fieldSets,
+  type IpnKind,
+  ipnFields,
+  type Signing,
+  signedFields,
+  signedString,
+} from "@paybell/contract";
 import type { OpenFinding } from "./finding.ts";
 import type { NamedKeys } from "./named-keys.ts";
 
@@ -22,9 +30,15 @@ export interface Judged {
   readonly firstDifference: Difference | undefined;
 }
 
+interface Agreed {
+  readonly signing: Signing;
+  readonly fields: FieldSet;
+}
+
 /** Whether the IPN's own signature is right; if not, which key and which text it belongs to. */
-export function judgeSignature(kind: IpnKind, wire: Wire, signing: Signing, keys: NamedKeys): Judged {
-  const text = signedString(kind, wire, signing);
+export function judgeSignature(kind: IpnKind, wire: Wire, agreed: Agreed, keys: NamedKeys): Judged {
+  const { signing, fields } = agreed;
+  const text = signedString(kind, wire, signing, fields);
   const found = typeof wire["signature"] === "string" ? wire["signature"] : "";
   const [first] = keys.signing;
   const expected = first === undefined ? "" : hmac(text, first.raw);
@@ -41,7 +55,7 @@ export function judgeSignature(kind: IpnKind, wire: Wire, signing: Signing, keys
       firstDifference: undefined,
     };
   }
-  for (const variant of variants(kind, wire, signing, text)) {
+  for (const variant of variants(kind, wire, agreed, text)) {
     for (const { name, raw } of keyVariants(keys)) {
       if (!matches(variant.text, found, raw)) continue;
       const told = `wrong as configured; it is that of ${variant.what}, with ${name}`;
@@ -87,10 +101,10 @@ interface Variant {
 }
 
 /** Texts that are signed in place of the agreed one: other modes, and what goes wrong when one builds it oneself. */
-function variants(kind: IpnKind, wire: Wire, signing: Signing, agreed: string): Variant[] {
+function variants(kind: IpnKind, wire: Wire, { signing, fields: fieldSet }: Agreed, agreed: string): Variant[] {
   const whole = { mode: "whole" } as const;
   const fields = { mode: "fields" } as const;
-  const pairs = pairsOf(kind, wire, signing.mode === "whole" ? fields : signing);
+  const pairs = pairsOf(kind, wire, signing.mode === "whole" ? fields : signing, fieldSet);
   const join = (list: readonly (readonly [string, string])[]) => list.map((pair) => pair.join("=")).join("&");
   const { signature: _, ...unsigned } = wire;
   const seen = new Set<string>();
@@ -98,6 +112,12 @@ function variants(kind: IpnKind, wire: Wire, signing: Signing, agreed: string): 
   const aliases = new Map(ipnFields(kind).flatMap(({ name, alias = name }) => [[name, alias] as const]));
   return [
     { what: "the agreed text", text: agreed, remedy: "" },
+    ...fieldSets.map((set) => ({
+      what:
+        set === "extended" ? "the fields of an extended IPN" : "the specification's fields, without the extended ones",
+      text: signedString(kind, wire, signing, set),
+      remedy: `Set fields to ${set}.`,
+    })),
     { what: "the specification's fields", text: signedString(kind, wire, fields), remedy: "Set signing to fields." },
     { what: "the whole IPN", text: signedString(kind, wire, whole), remedy: "Set signing to whole." },
     {
@@ -134,9 +154,9 @@ function variants(kind: IpnKind, wire: Wire, signing: Signing, agreed: string): 
   ];
 }
 
-function pairsOf(kind: IpnKind, wire: Wire, signing: Signing): (readonly [string, string])[] {
-  const table = new Map(ipnFields(kind).map((field) => [field.name as string, field]));
-  return signedFields(kind, signing).map((name) => {
+function pairsOf(kind: IpnKind, wire: Wire, signing: Signing, set: FieldSet): (readonly [string, string])[] {
+  const table = new Map(ipnFields(kind, set).map((field) => [field.name as string, field]));
+  return signedFields(kind, signing, set).map((name) => {
     const field: { readonly alias?: string } | undefined = table.get(name);
     return [name, String(wire[name] ?? wire[field?.alias ?? name] ?? "")] as const;
   });

@@ -11,6 +11,7 @@ export interface RegistrationOptions {
   readonly cipher?: string;
   readonly encoding?: string;
   readonly signing?: string;
+  readonly fields?: string;
   readonly wireNames?: string;
   readonly timeZone?: string;
   readonly settings?: string;
@@ -22,9 +23,12 @@ export async function readRegistration(
   options: RegistrationOptions,
 ): Promise<Readonly<Record<string, unknown>>> {
   const { settings, signing, ...given } = options;
-  const { name, callBackUrl, callbackAddresses, callingAddresses, cipher, encoding, wireNames, timeZone } = given;
-  const values = { name, callBackUrl, callbackAddresses, callingAddresses, cipher, encoding, wireNames, timeZone };
-  const flags = Object.entries(values).filter(([, value]) => value !== undefined);
+  const { name, callBackUrl, callbackAddresses, callingAddresses, cipher, encoding, fields, wireNames, timeZone } =
+    given;
+  const sent = { cipher, encoding, fields, wireNames, timeZone };
+  const flags = Object.entries({ name, callBackUrl, callbackAddresses, callingAddresses, ...sent }).filter(
+    ([, value]) => value !== undefined,
+  );
   return {
     ...(settings !== undefined && (await readSettings(context, settings))),
     ...Object.fromEntries(flags),

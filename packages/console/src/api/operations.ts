@@ -7,6 +7,7 @@ import type {
   Cipher,
   Command,
   Encoding,
+  FieldSet,
   IpnKind,
   NotifiedCommand,
   PaymentType,
@@ -591,6 +592,7 @@ export type Partner = {
     encoding: Encoding;
     signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
     wireNames: WireNames;
+    fields: FieldSet;
     transactionTypes: Record<string, TransactionType>;
     swipeTypes: "code" | "contact";
     settlementTotal: "sum" | "net";
@@ -637,6 +639,7 @@ export type PartnerPatch = {
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
   wireNames?: WireNames;
+  fields?: FieldSet;
   transactionTypes?: Record<string, TransactionType>;
   swipeTypes?: "code" | "contact";
   settlementTotal?: "sum" | "net";
@@ -673,6 +676,7 @@ export type PartnerRegistration = {
   encoding?: Encoding;
   signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
   wireNames?: WireNames;
+  fields?: FieldSet;
   transactionTypes?: Record<string, TransactionType>;
   swipeTypes?: "code" | "contact";
   settlementTotal?: "sum" | "net";
@@ -1543,6 +1547,7 @@ export interface Api<Options> {
       encoding?: Encoding;
       signing?: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
       wireNames?: WireNames;
+      fields?: FieldSet;
       transactionTypes?: Record<string, TransactionType>;
       swipeTypes?: "code" | "contact";
       settlementTotal?: "sum" | "net";

@@ -1,5 +1,5 @@
 import { Button, Group, NumberInput, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
-import { ciphers, encodings, wireNames } from "@paybell/contract";
+import { ciphers, encodings, fieldSets, wireNames } from "@paybell/contract";
 import { useState } from "react";
 import { CallError } from "../api/call.ts";
 import type { Partner, PartnerRegistration } from "../api/operations.ts";
@@ -33,6 +33,7 @@ const texts = {
   cipher: "",
   encoding: "",
   wireNames: "",
+  fields: "",
   ordering: "",
   terminals: "",
   settlementTotal: "",
@@ -125,6 +126,7 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
           <Select label="Cipher" {...choice("cipher", ciphers)} />
           <Select label="Encoding" {...choice("encoding", encodings)} />
           <Select label="Names on the wire" {...choice("wireNames", wireNames)} />
+          <Select label="Fields of its IPNs" {...choice("fields", fieldSets)} />
           <Select label="Order of a chain's IPNs" {...choice("ordering", ["chain", "none"])} />
           <Select label="Who changes the callback URL" {...choice("callBackUrlChange", ["operator", "partner"])} />
           <Select label="Terminals" {...choice("terminals", ["open", "registered"])} />
@@ -171,6 +173,7 @@ function textsOf(settings: Partner["settings"]): Texts {
     cipher: settings.cipher,
     encoding: settings.encoding,
     wireNames: settings.wireNames,
+    fields: settings.fields,
     ordering: settings.ordering,
     terminals: settings.terminals,
     settlementTotal: settings.settlementTotal,

@@ -1,6 +1,7 @@
 import { Buffer } from "node:buffer";
 import {
   contractVersion,
+  type FieldSet,
   fromWire,
   headerNames,
   type IpnKind,
@@ -14,6 +15,7 @@ import {
 import {
   type EncryptionKeyId,
   encryptionKey,
+  extensions,
   fixedIv,
   headerKey,
   ipns,
@@ -35,6 +37,8 @@ export interface DeliveryVector {
   readonly cipher: Sealing["cipher"];
   readonly encoding: Sealing["encoding"];
   readonly signing: Signing;
+  /** Absent: the specification's. */
+  readonly fields?: readonly FieldSet[];
   readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
   readonly signingKeys: readonly string[];
   readonly webhookSecrets: readonly string[];
@@ -77,6 +81,7 @@ function post(name: string, body: string, how: WrittenAgreement, kind: IpnKind, 
     cipher: how.sealing.cipher,
     encoding: how.sealing.cipher === "jwe" ? ("base64url" as const) : how.sealing.encoding,
     signing: how.signing,
+    ...(how.fields && { fields: how.fields }),
     encryptionKeys: how.encryptionKeys.map((id) => ({ id, key: inBase64(writtenKeys.encryptionKeys[id]) })),
     signingKeys: how.signingKeys.map((id) => inBase64(writtenKeys.signingKeys[id])),
     webhookSecrets: secrets,
@@ -99,6 +104,8 @@ function signed(id: string, timestampS: number, body: string): string {
 interface Content {
   readonly how?: WrittenAgreement;
   readonly wire?: Record<string, unknown>;
+  /** The fields that it is signed with; default the specification's. */
+  readonly fields?: FieldSet;
   /** Changes the JSON text after it was signed. */
   readonly rewrite?: (json: string) => string;
   /** Changes the POSTed body before it is signed. */
@@ -110,19 +117,20 @@ interface Content {
 function accepted(name: string, kind: IpnKind, content: Content = {}): DeliveryVector {
   const { how = usual, keys: [keyId, signingKeyId] = ["ek-1", "sk-1"] } = content;
   const { rewrite = asItIs, envelope = asItIs } = content;
-  const plain = rewrite(signedJson(kind, content.wire ?? wireOf(kind), how.signing, signingKeyId));
+  const { fields = "specification" } = content;
+  const plain = rewrite(signedJson(kind, content.wire ?? wireOf(kind, fields), how.signing, signingKeyId, fields));
   const body = envelope(JSON.stringify({ data: seal(plain, how.sealing, encryptionKey(keyId), fixedIv) }));
   const posted = post(name, body, how, kind, content.posting);
   const headers = how.sealing.cipher === "jwe" ? posted.headers : { ...posted.headers, [headerNames.key]: keyId };
-  return { expect: "accept", ...posted, headers, keyId, kind, ipn: fromWire(plain).ipn };
+  return { expect: "accept", ...posted, headers, keyId, kind, ipn: fromWire(plain, fields).ipn };
 }
 
 function asItIs(text: string): string {
   return text;
 }
 
-function wireOf(kind: IpnKind): Record<string, unknown> {
-  return toWire(kind, ipns[kind], "table");
+function wireOf(kind: IpnKind, fields: FieldSet = "specification"): Record<string, unknown> {
+  return toWire(kind, { ...ipns[kind], ...extensions[kind] }, "table", fields);
 }
 
 /**
@@ -285,6 +293,76 @@ function wrongContents(): DeliveryVector[] {
     const kind = name.includes("settlementList") ? "settlement" : "card";
     return { ...post(name, body, how, kind), expect: "refuse" as const, why };
   });
+}
+
+/** An agreed list that names some of an extended IPN's fields. */
+const naming: Signing = {
+  mode: "fields",
+  card: ["id", "command", "transaction_type", "status", "amount", "originalId"],
+  settlement: ["id", "currency", "transaction_type", "status", "totalAmount"],
+};
+
+/** Deliveries for receivers whose setting `fields` is, or may be, `extended`; and extended ones for those it is not. */
+export function extendedVectors(): DeliveryVector[] {
+  const both = ["specification", "extended"] as const;
+  const kinds = ["card", "settlement"] as const;
+  const good = kinds.flatMap((kind) =>
+    Object.entries({ ...signings, "an agreed list that names some of them": naming }).flatMap(([agreement, signing]) =>
+      ([["extended"], both] as const).flatMap((fields) =>
+        fields.map((sent) =>
+          accepted(
+            `${kind} IPN, signed: ${agreement}, fields: ${sent}, the receiver accepts ${fields.join(" and ")}`,
+            kind,
+            {
+              how: { ...usual, signing, fields },
+              fields: sent,
+            },
+          ),
+        ),
+      ),
+    ),
+  );
+  const sampleNames = { ...usual, fields: ["extended"] } as const;
+  const changed = (name: string, why: string, content: Content) => {
+    const { keyId: _, kind: __, ipn: ___, ...vector } = accepted(name, "card", content);
+    return { ...vector, expect: "refuse" as const, why };
+  };
+  const extended: Content = { fields: "extended", how: { ...usual, fields: ["extended"] } };
+  const another = (json: string) => json.replace("PREAUTH_COMPLETE", "PREAUTH");
+  const whole = { ...usual, signing: signings.whole, fields: ["extended"] } as const;
+  return [
+    ...good,
+    accepted("an extended IPN under the sample's names", "card", {
+      how: sampleNames,
+      fields: "extended",
+      wire: toWire("card", { ...ipns.card, ...extensions.card }, "sample", "extended"),
+    }),
+    changed("an extended IPN, the receiver's fields are the specification's", "its signature covers more fields", {
+      fields: "extended",
+      how: usual,
+    }),
+    changed("the specification's fields, the receiver's are extended", "its signature covers fewer fields", {
+      how: { ...usual, fields: ["extended"] },
+    }),
+    changed("the whole IPN signed with the specification's fields, the receiver's are extended", "it lacks fields", {
+      how: whole,
+    }),
+    changed("an extended IPN with another command", "it is signed", { ...extended, rewrite: another }),
+    changed("an extended IPN with another command, the receiver accepts both", "it is signed", {
+      ...extended,
+      how: { ...usual, fields: both },
+      rewrite: another,
+    }),
+    changed("an extended IPN whose fields were removed, the receiver accepts both", "they are signed", {
+      ...extended,
+      how: { ...usual, fields: both },
+      rewrite: (json) => json.replace(/"command".*(?="signature")/, ""),
+    }),
+    accepted("the specification's fields with a command added, the receiver accepts both: it is passed over", "card", {
+      how: { ...usual, fields: both },
+      rewrite: (json) => json.replace('"signature"', '"command":"SALE","originalId":"","originalReqId":"","signature"'),
+    }),
+  ];
 }
 
 export function deliveryVectors(): DeliveryVector[] {

@@ -48,6 +48,12 @@ export const signings: Readonly<Record<"specification" | "agreed" | "whole", Sig
   whole: { mode: "whole" },
 };
 
+/** The fields that an extended IPN adds. */
+export const extensions = {
+  card: { command: "PREAUTH_COMPLETE", originalId: "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a00", originalReqId: "" },
+  settlement: { command: "SETTLEMENT", currency: "VND" },
+} as const;
+
 /**
  * Unsigned IPNs, by the tables' names. They are difficult on purpose: non-ASCII text, a JSON object inside a string,
  * empty values.

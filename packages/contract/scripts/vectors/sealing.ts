@@ -1,4 +1,5 @@
 import {
+  type FieldSet,
   fromWire,
   type IpnKind,
   type Sealing,
@@ -26,6 +27,8 @@ export interface WrittenAgreement {
   readonly signing: Signing;
   readonly encryptionKeys: readonly EncryptionKeyId[];
   readonly signingKeys: readonly SigningKeyId[];
+  /** The receiver's setting; default the specification's. */
+  readonly fields?: readonly FieldSet[];
 }
 
 export interface SealingVector extends WrittenAgreement {
@@ -48,8 +51,14 @@ export const usual: WrittenAgreement = {
 };
 
 /** A signed IPN as JSON text. */
-export function signedJson(kind: IpnKind, wire: Record<string, unknown>, signing: Signing, key: SigningKeyId = "sk-1") {
-  return JSON.stringify({ ...wire, signature: sign(signedString(kind, wire, signing), signingKey(key)) });
+export function signedJson(
+  kind: IpnKind,
+  wire: Record<string, unknown>,
+  signing: Signing,
+  key: SigningKeyId = "sk-1",
+  fields: FieldSet = "specification",
+) {
+  return JSON.stringify({ ...wire, signature: sign(signedString(kind, wire, signing, fields), signingKey(key)) });
 }
 
 /** Complete notifications: both bodies in every cipher and encoding, then both sets of names, then a rotation. */

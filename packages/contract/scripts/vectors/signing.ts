@@ -1,10 +1,20 @@
-import { type IpnKind, type Signing, sign, signedString, toWire, type WireNames } from "../../src/index.ts";
-import { ipns, signingKey, signings } from "./material.ts";
+import {
+  type FieldSet,
+  type IpnKind,
+  type Signing,
+  sign,
+  signedString,
+  toWire,
+  type WireNames,
+} from "../../src/index.ts";
+import { extensions, ipns, signingKey, signings } from "./material.ts";
 
 export interface SigningVector {
   readonly name: string;
   readonly kind: IpnKind;
   readonly signing: Signing;
+  /** Absent: the specification's. */
+  readonly fields?: FieldSet;
   readonly wire: Readonly<Record<string, unknown>>;
   readonly signedString: string;
   readonly signature: string;
@@ -21,7 +31,7 @@ export function signingVectors(): SigningVector[] {
       ),
     ),
   );
-  return [...regular, ...oddVectors()];
+  return [...regular, ...oddVectors(), ...extendedVectors()];
 }
 
 const agreementNames = {
@@ -61,7 +71,30 @@ function oddVectors(): SigningVector[] {
   ];
 }
 
-function vector(name: string, kind: IpnKind, signing: Signing, wire: Record<string, unknown>): SigningVector {
-  const text = signedString(kind, wire, signing);
-  return { name, kind, signing, wire, signedString: text, signature: sign(text, signingKey("sk-1")) };
+function extendedVectors(): SigningVector[] {
+  return (["card", "settlement"] as const).flatMap((kind) =>
+    (["specification", "agreed", "whole"] as const).map((agreement) => {
+      const wire = toWire(kind, { ...ipns[kind], ...extensions[kind] }, "table", "extended");
+      return vector(`extended ${kind} IPN, ${agreementNames[agreement]}`, kind, signings[agreement], wire, "extended");
+    }),
+  );
+}
+
+function vector(
+  name: string,
+  kind: IpnKind,
+  signing: Signing,
+  wire: Record<string, unknown>,
+  fields?: FieldSet,
+): SigningVector {
+  const text = signedString(kind, wire, signing, fields);
+  return {
+    name,
+    kind,
+    signing,
+    ...(fields && { fields }),
+    wire,
+    signedString: text,
+    signature: sign(text, signingKey("sk-1")),
+  };
 }

@@ -1,6 +1,15 @@
 /** Only what a receiver needs: a partner's process loads neither the descriptive tables nor the code that seals. */
 
-export type { CardIpn, IpnKind, SettlementEntry, SettlementIpn } from "../columns.ts";
+export {
+  type CardIpn,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
+  type FieldSet,
+  fieldSets,
+  type IpnKind,
+  type SettlementEntry,
+  type SettlementIpn,
+} from "../columns.ts";
 export { type NotifiedCommand, notifiedCommands } from "../commands.ts";
 export { type Encoding, encodings } from "../encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "../errors.ts";

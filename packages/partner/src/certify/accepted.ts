@@ -95,6 +95,22 @@ export const acceptedCases: readonly Case[] = [
     },
   },
   {
+    ...one(
+      "unknown-fields",
+      "a Sale with fields that you do not know",
+      (bench) => approvedSale(bench, "unknown-fields"),
+      {
+        unsigned: (wire) => ({ ...wire, later: "1", more: { nested: ["1"] } }),
+      },
+    ),
+    words: {
+      refused_authentic: {
+        means: "The day a later version of Paybell adds a field, every payment is refused.",
+        fix: "Read the fields that you know, and pass over the others. With signing whole they are signed too.",
+      },
+    },
+  },
+  {
     code: "duplicate",
     title: "the same notification twice",
     expects: "accepted",
@@ -122,7 +138,7 @@ export const acceptedCases: readonly Case[] = [
     steps: (bench) => {
       const sale = bench.facts.card("reordered");
       const voided = bench.facts.following(sale, { transaction_type: "VOID", refId: "" });
-      const late = { originalId: sale.id, outOfOrder: true };
+      const late = { originalId: sale.id, originalReqId: sale.reqId, outOfOrder: true };
       return [
         accepted("the Void of a Sale that has not come", bench.post(cardNotification("VOID", voided, late))),
         accepted("the Sale", bench.post(cardNotification("SALE", sale))),
@@ -239,7 +255,8 @@ function chain(
     const batchNo = first === "PREAUTH" ? { batchNo: "" } : {};
     const original = bench.facts.card(code, batchNo);
     const following = bench.facts.following(original, second === "PREAUTH_COMPLETE" ? { batchNo: "000001" } : {});
-    const later = cardNotification(second, { ...following, ...changes }, { originalId: original.id });
+    const of = { originalId: original.id, originalReqId: original.reqId };
+    const later = cardNotification(second, { ...following, ...changes }, of);
     return [
       accepted(first === "SALE" ? "a Sale" : "a PreAuth", bench.post(cardNotification(first, original))),
       accepted(second === "VOID" ? "its Void" : "its PreAuth-Complete", bench.post(later)),

@@ -16,6 +16,8 @@ export interface Case {
   readonly expects: Expectation;
   /** Whether its refusal must look like the others: only the service can make a valid one. */
   readonly alike?: boolean;
+  /** Why it does not apply to an endpoint with these settings; undefined: it does. */
+  readonly leftOut?: (keys: SealerKeys) => string | undefined;
   readonly steps: (bench: Bench) => readonly CaseStep[];
   /** The meaning of a failure and its remedy, if this case knows more than the finding. */
   readonly words?: Partial<Readonly<Record<FindingCode, Words>>>;

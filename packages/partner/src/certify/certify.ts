@@ -57,6 +57,7 @@ export interface CertifyReport {
   readonly timeoutMs: number;
   readonly sealing: SealerKeys["sealing"];
   readonly signing: SealerKeys["signing"];
+  readonly fields: SealerKeys["fields"];
   readonly durationMs: number;
   readonly passed: boolean;
   readonly results: readonly CaseResult[];
@@ -93,9 +94,10 @@ export async function certify(options: CertifyOptions): Promise<CertifyReport> {
   let unreachable = false;
   for (const [at, one] of chosen.entries()) {
     options.onCase?.(at, chosen.length);
-    const isLeftOut = one.code === "missing-headers" && options.allowMissingHeaders === true;
+    const isAllowed = one.code === "missing-headers" && options.allowMissingHeaders === true;
+    const leftOut = isAllowed ? "--allow-missing-headers" : one.leftOut?.(keys);
     if (unreachable) results.push(untried(one, "not_run", "the endpoint could not be reached"));
-    else if (isLeftOut) results.push(untried(one, "left_out", "--allow-missing-headers"));
+    else if (leftOut !== undefined) results.push(untried(one, "left_out", leftOut));
     else results.push(await run(one));
     unreachable ||= isUnreachable(results.at(-1));
   }
@@ -107,6 +109,7 @@ export async function certify(options: CertifyOptions): Promise<CertifyReport> {
     timeoutMs: limits.timeoutMs,
     sealing: keys.sealing,
     signing: keys.signing,
+    fields: keys.fields,
     durationMs: Math.round(performance.now() - startedMs),
     passed: shown.every(({ verdict }) => verdict === "passed" || verdict === "left_out"),
     results: shown,

@@ -20,6 +20,7 @@ export interface SampleNotification {
   readonly facts: Readonly<Record<string, unknown>>;
   readonly notificationId: string;
   readonly originalId?: string | undefined;
+  readonly originalReqId?: string | undefined;
   readonly outOfOrder?: boolean;
 }
 
@@ -49,7 +50,7 @@ export interface Deviation {
 export function cardNotification(
   command: NotifiedCommand,
   facts: SampleNotification["facts"],
-  more: Pick<SampleNotification, "originalId" | "outOfOrder"> = {},
+  more: Pick<SampleNotification, "originalId" | "originalReqId" | "outOfOrder"> = {},
 ): SampleNotification {
   return { kind: "card", command, facts, notificationId: randomUUID(), ...more };
 }
@@ -65,10 +66,13 @@ export function makePost(
   nowMs: number,
   deviation: Deviation = {},
 ): HttpPost {
-  const { signing, sealing, encryptionKey, signingKey, webhookSecret } = { ...keys, ...deviation.keys };
+  const { signing, fields, sealing, encryptionKey, signingKey, webhookSecret } = { ...keys, ...deviation.keys };
   const { unsigned = same, signature = same, signed = same, text = same, body = same, sentBody = same } = deviation;
-  const wire = unsigned(toWire(notification.kind, notification.facts, deviation.wireNames ?? "table"));
-  const signatureFound = sign(signedString(notification.kind, wire, signing), signingKey);
+  const { kind, command, originalId, originalReqId } = notification;
+  // Only an extended IPN has the first four.
+  const facts = { command, originalId, originalReqId, currency: "VND", ...notification.facts };
+  const wire = unsigned(toWire(kind, facts, deviation.wireNames ?? "table", fields));
+  const signatureFound = sign(signedString(kind, wire, signing, fields), signingKey);
   const content = text(JSON.stringify(signed({ ...wire, signature: signature(signatureFound) })));
   const bodySigned = body(JSON.stringify({ data: seal(content, sealing, encryptionKey) }));
   const headers = notificationHeaders({

@@ -91,6 +91,24 @@ export const refusedCases: readonly Case[] = [
     fix: "Refuse if any of the three headers is missing. An exception for a proxy that removes them covers all three.",
   }),
   {
+    ...forged("other-fields", "a Sale that is signed with other fields than your setting says", {
+      means: "A forger who adds or removes a field decides what your endpoint takes for signed.",
+      fix:
+        "Decide by your own setting `fields` what is signed, never by whether a field is there. Accept both " +
+        "kinds only while the operator changes it.",
+    }),
+    leftOut: ({ signing, fields, acceptsBothFields = false }) => {
+      if (acceptsBothFields) return "both sets of fields are accepted";
+      const passesOver = signing.mode === "whole" && fields === "specification";
+      return passesOver ? "signing is whole: unknown fields are signed, and passed over" : undefined;
+    },
+    steps: (bench) => {
+      const fields = bench.keys.fields === "extended" ? "specification" : "extended";
+      const sale = cardNotification("SALE", bench.facts.card("other-fields"));
+      return [refused(`a Sale signed as fields: "${fields}" says`, bench.post(sale, { keys: { fields } }))];
+    },
+  },
+  {
     ...forged("two-names", "a field under both of its names", {
       means: ambiguous,
       fix: "Refuse an IPN with a field under two of its names, in settlementList too.",

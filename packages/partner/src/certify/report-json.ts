@@ -3,13 +3,13 @@ import type { RequestResult } from "./post.ts";
 
 /** The run as JSON. Fields may be added, and are never removed. */
 export function reportJson(certificate: CertifyReport): object {
-  const { results, diagnoses, url, run, passed, durationMs, sealing, signing } = certificate;
+  const { results, diagnoses, url, run, passed, durationMs, sealing, signing, fields } = certificate;
   return {
     passed,
     url,
     run,
     durationMs,
-    settings: { ...sealing, signing },
+    settings: { ...sealing, signing, fields },
     counts: countsOf(results),
     diagnoses: diagnoses.map(({ code, cases, means, fix }) => ({ code, cases, means, fix })),
     cases: results.map(({ code, title, expects, verdict, finding, note, exchanges }) => ({

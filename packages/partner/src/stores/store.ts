@@ -4,7 +4,7 @@ import { Misused } from "../misused.ts";
 /** The recorded facts of an IPN, enough to determine later the state of its chain. No card data. */
 export interface KnownIpn {
   readonly id: string;
-  /** The command in the header; "" if the header was missing. */
+  /** The command, where the signed IPN says it; "" otherwise. */
   readonly command: NotifiedCommand | "";
   readonly transactionType: string;
   readonly status: string;
@@ -15,6 +15,8 @@ export interface KnownIpn {
   readonly reqId: string;
   readonly refId: string;
   readonly merchantTransId: string;
+  /** Absent in older records. */
+  readonly batchNo?: string;
 }
 
 /** An IPN as a store records it. */

@@ -14,6 +14,7 @@ import { PostgresEndpoints } from "../store/deliveries/endpoints.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";
 import { PendingStatus } from "../store/deliveries/pending-status.ts";
 import { PostgresShards } from "../store/deliveries/shards.ts";
+import { readReqId } from "../store/transactions/transactions.ts";
 import { DeliveryPartners } from "./delivery-partners.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { busyShareOf, countAttempt } from "./observation.ts";
@@ -144,6 +145,7 @@ function openWorker(
       transport,
       seals,
       contents,
+      reqIdOf: readReqId(database.homes),
       clock: systemClock,
       log,
       attemptTimeoutMs,

@@ -71,6 +71,7 @@ export class Certifications {
         keys: {
           sealing: { cipher: settings.cipher, encoding: settings.encoding },
           signing: settings.signing,
+          fields: settings.fields,
           encryptionKey: keys.encryption,
           signingKey: keys.signing.key,
           webhookSecret: webhook.key,

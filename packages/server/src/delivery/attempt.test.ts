@@ -1,6 +1,8 @@
+import { openAndVerify } from "@paybell/contract";
 import { pino } from "pino";
 import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
+import { newId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { KeyExhausted } from "../partners/seal-budget.ts";
 import { type AttemptParts, attemptMaker, faultOf } from "./attempt.ts";
@@ -16,6 +18,7 @@ function partsOf(more: Partial<AttemptParts> = {}): AttemptParts {
     transport: { post: nothingMayBeSent },
     seals: { spend: () => undefined },
     contents: { isAsCommitted: () => true },
+    reqIdOf: () => Promise.reject(new Error("nothing may be read")),
     clock: systemClock,
     log: pino({ level: "silent" }),
     attemptTimeoutMs: 1_000,
@@ -60,6 +63,27 @@ test("an IPN whose lease expired while seals were reserved is not sent, and no a
   const options = { outOfOrder: false, mayWrite: () => isHeld };
   expect(await attempt(deliveryOf(partner.id, { content }), partner, options)).toEqual({ postponeMs: 1_000 });
   expect(asked).toEqual([false]);
+});
+
+test("an extended IPN names its original's reqId, and waits while that cannot be read", async () => {
+  const extended = partnerSnapshot({ callBackUrl: "https://callback.test/ipn", fields: "extended" });
+  const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
+  const originalId = newId<"transaction">();
+  let reqIdOf: AttemptParts["reqIdOf"] = () => Promise.reject(new Error("the database is away"));
+  const attempt = attemptMaker(partsOf({ transport, reqIdOf: (...asked) => reqIdOf(...asked) }));
+  const delivery = deliveryOf(extended.id, { content, originalId });
+  expect(await attempt(delivery, extended, held)).toEqual({ postponeMs: 1_000 });
+  expect(posts).toEqual([]);
+  reqIdOf = async (...asked) => {
+    expect(asked).toEqual([extended.id, originalId]);
+    return "r-0";
+  };
+  await attempt(delivery, extended, held);
+  const { settings, keys } = extended;
+  const [post] = posts;
+  const how = { sealing: settings, encryptionKeys: [keys.encryption], signingKeys: [keys.signing.key] };
+  const { ipn } = openAndVerify(String(post?.body), { ...how, signing: settings.signing, fields: ["extended"] });
+  expect(ipn).toMatchObject({ command: "SALE", originalId, originalReqId: "r-0" });
 });
 
 test("a 2xx is an accepted attempt, with its URL and key version", async () => {

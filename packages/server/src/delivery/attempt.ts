@@ -6,7 +6,7 @@ import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import type { ContentMac } from "./content-mac.ts";
-import { makeEnvelope } from "./envelope.ts";
+import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
 import { type FailedAttempt, nextAttempt, statusFailure } from "./schedule.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
@@ -15,6 +15,7 @@ export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
   readonly seals: Pick<SealBudget, "spend">;
   readonly contents: Pick<ContentMac, "isAsCommitted">;
+  readonly reqIdOf: ReqIdOf;
   readonly clock: Clock;
   readonly log: TroubleLog;
   /** The timeout of everything: connecting, sending, the response. */
@@ -122,6 +123,17 @@ async function tryOnce(
     return { failure: { reason: "content_changed", detail } };
   }
   const keyId = partner.keys.encryption.id;
+  let originalReqId: string | undefined;
+  const reading = originalReqIdFor(partner, delivery.originalId, parts.reqIdOf);
+  if (reading !== undefined) {
+    try {
+      originalReqId = await reading;
+    } catch (error) {
+      // Without the database the attempt could not be recorded either.
+      parts.log.warn({ err: error, notification: delivery.id }, "the original of an IPN could not be read: it waits");
+      return { result: { notWritten: true } };
+    }
+  }
   try {
     const taken = parts.seals.spend(partner.id, keyId);
     if (taken !== undefined) await taken;
@@ -134,6 +146,7 @@ async function tryOnce(
     notificationId: delivery.id,
     command: delivery.command,
     originalId: delivery.originalId,
+    ...(originalReqId !== undefined && { originalReqId }),
     attemptNo: delivery.attemptsBefore + delivery.attemptsMade + 1,
     callbackUrl: url,
     outOfOrder,

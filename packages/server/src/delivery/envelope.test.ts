@@ -86,6 +86,57 @@ describe("an envelope", () => {
     expect(first.headers["webhook-id"]).toBe(second.headers["webhook-id"]);
   });
 
+  // The bytes of version 0.1.0: a partner that compares them must never see another.
+  test("has by default the specification's fields alone, byte for byte", () => {
+    const partner = partnerSnapshot();
+    const originalId = newId() as TransactionId;
+    const textOf = (facts: IpnFacts) => {
+      const { body } = makeEnvelope(JSON.stringify(facts), partner, attempt({ originalId, originalReqId: "r-1" }));
+      const { wire, signedText } = opened(partner, body);
+      return [JSON.stringify({ ...wire, signature: "" }), signedText];
+    };
+    expect(textOf(sale)).toEqual([
+      '{"aid":"","amount":"150000","appName":"","approveCode":"","batchNo":"","billId":"","cardHolder":"",' +
+        '"cardNumber":"","cardScheme":"","currency":"VND","deviceId":"","expDate":"",' +
+        '"extraData":"{\\"ghế\\":\\"số 7\\"}","id":"t-1","invoiceNo":"","isoResponseCode":"00","merchantAddress":"",' +
+        '"merchantId":"","merchantName":"","merchantTransId":"","mid":"","paymentType":"","refId":"","reqId":"",' +
+        '"status":"SUCCESS","swipeType":"","tc":"","tid":"","traceNo":"","transDateTime":"",' +
+        '"transaction_type":"SALE","signature":""}',
+      "aid=&amount=150000&approveCode=&isoResponseCode=00&merchantTransId=&isoResponseCode=00&cardScheme=&tid=&mid=" +
+        "&traceNo=&batchNo=",
+    ]);
+    expect(textOf(settlement)).toEqual([
+      '{"batchNo":"","callbackUrl":"https://callback.test/ipn","deviceId":"","extraData":"","id":"s-1",' +
+        '"merchantTransId":"","mid":"","quantity":"","reqId":"","saleQuantity":"","saleTotalAmount":"10",' +
+        '"status":"SUCCESS","tid":"","totalAmount":"12","transaction_time":"","transaction_type":"SETTLE",' +
+        '"voidQuantity":"","voidTotalAmount":"2","settlementList":[{"reqId":"r","refNo":"1"}],"signature":""}',
+      "batchNo=&quantity=&saleQuantity=&saleTotalAmount=10&voidQuantity=&voidTotalAmount=2&totalAmount=12&tid=&mid=",
+    ]);
+  });
+
+  test("of a partner with extended fields ends in them, signed", () => {
+    const partner = partnerSnapshot({ fields: "extended" });
+    const originalId = newId() as TransactionId;
+    const at = attempt({ command: "VOID", originalId, originalReqId: "r-1" });
+    const endOf = (facts: IpnFacts, made = at) => {
+      const { wire, signedText } = makeEnvelope(JSON.stringify(facts), partner, made);
+      return [Object.entries(wire).slice(-4, -1), signedText.slice(signedText.indexOf("&command="))];
+    };
+    expect(endOf({ ...sale, command: "VOID" } as IpnFacts)).toEqual([
+      [
+        ["command", "VOID"],
+        ["originalId", originalId],
+        ["originalReqId", "r-1"],
+      ],
+      `&command=VOID&originalId=${originalId}&originalReqId=r-1`,
+    ]);
+    expect(endOf(sale, attempt())[1]).toBe("&command=SALE&originalId=&originalReqId=");
+    expect(endOf(settlement)[1]).toBe("&command=SETTLEMENT&currency=USD");
+    expect(endOf({ ...settlement, currency: undefined } as unknown as IpnFacts)[1]).toBe(
+      "&command=SETTLEMENT&currency=",
+    );
+  });
+
   test("carries the headers of the contract", () => {
     const partner = partnerSnapshot();
     const originalId = newId() as TransactionId;

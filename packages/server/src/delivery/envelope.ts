@@ -1,7 +1,7 @@
 import { type NotifiedCommand, notificationHeaders, seal, sign, signedString, toWire } from "@paybell/contract";
-import type { NotificationId, TransactionId } from "../ids.ts";
+import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
-import { renderIpn } from "../ipn/render.ts";
+import { renderExtended, renderIpn } from "../ipn/render.ts";
 import type { Partner } from "../partners/partner.ts";
 
 /** The input of one attempt in addition to the notification's facts. */
@@ -9,6 +9,8 @@ export interface EnvelopeFor {
   readonly notificationId: NotificationId;
   readonly command: NotifiedCommand;
   readonly originalId: TransactionId | null;
+  /** Its reqId, for an extended IPN: `originalReqIdFor`. */
+  readonly originalReqId?: string;
   /** 1 for the first POST. */
   readonly attemptNo: number;
   /** The URL of this attempt: a settlement IPN contains it. */
@@ -21,6 +23,18 @@ export interface EnvelopeFor {
 /** The partner fields that determine how its notifications are sealed. */
 export type SealedFor = Pick<Partner, "settings" | "keys">;
 
+/** The reqId of a transaction; empty if it has none. */
+export type ReqIdOf = (partnerId: PartnerId, id: TransactionId) => Promise<string>;
+
+/** Reads what an extended IPN says of its original and the facts do not. Other IPNs need nothing. */
+export function originalReqIdFor(
+  { id, settings }: Pick<Partner, "id" | "settings">,
+  originalId: TransactionId | null,
+  reqIdOf: ReqIdOf,
+): Promise<string> | undefined {
+  return settings.fields === "extended" && originalId !== null ? reqIdOf(id, originalId) : undefined;
+}
+
 /** One attempt's bytes: section 4.1. */
 export interface Envelope {
   readonly headers: Readonly<Record<string, string>>;
@@ -28,6 +42,9 @@ export interface Envelope {
   readonly body: Buffer;
   /** The version of the encryption key that sealed it. */
   readonly keyId: string;
+  /** The IPN in it, and the text that was signed: section 5.1. */
+  readonly wire: Readonly<Record<string, unknown>>;
+  readonly signedText: string;
 }
 
 /**
@@ -40,9 +57,12 @@ export interface Envelope {
 export function makeEnvelope(content: string, partner: SealedFor, attempt: EnvelopeFor): Envelope {
   const { settings, keys } = partner;
   const facts = readFacts(content);
-  const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: attempt.callbackUrl });
-  const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);
-  wire["signature"] = sign(signedString(kind, wire, settings.signing), keys.signing.key);
+  const { fields } = settings;
+  const { kind, ipn } =
+    fields === "extended" ? renderExtended(facts, settings, attempt) : renderIpn(facts, settings, attempt);
+  const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames, fields);
+  const signedText = signedString(kind, wire, settings.signing, fields);
+  wire["signature"] = sign(signedText, keys.signing.key);
   const body = bodyOf(seal(JSON.stringify(wire), settings, keys.encryption));
   const headers = notificationHeaders({
     id: attempt.notificationId,
@@ -58,7 +78,7 @@ export function makeEnvelope(content: string, partner: SealedFor, attempt: Envel
     originalId: attempt.originalId,
     outOfOrder: attempt.outOfOrder,
   });
-  return { headers, body, keyId: keys.encryption.id };
+  return { headers, body, keyId: keys.encryption.id, wire, signedText };
 }
 
 const bodyLead = '{"data":"';

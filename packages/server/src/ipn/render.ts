@@ -1,6 +1,8 @@
 import {
   type CardIpn,
   cardIpnFields,
+  type ExtendedCardIpn,
+  type ExtendedSettlementIpn,
   type NotifiedCommand,
   type SettlementIpn,
   settlementIpnFields,
@@ -40,6 +42,32 @@ export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: Rendere
 export function renderIpn(facts: IpnFacts, settings: RenderSettings, at: RenderedFor): RenderedIpn {
   if (facts.kind === "card") return { kind: "card", ipn: renderCard(facts, settings) };
   return { kind: "settlement", ipn: renderSettlement(facts, settings, at) };
+}
+
+/** The original of a follow-up, as far as it is known. */
+interface Original {
+  readonly originalId: string | null;
+  readonly originalReqId?: string | undefined;
+}
+
+/** Renders it for a partner with `fields: "extended"`. What is unknown is empty. */
+export function renderExtended(
+  facts: IpnFacts,
+  settings: RenderSettings,
+  at: RenderedFor & Original,
+):
+  | { readonly kind: "card"; readonly ipn: UnsignedIpn<ExtendedCardIpn> }
+  | { readonly kind: "settlement"; readonly ipn: UnsignedIpn<ExtendedSettlementIpn> } {
+  const { command } = facts;
+  if (facts.kind === "settlement") {
+    const ipn = { ...renderSettlement(facts, settings, at), command, currency: facts.currency ?? "" };
+    return { kind: "settlement", ipn };
+  }
+  const { originalId, originalReqId = "" } = at;
+  return {
+    kind: "card",
+    ipn: { ...renderCard(facts, settings), command, originalId: originalId ?? "", originalReqId },
+  };
 }
 
 const contactTypes: Readonly<Record<string, string>> = { C: "CL", CTL: "CLS" };

@@ -1,10 +1,9 @@
-import { type IpnKind, sign, signedString, toWire } from "@paybell/contract";
-import type { IpnFacts } from "../ipn/facts.ts";
-import { renderIpn } from "../ipn/render.ts";
+import type { IpnKind } from "@paybell/contract";
 import type { Partner } from "../partners/partner.ts";
 import { callbackUrlOf } from "../registered-url.ts";
 import type { Seal } from "./pull.ts";
 import type { NotificationContent } from "./store.ts";
+import { kindOf } from "./view.ts";
 
 /** Everything that an attempt would send now. It contains what the partner would read, and no key. */
 export interface ExplainedNotification {
@@ -30,14 +29,10 @@ export async function explain(
 ): Promise<ExplainedNotification> {
   const { settings, keys } = partner;
   const url = callbackUrlOf(content, partner.settings);
-  const facts = JSON.parse(content.content) as IpnFacts;
-  const { kind, ipn } = renderIpn(facts, settings, { callbackUrl: url ?? "" });
-  const wire = toWire(kind, ipn as unknown as Record<string, unknown>, settings.wireNames);
-  const text = signedString(kind, wire, settings.signing);
-  const { headers, body } = await seal(partner, content, url ?? "");
+  const { headers, body, wire, signedText: text } = await seal(partner, content, url ?? "");
   return {
-    kind,
-    ipn: { ...wire, signature: sign(text, keys.signing.key) },
+    kind: kindOf(content.command),
+    ipn: wire,
     signed: { mode: settings.signing.mode, text, keyId: keys.signing.id },
     cipher: settings.cipher,
     encoding: settings.encoding,

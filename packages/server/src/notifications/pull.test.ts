@@ -43,7 +43,7 @@ async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
   const turns: number[] = [];
   const seal: Seal = async (_, { content }) => {
     turns.push(turn);
-    return { headers: {}, body: Buffer.from(`{"data":"${content}"}`) };
+    return { headers: {}, wire: {}, signedText: "", body: Buffer.from(`{"data":"${content}"}`) };
   };
   const { page } = await pullPage(store, seal, partner, { limit: 100 });
   isOver = true;

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IpnKind } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
-import { dataOf, makeEnvelope } from "../delivery/envelope.ts";
+import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/envelope.ts";
 import { ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
@@ -39,21 +39,24 @@ export type Seal = (
   partner: Partner,
   notification: NotificationContent,
   callBackUrl: string,
-) => Promise<{ readonly headers: Readonly<Record<string, string>>; readonly body: Buffer }>;
+) => Promise<Omit<Envelope, "keyId">>;
 
 /** The sealer of attempts: each item counts against its key like a POSTed one. */
 export function sealing(
   seals: Pick<SealBudget, "spend">,
   contents: Pick<ContentMac, "isAsCommitted">,
   clock: Pick<Clock, "nowMs">,
+  reqIdOf: ReqIdOf,
 ): Seal {
   return async (partner, notification, callbackUrl) => {
     requireAsCommitted(contents, partner.id, notification);
     await seals.spend(partner.id, partner.keys.encryption.id);
+    const originalReqId = await originalReqIdFor(partner, notification.originalId, reqIdOf);
     return makeEnvelope(notification.content, partner, {
       notificationId: notification.id,
       command: notification.command,
       originalId: notification.originalId,
+      ...(originalReqId !== undefined && { originalReqId }),
       attemptNo: notification.attemptsMade + 1,
       callbackUrl,
       outOfOrder: false,

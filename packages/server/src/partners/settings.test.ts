@@ -56,6 +56,13 @@ describe("settings", () => {
     ["callingAddresses", Array(257).fill("10.0.0.1"), "callingAddresses", "too_long"],
     ["cipher", "aes-256-ecb", "cipher", "invalid_value"],
     ["encoding", "utf8", "encoding", "invalid_value"],
+    ["fields", "all", "fields", "invalid_value"],
+    [
+      "signing",
+      { mode: "fields", card: ["id", "transaction_type", "status", "amount", "command"] },
+      "signing",
+      "invalid_signing",
+    ],
     ["signing", "whole", "signing", "wrong_type"],
     ["signing", { mode: "none" }, "signing", "invalid_signing"],
     ["signing", { mode: "fields", card: "id" }, "signing.card", "wrong_type"],
@@ -107,6 +114,10 @@ describe("settings", () => {
   test.each([
     { signing: { mode: "fields", card: ["id", "transaction_type", "status", "amount", "tid"] } },
     { signing: { mode: "whole" } },
+    {
+      fields: "extended",
+      signing: { mode: "fields", card: ["id", "command", "transaction_type", "status", "amount"] },
+    },
     { timeZone: "Asia/Ho_Chi_Minh" },
     { retry: [1] },
     { maxPerSecond: null },

@@ -5,6 +5,8 @@ import {
   defaultSealing,
   defaultSigning,
   encodings,
+  type FieldSet,
+  fieldSets,
   type NotifiedCommand,
   notifiedCommands,
   type Signing,
@@ -129,6 +131,12 @@ const optional = {
     check: signingShapeProblems,
   } as PartnerSetting<Signing>,
   wireNames: choice(wireNames, "table"),
+  fields: choice(
+    fieldSets,
+    "specification",
+    "extended: card IPNs also have command, originalId and originalReqId, settlement IPNs command and currency; " +
+      "signed after the specification's fields",
+  ),
   transactionTypes: {
     initial: defaultTypes,
     schema: z.partialRecord(z.enum([...notifiedCommands, "VOID_PREAUTH"]), z.enum(transactionTypes)),
@@ -249,7 +257,7 @@ function addressProblems(field: string, value: unknown, countMin: number): Field
   });
 }
 
-function signingShapeProblems(field: string, value: unknown): FieldProblem[] {
+function signingShapeProblems(field: string, value: unknown, { values }: SettingContext): FieldProblem[] {
   const shape = "an object with mode and, for mode fields, the lists card and settlement";
   if (!isObject(value)) return [wrongType(field, shape)];
   const unknown = Object.keys(value).filter((name) => !["mode", "card", "settlement"].includes(name));
@@ -265,7 +273,8 @@ function signingShapeProblems(field: string, value: unknown): FieldProblem[] {
   if (value["mode"] === "whole" && lists.length > 0) {
     return lists.map((name) => invalid(`${field}.${name}`, "has no place beside mode whole, which signs every field"));
   }
-  return signingProblems(value as unknown as Signing).map((message) => ({
+  const fields: FieldSet = values["fields"] === "extended" ? "extended" : "specification";
+  return signingProblems(value as unknown as Signing, fields).map((message) => ({
     field,
     code: "invalid_signing",
     message: `${message}.`,

@@ -49,6 +49,7 @@ export function receiverKeys(partner: Partner, before: Partner = partner) {
     cipher,
     encoding,
     signing,
+    fields: [...new Set([partner.settings.fields, before.settings.fields])],
   };
 }
 

@@ -37,12 +37,12 @@ export function ipnLines(shown: ShownIpn, style: OutputStyle): string[] {
   ];
 }
 
-function titleLines({ kind, ipn, command }: ReceivedIpn, style: OutputStyle): string[] {
+function titleLines({ kind, ipn, command, headers }: ReceivedIpn, style: OutputStyle): string[] {
   const isGood = ipn.status === "SUCCESS";
   const tone: OutputTone = isGood ? "good" : "bad";
   const badge = label(style, isGood ? "goodLabel" : "badLabel", "IPN");
   const facts = [
-    { text: printable(command ?? ipn.transaction_type), tone: "strong" as const },
+    { text: printable(command ?? headers.command ?? ipn.transaction_type), tone: "strong" as const },
     { text: kind === "card" ? result(ipn) : printable(ipn.status), tone },
     ...(kind === "card" ? cardFacts(ipn).map((text) => ({ text, tone: "strong" as const })) : []),
   ];

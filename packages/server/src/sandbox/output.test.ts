@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from "node:util";
-import type { CardIpn, SettlementIpn } from "@paybell/contract";
+import type { CardIpn, NotifiedCommand, SettlementIpn } from "@paybell/contract";
 import type { ReceivedIpn } from "@paybell/partner";
 import { describe, expect, it } from "vitest";
 import type { Transaction } from "../ledger/transaction.ts";
@@ -19,8 +19,11 @@ import { columnsOf } from "./output-text.ts";
 const plain = { colours: false, columns: 80 };
 const delivery = {
   notificationId: "019a2b3c-4d5e-7f60-8182-93a4b5c6d7e8",
-  attempt: 1,
+  command: undefined,
   originalTransactionId: undefined,
+  headers: { command: undefined, originalTransactionId: undefined },
+  fields: "specification",
+  attempt: 1,
   outOfOrder: false,
   keyId: "",
 } as const;
@@ -83,7 +86,8 @@ const settlement: SettlementIpn = {
   voidTotalAmount: "150000",
 };
 
-const sale: ReceivedIpn = { ...delivery, kind: "card", command: "SALE", ipn: card };
+const headersOf = (command: NotifiedCommand) => ({ headers: { ...delivery.headers, command } });
+const sale: ReceivedIpn = { ...delivery, ...headersOf("SALE"), kind: "card", ipn: card };
 const shown = (received: ReceivedIpn, style = plain) =>
   ipnLines({ received, cipher: "aes-256-gcm", afterCommandMs: 12.4 }, style);
 const text = (lines: readonly string[]) => lines.join("\n");
@@ -118,7 +122,7 @@ describe("an IPN in the terminal", () => {
 
   it("says what a code means when the command was declined", () => {
     const ipn = { ...card, status: "ERROR", isoResponseCode: "51" };
-    const [title] = shown({ ...sale, command: "PREAUTH", ipn }, { ...plain, columns: 120 });
+    const [title] = shown({ ...sale, ...headersOf("PREAUTH"), ipn }, { ...plain, columns: 120 });
     expect(title).toBe("[IPN]  PREAUTH  ERROR 51 (Not sufficient funds)  150000 VND  VISA 411111******1111");
   });
 
@@ -126,7 +130,7 @@ describe("an IPN in the terminal", () => {
     expect(text(shown({ ...sale, outOfOrder: true }))).toContain("out of order");
     const bare = ipnLines(
       {
-        received: { ...sale, notificationId: undefined, attempt: undefined, command: undefined },
+        received: { ...sale, notificationId: undefined, attempt: undefined, headers: delivery.headers },
         cipher: "jwe",
       },
       plain,
@@ -197,7 +201,7 @@ describe("an IPN in the terminal", () => {
       isoResponseCode: evil,
       transaction_type: evil,
     };
-    const lines = shown({ ...sale, ipn, command: undefined, notificationId: evil });
+    const lines = shown({ ...sale, ipn, headers: delivery.headers, notificationId: evil });
     const totals = { ...settlement, saleQuantity: evil, settlementList: [{ reqId: evil, refNo: evil }] };
     const more = shown({ ...delivery, kind: "settlement", command: undefined, ipn: totals });
     for (const line of [...lines, ...more]) expect(line).not.toMatch(/[\p{Cc}\p{Cf}]/u);

@@ -13,6 +13,7 @@ import { openDatabase } from "../database/database.ts";
 import { Homes } from "../database/homes.ts";
 import { sampleFacts } from "../rows.fixture.ts";
 import { Partitions } from "../schema/partitions.ts";
+import { readReqId } from "../transactions/transactions.ts";
 import { PostgresNotifications } from "./notifications.ts";
 
 /** A database with its days of history, and the notifications as the APIs use them. */
@@ -50,7 +51,7 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
   const notifications = new Notifications({
     store,
     arrivals,
-    seal: sealing({ spend: () => undefined }, contents, clock),
+    seal: sealing({ spend: () => undefined }, contents, clock, readReqId(homes)),
     contents,
     proofs: new ProofSigner(createSecretKey(Buffer.alloc(32, 1))),
     clock,

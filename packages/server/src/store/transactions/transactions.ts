@@ -1,5 +1,6 @@
 import type { Command } from "@paybell/contract";
 import type { Pool } from "pg";
+import type { ReqIdOf } from "../../delivery/envelope.ts";
 import {
   type ChainId,
   type LeaseId,
@@ -257,6 +258,19 @@ export class PostgresTransactions implements TransactionStore {
     );
     return rows.map(toTransaction);
   }
+}
+
+const findReqId = {
+  name: "find_req_id",
+  text: "SELECT req_id FROM transactions WHERE partner_id = $1 AND id = $2",
+};
+
+export function readReqId(homes: Homes): ReqIdOf {
+  return async (partnerId, id) => {
+    const values = [partnerId, id];
+    const { rows } = await homes.of(partnerId).engine.query<{ req_id: string | null }>({ ...findReqId, values });
+    return rows[0]?.req_id ?? "";
+  };
 }
 
 function toTransaction(row: TransactionRow): Transaction {
