@@ -41,7 +41,24 @@ test("a settlement that loses the race for its reqId leaves neither a closing ba
   }
 });
 
-test("a terminal that another instance makes and closes meanwhile is judged again before its number", async () => {
+/** An instance whose connections fail once, at the second that it opens. */
+function unlucky(): PostgresTransactions {
+  let opened = 0;
+  const homes = connections.homes.all.map((home) => {
+    const connect = async () => {
+      opened += 1;
+      if (opened === 2) throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+      return await home.engine.connect();
+    };
+    return { ...home, engine: { query: home.engine.query.bind(home.engine), connect } as unknown as Pool };
+  });
+  return new PostgresTransactions({ ...connections, homes: new Homes(homes) });
+}
+
+test.each([
+  ["", second],
+  [", also if its connection is lost then", unlucky()],
+])("a terminal that another instance makes and closes meanwhile is judged again before its number%s", async (_, by) => {
   const tid = newTid();
   const judged: (string | undefined)[] = [];
   const refusal = { code: "settlement_in_progress" as const, message: "It is being settled." };
@@ -51,7 +68,7 @@ test("a terminal that another instance makes and closes meanwhile is judged agai
     `INSERT INTO terminals (partner_id, tid, mid, trace_no, batch_closing) VALUES ($1, $2, 'M00000000000001', 1, true)`,
     [partnerId, tid],
   );
-  const begun = second.begin(
+  const begun = by.begin(
     sampleInit(partnerId, leaseId, {
       tid,
       command: "SETTLEMENT",

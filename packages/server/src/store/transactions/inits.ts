@@ -128,7 +128,15 @@ export class Inits {
     return this.#commits.of(init.partnerId).add(init);
   }
 
+  /** If a command lost a race, another instance has committed by now: the next attempt finds its rows. */
   async #commit(home: Home, inits: readonly Init[]): Promise<Results> {
+    for (;;) {
+      const results = await this.#tryToCommit(home, inits);
+      if (results !== undefined) return results;
+    }
+  }
+
+  async #tryToCommit(home: Home, inits: readonly Init[]): Promise<Results | undefined> {
     const client = await home.engine.connect();
     try {
       const [, used, terminals] = await Promise.all([
@@ -140,8 +148,7 @@ export class Inits {
       const fresh = inits.filter((init) => !results.has(keyOf(init)));
       const written = await beginFresh(client, fresh, terminals, results);
       client.release();
-      // Another instance has committed by now: the next attempt finds its rows.
-      return written ? results : await this.#commit(home, inits);
+      return written ? results : undefined;
     } catch (error) {
       // The state of this connection is unknown: closing it rolls everything back.
       client.release(true);
