@@ -52,6 +52,9 @@ const missingGrants = `
   SELECT format('GRANT USAGE ON SCHEMA %I TO %I', s.nspname, $1::text)
   FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
 
+/** The SQLSTATE. Older releases of Citus grant no rights on columns of the tables that every node has. */
+const notSupported = "0A000";
+
 const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rolsuper OR r.rolname = current_user)";
 
 /**
@@ -76,11 +79,18 @@ export async function grantToService(owner: ClientBase, role: string): Promise<v
     const isMore = rights.some((right) => !wanted.includes(right));
     const isLess = wanted.some((right) => !rights.includes(right)) || updated.some((one) => !columns.includes(one));
     if (!isMore && !isLess) continue;
-    await owner.query("BEGIN");
-    if (isMore) await owner.query(`REVOKE ALL ON ${name} FROM ${quoted}`);
+    const give = async (update: string) => {
+      await owner.query("BEGIN");
+      if (isMore) await owner.query(`REVOKE ALL ON ${name} FROM ${quoted}`);
+      await owner.query(`GRANT ${wanted.join(", ")}${update} ON ${name} TO ${quoted}`);
+      await owner.query("COMMIT");
+    };
     const update = updated.length > 0 ? `, UPDATE (${updated.join(", ")})` : "";
-    await owner.query(`GRANT ${wanted.join(", ")}${update} ON ${name} TO ${quoted}`);
-    await owner.query("COMMIT");
+    await give(update).catch(async (error: unknown) => {
+      await owner.query("ROLLBACK");
+      if (update === "" || (error as { code?: unknown }).code !== notSupported) throw error;
+      await give(", UPDATE");
+    });
   }
   const { rows } = await owner.query<{ statement: string }>(missingGrants, [role, schemas]);
   for (const { statement } of rows) await owner.query(statement);

@@ -6,7 +6,7 @@ import { Client } from "pg";
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { createDatabase, type TestDatabase, withAdmin } from "../../../../../test/support/database.ts";
 import { newId } from "../../ids.ts";
-import { narrowedRights } from "../database/service-role.ts";
+import { grantToService, narrowedRights } from "../database/service-role.ts";
 import {
   IncompatibleSchema,
   inspectSchema,
@@ -223,6 +223,29 @@ test("a right that no statement of the service needs is taken back", async () =>
     [role],
   );
   expect(rows).toEqual([{ notifications: false, role: false, revoked: true }]);
+});
+
+test("where columns cannot be granted, as on older releases of Citus, the service's role may update the table", async () => {
+  const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
+    return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
+  });
+  await client.query(`REVOKE ALL ON partner_keys, operators FROM ${role}`);
+  const citus = new Proxy(client, {
+    get: (target, name: keyof Client) =>
+      name !== "query"
+        ? target[name]
+        : async (text: string, values?: unknown[]) => {
+            if (!/GRANT .*UPDATE \(.* ON partner_keys/.test(text)) return await target.query(text, values);
+            throw Object.assign(new Error("grant/revoke on column list is currently unsupported"), { code: "0A000" });
+          },
+  });
+  await grantToService(citus, role);
+  const { rows } = await client.query(
+    `SELECT has_table_privilege($1, 'partner_keys', 'UPDATE') AS keys, has_table_privilege($1, 'operators', 'UPDATE')
+       AS operators, has_column_privilege($1, 'operators', 'revoked_at', 'UPDATE') AS revoked`,
+    [role],
+  );
+  expect(rows).toEqual([{ keys: true, operators: false, revoked: true }]);
 });
 
 test("a PostgreSQL that is too old is refused before anything is changed", async () => {
