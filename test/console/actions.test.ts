@@ -336,3 +336,51 @@ test(
   },
   limitMs,
 );
+
+test(
+  "one admin proposes, and another confirms or withdraws it, on a desktop, a tablet and a phone",
+  async () => {
+    const addAdmin = async (name: string) => {
+      const { body } = await service.operator("POST", "/operator/v1/operators", { name, role: "admin" });
+      return String(body["token"]);
+    };
+    const [ada, ben] = [await addAdmin("Ada"), await addAdmin("Ben")];
+    const partner = await service.register({ name: "Two admins" });
+    const first = await browser.open("/proposals", { token: ada });
+    await first.getByText("Off: one admin is enough").waitFor();
+    await first.getByLabel("Minutes to confirm").fill("30");
+    await first.getByRole("button", { name: "Change" }).click();
+    await first.getByText("take a second admin within 30 minutes").waitFor();
+    const path = `/operator/v1/partners/${partner.id}/keys/rotate`;
+    await service.operator("POST", `${path}/propose`, { key: "signingKey", overlapHours: 24 }, ada);
+
+    const second = await browser.open("/proposals", { token: ben });
+    const row = second.getByRole("row", { name: /Rotate a key/ });
+    await row.waitFor();
+    for (const width of [390, 1_024, 1_280]) {
+      await second.setViewportSize({ width, height: 844 });
+      const isCut = `[document.documentElement, ...document.querySelectorAll(".table-scroll")]
+        .some(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)`;
+      expect(await second.evaluate(isCut), String(width)).toBe(false);
+    }
+    expect(await violationsInBothSchemes(second)).toEqual([]);
+    await row.getByRole("button", { name: "Confirm" }).click();
+    const dialog = second.getByRole("dialog", { name: "Rotate a key?" });
+    await dialog.getByText("Ada proposed it: key signingKey, overlapHours 24.").waitFor();
+    await dialog.getByRole("button", { name: "Confirm" }).click();
+    await second.getByText("The new key, shown only once").waitFor();
+    await second.getByText("Nothing is proposed").waitFor();
+
+    await second.getByLabel("Minutes to confirm").fill("0");
+    await second.getByRole("button", { name: "Propose" }).click();
+    const own = second.getByRole("row", { name: /Change the rule of two admins.*yours/ });
+    await own.waitFor();
+    expect(await own.getByRole("button", { name: "Confirm" }).count()).toBe(0);
+    await first.reload();
+    const offered = first.getByRole("row", { name: /Change the rule of two admins/ });
+    await offered.getByRole("button", { name: "Withdraw" }).click();
+    await first.getByRole("dialog").getByRole("button", { name: "Withdraw" }).click();
+    await first.getByText("Nothing is proposed").waitFor();
+  },
+  limitMs,
+);

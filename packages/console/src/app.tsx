@@ -28,6 +28,7 @@ const ParkedPage = lazy(async () => ({ default: (await import("./parked/parked-p
 const PartnerPage = lazy(async () => ({ default: (await import("./partners/partner-page.tsx")).PartnerPage }));
 const PartnersPage = lazy(async () => ({ default: (await import("./partners/partners-page.tsx")).PartnersPage }));
 const ReplayPage = lazy(async () => ({ default: (await import("./parked/replay.tsx")).ReplayPage }));
+const ProposalsPage = lazy(async () => ({ default: (await import("./operators/proposals-page.tsx")).ProposalsPage }));
 const SettlementPage = lazy(async () => ({ default: (await import("./money/settlement-page.tsx")).SettlementPage }));
 const SettingsPage = lazy(async () => ({ default: (await import("./operators/settings-page.tsx")).SettingsPage }));
 const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
@@ -68,6 +69,7 @@ function OperatorPages() {
       <Route path="/try" component={TryPage} />
       <Route path="/audit" component={AuditPage} />
       <Route path="/operators" component={OperatorsPage} />
+      <Route path="/proposals" component={ProposalsPage} />
       <Route path="/settings" component={SettingsPage} />
       <Route component={NotFound} />
     </Switch>

@@ -9,6 +9,7 @@ import {
   IconHistory,
   IconParking,
   IconScale,
+  IconUserCheck,
   IconUsers,
 } from "@tabler/icons-react";
 import type { Session } from "../api/operations.ts";
@@ -39,6 +40,7 @@ export function pagesOf(session: Session): readonly MenuEntry[] {
       ? [
           { to: "/audit", label: "Audit", icon: IconHistory },
           { to: "/operators", label: "Operators", icon: IconUsers },
+          { to: "/proposals", label: "Proposals", icon: IconUserCheck },
         ]
       : []),
     { to: "/settings", label: "Settings", icon: IconAdjustments },

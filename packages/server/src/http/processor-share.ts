@@ -1,8 +1,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 
-/** Time that a partner may take at once: a page of 500 notifications takes most of it, and others wait as long. */
-const burstMs = 25;
+/** Time that a partner may have taken when its next request is admitted: others wait as long. */
+const burstMs = 5;
 const waitMsMax = 1_000;
 /** Further requests are refused at once. */
 const waitingMax = 1_024;
