@@ -83,7 +83,7 @@ const itemBytes = 1_024;
 // Ids are created shortly before they are committed, so a later notification may be slightly older.
 const commitDelayMs = 60_000;
 const shareBytes = 4 * 1024 * 1024;
-/** What a read brings is parsed in one turn. Measured: 500 rows took 6 ms of the event loop. */
+/** Rows that arrived are parsed in one turn of the event loop. */
 const shareRows = 100;
 // Larger contents are stored compressed, so their size is known only when they are read.
 const storedPlainBytes = 2_000;
