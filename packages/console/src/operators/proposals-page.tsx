@@ -23,7 +23,7 @@ const names: Readonly<Record<Proposal["action"], string>> = {
   changeTwoAdminRule: "Change the rule of two admins",
 };
 
-/** What a confirmation makes, shown once. */
+/** The secret that a confirmation made: it is shown once. */
 interface Made {
   readonly title: string;
   readonly secret: string;
@@ -32,7 +32,7 @@ interface Made {
 const minutesMax = 10_080;
 const refreshMs = 10_000;
 
-/** What takes two admins: the rule, and what one proposed and another may confirm. */
+/** The rule of two admins, and the proposals that another admin may confirm. */
 export function ProposalsPage() {
   const found = useQuery({
     queryKey: ["proposals"],
@@ -111,7 +111,7 @@ function RuleForm({ minutes: standing }: { readonly minutes: number }) {
     >
       <Text size="sm" mb="sm">
         {isOn
-          ? `On: a key, another admin, lower protection of a partner and this rule take a second admin within ${standing} minutes.`
+          ? `On: a key, another admin, lower protection of a partner and this rule ${takes(standing)}.`
           : "Off: one admin is enough for a key, another admin, and lower protection of a partner."}
       </Text>
       <Group gap="sm" align="start">
@@ -136,6 +136,10 @@ function RuleForm({ minutes: standing }: { readonly minutes: number }) {
   );
 }
 
+function takes(minutes: number): string {
+  return `take a second admin within ${minutes} minutes`;
+}
+
 /** Another admin confirms; anybody of them withdraws. */
 function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (made: Made | undefined) => void }) {
   const queries = useQueryClient();
@@ -151,7 +155,7 @@ function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (m
         <Confirm
           label="Confirm"
           title={`${names[one.action]}?`}
-          text={`${one.proposedBy} proposed it: ${textOf(one.input)}. It is done at once, and the audit names you both.`}
+          text={`${one.proposedBy} proposed it: ${textOf(one.input)}. The audit names you both.`}
           onConfirm={async () => {
             onMade(undefined);
             onMade(await confirmed(one));

@@ -225,7 +225,7 @@ test("a right that no statement of the service needs is taken back", async () =>
   expect(rows).toEqual([{ notifications: false, role: false, revoked: true }]);
 });
 
-test("where columns cannot be granted, as on older releases of Citus, the service's role may update the table", async () => {
+test("where columns cannot be granted, as on old releases of Citus, the service's role updates the table", async () => {
   const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
     return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
   });
