@@ -1,10 +1,10 @@
 import { setImmediate } from "node:timers/promises";
-import { Circuits } from "../packages/server/src/delivery/circuits.ts";
+import { BlockedQueues } from "../packages/server/src/delivery/blocked-queues.ts";
+import { Circuits } from "../packages/server/src/delivery/circuit.ts";
 import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
-import { ShutQueues } from "../packages/server/src/delivery/shut-queues.ts";
 import type { Delivery } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
@@ -91,7 +91,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the queue of a shut endpoint is not scanned",
     seed: 4,
-    sabotage: () => patch(ShutQueues.prototype, "scan", () => async () => undefined),
+    sabotage: () => patch(BlockedQueues.prototype, "scan", () => async () => undefined),
   },
   {
     name: "the endpoint of its queue decides about a delivery, and not its own URL",

@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { homeOf } from "../packages/server/src/shard.ts";
 import { Checks } from "./checks/checks.ts";
 import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
-import { checkBehindShut, checkProgress } from "./checks/progress.ts";
+import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
 import type { SimulationContext, SimulationPlan } from "./context.ts";
 import { SimulatedDatabase } from "./database/database.ts";
 import { Line } from "./database/line.ts";
@@ -135,7 +135,7 @@ export class Simulation {
       agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
     }
     agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
-    agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkBehindShut()));
+    agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkBehindBlocked()));
     agenda.after(quietAfterMs, () => {
       this.#context.loadFactor = 0;
     });
@@ -160,9 +160,9 @@ export class Simulation {
     if (!this.#context.isStormy) check();
   }
 
-  #checkBehindShut(): void {
+  #checkBehindBlocked(): void {
     const { tables, database, checks } = this.#context;
-    checkBehindShut(this.#world, checks, tables, database.nowUs());
+    checkBehindBlocked(this.#world, checks, tables, database.nowUs());
   }
 
   #checkProgress(): void {

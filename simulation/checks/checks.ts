@@ -1,5 +1,5 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
-import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";

@@ -1,5 +1,4 @@
-import type { CircuitState } from "../../packages/server/src/delivery/circuit.ts";
-import type { CircuitChange, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { CircuitChange, CircuitState, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { Instance } from "../service/instance.ts";

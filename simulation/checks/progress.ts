@@ -1,4 +1,4 @@
-import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/registered-url.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
@@ -36,7 +36,12 @@ export function checkProgress(
 }
 
 /** Invariant 14: nothing whose own URL accepts waits behind the endpoint of its queue, which does not. */
-export function checkBehindShut(world: World, checks: Pick<Checks, "slotWaitMs">, tables: Tables, nowUs: number): void {
+export function checkBehindBlocked(
+  world: World,
+  checks: Pick<Checks, "slotWaitMs">,
+  tables: Tables,
+  nowUs: number,
+): void {
   for (const merchant of tables.merchants) {
     const ownedMs = world.nowMs - (tables.shards[merchant.shard]?.changedMs ?? world.nowMs);
     const withinMs = scannedWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - scannedWithinMs);
@@ -45,8 +50,8 @@ export function checkBehindShut(world: World, checks: Pick<Checks, "slotWaitMs">
       const name = originCircuit(queueUrl(merchant, queue));
       const { circuit, probeAtUs, writtenUs = nowUs } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};
       // A probe that is due, but waits for a slot, lets its queue be read.
-      const isShut = circuit?.state === "open" && nowUs < (probeAtUs ?? Number.POSITIVE_INFINITY);
-      if (!isShut || nowUs - writtenUs < scannedWithinMs * 1_000) continue;
+      const isBlocked = circuit?.state === "open" && nowUs < (probeAtUs ?? Number.POSITIVE_INFINITY);
+      if (!isBlocked || nowUs - writtenUs < scannedWithinMs * 1_000) continue;
       const left = rows.find((one) => isDue(one, world, nowUs, withinMs) && mayLeave(world, tables, merchant, one));
       if (left !== undefined) world.violated(14, `${left.id} of ${merchant.id} was left in the queue "${queue}"`);
     }

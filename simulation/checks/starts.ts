@@ -1,5 +1,5 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
-import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuits.ts";
+import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { NotificationId } from "../../packages/server/src/ids.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";

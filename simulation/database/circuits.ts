@@ -1,4 +1,4 @@
-import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { EventLoop } from "../service/event-loop.ts";
 import type { SimulatedDatabase } from "./database.ts";

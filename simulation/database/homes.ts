@@ -1,4 +1,4 @@
-import type { CircuitStore } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import type { DeliveryStore } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { homeOf, shardOf } from "../../packages/server/src/shard.ts";

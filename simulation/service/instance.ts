@@ -1,4 +1,4 @@
-import type { CircuitStore } from "../../packages/server/src/delivery/circuit-store.ts";
+import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import { Hints } from "../../packages/server/src/delivery/hints.ts";
 import type { Delivery, Hint } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";

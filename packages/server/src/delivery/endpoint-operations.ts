@@ -1,5 +1,35 @@
 import type { EndpointId, PartnerId } from "../ids.ts";
-import type { EndpointSearch, EndpointStore, StoredEndpoint } from "./circuit-store.ts";
+import type { CircuitState, EndpointKind } from "./circuit.ts";
+import type { FailureReason } from "./store.ts";
+
+export interface StoredEndpoint {
+  readonly partnerId: PartnerId;
+  readonly id: EndpointId;
+  readonly kind: EndpointKind;
+  readonly target: string;
+  readonly state: CircuitState;
+  readonly failures: number;
+  readonly lastReason: FailureReason | null;
+  readonly openedAt: Date | null;
+  readonly probeAt: Date | null;
+  readonly probes: number;
+  readonly updatedAt: Date;
+}
+
+export interface EndpointSearch {
+  readonly partnerId?: PartnerId;
+  readonly state?: CircuitState;
+  /** The last one of the previous page: the newest come first. */
+  readonly after?: EndpointId;
+  readonly limit: number;
+}
+
+/** The same circuits, for the APIs. */
+export interface EndpointStore {
+  search(search: EndpointSearch): Promise<readonly StoredEndpoint[]>;
+  /** Closes it on an operator's request, with its event. Undefined if there is none; a closed one stays unchanged. */
+  close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined>;
+}
 
 /** An endpoint as the APIs show it. Times are ISO 8601. */
 export interface EndpointView extends Omit<StoredEndpoint, "openedAt" | "probeAt" | "updatedAt"> {

@@ -1,8 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
+import { BlockedQueues, type BlockedQueuesParts } from "./blocked-queues.ts";
 import { DeliveryOrder } from "./order.ts";
-import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
-import { ShutQueues, type ShutQueuesParts } from "./shut-queues.ts";
 import type { DeliveryStore } from "./store.ts";
 
 export interface HomeWorkParts {
@@ -10,23 +9,20 @@ export interface HomeWorkParts {
   readonly clock: Clock;
   readonly timers: Timers;
   readonly queues: Queues;
-  readonly shut: Pick<ShutQueuesParts, "shut" | "isShut" | "onParked">;
+  readonly blocked: Pick<BlockedQueuesParts, "blocked" | "isBlocked" | "onParked">;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
 /** A worker's work for the partners of one home. */
 export class HomeWork {
   readonly order: DeliveryOrder;
-  readonly shut: ShutQueues;
-  unrecorded = 0;
-  /** Nothing of these is sent until some of its outcomes are recorded. */
-  readonly held = new Set<Queue>();
+  readonly blocked: BlockedQueues;
   isMaintaining = false;
   sweepNotBeforeMs = 0;
   recheckedMs = 0;
-  shutNotBeforeMs = 0;
+  scanNotBeforeMs = 0;
 
-  constructor({ store, clock, timers, queues, shut, onTrouble }: HomeWorkParts) {
+  constructor({ store, clock, timers, queues, blocked, onTrouble }: HomeWorkParts) {
     this.order = new DeliveryOrder({
       store,
       clock,
@@ -38,6 +34,6 @@ export class HomeWork {
       onGone: (delivery) => queues.release(delivery),
       onTrouble: (error) => onTrouble("the order of notifications could not be looked up", error),
     });
-    this.shut = new ShutQueues({ ...shut, store, queues, clock, onTrouble });
+    this.blocked = new BlockedQueues({ ...blocked, store, queues, clock, onTrouble });
   }
 }

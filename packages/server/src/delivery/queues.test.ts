@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { newId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
-import { originCircuit } from "./circuits.ts";
+import { originCircuit } from "./circuit.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import { Pending, Time } from "./pending.fixture.ts";
 import { Queues, type QueuesParts } from "./queues.ts";

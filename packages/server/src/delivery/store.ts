@@ -1,6 +1,6 @@
 import type { ChainId, EventId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { Addressed } from "../registered-url.ts";
-import type { CircuitChange } from "./circuit-store.ts";
+import type { CircuitChange } from "./circuit.ts";
 
 /** One notification to be delivered, with everything that an attempt needs. */
 export interface Delivery extends Required<Addressed> {

@@ -3,9 +3,8 @@ import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.
 import type { Partner } from "../partners/partner.ts";
 import { shardCount, shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
-import { closedCircuit } from "./circuit.ts";
-import type { LoadedCircuit } from "./circuit-store.ts";
-import { originCircuit, urlCircuit } from "./circuits.ts";
+import type { LoadedCircuit } from "./circuit.ts";
+import { closedCircuit, originCircuit, urlCircuit } from "./circuit.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
 import { Pending, Time } from "./pending.fixture.ts";

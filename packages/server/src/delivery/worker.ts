@@ -2,23 +2,20 @@ import type { Clock, Timers } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
-import type { CircuitChange, CircuitStore } from "./circuit-store.ts";
-import { Circuits, isShut, type ShutGate } from "./circuits.ts";
+import type { BlockedQueue } from "./blocked-queues.ts";
+import { type BlockedGate, type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
 import { HomeWork } from "./home-work.ts";
 import { MissingPartners } from "./missing-partners.ts";
-import { keyOf, leftMs } from "./order.ts";
 import type { ShardStore } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 import { type Queue, restMs } from "./queue.ts";
 import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
 import { type Picked, Scheduler } from "./scheduler.ts";
-import { type Sending, Sendings } from "./sendings.ts";
-import type { ShutQueue } from "./shut-queues.ts";
-import type { Delivery, DeliveryOutcome, DeliveryStore, Hint, QueueKey } from "./store.ts";
+import { Sendings } from "./sending.ts";
+import type { Delivery, DeliveryStore, Hint, QueueKey } from "./store.ts";
 
 /** Partners as a worker knows them, at most five seconds old. */
 export interface PartnerSource {
@@ -60,17 +57,12 @@ const tickMs = 1_000;
 /** The map of shards is read less often while nothing changes, because others announce their changes. */
 const settledMapMs = 2_000;
 const recheckMs = 5_000;
-const shutEveryMs = 10_000;
+const scanEveryMs = 10_000;
 /** A round of a large backlog is a tenth of the time. */
-const shutRestMaxMs = 300_000;
+const scanRestMaxMs = 300_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
-/**
- * Beyond this many unrecorded outcomes per slot nothing starts: a slow database stops the sending. Each home has an
- * even share of them.
- */
-const unrecordedPerSlot = 4;
 /**
  * Requests and answers are read between the turns of the event loop. Measured: if everything starts in one turn, 300
  * are in flight in place of 40, and a notification costs 7 % more. With 8, a saturated process accepts far ahead of
@@ -79,14 +71,11 @@ const unrecordedPerSlot = 4;
 const startsPerTurn = 32;
 /** Content that is sealed in one turn: measured, 256 KiB take 3 to 4 ms. */
 const sealedBytesPerTurn = 256 * 1_024;
-/** The rest of a delivery whose outcome could not be stored, before it is sent again. */
-const unstorableMs = 30_000;
-
 /**
  * Sends the pending notifications of the partners of its shards, and is the only one that does: order, rate, circuits
  * and fair shares are decided in its memory. It reads without locks, and each outcome changes only the very round and
- * attempt that it belongs to. A delivery: due → queued (`queues.ts`) → sending → accepted, due again, or parked
- * (docs/internals/delivery.md).
+ * attempt that it belongs to. A delivery: due → queued (`queues.ts`) → sending (`sending.ts`) → accepted, due again, or
+ * parked (docs/internals/delivery.md).
  */
 export class DeliveryWorker {
   readonly #parts: WorkerParts;
@@ -94,19 +83,16 @@ export class DeliveryWorker {
   readonly #scheduler: Scheduler<Queue>;
   readonly #circuits: Circuits;
   readonly ownership: Ownership;
-  readonly #sendings = new Sendings();
+  readonly #sendings: Sendings;
   readonly #homes: readonly HomeWork[];
   readonly #missing = new MissingPartners();
-  #unrecorded = 0;
   #isPumping = false;
   #isStopping = true;
-  #isStopped = false;
   #cancelTick: () => void = () => undefined;
   #cancelToken: () => void = () => undefined;
   #ticking: Promise<void> | undefined;
   #tickAgain = false;
   #mapNotBeforeMs = 0;
-  #onQuiet: () => void = () => undefined;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
@@ -132,12 +118,25 @@ export class DeliveryWorker {
       onFollowing: (partnerId, deliveries) => this.#homeOf(shardOf(partnerId)).order.check(deliveries),
       onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
     });
-    const shut = {
-      shut: (key: QueueKey) => this.#shut(key),
-      isShut: (delivery: Delivery, { settings }: Partner) => isShut(this.#circuits.gateOf(delivery, settings)),
+    this.#sendings = new Sendings({
+      ...parts,
+      queues: this.#queues,
+      scheduler: this.#scheduler,
+      circuits: this.#circuits,
+      epochOf: (partnerId) => this.ownership.epochOf(partnerId),
+      isOutOfOrder: ({ partnerId, id }) => this.#homeOf(shardOf(partnerId)).order.isOutOfOrder(id),
+      onFreed: () => this.#pump(),
+      onRoom: (queue) => {
+        const isOpen = this.#queues.queuesOf(queue.partnerId).includes(queue);
+        if (isOpen && queue.head !== undefined) this.#schedule(queue);
+      },
+    });
+    const blocked = {
+      blocked: (key: QueueKey) => this.#blocked(key),
+      isBlocked: (delivery: Delivery, { settings }: Partner) => isBlocked(this.#circuits.gateOf(delivery, settings)),
       onParked: (parked: number) => parts.onOverdue?.(parked),
     };
-    this.#homes = Array.from({ length: parts.homes }, () => new HomeWork({ ...parts, queues: this.#queues, shut }));
+    this.#homes = Array.from({ length: parts.homes }, () => new HomeWork({ ...parts, queues: this.#queues, blocked }));
     this.ownership = new Ownership({
       store: parts.shards,
       homes: parts.homes,
@@ -146,7 +145,7 @@ export class DeliveryWorker {
       timers,
       prepare: (shards) => this.#prepare(shards),
       onReady: (shards) => void this.#sweep(shards),
-      windUp: (shards) => this.#windUp(new Set(shards)),
+      windUp: (shards) => this.#sendings.putOff(new Set(shards)),
       isOnWire: (shard) => this.#sendings.isOnWire(shard),
       onFitness: () => parts.onFitness?.(),
       onGone: (shards) => this.#forget(new Set(shards)),
@@ -163,7 +162,7 @@ export class DeliveryWorker {
   get status() {
     const { slotsInUse: slots, bytes } = this.#scheduler;
     const { rows, bytes: rowsBytes } = this.#queues;
-    return { slots, bytes, rows, rowsBytes, unrecorded: this.#unrecorded, shards: this.ownership.count };
+    return { slots, bytes, rows, rowsBytes, unrecorded: this.#sendings.unrecorded, shards: this.ownership.count };
   }
 
   /** Whether it may own shards: its statements are answered. */
@@ -252,15 +251,11 @@ export class DeliveryWorker {
     await this.#ticking;
     const { promise: timedOut, resolve } = Promise.withResolvers<void>();
     const cancel = this.#parts.timers.after(drainTimeoutMs, resolve);
-    const quiet = new Promise<void>((done) => {
-      this.#onQuiet = done;
-      if (this.#sendings.size === 0) done();
-    });
-    await Promise.race([quiet, timedOut]);
+    await Promise.race([this.#sendings.quiet(), timedOut]);
     cancel();
     const left = this.#scheduler.slotsInUse;
     await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
-    this.#isStopped = true;
+    this.#sendings.stop();
     this.#queues.stop();
     return left;
   }
@@ -289,7 +284,7 @@ export class DeliveryWorker {
       if (clock.monotonicMs() - home.recheckedMs >= recheckMs) await this.#recheckCircuits(home, shards);
       if (clock.monotonicMs() < home.sweepNotBeforeMs) return;
       const heads = await this.#sweep(shards, true);
-      if (clock.monotonicMs() >= home.shutNotBeforeMs) void this.#scanShut(home, heads);
+      if (clock.monotonicMs() >= home.scanNotBeforeMs) void this.#scanBlocked(home, heads);
     } catch (error) {
       onTrouble("circuits could not be read again", error);
     } finally {
@@ -334,31 +329,31 @@ export class DeliveryWorker {
     }
   }
 
-  async #scanShut(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
+  async #scanBlocked(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
     // However many queues there are, the next round begins after this one has ended.
-    home.shutNotBeforeMs = Number.POSITIVE_INFINITY;
+    home.scanNotBeforeMs = Number.POSITIVE_INFINITY;
     try {
-      await home.shut.scan(queues);
+      await home.blocked.scan(queues);
     } catch (error) {
       onTrouble("deliveries for endpoints that accept nothing could not be scanned", error);
     }
     const endedMs = clock.monotonicMs();
-    home.shutNotBeforeMs = endedMs + Math.max(shutEveryMs, restMs(endedMs - startedMs, shutRestMaxMs));
+    home.scanNotBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
   }
 
-  #shut(key: QueueKey): ShutQueue | undefined {
+  #blocked(key: QueueKey): BlockedQueue | undefined {
     const { partnerId } = key;
     const partner = this.#parts.partners.peek(partnerId);
     if (this.#isStopping || partner?.state !== "active" || !this.owns(partnerId)) return undefined;
     const gate = this.#circuits.gateOfQueue(key, partner.settings);
-    return isShut(gate) ? { partner, reason: gate.reason } : undefined;
+    return isBlocked(gate) ? { partner, reason: gate.reason } : undefined;
   }
 
   #opensAtMs(key: QueueKey): number | undefined {
     const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.peek(key.partnerId)?.settings);
-    return isShut(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
+    return isBlocked(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
   }
 
   #schedule(queue: Queue): void {
@@ -400,7 +395,7 @@ export class DeliveryWorker {
     this.#isPumping = false;
     this.#cancelToken();
     // A recorded outcome pumps again.
-    const mayBegin = () => !this.#isStopping && this.#unrecorded < this.#parts.slotsMax * unrecordedPerSlot;
+    const mayBegin = () => !this.#isStopping && this.#sendings.mayBegin;
     let sealedBytes = 0;
     for (let started = 0; mayBegin(); started += 1) {
       if (started === startsPerTurn || sealedBytes >= sealedBytesPerTurn) {
@@ -431,16 +426,14 @@ export class DeliveryWorker {
       return;
     }
     const gate = head === undefined ? "open" : this.#circuits.gateOf(head, partner.settings);
-    if (isShut(gate)) {
+    if (isBlocked(gate)) {
       this.#scheduler.end(slot, false);
       this.#skip(queue, partner, gate);
       return;
     }
-    const home = this.#homeOf(shardOf(partnerId));
-    if (home.unrecorded >= this.#unrecordedMax) {
+    if (this.#sendings.holds(queue)) {
       this.#scheduler.remove(queue);
       this.#scheduler.end(slot, false);
-      home.held.add(queue);
       return;
     }
     const delivery = this.#queues.startHead(queue);
@@ -450,154 +443,21 @@ export class DeliveryWorker {
       return;
     }
     const deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.attemptTimeoutMs;
-    const isProbe = gate === "probe";
-    const sending = { delivery, partner, slot, epoch, leaseId, isProbe, deadlineMs, isOnWire: true };
-    this.#send(sending).catch((error: unknown) => this.#failed(sending, error));
+    this.#sendings.begin({ delivery, partner, slot, epoch, leaseId, isProbe: gate === "probe", deadlineMs });
   }
 
   /**
    * The URL of a queue's head accepts nothing, so it and others like it leave memory. If the queue is not read either,
    * they are read again when it is. Otherwise they are put off, so that they block nobody behind them.
    */
-  #skip(queue: Queue, partner: Partner, { reason }: ShutGate): void {
+  #skip(queue: Queue, partner: Partner, { reason }: BlockedGate): void {
     const { partnerId, name } = queue;
-    const which = (delivery: Delivery) => isShut(this.#circuits.gateOf(delivery, partner.settings));
-    const isRead = !isShut(this.#circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
+    const which = (delivery: Delivery) => isBlocked(this.#circuits.gateOf(delivery, partner.settings));
+    const isRead = !isBlocked(this.#circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
     if (!isRead) this.#queues.forgetReady(queue, which);
-    else void this.#homeOf(shardOf(partnerId)).shut.putOff(queue.takeReady(which), partner, reason);
+    else void this.#homeOf(shardOf(partnerId)).blocked.putOff(queue.takeReady(which), partner, reason);
     if (queue.head === undefined) this.#scheduler.remove(queue);
     this.#pump();
-  }
-
-  async #send(sending: Sending): Promise<void> {
-    const { delivery, partner, slot, epoch, leaseId, isProbe } = sending;
-    const { partnerId, id } = delivery;
-    const url = callbackUrlOf(delivery, partner.settings);
-    if (isProbe && url !== null) this.#circuits.probeBegins(url, delivery);
-    this.#sendings.add(sending);
-    const attempted = await this.#parts.attempt(delivery, partner, {
-      outOfOrder: this.#homeOf(shardOf(partnerId)).order.isOutOfOrder(id),
-      mayWrite: () => this.#parts.lease.current() === leaseId && this.ownership.epochOf(partnerId) !== undefined,
-    });
-    // Nothing of it is recorded: the next owner sends it again.
-    if (this.#isStopped) return;
-    sending.isOnWire = false;
-    this.#circuits.probeEnded(delivery);
-    if ("postponeMs" in attempted) {
-      this.#scheduler.end(slot, false);
-      if (isProbe) this.#queues.reconsider(partnerId);
-      this.#pump();
-      return this.#postpone(delivery, attempted.postponeMs);
-    }
-    const { attempt, retryAfterMs = null } = attempted;
-    // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
-    const isOwned = this.ownership.epochOf(partnerId) === epoch;
-    const observed = { partnerId, attempt, retryAfterMs, isProbe, epoch };
-    const circuits = isOwned
-      ? this.#circuits.observe({ ...observed, isRegistered: isRegistered(partner.settings, attempt.url) })
-      : [];
-    this.#scheduler.end(slot, true);
-    this.#unrecorded += 1;
-    this.#homeOf(shardOf(partnerId)).unrecorded += 1;
-    this.#report(delivery, attempted);
-    // Nothing was read while it was probed.
-    const isClosed = circuits.some(({ circuit, event }) => event !== null && circuit.state === "closed");
-    if (isProbe || isClosed) this.#queues.reconsider(partnerId);
-    this.#pump();
-    await this.#record(delivery, { ...keyOf(delivery), leaseId, attempt, next: attempted.next, circuits });
-  }
-
-  /** An error in counting or showing attempts keeps no outcome from being recorded. */
-  #report(delivery: Delivery, attempted: AttemptResult): void {
-    try {
-      if (attempted.attempt.reason === "internal") this.#parts.onFault?.(delivery);
-      this.#parts.onAttempted?.(delivery, attempted);
-    } catch (error) {
-      this.#parts.onTrouble("an attempt could not be reported", error);
-    }
-  }
-
-  /** It cannot be handled, for a reason of ours: the others of its partner go on. */
-  #failed(sending: Sending, error: unknown): void {
-    const { delivery, slot } = sending;
-    this.#parts.onTrouble("a notification could not be handled; it is tried again in 30 s", error);
-    sending.isOnWire = false;
-    this.#scheduler.end(slot, false);
-    this.#circuits.probeEnded(delivery);
-    this.#rest(delivery);
-    this.#end(delivery);
-  }
-
-  async #record(delivery: Delivery, outcome: DeliveryOutcome): Promise<void> {
-    const { clock } = this.#parts;
-    const sentMs = clock.monotonicMs();
-    try {
-      const recorded = await this.#parts.store.record(outcome);
-      this.#recorded(delivery);
-      const isDueAgain = outcome.next.kind === "retry" && recorded === "applied";
-      const againInMs = isDueAgain ? leftMs(outcome.next.delayMs, sentMs, clock) : undefined;
-      this.#queues.ended(delivery, recorded, againInMs);
-    } catch (error) {
-      this.#recorded(delivery);
-      this.#parts.onTrouble("an outcome could not be stored; its notification is sent again", error);
-      this.#withdraw(outcome.circuits);
-      this.#rest(delivery);
-    }
-    this.#end(delivery);
-  }
-
-  #rest(delivery: Delivery): void {
-    this.#queues.rest(delivery, unstorableMs);
-    this.#parts.onFault?.(delivery);
-  }
-
-  #recorded({ partnerId }: Delivery): void {
-    const home = this.#homeOf(shardOf(partnerId));
-    this.#unrecorded -= 1;
-    home.unrecorded -= 1;
-    if (home.held.size === 0 || home.unrecorded > this.#unrecordedMax / 2) return;
-    const held = [...home.held];
-    home.held.clear();
-    for (const queue of held) {
-      const isOpen = this.#queues.queuesOf(queue.partnerId).includes(queue);
-      if (isOpen && queue.head !== undefined) this.#schedule(queue);
-    }
-  }
-
-  /** The outcomes of one home that may be unrecorded. */
-  get #unrecordedMax(): number {
-    return (this.#parts.slotsMax * unrecordedPerSlot) / this.#homes.length;
-  }
-
-  /** Another ownership loaded its circuits again. */
-  #withdraw(circuits: readonly CircuitChange[]): void {
-    const current = circuits.filter(({ partnerId, epoch }) => this.ownership.epochOf(partnerId) === epoch);
-    this.#circuits.withdraw(current);
-    for (const { partnerId } of current) this.#queues.reconsider(partnerId);
-  }
-
-  async #postpone(delivery: Delivery, delayMs: number): Promise<void> {
-    const { clock, store, onTrouble } = this.#parts;
-    const sentMs = clock.monotonicMs();
-    try {
-      await store.postpone([{ ...keyOf(delivery), delayMs }]);
-      this.#queues.release(delivery, leftMs(delayMs, sentMs, clock));
-    } catch (error) {
-      onTrouble("a delivery could not be put off", error);
-      this.#queues.releaseUnchanged(delivery);
-    }
-    this.#end(delivery);
-  }
-
-  #end(delivery: Delivery): void {
-    this.#sendings.end(delivery);
-    this.#pump();
-    if (this.#sendings.size === 0) this.#onQuiet();
-  }
-
-  async #windUp(shards: ReadonlySet<number>): Promise<void> {
-    const late = this.#sendings.putOff(shards, this.#parts.clock.monotonicMs());
-    if (late.length > 0) await this.#parts.store.postpone(late);
   }
 
   #forget(shards: ReadonlySet<number>): void {

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { type Circuit, closedCircuit } from "../../delivery/circuit.ts";
-import { type CircuitChange, circuitsPerPartnerMax } from "../../delivery/circuit-store.ts";
+import { type Circuit, type CircuitChange, circuitsPerPartnerMax, closedCircuit } from "../../delivery/circuit.ts";
 import { newId, type PartnerId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
 import { insertPartner } from "../rows.fixture.ts";

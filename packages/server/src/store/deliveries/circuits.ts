@@ -5,7 +5,7 @@ import {
   type CircuitStore,
   circuitsPerPartnerMax,
   type LoadedCircuit,
-} from "../../delivery/circuit-store.ts";
+} from "../../delivery/circuit.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import { integerArray } from "../database/arrays.ts";

@@ -1,5 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { EndpointSearch, EndpointStore, StoredEndpoint } from "../../delivery/circuit-store.ts";
+import type { EndpointSearch, EndpointStore, StoredEndpoint } from "../../delivery/endpoint-operations.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";

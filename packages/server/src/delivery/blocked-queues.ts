@@ -8,20 +8,20 @@ import { overdueAfterMs, putOffMs } from "./schedule.ts";
 import type { Delivery, DeliveryStore, FailureReason, QueueKey, QueuePage, QueuePosition } from "./store.ts";
 
 /** A queue that is not read, because the endpoint that it is named for accepts nothing. */
-export interface ShutQueue {
+export interface BlockedQueue {
   readonly partner: Partner;
   /** The endpoint's last failure. */
   readonly reason: FailureReason | null;
 }
 
-export interface ShutQueuesParts {
+export interface BlockedQueuesParts {
   readonly store: Pick<DeliveryStore, "postpone" | "park">;
   readonly queues: Pick<Queues, "look" | "adopt" | "has" | "release" | "rest">;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
   /** Undefined: it is read, or belongs to another worker. */
-  readonly shut: (key: QueueKey) => ShutQueue | undefined;
+  readonly blocked: (key: QueueKey) => BlockedQueue | undefined;
   /** Whether the URL of this delivery accepts nothing. */
-  readonly isShut: (delivery: Delivery, partner: Partner) => boolean;
+  readonly isBlocked: (delivery: Delivery, partner: Partner) => boolean;
   readonly onParked: (parked: number) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
@@ -50,11 +50,11 @@ const wholeEveryMs = 60_000;
  * round scans one page of each queue; or the whole of it while it has such deliveries, after a change of the URLs, and
  * every minute while they differ.
  */
-export class ShutQueues {
-  readonly #parts: ShutQueuesParts;
+export class BlockedQueues {
+  readonly #parts: BlockedQueuesParts;
   #known = new Map<string, Known>();
 
-  constructor(parts: ShutQueuesParts) {
+  constructor(parts: BlockedQueuesParts) {
     this.#parts = parts;
   }
 
@@ -63,10 +63,10 @@ export class ShutQueues {
     const before = this.#known;
     this.#known = new Map();
     for (const key of queues) {
-      const shut = this.#parts.shut(key);
-      if (shut === undefined) continue;
+      const blocked = this.#parts.blocked(key);
+      if (blocked === undefined) continue;
       const name = `${key.partnerId} ${key.queue}`;
-      this.#known.set(name, await this.#scanOne(key, shut.partner, before.get(name)));
+      this.#known.set(name, await this.#scanOne(key, blocked.partner, before.get(name)));
     }
   }
 
@@ -111,10 +111,10 @@ export class ShutQueues {
     let after = isWhole ? undefined : unchanged?.after;
     let isMixed = false;
     do {
-      const shut = this.#parts.shut(key);
-      if (shut === undefined) return { after, urls, cleanScans, wholeMs };
+      const blocked = this.#parts.blocked(key);
+      if (blocked === undefined) return { after, urls, cleanScans, wholeMs };
       const page = await this.#parts.queues.look({ ...key, after, rowsMax: pageRows });
-      isMixed = (await this.#handle(key, shut, page)) || isMixed;
+      isMixed = (await this.#handle(key, blocked, page)) || isMixed;
       const last = page.due.at(-1);
       after = page.hasMore && last !== undefined ? { dueAtUs: last.dueAtUs, id: last.id } : undefined;
     } while (isWhole && after !== undefined);
@@ -125,8 +125,8 @@ export class ShutQueues {
   }
 
   /** @returns whether some go to a URL that accepts */
-  async #handle(key: QueueKey, { partner, reason }: ShutQueue, { due }: QueuePage): Promise<boolean> {
-    const { queues, clock, isShut } = this.#parts;
+  async #handle(key: QueueKey, { partner, reason }: BlockedQueue, { due }: QueuePage): Promise<boolean> {
+    const { queues, clock, isBlocked } = this.#parts;
     const nowMs = clock.nowMs();
     const overdueMs = overdueAfterMs(partner, nowMs);
     const overdue: Delivery[] = [];
@@ -134,7 +134,7 @@ export class ShutQueues {
     for (const row of due) {
       const { delivery } = row;
       if (delivery === undefined) continue;
-      if (!isShut(delivery, partner)) elsewhere.push(row);
+      if (!isBlocked(delivery, partner)) elsewhere.push(row);
       else if (nowMs - delivery.scheduleStartMs >= overdueMs && !queues.has(delivery.id)) overdue.push(delivery);
     }
     if (elsewhere.length > 0) queues.adopt(key, elsewhere);
