@@ -22,7 +22,7 @@ import { git } from "./tests/changes.ts";
 const namingImage = ["ops/kubernetes/paybell.yaml", "docs/operator/deploy.md"];
 
 /** The manifests of the packages in other languages, which have the same version. */
-const clientManifests = ["clients/python/pyproject.toml"];
+const clientManifests = ["clients/go/paybell.go", "clients/python/pyproject.toml"];
 
 export interface Release {
   readonly version: string;
@@ -132,7 +132,8 @@ function writeVersion(tree: string, version: string, day: string): string {
     return json({ ...lock, version });
   });
   for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
-  for (const path of clientManifests) edit(path, (text) => text.replace(/^version = ".*"$/m, `version = "${version}"`));
+  for (const path of clientManifests)
+    edit(path, (text) => text.replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`));
   return notes;
 }
 

@@ -20,12 +20,23 @@ export function packPython(python: string, home: string, destination: string): r
   return [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", destination, home];
 }
 
+/** The command that writes the module as a proxy on disk serves it: GOPROXY is `file://` and the destination. */
+export function packGo(home: string, destination: string): readonly [string, ...string[]] {
+  return ["go", "run", join(home, "../../scripts/build/module-proxy.go"), home, destination];
+}
+
 const clients: readonly Client[] = [
   {
     folder: "python",
     probe: ["python3", "-m", "pip", "--version"],
     needs: "Python with pip",
     pack: (home, destination) => packPython("python3", home, destination),
+  },
+  {
+    folder: "go",
+    probe: ["go", "version"],
+    needs: "Go",
+    pack: (home, destination) => packGo(home, join(destination, "go-proxy")),
   },
 ];
 

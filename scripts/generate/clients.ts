@@ -46,6 +46,8 @@ export function clientContracts(): GeneratedFile[] {
   return [
     { path: "clients/python/src/paybell/contract.json", text },
     { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
+    { path: "clients/go/contract.json", text },
+    { path: "clients/go/ipn.go", text: goTypes() },
   ];
 }
 
@@ -86,4 +88,34 @@ function pythonTypes(): string {
     ["", "class _SettlementIpn(TypedDict):", ...fields(settlementColumns)].join("\n"),
     ["", "class SettlementIpn(_SettlementIpn, total=False):", extendedDoc, "", ...more(extended.settlement)].join("\n"),
   ].join("\n\n")}\n`;
+}
+
+function goTypes(): string {
+  return `${[
+    `package paybell\n\n// ${notice}`,
+    goStruct("SettlementEntry is one row of SettlementList.", settlementListColumns, []),
+    goStruct("CardIPN is the IPN of a card command: section 2.2.", cardColumns, extended.card),
+    goStruct("SettlementIPN is the IPN of a settlement: section 2.3.", settlementColumns, extended.settlement),
+  ].join("\n\n")}\n`;
+}
+
+/** As gofmt aligns it. @param doc begins with the type's name */
+function goStruct(doc: string, columns: readonly Column[], more: readonly string[]): string {
+  const rows = columns.map(({ name, type }) => [goName(name), type === "list" ? "[]SettlementEntry" : "string", name]);
+  const extra = more.map((name) => [goName(name), "string", `${name},omitempty`]);
+  const block = (lines: readonly (readonly string[])[]) => {
+    const width = (at: number) => Math.max(...lines.map((line) => line[at]?.length ?? 0));
+    return lines.map(([name = "", type = "", tag]) => {
+      return `\t${name.padEnd(width(0))} ${type.padEnd(width(1))} \`json:"${tag}"\``;
+    });
+  };
+  const added = more.length === 0 ? [] : ["", '\t// Only with fields: "extended".', ...block(extra)];
+  return [`// ${doc}`, `type ${doc.split(" ")[0]} struct {`, ...block(rows), ...added, "}"].join("\n");
+}
+
+/** `reqId` is `ReqID`, `transaction_type` is `TransactionType`. */
+function goName(name: string): string {
+  if (["aid", "id", "mid", "tc", "tid"].includes(name)) return name.toUpperCase();
+  const words = name.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return words.join("").replace(/Id$/, "ID").replace(/Url$/, "URL");
 }

@@ -1,6 +1,6 @@
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { packPython } from "../../scripts/build/clients.ts";
+import { packGo, packPython } from "../../scripts/build/clients.ts";
 import { type ProgramName, pathOf, versionOf } from "../support/programs.ts";
 import type { ShellCommand } from "./programs.ts";
 
@@ -152,7 +152,39 @@ out=$1; python=$2; shift
 "$@"
 "$python" -m pip install --quiet --target "$out/installed" --no-deps "$out"/paybell-*.whl 'ruff==0.17.6'`;
 
-export const packages: readonly ClientPackage[] = [pythonPackage()];
+function goPackage(): ClientPackage {
+  const home = join(clients, "go");
+  const within = (...args: string[]): ShellCommand => ["go", ...args];
+  return {
+    name: "Go",
+    needs: "go",
+    source: home,
+    build: (out) => ["bash", "-c", goInstallation, "bash", out, home, ...packGo(home, join(out, "proxy"))],
+    vectors: (out, file) => [join(out, "project/vectors"), file],
+    serve: (out, agreement) => [join(out, "project/example"), agreement],
+    checks: {
+      "its own tests": () => within("test", "-C", home, "./..."),
+      "go vet": () => within("vet", "-C", home, "./..."),
+      gofmt: () => ["bash", "-c", 'unformatted=$(gofmt -l "$0"); echo "$unformatted"; [ -z "$unformatted" ]', home],
+    },
+  };
+}
+
+/** Packs the module, installs it from there into an empty module, and builds its two programs there. */
+const goInstallation = `set -e
+out=$1; home=$2; shift 2
+"$@"
+mkdir -p "$out/project/receiver" "$out/project/check"
+cp "$home/example/receiver.go" "$out/project/receiver"
+cp "$home/internal/vectors/vectors.go" "$out/project/check"
+cd "$out/project"
+export GOPROXY="file://$out/proxy" GOSUMDB=off GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$out/cache"
+go mod init example.org/shop
+go get paybell.example/go/paybell
+go build -o example ./receiver
+go build -o vectors ./check`;
+
+export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage()];
 
 export const languages = languagesIn(join(import.meta.dirname, "../../docs/partner/receivers")).filter(({ name }) =>
   packages.every((one) => one.name !== name),

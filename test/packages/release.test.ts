@@ -101,6 +101,7 @@ describe("a release", () => {
     expect(git("diff", "--name-only", "HEAD~1").split("\n").sort()).toEqual(
       [
         "CHANGELOG.md",
+        "clients/go/paybell.go",
         "clients/python/pyproject.toml",
         "docs/operator/deploy.md",
         "ops/kubernetes/paybell.yaml",

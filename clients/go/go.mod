@@ -1,0 +1,3 @@
+module paybell.example/go/paybell
+
+go 1.23
