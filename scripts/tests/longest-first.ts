@@ -10,8 +10,9 @@ export const longest: readonly string[] = [
   "test/upgrade/migration.test.ts",
   "faults/quick.test.ts",
   "test/upgrade/rolling.test.ts",
-  "test/packages/packages.test.ts",
   "bench/smoke.test.ts",
+  "test/packages/packages.test.ts",
+  "simulation/mutants.test.ts",
   "test/intake/kafka.test.ts",
   "test/console/working-day.test.ts",
   "test/ledger/simulator-settings.test.ts",
@@ -20,13 +21,13 @@ export const longest: readonly string[] = [
   "test/tutorial.test.ts",
   "test/packages/install.test.ts",
   "test/ops/image.test.ts",
-  "test/packages/release.test.ts",
+  "test/cli/command-line.test.ts",
+  "test/systems/proxies.test.ts",
   "test/console/actions.test.ts",
   "test/traces.test.ts",
   "test/systems/restore.test.ts",
   "test/faults/alone.test.ts",
   "test/examples.test.ts",
-  "test/faults/kill.test.ts",
 ];
 
 const root = join(import.meta.dirname, "../..");

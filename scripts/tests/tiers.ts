@@ -56,7 +56,7 @@ export const tiers: readonly Tier[] = [
   {
     name: "documents",
     tests: ["test/examples.test.ts", "test/tutorial.test.ts"],
-    inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts"],
+    inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts", "test/packages"],
   },
   {
     name: "postgres",
