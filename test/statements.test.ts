@@ -72,7 +72,7 @@ test("a partner gets its batches, settlements and the statement of a day, each t
   expect(rows[2]).toContain(",7.50,7.50,");
   expect(rows[2]).toContain(",'=2+2,");
   expect(rows[12]).toBe("total,,,,NET,,,USD,,12.50,,,,,,,,,,");
-  const other = await service.register();
+  const other = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
   const stranger = client({ baseUrl: service.baseUrl, apiKey: other.secrets.apiKey });
   expect((await stranger.getStatement(date)).lines).toEqual([]);
 });
