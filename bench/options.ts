@@ -130,7 +130,7 @@ const modes = {
     backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
     openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },
     recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
-    restart: { completionsPerS: 50, beforeMs: 500, afterMs: 500 },
+    restart: { completionsPerS: 20, beforeMs: 1_000, afterMs: 500 },
     takeover: { beforeMs: 500 },
     session: { rounds: 1, roundMs: 200 },
     scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
