@@ -184,6 +184,10 @@ describe.concurrent("an endpoint that fails", () => {
     await sql("UPDATE pending SET schedule_start = now() - interval '61 minutes' WHERE id = $1", [id]);
     expect(await partner.settled(id, "parked")).toMatchObject({ attemptsMade: 0, lastReason: "status" });
     expect(await eventKinds(partner)).toEqual(["breaker_open", "parked"]);
+    await eventually("the figures to count it", async () => {
+      const { body } = await service.operator("GET", `/operator/v1/partners/${partner.id}/figures`);
+      return body["parked"] === 1 || undefined;
+    });
   });
 
   test("is still open for a service that was started later", async () => {

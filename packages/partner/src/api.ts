@@ -26,6 +26,7 @@ export type ApiKeyToMake = {
 };
 
 export type Backlog = {
+  trouble: Trouble | null;
   pending: number;
   oldestPendingAt: string | null;
   parked: number;
@@ -439,6 +440,19 @@ export type TransactionDetail = Transaction & {
   batch: { batchNo: string; state: "open" | "closing" | "closed" } | null;
   reversal: "pending" | "done" | "parked" | null;
   chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
+};
+
+export type Trouble = {
+  partnerId: string;
+  partnerName: string;
+  notificationId: string;
+  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
+  reason: string | null;
+  httpStatus: number | null;
+  since: string | null;
+  waiting: number;
+  nextAttemptAt: string | null;
+  parkingAt: string | null;
 };
 
 export type Waiting = {

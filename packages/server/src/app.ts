@@ -41,6 +41,7 @@ import { Notifications } from "./notifications/notifications.ts";
 import { Overviews } from "./notifications/overview.ts";
 import { ProofSigner } from "./notifications/proof.ts";
 import { sealing } from "./notifications/pull.ts";
+import { Troubles } from "./notifications/trouble.ts";
 import { EndedSessions } from "./operators/ended-sessions.ts";
 import { OidcSignIn } from "./operators/oidc.ts";
 import { Operators } from "./operators/operators.ts";
@@ -51,6 +52,7 @@ import { PostgresCurrentCounts } from "./store/current-counts.ts";
 import { findHomes } from "./store/database/citus.ts";
 import { PostgresListener } from "./store/database/listener.ts";
 import { failureKindOf } from "./store/database/retryable.ts";
+import { PostgresTrouble } from "./store/deliveries/trouble.ts";
 import { PostgresLeases } from "./store/leases.ts";
 import { PostgresHistory } from "./store/notifications/history.ts";
 import { PostgresNotifications } from "./store/notifications/notifications.ts";
@@ -271,6 +273,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         figures: delivery.figures,
         standing: counts,
         pending: standing.pending,
+        troubles: new Troubles({
+          store: new PostgresTrouble(database.homes),
+          statuses: (keys) => notificationStore.statuses(keys),
+          findPartner: (id) => directory.find(id),
+        }),
         nowMs: systemClock.nowMs,
       }),
       endpoints: new EndpointOperations(endpoints, () => worker?.circuitsChanged()),

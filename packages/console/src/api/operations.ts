@@ -80,6 +80,7 @@ export type AuditPage = {
 };
 
 export type Backlog = {
+  trouble: Trouble | null;
   pending: number;
   oldestPendingAt: string | null;
   parked: number;
@@ -553,6 +554,7 @@ export type OperatorToAdd = {
 };
 
 export type Overview = {
+  trouble: Trouble[];
   figures: Figures;
   pending: number;
   oldestPendingAt: string | null;
@@ -1098,6 +1100,19 @@ export type TransactionRecord = {
 };
 
 export type TransactionsPage = { items: TransactionRecord[]; next: string | null };
+
+export type Trouble = {
+  partnerId: string;
+  partnerName: string;
+  notificationId: string;
+  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
+  reason: string | null;
+  httpStatus: number | null;
+  since: string | null;
+  waiting: number;
+  nextAttemptAt: string | null;
+  parkingAt: string | null;
+};
 
 export type TwoAdminRule = { minutes: number };
 

@@ -164,7 +164,10 @@ function openWorker(
       tracing?.traces.attempted(delivery, attempted);
       onAttempt?.(delivery, attempted);
     },
-    onOverdue: (parked) => metrics.notificationsParked.inc({ reason: "endpoint" }, parked),
+    onOverdue: (partnerId, parked) => {
+      metrics.notificationsParked.inc({ reason: "endpoint" }, parked);
+      counter.parked(partnerId, parked, systemClock.nowMs());
+    },
     onFitness: () => {
       if (!worker.isFit) log.error({}, "delivery's statements fail: other instances send for its partners");
       lease.kindChanged();

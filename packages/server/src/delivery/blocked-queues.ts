@@ -1,5 +1,6 @@
 import { notifiedCommands } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
+import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { registeredUrl, urlOfQueue } from "../registered-url.ts";
 import { keyOf, leftMs } from "./order.ts";
@@ -22,7 +23,7 @@ export interface BlockedQueuesParts {
   readonly blocked: (key: QueueKey) => BlockedQueue | undefined;
   /** Whether the URL of this delivery accepts nothing. */
   readonly isBlocked: (delivery: Delivery, partner: Partner) => boolean;
-  readonly onParked: (parked: number) => void;
+  readonly onParked: (partnerId: PartnerId, parked: number) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
 
@@ -94,9 +95,10 @@ export class BlockedQueues {
   }
 
   async #park(deliveries: readonly Delivery[], reason: FailureReason | null): Promise<void> {
-    if (deliveries.length === 0) return;
+    const [first] = deliveries;
+    if (first === undefined) return;
     const parked = await this.#parts.store.park(deliveries, reason ?? "timeout");
-    if (parked > 0) this.#parts.onParked(parked);
+    if (parked > 0) this.#parts.onParked(first.partnerId, parked);
   }
 
   async #scanOne(key: QueueKey, { settings }: Partner, known: Known | undefined): Promise<Known> {

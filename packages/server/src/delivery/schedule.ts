@@ -50,6 +50,11 @@ export function overdueAfterMs({ settings, pauses }: Scheduled, nowMs: number): 
   return nowMs - atMs + leftMs;
 }
 
+/** When the schedule that began at `startMs` is over: the pauses since then extend it. */
+export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number): number {
+  return startMs + scheduleLengthMs(settings.retry) + pausedMs(startMs, pauses);
+}
+
 const putOffMinMs = 1_000;
 const putOffMaxMs = 300_000;
 
@@ -75,7 +80,7 @@ function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
  */
 export function nextAttempt(retryS: readonly number[], failed: FailedAttempt, random: number): NextAttempt {
   const { scheduleStartMs, nowMs, pauses } = failed;
-  const leftMs = scheduleStartMs + scheduleLengthMs(retryS) + pausedMs(scheduleStartMs, pauses) - nowMs;
+  const leftMs = scheduleEndMs({ settings: { retry: retryS }, pauses }, scheduleStartMs) - nowMs;
   if (leftMs <= 0 || failed.isFinal === true) return { kind: "parked" };
   const stepsMade = Math.max(1, failed.attemptsMade - (failed.asked ?? 0));
   const stepMs = (retryS[Math.min(stepsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;

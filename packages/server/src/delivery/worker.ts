@@ -43,7 +43,7 @@ export interface WorkerParts {
   /** The timeout of an attempt. */
   readonly attemptTimeoutMs: number;
   readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
-  readonly onOverdue?: (parked: number) => void;
+  readonly onOverdue?: (partnerId: PartnerId, parked: number) => void;
   /** It may own shards now, or may not any more: `isFit`. */
   readonly onFitness?: () => void;
   /** A notification could not be rendered, sealed, sent or recorded, for a reason of ours: it is put off. */
@@ -134,7 +134,7 @@ export class DeliveryWorker {
     const blocked = {
       blocked: (key: QueueKey) => this.#blocked(key),
       isBlocked: (delivery: Delivery, { settings }: Partner) => isBlocked(this.#circuits.gateOf(delivery, settings)),
-      onParked: (parked: number) => parts.onOverdue?.(parked),
+      onParked: (partnerId: PartnerId, parked: number) => parts.onOverdue?.(partnerId, parked),
     };
     this.#homes = Array.from({ length: parts.homes }, () => new HomeWork({ ...parts, queues: this.#queues, blocked }));
     this.ownership = new Ownership({

@@ -114,7 +114,7 @@ export interface HttpDependencies {
   >;
   readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
   readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
-  readonly overview: Pick<Overviews, "all" | "of">;
+  readonly overview: Pick<Overviews, "all" | "of" | "troubleOf">;
   readonly endpoints: Pick<EndpointOperations, "list" | "close">;
   readonly restores: Pick<Restores, "report" | "release">;
   readonly history: HistoryStore;

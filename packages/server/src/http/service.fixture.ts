@@ -189,6 +189,7 @@ export class HttpTestService {
           },
         },
         pending: async () => ({ count: 0, oldestMs: undefined }),
+        troubles: { all: async () => [], of: async () => null },
         nowMs: () => Date.now(),
       }),
       endpoints: this.#endpoints(),

@@ -77,6 +77,11 @@ export class FigureCounter {
     }
   }
 
+  /** Counts what was parked without an attempt: its endpoint accepted nothing until its schedule was over. */
+  parked(partnerId: PartnerId, parked: number, atMs: number): void {
+    for (const of of [partnerId, null]) this.#of(of, Math.floor(atMs / minuteMs) * minuteMs).parked += parked;
+  }
+
   /** Counts that cannot be stored now are kept for the next flush. */
   async flush(): Promise<void> {
     const counts = this.#counts;

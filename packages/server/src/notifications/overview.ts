@@ -8,6 +8,7 @@ import {
   noCounts,
   percentileMs,
 } from "./figures.ts";
+import type { Troubles, TroubleView } from "./trouble.ts";
 import { isoTime } from "./view.ts";
 
 /** The current counts, exact up to 10,000. */
@@ -45,6 +46,8 @@ export interface FiguresView {
 }
 
 export interface OverviewView {
+  /** The partners that do not receive their notifications now. */
+  readonly trouble: readonly TroubleView[];
   readonly figures: FiguresView;
   readonly pending: number;
   readonly oldestPendingAt: string | null;
@@ -62,6 +65,7 @@ export interface OverviewParts {
   readonly standing: CurrentCountsStore;
   /** Pending notifications of all instances. */
   readonly pending: () => Promise<{ readonly count: number; readonly oldestMs: number | undefined }>;
+  readonly troubles: Pick<Troubles, "all" | "of">;
   readonly nowMs: () => number;
 }
 
@@ -95,15 +99,22 @@ export class Overviews {
     return viewOf(span, nowMs, await this.#parts.figures.read(partnerId, span, nowMs - spanMs[span]));
   }
 
+  /** Why the partner's notifications wait; null if none does, or they are under way. */
+  troubleOf(partnerId: PartnerId): Promise<TroubleView | null> {
+    return this.#parts.troubles.of(partnerId);
+  }
+
   async #read(span: FigureSpan, nowMs: number): Promise<OverviewView> {
-    const { figures, standing, pending } = this.#parts;
-    const [points, counts, waiting, failing] = await Promise.all([
+    const { figures, standing, pending, troubles } = this.#parts;
+    const [points, counts, waiting, failing, trouble] = await Promise.all([
       figures.read(null, span, nowMs - spanMs[span]),
       standing.counts(),
       pending(),
       figures.failing(nowMs - spanMs.hour, failingMax),
+      troubles.all(),
     ]);
     return {
+      trouble,
       figures: viewOf(span, nowMs, points),
       pending: waiting.count,
       oldestPendingAt: waiting.oldestMs === undefined ? null : isoTime(waiting.oldestMs),

@@ -155,6 +155,6 @@ export function isoTime(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-function isoOrNull(atMs: number | null): string | null {
+export function isoOrNull(atMs: number | null): string | null {
   return atMs === null ? null : isoTime(atMs);
 }

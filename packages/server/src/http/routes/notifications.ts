@@ -4,9 +4,8 @@ import { ServiceError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
-import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "../partner-attempts.ts";
+import { asItsPartnerSees, reasonForPartner, reasonsOfPartner, summaryForPartner } from "../partner-attempts.ts";
 import {
-  backlogSchema,
   detailSchema,
   ownSearchQuery,
   pulledSchema,
@@ -14,6 +13,7 @@ import {
   searchSchema,
   summarySchema,
 } from "../schemas/notification.ts";
+import { backlogSchema } from "../schemas/overview.ts";
 import { responses } from "../schemas/problem.ts";
 import {
   ownRedeliveriesBody,
@@ -96,7 +96,11 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
         response: responses({ 200: { schema: backlogSchema, description: "As of now" } }),
       },
     },
-    async (request) => await parts.notifications.backlog(callers.partner(request).id),
+    async (request) => {
+      const { id } = callers.partner(request);
+      const [backlog, trouble] = await Promise.all([parts.notifications.backlog(id), parts.overview.troubleOf(id)]);
+      return { trouble: trouble && { ...trouble, reason: reasonForPartner(trouble.reason) }, ...backlog };
+    },
   );
   app.post(
     "/v1/redeliveries",

@@ -6,14 +6,16 @@ import { partnerIdText } from "./partner-id.ts";
 
 const time = z.iso.datetime();
 
+export const because = described(
+  z.enum(["paused", "disabled", "circuit", "gone", "order", "retry", "turn"]),
+  "paused, disabled: the partner; circuit: its endpoint failed too often; gone: its URL answered 410; order: an " +
+    "earlier one of its chain is on its way; retry: the schedule; turn: it is due, and waits for a free slot, " +
+    "its partner's rate (maxPerSecond, maxInFlight), or a worker that owns its partner",
+);
+
 const waiting = component(
   z.object({
-    because: described(
-      z.enum(["paused", "disabled", "circuit", "gone", "order", "retry", "turn"]),
-      "paused, disabled: the partner; circuit: its endpoint failed too often; gone: its URL answered 410; order: an " +
-        "earlier one of its chain is on its way; retry: the schedule; turn: it is due, and waits for a free slot, " +
-        "its partner's rate (maxPerSecond, maxInFlight), or a worker that owns its partner",
-    ),
+    because,
     since: described(time.nullable(), "When the partner was paused or disabled"),
     endpointId: z.uuid().nullable(),
     target: described(z.string().nullable(), "The endpoint's origin or URL"),
@@ -168,24 +170,3 @@ export const pageQuery = z.strictObject({
   after: described(z.string().max(64), "`next` of the previous page").optional(),
   limit,
 });
-
-export const backlogSchema = component(
-  z.object({
-    pending: described(z.int(), "Exact up to 10,000"),
-    oldestPendingAt: z.iso.datetime().nullable(),
-    parked: described(z.int(), "Exact up to 10,000"),
-    pull: described(
-      z
-        .object({
-          at: described(z.iso.datetime(), "When you last passed a cursor"),
-          upTo: described(z.iso.datetime().nullable(), "What was created before, you have seen"),
-          left: described(z.int().nullable(), "Notifications after the cursor; 1,000: or more"),
-          problem: described(z.string().nullable(), "The code of the error with which the cursor is refused now"),
-        })
-        .nullable(),
-      "How far you have pulled, some seconds late; null: never from a cursor",
-    ),
-  }),
-  "Backlog",
-  "What you have not received, and how far you have pulled",
-);

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { component, described } from "../../input/descriptions.ts";
+import { because } from "./notification.ts";
 
 const time = z.iso.datetime();
 const ms = z.number().nullable();
@@ -31,8 +32,51 @@ export const figuresSchema = component(
   "Deliveries in a period, of all instances; a few seconds late",
 );
 
+const troubleSchema = component(
+  z.object({
+    partnerId: z.uuid(),
+    partnerName: z.string(),
+    notificationId: described(z.uuid(), "The oldest pending one that failed: the reason is that of its last attempt"),
+    because,
+    reason: described(z.string().nullable(), "Why the last attempt failed, in a stable word; null: none was made"),
+    httpStatus: described(z.int().nullable(), "Of the last attempt; null: without an answer"),
+    since: described(time.nullable(), "The first attempt of its schedule; or when the partner was paused or disabled"),
+    waiting: described(z.int(), "Pending notifications; 1,000: or more"),
+    nextAttemptAt: described(time.nullable(), "At the earliest; null: when a person acts"),
+    parkingAt: described(time.nullable(), "When the first is parked; null: not while the partner is not active"),
+  }),
+  "Trouble",
+  "Why a partner does not receive its notifications now",
+);
+
+export const backlogSchema = component(
+  z.object({
+    trouble: described(troubleSchema.nullable(), "null: nothing waits, or what waits is under way"),
+    pending: described(z.int(), "Exact up to 10,000"),
+    oldestPendingAt: time.nullable(),
+    parked: described(z.int(), "Exact up to 10,000"),
+    pull: described(
+      z
+        .object({
+          at: described(time, "When you last passed a cursor"),
+          upTo: described(time.nullable(), "What was created before, you have seen"),
+          left: described(z.int().nullable(), "Notifications after the cursor; 1,000: or more"),
+          problem: described(z.string().nullable(), "The code of the error with which the cursor is refused now"),
+        })
+        .nullable(),
+      "How far you have pulled, some seconds late; null: never from a cursor",
+    ),
+  }),
+  "Backlog",
+  "What you have not received, and how far you have pulled",
+);
+
 export const overviewSchema = component(
   z.object({
+    trouble: described(
+      z.array(troubleSchema),
+      "Partners that do not receive their notifications now, the first to be parked first; at most 50",
+    ),
     figures: figuresSchema,
     pending: described(z.int(), "Exact up to 10,000"),
     oldestPendingAt: time.nullable(),

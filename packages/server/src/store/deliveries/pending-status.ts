@@ -9,7 +9,7 @@ const estimateOf = (table: "pending" | "parked") => `(
         WHERE schemaname = current_schema() AND relname ~ '^${table}(_[0-9]+)?$')`;
 
 /** One index step for each partner with rows in the table: its oldest, whose id contains its time. */
-const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS (
+export const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS (
       (SELECT p.partner_id, p.id FROM ${table} p ORDER BY p.partner_id, p.id LIMIT 1)
       UNION ALL
       SELECT next.partner_id, next.id FROM ${name} o CROSS JOIN LATERAL (

@@ -1,0 +1,109 @@
+import { scheduleEndMs } from "../delivery/schedule.ts";
+import type { NotificationId, PartnerId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { NotificationStatus, NotificationStore, ParkedReason, WaitingFor } from "./store.ts";
+import { isoOrNull } from "./view.ts";
+
+/** A partner with pending notifications that were tried in vain, or that nothing can be sent to now. */
+export interface StoredTrouble {
+  readonly partnerId: PartnerId;
+  /** Its oldest pending one that failed; the oldest if none was tried. */
+  readonly id: NotificationId;
+  /** Pending notifications, up to 1,000. */
+  readonly waiting: number;
+  /** The earliest next attempt of those that failed; null if none was tried. */
+  readonly dueMs: number | null;
+  /** The start of the schedule that began first. */
+  readonly scheduleStartMs: number;
+  /** The first attempt at `id` in its schedule, and the status of the last one. */
+  readonly sinceMs: number | null;
+  readonly httpStatus: number | null;
+  /** When the first of its circuits that are tripped now was. */
+  readonly openedMs: number | null;
+}
+
+/** The reason for which a partner's notifications wait. Times are ISO 8601. */
+export interface TroubleView {
+  readonly partnerId: PartnerId;
+  readonly partnerName: string;
+  /** The notification that the words are about: the oldest that failed. */
+  readonly notificationId: NotificationId;
+  readonly because: WaitingFor["because"];
+  readonly reason: ParkedReason | null;
+  readonly httpStatus: number | null;
+  readonly since: string | null;
+  /** Up to 1,000. */
+  readonly waiting: number;
+  /** Null: when a person acts. */
+  readonly nextAttemptAt: string | null;
+  /** Null: no schedule runs while the partner is not active. */
+  readonly parkingAt: string | null;
+}
+
+export interface TroublesParts {
+  readonly store: {
+    all(partnersMax: number): Promise<readonly StoredTrouble[]>;
+    of(partnerId: PartnerId): Promise<StoredTrouble | undefined>;
+  };
+  readonly statuses: NotificationStore["statuses"];
+  readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
+}
+
+const partnersMax = 50;
+
+/** Finds the partners that do not receive their notifications now, and why. It keeps nothing about them. */
+export class Troubles {
+  readonly #parts: TroublesParts;
+
+  constructor(parts: TroublesParts) {
+    this.#parts = parts;
+  }
+
+  /** At most 50 partners, the one whose notifications are parked first at the head. */
+  async all(): Promise<readonly TroubleView[]> {
+    return this.#views(await this.#parts.store.all(partnersMax));
+  }
+
+  async of(partnerId: PartnerId): Promise<TroubleView | null> {
+    const found = await this.#parts.store.of(partnerId);
+    const [view] = found === undefined ? [] : await this.#views([found]);
+    return view ?? null;
+  }
+
+  async #views(found: readonly StoredTrouble[]): Promise<readonly TroubleView[]> {
+    const { statuses, findPartner } = this.#parts;
+    const [known, partners] = await Promise.all([
+      statuses(found),
+      Promise.all(found.map(({ partnerId }) => findPartner(partnerId))),
+    ]);
+    const byId = new Map(known.map((status) => [status.id, status]));
+    return found.flatMap((one, at) => {
+      const [status, partner] = [byId.get(one.id), partners[at]];
+      // It was delivered or parked since.
+      if (status?.waiting == null || partner === undefined) return [];
+      return [viewOf(one, status, status.waiting, partner)];
+    });
+  }
+}
+
+function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: WaitingFor, partner: Partner): TroubleView {
+  const { because } = waiting;
+  const isStopped = because === "paused" || because === "disabled";
+  const ofEndpoint = "target" in waiting ? waiting.reason : null;
+  // The endpoint's own failure may have been at another notification.
+  const isItsOwn = ofEndpoint === null || ofEndpoint === status.lastReason;
+  const sinceMs = "sinceMs" in waiting ? waiting.sinceMs : (found.sinceMs ?? found.openedMs);
+  const nextMs = because === "retry" || because === "turn" ? (found.dueMs ?? waiting.untilMs) : waiting.untilMs;
+  return {
+    partnerId: found.partnerId,
+    partnerName: status.partnerName,
+    notificationId: found.id,
+    because,
+    reason: (ofEndpoint as ParkedReason | null) ?? status.lastReason,
+    httpStatus: isItsOwn ? found.httpStatus : null,
+    since: isoOrNull(sinceMs),
+    waiting: found.waiting,
+    nextAttemptAt: isoOrNull(nextMs),
+    parkingAt: isStopped ? null : isoOrNull(scheduleEndMs(partner, found.scheduleStartMs)),
+  };
+}
