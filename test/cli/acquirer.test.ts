@@ -12,6 +12,7 @@ import {
 } from "../../packages/server/src/acquirer/iso8583/key-exchange.fixture.ts";
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
+import { queryHomes } from "../support/database.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { dumpRows } from "../support/rows.ts";
 import { eventually, operatorToken, startTestService } from "../support/service.ts";
@@ -115,12 +116,25 @@ test("paybell check goes through all registered acquirers", async () => {
   await ok("acquirer", "add", "away", "--profile", "host.json", "--hosts", "127.0.0.1:1", "--tls", "off");
   const check = spawnPaybell(["check", "--json"], own());
   expect(await check.exited, check.output()).toBe(1);
-  const { findings } = JSON.parse(check.output()) as { findings: { what: string; level: string; detail: string }[] };
-  expect(findings.filter(({ what }) => what.startsWith("acquirer"))).toMatchObject([
+  const checked = JSON.parse(check.output()) as { findings: { what: string; level: string; detail: string }[] };
+  expect(checked.findings.filter(({ what }) => what.startsWith("acquirer"))).toMatchObject([
     { what: "acquirer", level: "warning" },
     { what: "acquirer away", level: "error", detail: expect.stringContaining("ECONNREFUSED") },
     { what: "acquirer first-bank", level: "ok", detail: expect.stringContaining(`signed on at ${at(1)}`) },
   ]);
+  // A profile that an earlier version accepted stays, with an alert.
+  const confused = JSON.stringify({ ...JSON.parse(profile), matchBy: [11] });
+  await queryHomes(service.database, "UPDATE acquirers SET profile = $1 WHERE name = 'away'", [confused]);
+  await ok("acquirer", "update", "away", "--hosts", "127.0.0.1:2");
+  const problems = [expect.stringMatching(/^matchBy: no field of messages\.SALE .*\{tid\}/)];
+  await expect
+    .poll(async () => (await service.operator("GET", "/operator/v1/events?state=profile_ambiguous")).body["items"])
+    .toMatchObject([{ detail: { acquirer: "away", problems: expect.arrayContaining(problems) } }]);
+  const again = spawnPaybell(["check", "--json"], own());
+  expect(await again.exited, again.output()).toBe(1);
+  expect((JSON.parse(again.output()) as typeof checked).findings).toContainEqual(
+    expect.objectContaining({ what: "acquirer away", level: "error", detail: problems[0] }),
+  );
   await ok("acquirer", "remove", "away", "--yes");
 });
 

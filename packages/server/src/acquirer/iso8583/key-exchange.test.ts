@@ -148,6 +148,48 @@ test("a connection's key ends with it; an acquirer's is kept, for the next start
   expect(later.health().detail).toContain("the MAC key that was kept");
 });
 
+test.each([
+  ["a connection's key ends with its site, and the other site gives one of its own", "connection"],
+  ["an acquirer's key is used at the other site too, before that one gives another", "acquirer"],
+] as const)("at a failover, %s", async (_, belongsTo) => {
+  let kept: Buffer | undefined;
+  const macKeyStore: MacKeyStore = {
+    read: async () => kept,
+    keep: async (key) => {
+      kept = key;
+    },
+  };
+  const [site, otherSite] = [await FakeHost.listen(), await FakeHost.listen()];
+  closing.push(() => otherSite.close());
+  for (const [host, before, own] of [
+    [site, registered, second],
+    [otherSite, belongsTo === "connection" ? registered : second, third],
+  ] as const) {
+    host.wire = wireUnder(before);
+    host.keyContent = encrypted(own);
+    host.onKey = () => {
+      host.wire = wireUnder(own);
+    };
+  }
+  const sites = [site, otherSite].map(({ port }) => ({ host: "127.0.0.1", port }));
+  const keys: string[] = [];
+  const acquirer = new Iso8583Acquirer({
+    profile: withExchange({ request, belongsTo }),
+    hosts: sites,
+    ...{ macKey: registered, keyEncryptionKey: kek, macKeyStore, clock: systemClock },
+    timings: { backOffMs: [1, 20] },
+    onEvent: ({ kind, host }) => void (kind === "key" && keys.push(host)),
+  });
+  closing.push(() => acquirer.close());
+  await expect.poll(() => keys).toHaveLength(1);
+  expect(await sold(acquirer)).toBe("00");
+  await site.close();
+  await expect.poll(() => keys).toHaveLength(2);
+  expect(await sold(acquirer)).toBe("00");
+  expect(keys).toEqual(sites.map(({ host, port }) => `${host}:${port}`));
+  expect(otherSite.heard.filter(({ mti }) => mti === "0200")).toHaveLength(1);
+});
+
 test("the check value of an AES key is the CMAC of zeros", () => {
   expect(checkValueOf("aes-cmac", second)).toEqual(aesCmac(Buffer.alloc(16), second));
 });
