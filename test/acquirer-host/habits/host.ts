@@ -17,6 +17,8 @@ export class HabitualHost {
   readonly books = new Books();
   /** The habits that each message met, by its key. */
   readonly metBy = new Map<string, string[]>();
+  /** The commands that came, repeats not counted, by their keys. */
+  readonly reached = new Set<string>();
   /** False: it answers every message at once, as it should. */
   hasHabits = true;
   readonly #random: SeededRandom;
@@ -61,6 +63,7 @@ export class HabitualHost {
       this.#network(message, socket);
       return;
     }
+    if (mti < "0300") this.reached.add(keyOf(message));
     const visit = this.#visit(message, socket);
     const habits = mti.startsWith("04") ? reversalHabits : mti < "0300" ? moneyHabits : {};
     const names = Object.keys(habits);

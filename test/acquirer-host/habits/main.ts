@@ -13,7 +13,7 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => void cleanup.run().then(() => process.exit(130)));
 }
 try {
-  const { differences, met } = await runHabits({ seed, commands }, cleanup, (line) =>
+  const { differences, met, reached } = await runHabits({ seed, commands }, cleanup, (line) =>
     process.stderr.write(`${line}\n`),
   );
   for (const [habit, times] of [...met].sort()) process.stderr.write(`${habit} × ${times}\n`);
@@ -21,7 +21,8 @@ try {
     process.stdout.write(`${key}: ${why}${isOpen ? ", with an open event" : ""}\n`);
   }
   const open = differences.filter(({ isOpen }) => isOpen).length;
-  process.stdout.write(`${JSON.stringify({ seed, commands, differences: differences.length, open_events: open })}\n`);
+  const sums = { seed, commands, reached_host: reached, differences: differences.length, open_events: open };
+  process.stdout.write(`${JSON.stringify(sums)}\n`);
   process.exitCode = open === differences.length ? 0 : 1;
 } finally {
   await cleanup.run();

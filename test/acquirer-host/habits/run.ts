@@ -15,6 +15,8 @@ export interface HabitsResult {
   readonly differences: readonly Difference[];
   /** The number of messages that met each habit. */
   readonly met: ReadonlyMap<string, number>;
+  /** The number of commands that came to the host: the others ended before, or were refused. */
+  readonly reached: number;
 }
 
 const terminals = 48;
@@ -45,7 +47,7 @@ export async function runHabits(
   await quiet(deployment, note);
   const met = new Map<string, number>();
   for (const name of [...host.metBy.values()].flat()) met.set(name, (met.get(name) ?? 0) + 1);
-  return { differences: await differencesOf(deployment, host), met };
+  return { differences: await differencesOf(deployment, host), met, reached: host.reached.size };
 }
 
 interface Sold {
