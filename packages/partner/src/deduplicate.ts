@@ -12,9 +12,8 @@ import type { SeenStore } from "./stores/store.ts";
 export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: ChainOrder) => unknown;
 
 /**
- * Runs a function once for each IPN, however often it arrives: retries, redeliveries, concurrent duplicates, crashes.
- * An IPN is identified by its `id`, which every redelivery and the pull API repeat. If the function throws, nothing is
- * recorded, and the next delivery runs it again.
+ * Runs a function once for each IPN `id`, however often it arrives, also concurrently or after a crash. If it throws,
+ * nothing is recorded, and the next delivery runs it again.
  *
  * @returns a function that takes yours. Its result is for a handler, or for the items that `catchUp` yields
  * @throws Misused (also from the returned function) if the argument is not a store, or not a function

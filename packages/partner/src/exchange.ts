@@ -5,15 +5,14 @@ import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 
 /**
- * Your function for an authentic IPN. The service gets a 2xx only after it returned, or its promise was fulfilled. If
- * it throws, the answer 500 makes the service deliver again later. Delivery is at least once: deduplicate by `ipn.id`.
+ * Your function for an authentic IPN. It is answered 2xx after that returned or its promise was fulfilled; if it
+ * throws, 500, and it comes again. Deduplicate by `ipn.id`.
  */
 export type OnIpn = (received: ReceivedIpn) => unknown;
 
 export interface HandlerOptions {
   /**
-   * Called for every POST that was not answered 2xx: an IPN was refused, a framework had read the body before, or your
-   * own function threw. Default: a process warning, which Node, Bun and Deno write to stderr.
+   * Called for every POST not answered 2xx. Default: a process warning, on stderr.
    */
   readonly log?: (message: string, error: unknown) => void;
 }
@@ -56,8 +55,7 @@ function problem(
 type Log = NonNullable<HandlerOptions["log"]>;
 
 /**
- * Handles one delivery, from the request to its response. Rejects only if the sender disconnected before the end of the
- * body.
+ * Answers a request. Rejects only if the sender disconnected within the body.
  */
 export async function respond(
   exchange: HandlerRequest,

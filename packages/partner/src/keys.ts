@@ -5,13 +5,13 @@ import { Misused, type MisusedReason } from "./misused.ts";
 
 /** One version of a key during a rotation. */
 export interface VersionedKey {
-  /** The version's public id, as the rotation returned it: the JWE `kid`, or the header paybell-key. */
+  /** As the rotation returned it: the JWE `kid`, or paybell-key. */
   readonly id?: string;
   /** Base64 of 32 bytes; for webhookSecret `whsec_` and the same. */
   readonly key: string;
 }
 
-/** One key as a string, or all versions that are valid now: the old and the new one during a rotation. */
+/** One key, or all valid versions during a rotation. */
 export type Keys = string | readonly VersionedKey[];
 
 type Option = "encryptionKey" | "signingKey" | "webhookSecret";

@@ -35,7 +35,7 @@ export type MisusedReason =
   | "no_amount"
   | "body_already_read";
 
-/** Every mistake in your code or configuration that can be reported: what is wrong, and what to do about it. */
+/** Every mistake, and what to do about it. */
 export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, remedy: string]>> = {
   missing_key: ["is missing", environment],
   empty_key: ["is empty", environment],
@@ -77,7 +77,7 @@ export const misuses: Readonly<Record<MisusedReason, readonly [meaning: string, 
   body_already_read: ["Something read the body before the handler did", "Let the handler read it."],
 };
 
-/** A mistake in your code or configuration, reported where it was made. It never contains the value of a key. */
+/** A mistake in your code or configuration. Never contains a key. */
 export class Misused extends PaybellError {
   readonly code = "misused";
   readonly reason: MisusedReason;

@@ -15,12 +15,11 @@ import { checkNames, Misused } from "./misused.ts";
 import { type AddressList, addressList } from "./source-addresses.ts";
 
 /**
- * The maximum difference between webhook-timestamp and this machine's clock, in either direction, unless
- * `freshnessSeconds` says otherwise.
+ * The default of `freshnessSeconds`.
  */
 export const freshnessSecondsDefault = 300;
 
-/** The longest body that is accepted. A settlement of 50,000 transactions has about 5 MB. */
+/** The longest accepted body. 50,000 settled transactions have 5 MB. */
 export const bodyBytesMax = 16 * 1024 * 1024;
 
 export interface ReceiverOptions {
@@ -31,28 +30,26 @@ export interface ReceiverOptions {
   readonly cipher?: Cipher;
   /** For aes-256-gcm and aes-256-cbc, as registered; default base64. */
   readonly encoding?: Encoding;
-  /** The coverage of the IPN's own signature, as registered; default the specification's fields (section 5.1). */
+  /** The coverage of the IPN's own signature, as registered; default section 5.1's fields. */
   readonly signing?: Signing;
   /**
-   * The fields of the IPNs, as registered: `extended` ones also say their command. Both, as a list, while that changes.
-   * Default the specification's. This option decides, and never the presence of a field.
+   * As registered; `extended` IPNs say their command. A list of both while that changes. Default `specification`.
    */
   readonly fields?: FieldSet | readonly FieldSet[];
-  /** Seconds, 1 to 86,400; default 300. */
+  /** Seconds that webhook-timestamp may differ from the clock: 1 to 86,400; default 300. */
   readonly freshnessSeconds?: number;
   /**
-   * Accepts an IPN that has none of the webhook-… headers, for a proxy that removes them. A replay then looks like a
-   * first delivery: deduplicate by the IPN's id. Headers that are present must still be valid. With aes-256-cbc only if
-   * the whole IPN is signed.
+   * Accepts an IPN without any webhook-… header, for a proxy that removes them. Then deduplicate by the IPN's id: a
+   * replay looks new. With aes-256-cbc only if the whole IPN is signed.
    */
   readonly allowMissingHeaders?: boolean;
   /**
-   * Paybell's egress addresses (GET /v1/self, `egressAddresses`): addresses and CIDR blocks, IPv4 and IPv6. An IPN from
-   * any other address is refused. Default: any address, because the signature authenticates the sender.
+   * Paybell's egress addresses (GET /v1/self, `egressAddresses`), as IPs and CIDR blocks; others are refused. Default:
+   * any.
    */
   readonly sourceAddresses?: readonly string[];
   /**
-   * Your own proxies, in the same form. X-Forwarded-For is read from its end, as long as one of these wrote the entry.
+   * Your own proxies, in the same form: their X-Forwarded-For counts.
    */
   readonly trustedProxies?: readonly string[];
   /** Milliseconds since 1970; default the machine's clock. */

@@ -25,24 +25,22 @@ interface Delivery {
   /** webhook-id: the same for every attempt. Undefined only with allowMissingHeaders. */
   readonly notificationId: string | undefined;
   /**
-   * The command, as the signed IPN says it: PREAUTH and PREAUTH_COMPLETE share their transaction_type with SALE. Only a
-   * settlement, and a card IPN with `fields: "extended"`, say it. Without it your own reqId tells what you sent, and
-   * `GET /v1/transactions/<id>` what Paybell knows.
+   * The signed command, of a settlement or an extended IPN. Otherwise your reqId or `GET /v1/transactions/<id>` tells
+   * it: PREAUTH and PREAUTH_COMPLETE have the transaction_type SALE.
    */
   readonly command: NotifiedCommand | undefined;
-  /** The id of the voided, completed or refunded transaction, as an extended IPN says it. */
+  /** The id of the voided, completed or refunded transaction: signed, if extended. */
   readonly originalTransactionId: string | undefined;
-  /** The claims of unsigned headers. Show them, but decide nothing by them: anybody on the way can change them. */
+  /** Unsigned: decide nothing by them. */
   readonly headers: UnsignedHeaders;
-  /** The fields that it was signed with. */
+  /** The fields it was signed with. */
   readonly fields: FieldSet;
-  /** paybell-attempt, from 1. This header and the next one are not signed either. */
+  /** paybell-attempt, from 1; unsigned, like the next. */
   readonly attempt: number | undefined;
   /** An earlier IPN of the same transaction is still to be delivered. */
   readonly outOfOrder: boolean;
   /**
-   * The version of the encryption key that opened it: the id you configured, otherwise the one in the message,
-   * otherwise empty.
+   * The encryption key that opened it: your id for it, or the message's, or empty.
    */
   readonly keyId: string;
 }
@@ -55,8 +53,8 @@ interface UnsignedHeaders {
 }
 
 /**
- * An IPN that was decrypted, and whose signatures and freshness were verified. `kind` distinguishes the two bodies.
- * With `fields: "extended"` the IPN says its command, its original and a settlement's currency itself.
+ * A verified, fresh, decrypted IPN. With `fields: "extended"` it says its command, its original and a settlement's
+ * currency.
  */
 export type ReceivedIpn =
   | (Delivery & { readonly kind: "card"; readonly ipn: CardIpn & Partial<ExtendedCardIpn> })
@@ -64,11 +62,11 @@ export type ReceivedIpn =
 
 export interface Receiver {
   /**
-   * Verifies webhook-signature and freshness, decrypts the IPN, and verifies its own signature: sections 2 and 5.
+   * Verifies and decrypts an IPN (sections 2 and 5).
    *
-   * @param rawBody the bytes exactly as received, before any JSON parser
-   * @param remoteAddress the address of the peer; only needed with `sourceAddresses`
-   * @throws IpnRefused for anything that is not authentic and fresh, always in the same way
+   * @param rawBody the bytes as received, before any JSON parser
+   * @param remoteAddress the peer's, for `sourceAddresses`
+   * @throws IpnRefused if it is not authentic and fresh
    * @throws Misused if rawBody is not raw, or was not awaited
    */
   open(rawBody: Uint8Array | string, headers: RequestHeaders, remoteAddress?: string): ReceivedIpn;
@@ -76,7 +74,7 @@ export interface Receiver {
 
 const withoutSource = new WeakMap<Receiver["open"], Receiver["open"]>();
 
-/** Opens an IPN that no peer sent, such as a fetched one: `sourceAddresses` does not concern it. */
+/** Opens a fetched IPN: `sourceAddresses` does not concern it. */
 export function openWithoutSource(
   receiver: Pick<Receiver, "open">,
   body: string,
@@ -86,7 +84,7 @@ export function openWithoutSource(
 }
 
 /**
- * Creates a receiver, which verifies and opens IPNs with the keys and the agreement of your registration.
+ * Creates a receiver with the keys and the agreement of your registration.
  *
  * @throws Misused naming the option, the mistake and the remedy; never the value of a key
  */

@@ -1,7 +1,7 @@
 import type { NotAuthenticReason } from "@paybell/contract/receiving";
 import { PaybellError } from "./paybell-error.ts";
 
-/** The reason why an IPN was refused: shown by its content, by its headers or sender, or your own mistake. */
+/** Why an IPN was refused. */
 export type RefusedReason =
   | NotAuthenticReason
   | "source_address"
@@ -29,43 +29,43 @@ const registered = "with GET /v1/self";
 export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string, remedy: string]>> = {
   source_address: [
     "The request comes from an address outside sourceAddresses.",
-    "If Paybell sent it, add its egress address. If you have a proxy in front, add it to trustedProxies.",
+    "If Paybell sent it, add its egress address, or your proxy to trustedProxies.",
   ],
   source_unknown: [
-    "The source address is unknown, so sourceAddresses cannot be checked.",
+    "sourceAddresses is set, but the address is unknown.",
     "Set remoteAddress of the handler, or pass the address to open() as its third argument.",
   ],
   too_large: ["The body is longer than any IPN; it was not read.", notAnIpn],
   missing_headers: [
     "webhook-id, webhook-timestamp or webhook-signature is missing.",
-    "Let your proxy pass them, and give open() the request's headers. If it cannot, see allowMissingHeaders.",
+    "Let your proxy pass them (or see allowMissingHeaders), and give open() the headers.",
   ],
   not_fresh: [
     "webhook-timestamp is too far from this machine's clock.",
-    "Set the clock (NTP). If it is right, the message is old and may be a replay.",
+    "Set the clock (NTP). If it is right, this may be a replay.",
   ],
   webhook_signature: [
     "webhook-signature does not match this body under any webhookSecret.",
-    "Compare webhookSecret with the one that registration or the last rotation showed. If it is right, the body is " +
-      "not the one that was sent: pass the raw bytes, before any JSON parser or proxy rewrites them.",
+    "Compare webhookSecret with registration or the last rotation. If it is right, pass the raw bytes, before a JSON " +
+      "parser or proxy rewrites them.",
   ],
-  empty_body: ["The body is empty.", "Read the request's body once, before anything else does, and pass its bytes."],
+  empty_body: ["The body is empty.", "Read the body before anything else does, and pass its bytes."],
   compressed_body: ["The body is gzip; Paybell sends it plain.", "Have your proxy leave the body as it is."],
   html_body: ["The body is a web page or XML.", "Paybell did not send this: check what is in front of your server."],
   stringified_body: [
-    "The body is an object that was converted to a string, or a string within a string.",
+    "The body is an object made a string, or a string within a string.",
     "Pass the raw bytes: not String(body), nor JSON.stringify() of a string.",
   ],
   rewritten_body: [
-    "The body was parsed and re-serialised: as Paybell wrote it, its signature is right.",
-    "Pass the raw bytes: read the request before the JSON parser does, and never JSON.stringify() it again.",
+    "The body was parsed and re-serialised.",
+    "Read the request before the JSON parser does, and pass the raw bytes.",
   ],
   swapped_keys: ["A key is set under the name of another.", "Compare the three with what registration showed."],
-  wrong_cipher: ["The IPN is encrypted with another cipher than the configured one.", `Compare cipher ${registered}.`],
-  wrong_encoding: ["data is in another encoding than the configured one.", `Compare encoding ${registered}.`],
-  wrong_signing: ["The IPN is signed in another way than the configured one.", `Compare signing ${registered}.`],
+  wrong_cipher: ["cipher is not the configured one.", `Compare cipher ${registered}.`],
+  wrong_encoding: ["encoding is not the configured one.", `Compare encoding ${registered}.`],
+  wrong_signing: ["signing is not the configured one.", `Compare signing ${registered}.`],
   wrong_fields: [
-    "The IPN is signed with other fields than the configured ones.",
+    "fields are not the configured ones.",
     `Compare fields ${registered}. While they change, accept both: fields: ["specification", "extended"].`,
   ],
   envelope: ['The body is not a JSON object with the one field "data".', notAnIpn],
@@ -77,8 +77,8 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
   ],
   decryption: [
     "No encryptionKey decrypts it.",
-    "Compare encryptionKey with the one that registration or the last rotation showed (the header paybell-key names " +
-      `its version), and cipher ${registered}.`,
+    "Compare encryptionKey with registration or the last rotation (paybell-key names its version), and cipher " +
+      `${registered}.`,
   ],
   not_text: ["The decrypted content is not UTF-8 text.", `Compare cipher ${registered}.`],
   not_json: ["The decrypted content is not a JSON object.", `Compare cipher ${registered}.`],
@@ -92,11 +92,8 @@ export const refusals: Readonly<Record<RefusedReason, readonly [meaning: string,
 };
 
 /**
- * The IPN is not authentic, or not fresh.
- *
- * Every cause looks the same from outside (message, code, stack, JSON), because an answer that distinguishes them helps
- * a forger. `reason`, `remedy` and `hint` are getters on the prototype, for your own log only, never for an answer.
- * None contains a key or any of the decrypted content.
+ * The IPN is not authentic, or not fresh. `reason`, `remedy` and `hint` are for your log, never for an answer: they
+ * would help a forger. None contains a key or decrypted content.
  */
 export class IpnRefused extends PaybellError {
   readonly code = "not_authentic";
@@ -120,12 +117,11 @@ export class IpnRefused extends PaybellError {
     return this.#reason;
   }
 
-  /** The remedy. */
   get remedy(): string {
     return refusals[this.#reason][1];
   }
 
-  /** The finding, and what to do. */
+  /** The finding and the remedy. */
   get hint(): string {
     return `${this.#finding || refusals[this.#reason][0]} ${this.remedy}`;
   }
