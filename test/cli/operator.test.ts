@@ -313,9 +313,23 @@ describe("the records of the operator", () => {
 
   test("top prints once if the output is not a terminal", async () => {
     const { stdout } = await ok("top");
-    expect(stdout).toMatch(/^Deliveries of the last hour/);
+    expect(stdout).toMatch(/^Deliveries of the last hour/m);
     expect(stdout).toMatch(/^Pending /m);
     expect((await ok("top", "--json")).json()).toMatchObject({ pending: expect.any(Number) });
+  });
+
+  test("top begins with the partners that receive nothing now, and why", async () => {
+    const shop = await service.register({ name: "Refusing", retry: [3_600] });
+    shop.server.answersAlways(400);
+    await shop.run(sale());
+    const stdout = await eventually("its trouble", async () => {
+      const printed = (await ok("top")).stdout;
+      return printed.includes(shop.id) ? printed : undefined;
+    });
+    expect(stdout).toMatch(/^Trouble now\n/);
+    expect(stdout).toMatch(
+      /^ {2}Refusing +answered 400 +since 2\S+Z +1 wait +next try at 2\S+Z +parked at 2\S+Z +\S+$/m,
+    );
   });
 
   test("completion prints a script, and complete prints the completions", async () => {

@@ -1,14 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option } from "commander";
-import type { Api } from "../api.ts";
 import { command, ends } from "../command.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { wholeNumber } from "../numbers.ts";
 import { type JsonOption, print } from "../output.ts";
-import type { RegisteredPartner } from "../partners/partner.ts";
-import { printable } from "../printable.ts";
 import { type Overview, overviewLines } from "../status/overview.ts";
 import { styleFor } from "../style.ts";
 
@@ -22,7 +19,7 @@ const redraw = "\u001b[H\u001b[J";
 
 export function topCommand(context: CommandContext): Command {
   const made = command("top", {
-    summary: "watch deliveries: rates, latencies, backlog and failing partners",
+    summary: "watch deliveries: partners in trouble now, rates, latencies and backlog",
     description:
       "On a terminal it is drawn again every few seconds until Ctrl-C. With --once, with --json, or where the output " +
       "is not a terminal, it is printed once.",
@@ -38,12 +35,10 @@ async function top(context: CommandContext, options: TopOptions): Promise<ExitCo
   const api = (await readClientSettings(context, options)).operator();
   const { stdout, signal } = context;
   const style = styleFor(stdout, context.env);
-  const names = new Map<string, string>();
   const draw = async () => {
     const overview = await api.get<Overview>("/operator/v1/overview", { span: "hour" }, { signal });
-    await learnNames(api, overview, names);
     const width = stdout.columns ?? 80;
-    return { overview, lines: overviewLines(overview, names, { style, width, nowMs: context.nowMs() }) };
+    return { overview, lines: overviewLines(overview, { style, width, nowMs: context.nowMs() }) };
   };
   if (options.once === true || options.json === true || stdout.isTTY !== true) {
     const { overview, lines } = await draw();
@@ -61,14 +56,4 @@ async function top(context: CommandContext, options: TopOptions): Promise<ExitCo
     if (!signal.aborted) throw error;
     return exitCodes.ok;
   }
-}
-
-/** A partner that fails is shown by its name, which is asked for once. */
-async function learnNames(api: Api, { failing }: Overview, names: Map<string, string>): Promise<void> {
-  const unknown = failing.filter(({ partnerId }) => !names.has(partnerId));
-  const found = unknown.map(async ({ partnerId }) => {
-    const { settings } = await api.get<RegisteredPartner>(`/operator/v1/partners/${encodeURIComponent(partnerId)}`);
-    names.set(partnerId, printable(settings.name));
-  });
-  await Promise.all(found);
 }

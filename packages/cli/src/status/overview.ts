@@ -1,5 +1,6 @@
 import type { Figures } from "@paybell/partner/client";
 import { columns } from "../output.ts";
+import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
 
 /** The answer of `GET /operator/v1/overview`. */
@@ -14,8 +15,21 @@ export interface Overview {
     readonly reversalsPending: number;
     readonly settlementsWaiting: number;
   };
-  /** Partners whose deliveries failed in the span, those with the most failures first. */
-  readonly failing: readonly (Pick<Figures, "accepted" | "failed" | "parked"> & { readonly partnerId: string })[];
+  /** Partners that do not receive their notifications now. */
+  readonly trouble: readonly Trouble[];
+}
+
+interface Trouble {
+  readonly partnerId: string;
+  readonly partnerName: string;
+  readonly because: string;
+  readonly reason: string | null;
+  readonly httpStatus: number | null;
+  readonly since: string | null;
+  /** 1,000: or more. */
+  readonly waiting: number;
+  readonly nextAttemptAt: string | null;
+  readonly parkingAt: string | null;
 }
 
 interface View {
@@ -28,13 +42,16 @@ interface View {
 const bars = "▁▂▃▄▅▆▇█";
 const labelWidth = 12;
 
-/** @param names of partners, by id */
-export function overviewLines(overview: Overview, names: ReadonlyMap<string, string>, view: View): string[] {
-  const { figures, pending, oldestPendingAt, standing, failing } = overview;
+export function overviewLines(overview: Overview, view: View): string[] {
+  const { figures, pending, oldestPendingAt, standing, trouble } = overview;
   const { style, width, nowMs } = view;
   const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
   const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
   return [
+    ...(trouble.length === 0
+      ? [style.good("No partner is in trouble")]
+      : [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))]),
+    "",
     style.strong(`Deliveries of the last hour, as of ${figures.asOf}`),
     "",
     line("Accepted", `${figures.accepted}`),
@@ -52,17 +69,27 @@ export function overviewLines(overview: Overview, names: ReadonlyMap<string, str
           `${standing.settlementsWaiting} settlements waiting`,
       ),
     ),
-    ...(failing.length === 0 ? [] : ["", style.strong("Failing partners")]),
-    ...columns(
-      failing.map(({ partnerId, accepted, failed, parked }) => [
-        `  ${names.get(partnerId) ?? partnerId}`,
-        `${failed} failed`,
-        `${accepted} accepted`,
-        parked === 0 ? "" : `${parked} parked`,
-        partnerId,
-      ]),
-    ),
   ];
+}
+
+function troubleCells(trouble: Trouble, nowMs: number): string[] {
+  const { partnerId, partnerName, since, waiting, nextAttemptAt, parkingAt } = trouble;
+  const at = (time: string) => (Date.parse(time) <= nowMs ? "now" : `at ${time}`);
+  return [
+    `  ${printable(partnerName)}`,
+    problemOf(trouble),
+    since === null ? "" : `since ${since}`,
+    `${waiting}${waiting === 1_000 ? " or more" : ""} wait`,
+    nextAttemptAt === null ? "tried again when a person acts" : `next try ${at(nextAttemptAt)}`,
+    parkingAt === null ? "not parked meanwhile" : `parked ${at(parkingAt)}`,
+    partnerId,
+  ];
+}
+
+function problemOf({ because, reason, httpStatus }: Trouble): string {
+  if (because === "paused" || because === "disabled") return because;
+  const last = httpStatus === null ? (reason ?? "not tried yet") : `answered ${httpStatus}`;
+  return because === "circuit" ? `${last}, circuit open` : last;
 }
 
 /** One partner's figures. */
