@@ -79,7 +79,7 @@ export class FigureCounter {
 
   /** Counts what was parked without an attempt: its endpoint accepted nothing until its schedule was over. */
   parked(partnerId: PartnerId, parked: number, atMs: number): void {
-    for (const of of [partnerId, null]) this.#of(of, Math.floor(atMs / minuteMs) * minuteMs).parked += parked;
+    for (const whose of [partnerId, null]) this.#of(whose, Math.floor(atMs / minuteMs) * minuteMs).parked += parked;
   }
 
   /** Counts that cannot be stored now are kept for the next flush. */
