@@ -46,9 +46,11 @@ export class BacklogRows {
     this.#copies += each;
     // The day is at the front of an id, so the copies are in the same partition.
     const id = "(left(t.id::text, 24) || lpad(to_hex(i), 12, '0'))::uuid";
-    const fields = `concat_ws(E'\\n', t.partner_id, ${id}, t.command, coalesce(t.callback_url, ''), t.content)`;
+    const fields = `concat_ws(E'\\n', 2, coalesce(t.original_id::text, ''), t.partner_id, ${id}, t.command,
+      coalesce(t.callback_url, ''), t.content)`;
     // HMAC-SHA256, as ContentMac makes it.
-    const mac = `substr(sha256($4::bytea || sha256($3::bytea || convert_to(${fields}, 'UTF8'))), 1, 16)`;
+    const inner = `sha256($3::bytea || convert_to(${fields}, 'UTF8'))`;
+    const mac = `'\\x02'::bytea || substr(sha256($4::bytea || ${inner}), 1, 16)`;
     const changed = {
       ...{ id, transaction_id: id, chain_id: id, content_mac: mac },
       due_at: "t.due_at + i * interval '1 microsecond'",

@@ -16,6 +16,8 @@ async function accepted(service: WholeService): Promise<{ readonly partner: Test
 const changes = [
   ["its content", `content = replace(content::text, '"fields":{', '"fields":{"amount":"1.00",')::json`],
   ["its URL", "callback_url = 'https://localhost/elsewhere'"],
+  ["its original", "original_id = transaction_id"],
+  ["its original at the switch", "original_external_id = 'another'"],
   ["its MAC", "content_mac = decode('00', 'hex')"],
 ] as const;
 

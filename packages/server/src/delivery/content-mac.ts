@@ -3,10 +3,16 @@ import { idTimeMs } from "../ids.ts";
 import type { Delivery } from "./store.ts";
 
 /** The fields of a notification that nobody may change once its transaction is committed. */
-export type FixedContent = Pick<Delivery, "partnerId" | "id" | "command" | "callBackUrl" | "content">;
+export type FixedContent = Pick<
+  Delivery,
+  "partnerId" | "id" | "command" | "callBackUrl" | "content" | "originalId" | "originalExternalId"
+>;
 
 /** SHA-256 truncated by RFC 2104: 128 bits cannot be guessed, and each row has them. */
 const macBytes = 16;
+
+/** Begins a MAC that covers the original too. Those of 16 bytes do not: nobody without the key can make one of them. */
+const withOriginal = Buffer.of(2);
 
 /**
  * Shows that a notification is as it was committed: a session of the database does not have the key. Measured: 3.5 µs
@@ -28,10 +34,11 @@ export class ContentMac {
     this.#withoutBelowMs = Math.min(this.#withoutBelowMs, atMs);
   }
 
-  of({ partnerId, id, command, callBackUrl, content }: FixedContent): Buffer {
-    // The first four contain no line break.
-    const text = `${partnerId}\n${id}\n${command}\n${callBackUrl ?? ""}\n${content}`;
-    return createHmac("sha256", this.#key).update(text).digest().subarray(0, macBytes);
+  of(content: FixedContent): Buffer {
+    const { originalId, originalExternalId: switchId = null } = content;
+    // A switch's id may contain a line break. With one, `originalId` is only what it was found to be.
+    const original = switchId === null ? (originalId ?? "") : JSON.stringify(switchId);
+    return Buffer.concat([withOriginal, this.#hmac(`2\n${original}\n${ownText(content)}`)]);
   }
 
   /** @param mac as stored; null: none */
@@ -39,8 +46,21 @@ export class ContentMac {
     const isRight =
       mac === null
         ? idTimeMs(stored.id) < this.#withoutBelowMs
-        : mac.length === macBytes && timingSafeEqual(mac, this.of(stored));
+        : areEqual(mac, mac.length === macBytes ? this.#hmac(ownText(stored)) : this.of(stored));
     if (!isRight) this.#onChanged(stored);
     return isRight;
   }
+
+  #hmac(text: string): Buffer {
+    return createHmac("sha256", this.#key).update(text).digest().subarray(0, macBytes);
+  }
+}
+
+/** The first four contain no line break. */
+function ownText({ partnerId, id, command, callBackUrl, content }: FixedContent): string {
+  return `${partnerId}\n${id}\n${command}\n${callBackUrl ?? ""}\n${content}`;
+}
+
+function areEqual(one: Buffer, other: Buffer): boolean {
+  return one.length === other.length && timingSafeEqual(one, other);
 }

@@ -25,6 +25,8 @@ export interface Delivery extends Required<Addressed> {
   readonly settlesBatch: string | null;
   readonly transactionId: TransactionId | null;
   readonly originalId: TransactionId | null;
+  /** Set if the original is known only by the switch's id, and `originalId` was looked up by it. */
+  readonly originalExternalId?: string | null;
   /** The facts as JSON text. */
   readonly content: string;
   /** As read from the database, null: it has none. Absent: the content comes from this process. */

@@ -337,7 +337,13 @@ export class Notifications {
     const key: NotificationKey = { partnerId: partner.id, id: newId<"notification">() };
     const facts = testSale({ transactionId: newId(), reqId: newReqId(), at: new Date(nowMs) });
     const queue = queueOf({ command: "SALE", callBackUrl: null }, partner.settings);
-    const fixed = { ...key, command: "SALE", callBackUrl: null, content: JSON.stringify(facts) } as const;
+    const fixed = {
+      ...key,
+      command: "SALE",
+      callBackUrl: null,
+      originalId: null,
+      content: JSON.stringify(facts),
+    } as const;
     await store.insertTest({ ...fixed, chainId: newId(), queue, mac: this.#parts.contents.of(fixed) });
     arrivals.notify(partner.id);
     onDue(partner.id);

@@ -41,6 +41,8 @@ export interface NotificationContent {
   readonly id: NotificationId;
   readonly transactionId: TransactionId | null;
   readonly originalId: TransactionId | null;
+  /** Set if the original is known only by the switch's id, and `originalId` was looked up by it. */
+  readonly originalExternalId?: string | null;
   readonly command: NotifiedCommand;
   readonly callBackUrl: string | null;
   readonly createdAtMs: number;

@@ -16,6 +16,7 @@ const readDue = {
       p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
       n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl", n.content::text,
       n.content_mac AS mac,
+      CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS "originalExternalId",
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
         WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
@@ -165,6 +166,7 @@ function toDelivery({ partnerId, queue }: QueueRead, row: DueRow): Delivery | un
     toRegistered: row.toRegistered,
     transactionId: row.transactionId,
     originalId: row.originalId,
+    originalExternalId: row.originalExternalId ?? null,
     command: row.command,
     callBackUrl: row.callBackUrl,
     content: row.content,

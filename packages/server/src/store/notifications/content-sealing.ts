@@ -17,7 +17,9 @@ const pageRows = 500;
 const pageBytes = 1_024 * 1_024;
 const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
-const columns = `r.partner_id AS "partnerId", r.id, r.command, r.callback_url AS "callBackUrl", r.content::text`;
+const columns = `r.partner_id AS "partnerId", r.id, r.command, r.callback_url AS "callBackUrl", r.content::text,
+  r.original_id AS "originalId",
+  CASE WHEN r.original_id IS NULL THEN r.original_external_id END AS "originalExternalId"`;
 
 /** The next rows without a MAC, as many as fit into a page; at least one. */
 const nextOf = (rows: string) => `
@@ -28,13 +30,14 @@ const nextOf = (rows: string) => `
   WHERE r.bytes_before < ${pageBytes} ORDER BY r.partner_id, r.id`;
 
 const inHistory = nextOf(
-  `SELECT partner_id, id, command, callback_url, content FROM notifications
+  `SELECT partner_id, id, command, callback_url, content, original_id, original_external_id FROM notifications
    WHERE id >= $1 AND id < $2 AND (partner_id, id) > ($3, $4) AND content_mac IS NULL`,
 );
 
 const inParked = nextOf(
   `SELECT partner_id, id, notification ->> 'command' AS command, notification ->> 'callback_url' AS callback_url,
-     notification ->> 'content' AS content
+     notification ->> 'content' AS content, (notification ->> 'original_id')::uuid AS original_id,
+     notification ->> 'original_external_id' AS original_external_id
    FROM parked
    WHERE notification IS NOT NULL AND id >= $1 AND id < $2 AND (partner_id, id) > ($3, $4)
      AND notification ->> 'content_mac' IS NULL`,

@@ -105,7 +105,8 @@ test("a notification that somebody changed leaves no proof when its history is d
   await bench.partitions.ensureDays([longAgo]);
   const insertSealed = async (nth: number) => {
     const id = await insertNotification(bench.pool, partner.id, { id: idAt(longAgo + nth), content: `{"nth":${nth}}` });
-    const fixed = { partnerId: partner.id, id, command: "SALE", callBackUrl: null, content: `{"nth":${nth}}` } as const;
+    const content = `{"nth":${nth}}`;
+    const fixed = { partnerId: partner.id, id, command: "SALE", callBackUrl: null, originalId: null, content } as const;
     const values = [id, bench.contents.of(fixed)];
     await bench.pool.query("UPDATE notifications SET content_mac = $2 WHERE id = $1", values);
     await insertAttempt(bench.pool, partner.id, id, { attemptNo: 1 });

@@ -43,7 +43,7 @@ const writtenWithinMs = 86_400_000;
 
 const contents = `
   SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
-    n.content_mac AS mac,
+    n.content_mac AS mac, CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS original_external_id,
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
       WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
@@ -74,6 +74,7 @@ interface ContentRow {
   readonly id: NotificationId;
   readonly transaction_id: TransactionId | null;
   readonly original_id: TransactionId | null;
+  readonly original_external_id: string | null;
   readonly command: NotifiedCommand;
   readonly callback_url: string | null;
   readonly created_at: Date;
@@ -146,6 +147,7 @@ export async function readContents(
         id: row.id,
         transactionId: row.transaction_id,
         originalId: row.original_id,
+        originalExternalId: row.original_external_id,
         command: row.command,
         callBackUrl: row.callback_url,
         createdAtMs: row.created_at.getTime(),

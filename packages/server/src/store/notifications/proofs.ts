@@ -14,7 +14,8 @@ const lowestUuid = "00000000-0000-0000-0000-000000000000";
 // Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
 const accepted = `
   SELECT f.partner_id, f.id, f.transaction_id, f.command, f.created_at, f.started_at, f.duration_ms, f.url, f.address,
-    f.http_status, f.key_id, f.attempts, f.callback_url, f.content::text AS content, f.content_mac
+    f.http_status, f.key_id, f.attempts, f.callback_url, f.content::text AS content, f.content_mac,
+    f.original_id, CASE WHEN f.original_id IS NULL THEN f.original_external_id END AS original_external_id
   FROM (
     SELECT d.*, sum(pg_column_size(d.content)) OVER (ORDER BY d.partner_id, d.id) - pg_column_size(d.content)
       AS bytes_before
@@ -23,7 +24,7 @@ const accepted = `
         a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.key_id, (
           SELECT count(*) FROM attempts m
           WHERE m.partner_id = a.partner_id AND m.id = a.id AND m.id >= $1 AND m.id < $2)::integer AS attempts,
-        n.callback_url, n.content, n.content_mac
+        n.callback_url, n.content, n.content_mac, n.original_id, n.original_external_id
       FROM attempts a JOIN notifications n ON n.partner_id = a.partner_id AND n.id = a.id AND n.id >= $1 AND n.id < $2
       WHERE a.id >= $1 AND a.id < $2 AND (a.partner_id, a.id) > ($3, $4) AND a.reason IS NULL
       ORDER BY a.partner_id, a.id, a.round, a.attempt_no LIMIT ${pageRows}) AS d) AS f
@@ -54,6 +55,8 @@ interface ProofRow {
 
 type AcceptedRow = Omit<ProofRow, "content_sha256"> & {
   readonly callback_url: string | null;
+  readonly original_id: TransactionId | null;
+  readonly original_external_id: string | null;
   readonly content: string;
   readonly content_mac: Buffer | null;
 };
@@ -93,8 +96,9 @@ export async function keepProofs(
   }
 }
 
-function fixedContentOf({ partner_id, id, command, callback_url, content }: AcceptedRow): FixedContent {
-  return { partnerId: partner_id, id, command, callBackUrl: callback_url, content };
+function fixedContentOf({ partner_id, id, command, callback_url, content, ...row }: AcceptedRow): FixedContent {
+  const { original_id: originalId, original_external_id: originalExternalId } = row;
+  return { partnerId: partner_id, id, command, callBackUrl: callback_url, content, originalId, originalExternalId };
 }
 
 /** Drops proofs of notifications that were created before. */
