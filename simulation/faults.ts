@@ -4,6 +4,8 @@ import type { Instance } from "./service/instance.ts";
 import type { SimulatedProcess } from "./service/service-process.ts";
 
 const restartAfterMs = 100;
+/** After its beats are answered again, a worker has a lease, and shards that nobody claimed meanwhile. */
+const backAfterMs = 3_000;
 
 /** The faults of a storm. Everything that began ends by itself, or with `heal`. */
 export class Faults {
@@ -17,8 +19,8 @@ export class Faults {
 
   /** Makes faults while it is stormy: one now and then, or where clocks drift, half of the time, beats alone. */
   go(): void {
-    const { world, plan } = this.#context;
-    if (plan.drift === largestDrift && world.random.chance(0.5)) this.#onlyBeats();
+    const { world, plan, variation } = this.#context;
+    if (variation.faults === "leases" || (plan.drift === largestDrift && world.random.chance(0.5))) this.#onlyBeats();
     else this.#all();
   }
 
@@ -188,13 +190,20 @@ export class Faults {
     );
   }
 
-  /** Its beats are not answered until its lease is deleted, while everything else is. @returns for how long */
+  /**
+   * Its beats are not answered until its lease is deleted, while everything else is; half of the time outcomes are
+   * recorded so slowly that some are of the lease before. @returns for how long
+   */
   #cutBeats({ beatLine, instance }: SimulatedProcess): number {
     const { world } = this.#context;
     const forMs = world.random.between(6_500, 9_000);
     world.note("fault", "beats cut off", instance?.name);
     beatLine.losesStatements = true;
     world.agenda.after(forMs, () => beatLine.heal());
+    if (instance !== undefined && world.random.chance(0.5)) {
+      setSlow(instance, world.random.between(600, 4_000));
+      world.agenda.after(forMs + backAfterMs, () => setSlow(instance, 0));
+    }
     return forMs;
   }
 

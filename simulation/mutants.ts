@@ -1,11 +1,12 @@
 import { setImmediate } from "node:timers/promises";
+import { Backpressure } from "../packages/server/src/delivery/backpressure.ts";
 import { BlockedQueues } from "../packages/server/src/delivery/blocked-queues.ts";
 import { Circuits } from "../packages/server/src/delivery/circuit.ts";
 import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
-import type { Delivery } from "../packages/server/src/delivery/store.ts";
+import type { Delivery, QueuePage } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
 import { Lease } from "../packages/server/src/leases/lease.ts";
@@ -90,7 +91,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the queue of a shut endpoint is not scanned",
-    seed: 4,
+    seed: 9,
     sabotage: () => patch(BlockedQueues.prototype, "scan", () => async () => undefined),
   },
   {
@@ -229,7 +230,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a delivery that is offered late is put into its queue",
-    seed: 6,
+    seed: 11,
     sabotage: () =>
       patch(
         DeliveryWorker.prototype,
@@ -242,7 +243,8 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a late outcome of a lost ownership ends its successor",
-    seed: 1,
+    seed: 8,
+    variation: { faults: "leases" },
     sabotage: () =>
       patch(
         Queues.prototype,
@@ -253,6 +255,42 @@ export const mutants: readonly Mutant[] = [
             original.call(this, inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
           },
       ),
+  },
+  {
+    name: "a turn of intake is never granted",
+    seed: 1,
+    sabotage: () =>
+      patch(
+        Backpressure.prototype,
+        "waitForTurn",
+        (original) =>
+          function (this: Backpressure) {
+            return original.call(this) && new Promise<void>(() => undefined);
+          },
+      ),
+  },
+  {
+    name: "an error of delivery reaches the ledger",
+    seed: 1,
+    variation: {
+      notifier: (instance) => ({
+        offer: (delivery, begunMs) =>
+          (instance.worker.owns(delivery.partnerId) ? instance : instance.hints).offer(delivery, begunMs),
+      }),
+    },
+  },
+  {
+    name: "a notification that was sent now loses its step of the schedule",
+    seed: 1,
+    variation: {
+      deliveries: (store) =>
+        new Proxy(store, {
+          get: (of, name) =>
+            name === "read"
+              ? async (reads: Parameters<typeof store.read>[0]) => (await store.read(reads)).map(withoutAsked)
+              : bound(of, name),
+        }),
+    },
   },
   {
     name: "what follows waits for nothing",
@@ -268,6 +306,11 @@ export const mutants: readonly Mutant[] = [
     },
   },
 ];
+
+function withoutAsked(page: QueuePage): QueuePage {
+  const due = page.due.map((row) => ({ ...row, delivery: row.delivery && { ...row.delivery, asked: 0 } }));
+  return { ...page, due };
+}
 
 function bound(of: object, name: string | symbol): unknown {
   const value: unknown = Reflect.get(of, name);

@@ -1,17 +1,19 @@
 import { setImmediate } from "node:timers/promises";
+import { Lease } from "../packages/server/src/leases/lease.ts";
 import { homeOf } from "../packages/server/src/shard.ts";
 import { Checks } from "./checks/checks.ts";
 import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
 import type { SimulationContext, SimulationPlan } from "./context.ts";
 import { SimulatedDatabase } from "./database/database.ts";
+import { SimulatedLeases } from "./database/leases.ts";
 import { Line } from "./database/line.ts";
 import { Tables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
 import { Chains } from "./outside/chains.ts";
 import { Merchant } from "./outside/merchant.ts";
 import { SimulatedOperators } from "./outside/operators.ts";
-import { largestDrift, usualDrift } from "./service/event-loop.ts";
+import { EventLoop, largestDrift, usualDrift } from "./service/event-loop.ts";
 import type { Instance } from "./service/instance.ts";
 import { SimulatedNotifications } from "./service/notifications.ts";
 import { SimulatedProcess } from "./service/service-process.ts";
@@ -58,7 +60,8 @@ export class Simulation {
 
   constructor({ seed, steps, variation = faithful }: SimulationOptions) {
     const world = new World(seed);
-    const plan = planOf(world);
+    const isAlone = variation.faults === "leases";
+    const plan = { ...planOf(world), ...(isAlone && { services: 1 }) };
     const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
     const database = new SimulatedDatabase(world);
     const tables = new Tables(merchants, () => world.nowMs);
@@ -67,7 +70,7 @@ export class Simulation {
     const homeLines = Array.from({ length: plan.homes }, () => new Line());
     const carryOut: SimulationContext["carryOut"] = (outcome) => {
       const one = tables.notifications.get(outcome.id);
-      const before = one && { state: one.state, round: one.round, attemptsMade: one.attemptsMade };
+      const before = one && { ...one };
       const recorded = variation.carryOut(outcome, tables, database);
       if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
       return recorded;
@@ -84,6 +87,7 @@ export class Simulation {
     this.#steps = steps;
     this.#faults = new Faults(this.#context, services);
     this.#people = new SimulatedOperators(this.#context);
+    if (isAlone) this.#startReaper();
     for (const service of services) world.agenda.after(world.random.between(0, 2_000), () => service.start());
   }
 
@@ -105,6 +109,16 @@ export class Simulation {
     return { steps, simulatedMs, violation, tail: (lines, about) => this.#world.tail(lines, about) };
   }
 
+  /** A process that delivers nothing: its lease deletes those of the dead. */
+  #startReaper(): void {
+    const { database, tables } = this.#context;
+    const loop = new EventLoop(this.#world, "reaper", this.#context.plan.drift);
+    const { clock, timers } = loop;
+    const store = new SimulatedLeases(database, tables, loop, new Line(), () => undefined);
+    const onTrouble = (error: unknown) => this.#world.broke(error);
+    new Lease({ kind: () => "api", store, clock, timers, onTrouble }).start().catch(onTrouble);
+  }
+
   #storm(): void {
     const { random, agenda } = this.#world;
     this.#world.note("storm");
@@ -122,7 +136,8 @@ export class Simulation {
     this.#faults.heal();
     this.#people.settle();
     agenda.after(100, () => this.#faults.heal());
-    const fault = random.pick(["none", "none", "beats", "home"]);
+    const isAlone = this.#context.variation.faults === "leases";
+    const fault = isAlone ? "none" : random.pick(["none", "none", "beats", "home"]);
     const atMs = random.between(200, 2_000);
     if (fault === "home" && this.#context.plan.homes > 1)
       agenda.after(atMs, () => {

@@ -1,6 +1,7 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
+import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
 import type { Delivery, DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
@@ -77,6 +78,13 @@ export class Checks {
     this.#starts.attemptEnds(worker, delivery, url);
   }
 
+  /** It is not sent, and rests like one whose outcome could not be stored. */
+  unhandled({ id, round, attemptsMade }: Delivery): void {
+    const rest = { deadlineMs: this.#world.nowMs, isEnded: true, mayRepeat: true };
+    const start = { round, attemptsMade, leaseId: "" as never, epoch: undefined, ...rest };
+    this.#tables.notifications.get(id)?.starts.push(start);
+  }
+
   firstByte(worker: Instance, delivery: Delivery, options: AttemptOptions, begunMs: number): NotificationStart {
     return this.#starts.firstByte(worker, delivery, options, begunMs);
   }
@@ -123,12 +131,8 @@ export class Checks {
     }
   }
 
-  /** Invariants 1 and 9: asked of every outcome that changes a row, as it is committed. */
-  applied(
-    outcome: DeliveryOutcome,
-    before: Pick<SimulatedNotification, "state" | "round" | "attemptsMade">,
-    one: SimulatedNotification,
-  ): void {
+  /** Invariants 1, 9 and 20: asked of every outcome that changes a row, as it is committed. */
+  applied(outcome: DeliveryOutcome, before: SimulatedNotification, one: SimulatedNotification): void {
     const { id, round, attemptsMade, next } = outcome;
     const isLater = before.round > round || (next.kind !== "accepted" && before.attemptsMade !== attemptsMade);
     if (isLater)
@@ -136,6 +140,24 @@ export class Checks {
     if (next.kind === "accepted" && !one.acceptedRounds.has(round)) {
       this.#world.violated(1, `${id} ends as accepted, and nobody accepted it in round ${round}`);
     }
+    if (next.kind === "retry") this.#checkStep(outcome, next.delayMs, before, one);
+  }
+
+  /** An attempt that a person asked for is no step of the schedule, unless it was read before that. */
+  #checkStep(
+    { id, attempt }: DeliveryOutcome,
+    delayMs: number,
+    before: SimulatedNotification,
+    one: SimulatedNotification,
+  ) {
+    const steps =
+      this.#tables.merchants.find((merchant) => merchant.id === one.partnerId)?.partner.settings.retry ?? [];
+    const made = before.attemptsMade + 1 - one.sentNow;
+    if (before.isAsked) one.sentNow += 1;
+    const stepS = steps[Math.max(1, made) - 1] ?? 0;
+    if (made >= steps.length || mayAskToWait(attempt.httpStatus ?? 0) || delayMs <= stepS * 1_000 * (1 + jitter))
+      return;
+    this.#world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
   }
 
   swept(worker: Instance, shards: readonly number[]): void {

@@ -1,7 +1,6 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/store.ts";
-import type { NotificationId } from "../../packages/server/src/ids.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
@@ -12,7 +11,7 @@ import { CircuitsKnown } from "./circuits-known.ts";
 import { RateCheck } from "./rates.ts";
 
 interface UnderWay {
-  readonly id: NotificationId;
+  readonly delivery: Delivery;
   readonly epoch: number;
   readonly beganMs: number;
 }
@@ -61,7 +60,8 @@ export class StartChecks {
   }
 
   /** Invariant 7: one probe for each open endpoint, at its time, and nothing for a registered one that is gone. */
-  attemptBegins(worker: Instance, { partnerId, id, bytes }: Delivery, url: string, isRegistered: boolean): void {
+  attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
+    const { partnerId, id, bytes } = delivery;
     const epoch = worker.worker.ownership.epochOf(partnerId);
     this.#world.note(worker.name, "begins", id, partnerId, "epoch", epoch, url, bytes);
     this.startedMs.set(partnerId, this.#world.nowMs);
@@ -84,16 +84,25 @@ export class StartChecks {
     if (isRegistered && known.find(partnerId, urlCircuit(url), epoch)?.state === "gone") {
       this.#world.violated(7, `${worker.name} sends ${id} to ${url}, which is gone`);
     }
-    underWay.push({ id, epoch, beganMs: this.#world.nowMs });
+    underWay.push({ delivery, epoch, beganMs: this.#world.nowMs });
   }
 
-  attemptEnds(worker: Instance, { partnerId, id }: Delivery, url: string): void {
-    this.#noteSlots(worker);
-    const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
-    underWay.splice(
-      underWay.findIndex((one) => one.id === id),
+  /** Invariant 3: the end of another attempt did not end this one in memory. */
+  attemptEnds(instance: Instance, delivery: Delivery, url: string): void {
+    this.#noteSlots(instance);
+    const { worker, name } = instance;
+    const { partnerId, id } = delivery;
+    const underWay = this.#underWayOf(instance, `${partnerId} ${url}`);
+    const [ended] = underWay.splice(
+      underWay.findIndex((one) => one.delivery === delivery),
       1,
     );
+    if (ended?.epoch !== worker.ownership.epochOf(partnerId) || this.#isHeld(instance, delivery)) return;
+    this.#world.violated(3, `${name} has forgotten ${id} while it was on the wire, and may send it again`);
+  }
+
+  #isHeld({ worker }: Instance, delivery: Delivery): boolean {
+    return worker.queues.queuesOf(delivery.partnerId).some((queue) => queue.holds(delivery));
   }
 
   firstByte(worker: Instance, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): NotificationStart {

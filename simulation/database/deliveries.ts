@@ -162,7 +162,8 @@ export function carryOut(outcome: DeliveryOutcome, tables: Tables, database: Sim
   if (next.kind === "parked") tables.change(one, { state: "parked" });
   else {
     const dueAtUs = nowUs + Math.round(next.delayMs * 1_000);
-    tables.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1 });
+    const asked = one.asked + Number(one.isAsked);
+    tables.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked: false });
   }
   return "applied";
 }

@@ -36,6 +36,9 @@ export interface SimulatedNotification {
   round: number;
   attemptsMade: number;
   scheduleStartMs: number;
+  /** Attempts of these that a person asked for; and whether the next one is. */
+  asked: number;
+  isAsked: boolean;
   toRegistered: boolean;
   /** Since when the row is as it is, in the world's time. */
   changedMs: number;
@@ -43,6 +46,8 @@ export interface SimulatedNotification {
   /** Rounds in which an endpoint answered 2xx. */
   readonly acceptedRounds: Set<number>;
   wasParked: boolean;
+  /** Attempts of its round that the schedule does not count, as the checks know them. */
+  sentNow: number;
   /** It waited for ten minutes, and may leave before its predecessors. */
   mayOvertake: boolean;
   starts: NotificationStart[];
@@ -58,6 +63,7 @@ export function deliveryOf(one: SimulatedNotification): Delivery {
     queue: one.queue,
     round: one.round,
     attemptsMade: one.attemptsMade,
+    asked: one.asked + Number(one.isAsked),
     attemptsBefore: 0,
     scheduleStartMs: one.scheduleStartMs,
     chainId: one.chainId,

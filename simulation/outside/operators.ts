@@ -2,6 +2,7 @@ import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { queueOf } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
+import type { SimulatedNotification } from "../database/notification.ts";
 import { failingModes } from "./endpoint.ts";
 import type { Merchant } from "./merchant.ts";
 
@@ -92,15 +93,30 @@ export class SimulatedOperators {
       if (one === undefined) continue;
       const { round, command } = one;
       const toRegistered = world.random.chance(0.3);
+      // Others were parked, and taken out again, while an earlier reading of them is still in a worker's memory.
+      if (one.state === "pending" && world.random.chance(0.5)) {
+        this.#sendNow(one, toRegistered);
+        continue;
+      }
       const callBackUrl = toRegistered ? null : one.callBackUrl;
       const settings = tables.merchants.find(({ id }) => id === one.partnerId)?.settingsHeld(world.nowMs, world.random);
       const queue = queueOf({ callBackUrl, command }, settings);
       const scheduleStartMs = Math.floor(nowUs / 1_000);
-      const changes = { state: "pending", round: round + 1, attemptsMade: 0, dueAtUs: nowUs } as const;
-      tables.change(one, { ...changes, scheduleStartMs, toRegistered, queue });
+      const changes = { state: "pending", round: round + 1, attemptsMade: 0, asked: 0, dueAtUs: nowUs } as const;
+      tables.change(one, { ...changes, isAsked: false, scheduleStartMs, toRegistered, queue });
+      one.sentNow = 0;
       world.note("people", "redeliver", one.id, "round", one.round);
       this.#hint({ partnerId: one.partnerId, queue });
     }
+  }
+
+  /** One that waits keeps its round and its step. */
+  #sendNow(one: SimulatedNotification, toRegistered: boolean): void {
+    const { tables, database, world } = this.#context;
+    const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
+    tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });
+    world.note("people", "send now", one.id, "attempt", one.attemptsMade);
+    this.#hint({ partnerId: one.partnerId, queue: one.queue });
   }
 
   /** The process that was asked passes it on, when it has the answer to its statement. */

@@ -1,10 +1,15 @@
-import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
-import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
+import {
+  type AttemptOptions,
+  type AttemptResult,
+  type MakeAttempt,
+  nextAfterFailure,
+} from "../../packages/server/src/delivery/attempt.ts";
+import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
-import { type EventId, newId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
+import { SimulatedFailure } from "../database/database.ts";
 import type { NotificationStart } from "../database/notification.ts";
 import type { Reception } from "../outside/endpoint.ts";
 import type { Instance } from "./instance.ts";
@@ -37,8 +42,12 @@ export class SimulatedAttempts {
   }
 
   readonly attempt: MakeAttempt = (delivery, partner, options) =>
-    new Promise((resolve) => {
-      const { world } = this.#context;
+    new Promise((resolve, reject) => {
+      const { world, isStormy } = this.#context;
+      if (isStormy && world.random.chance(0.002)) {
+        this.#context.checks.unhandled(delivery);
+        return reject(new SimulatedFailure("it cannot be rendered"));
+      }
       const url = callbackUrlOf(delivery, partner.settings) ?? "";
       const { monotonicMs } = this.#sender.loop.clock;
       const posting = { delivery, partner, options, url, startedMs: monotonicMs(), resolve };
@@ -98,18 +107,9 @@ export class SimulatedAttempts {
   #next(delivery: Delivery, partner: Partner, url: string, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
     if (reason === null) return { kind: "accepted" };
     const { database, world } = this.#context;
-    const failed = {
-      attemptsMade: delivery.attemptsMade + 1,
-      scheduleStartMs: delivery.scheduleStartMs,
-      nowMs: database.nowUs() / 1_000,
-      pauses: partner.pauses,
-      retryAfterMs,
-      isGone: reason === "gone" && !isRegistered(partner.settings, url),
-    };
-    const next = nextAttempt(partner.settings.retry, failed, world.random.next());
-    if (next.kind !== "parked") return next;
-    const attemptsInAll = delivery.attemptsBefore + failed.attemptsMade;
-    return { kind: "parked", eventId: newId<"event">() as EventId, attemptsInAll };
+    const clock = { ...this.#sender.loop.clock, nowMs: () => database.nowUs() / 1_000 };
+    const isFinal = reason === "gone" && !isRegistered(partner.settings, url);
+    return nextAfterFailure({ clock, random: world.random.next }, delivery, partner, { retryAfterMs, isFinal });
   }
 }
 

@@ -1,3 +1,4 @@
+import { Backpressure } from "../../packages/server/src/delivery/backpressure.ts";
 import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import { Hints } from "../../packages/server/src/delivery/hints.ts";
 import type { Delivery, Hint } from "../../packages/server/src/delivery/store.ts";
@@ -28,6 +29,7 @@ export class Instance {
   readonly partners: SimulatedPartners;
   readonly worker: DeliveryWorker;
   readonly hints: Hints;
+  readonly backpressure: Backpressure;
   readonly lease: LeaseHolder;
   /** One for each home. */
   readonly outcomes: readonly OutcomeCommits[];
@@ -56,6 +58,7 @@ export class Instance {
         context.notifications.shardsChanged();
       },
     });
+    this.backpressure = new Backpressure({ isBusy: () => context.isStormy, rowsMax: plan.slotsMax, clock, timers });
     this.lease = variation.holder(this.#lease, loop);
     const lines = context.homeLines.map((home) => new Line([line, home]));
     this.outcomes = lines.map((one) => new OutcomeCommits(world, database, loop, one, context.carryOut));
@@ -68,7 +71,10 @@ export class Instance {
           tables,
           loop,
           line: lines[home] ?? line,
-          record: (outcome) => checks.recorded(this, outcome, outcomes.record(outcome)),
+          record: (outcome) => {
+            const recording = outcomes.record(outcome).finally(() => this.backpressure.recorded(1));
+            return checks.recorded(this, outcome, recording);
+          },
           onRead: (reads) => checks.readBegins(this, reads),
           onHeads: (shards) => checks.swept(this, shards),
         }),
@@ -104,12 +110,13 @@ export class Instance {
     this.hints = new Hints({
       worker: {
         owns: (id) => this.worker.owns(id),
-        offer: (delivery, begunMs) => this.#offer(delivery, begunMs),
+        offer: (delivery, begunMs) => this.offer(delivery, begunMs),
         wake: (hint) => this.#wake(hint),
         tick: () => this.worker.tick(),
       },
       timers,
       announce: (payload) => context.notifications.announce(loop, line, payload),
+      onOffered: () => this.backpressure.handedOver(),
       onTrouble: (error) => this.#trouble("hints", error),
     });
   }
@@ -146,7 +153,10 @@ export class Instance {
     this.loop.end();
   }
 
-  #offer(delivery: Delivery, begunMs: number): void {
+  /** In a storm, an error in delivery keeps it from a few: the sweep finds them. */
+  offer(delivery: Delivery, begunMs: number): void {
+    const { world, isStormy } = this.#context;
+    if (isStormy && world.random.chance(0.002)) throw new SimulatedFailure("delivery has an error");
     this.worker.offer(delivery, begunMs);
     // A late one may be of a round that is over.
     const one = this.#context.tables.notifications.get(delivery.id);

@@ -1,3 +1,5 @@
+import type { Hints } from "../../packages/server/src/delivery/hints.ts";
+import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { SimulationContext } from "../context.ts";
 import { deliveryOf, type SimulatedNotification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";
@@ -5,17 +7,21 @@ import type { Instance } from "./instance.ts";
 
 /** A few answers to a COMMIT are later than outcomes are remembered. */
 const veryLateMs = 25_000;
+/** By the clock of its loop: what waits for a turn has it after 100 ms, which a timer may be late for. */
+const turnWithinMs = 150;
 
 /** The part of a process that runs commands: each makes notifications durable, and then passes them on. */
 export class Producer {
   readonly #context: SimulationContext;
   readonly #chains: Chains;
   readonly #instance: Instance;
+  readonly #notifier: Pick<Hints, "offer">;
 
   constructor(context: SimulationContext, chains: Chains, instance: Instance) {
     this.#context = context;
     this.#chains = chains;
     this.#instance = instance;
+    this.#notifier = context.variation.notifier(instance);
   }
 
   /** Begins a transaction now and then. */
@@ -24,9 +30,20 @@ export class Producer {
     const perSecond = (plan.load * Math.max(loadFactor, 0.001)) / plan.services;
     const waitMs = Math.min(2_000, (-Math.log(1 - world.random.next()) / perSecond) * 1_000);
     this.#instance.loop.timers.after(waitMs, () => {
-      if (this.#context.loadFactor > 0 && waitMs < 2_000) this.#begin();
+      if (this.#context.loadFactor > 0 && waitMs < 2_000) void this.#takeTurn().then(() => this.#begin());
       this.start();
     });
+  }
+
+  /** Invariant 18. */
+  async #takeTurn(): Promise<void> {
+    const { backpressure, loop, name } = this.#instance;
+    const turn = backpressure.waitForTurn();
+    if (turn === undefined) return;
+    const waits = () => this.#context.world.violated(18, `${name} has waited ${turnWithinMs} ms for a turn of intake`);
+    const cancel = loop.timers.after(turnWithinMs, waits);
+    await turn;
+    cancel();
   }
 
   #begin(): void {
@@ -50,9 +67,18 @@ export class Producer {
     const rows = made.map((one) => deliveryOf(one));
     world.agenda.after(this.#answeredAfterMs(), () =>
       this.#instance.loop.enter(() => {
-        for (const row of rows) this.#instance.hints.offer(row, begunMs);
+        for (const row of rows) this.#offer(row, begunMs);
       }),
     );
+  }
+
+  /** Invariant 19. */
+  #offer(row: Delivery, begunMs: number): void {
+    try {
+      this.#notifier.offer(row, begunMs);
+    } catch (error) {
+      this.#context.world.violated(19, `an error of delivery ends a command, which is committed: ${error}`);
+    }
   }
 
   #answeredAfterMs(): number {

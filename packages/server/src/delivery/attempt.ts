@@ -163,8 +163,9 @@ async function tryOnce(
   return failure === undefined ? { result, keyId } : { result, failure, keyId };
 }
 
-function nextAfterFailure(
-  parts: AttemptParts,
+/** The consequence of a failed attempt. */
+export function nextAfterFailure(
+  parts: Pick<AttemptParts, "clock" | "random">,
   delivery: Delivery,
   partner: Partner,
   failure: Pick<FailedAttempt, "retryAfterMs" | "isFinal">,
