@@ -168,6 +168,23 @@ describe("the console", () => {
     await other.getByText("There is no such page").waitFor();
   });
 
+  test("begins with who receives nothing now, and why, for the operator and for the partner", async () => {
+    const page = await bench.open("/");
+    const panel = page.getByRole("region", { name: "Trouble now" });
+    await panel.getByRole("link", { name: /it answered 503/ }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await panel.locator('a[href*="/partners/"]').click();
+    await page.getByText(/because its server has answered 503 since/).waitFor();
+    const own = await bench.open("/", { token: bench.credentials["apiKey"] ?? "" });
+    await own.getByText(/because your server has answered 503 since .* Next try .*; parking begins/).waitFor();
+    await own.getByRole("rowheader", { name: "You" }).waitFor();
+    expect(await violationsOf(own)).toEqual([]);
+    await own.getByRole("link", { name: "Send them now" }).click();
+    await own.getByRole("region", { name: "Send what waits now" }).getByRole("button").click();
+    await own.getByRole("button", { name: /^Send \d+ now$/ }).click();
+    await own.getByText(/due now: done/).waitFor();
+  });
+
   test("shows a partner the statement of a day, and downloads it", async () => {
     const own = await bench.open("/?tab=statements", { token: bench.credentials["apiKey"] ?? "" });
     await own.getByRole("cell", { name: "order-17" }).waitFor();

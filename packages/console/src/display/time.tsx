@@ -74,6 +74,11 @@ export function Time({ at, exact = false }: { readonly at: string; readonly exac
   );
 }
 
+/** A moment from which something may happen: now, once it has passed. */
+export function ComingTime({ at }: { readonly at: string }) {
+  return Date.parse(at) <= useNow() ? <span>now</span> : <Time at={at} />;
+}
+
 function preciseTime(atMs: number, now: number): string {
   return `${clockTime(atMs, now)}.${String(new Date(atMs).getMilliseconds()).padStart(3, "0")}`;
 }

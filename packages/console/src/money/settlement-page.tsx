@@ -14,7 +14,7 @@ import { List, type ListColumn } from "../display/list.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
-import { Time } from "../display/time.tsx";
+import { ComingTime, Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner-name.tsx";
 import { AbortSettlement } from "./actions.tsx";
 import { settlementSteps } from "./settlements.tsx";
@@ -97,7 +97,7 @@ function About({ one }: { readonly one: SettlementDetail }) {
         refId: one.refId,
         "Its date at the acquirer": one.settlementDate,
         "Tries of this step": one.tries,
-        "Next try": one.dueAt !== null && <Time at={one.dueAt} />,
+        "Next try": one.dueAt !== null && <ComingTime at={one.dueAt} />,
         Begun: <Time at={one.createdAt} exact />,
         Ended: one.completedAt !== null && <Time at={one.completedAt} exact />,
         "Came by": one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner",

@@ -3,7 +3,7 @@ import type { SettlementRecord } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
-import { Time } from "../display/time.tsx";
+import { ComingTime, Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
 import { AbortSettlement } from "./actions.tsx";
 import { useMoney } from "./use-money.ts";
@@ -30,7 +30,7 @@ const columns: readonly ListColumn<SettlementRecord>[] = [
   partnerColumn,
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
   { name: "Tries", show: ({ tries }) => tries, look: "number", from: "tablet" },
-  { name: "Next try", show: ({ dueAt }) => <Time at={dueAt} />, look: "nowrap", from: "tablet" },
+  { name: "Next try", show: ({ dueAt }) => <ComingTime at={dueAt} />, look: "nowrap", from: "tablet" },
   { name: "Actions", show: ({ id }) => <AbortSettlement id={id} />, look: "actions" },
 ];
 

@@ -3,7 +3,7 @@ import { IconBell, IconCircleDot, IconFlag } from "@tabler/icons-react";
 import { useState } from "react";
 import type { InspectedNotification, NotificationDetail } from "../api/operations.ts";
 import { AttemptMark } from "../display/state.tsx";
-import { duration, Time, useNow } from "../display/time.tsx";
+import { ComingTime, duration, Time } from "../display/time.tsx";
 import { reasonInWords } from "./words.ts";
 
 type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
@@ -40,7 +40,6 @@ export function Timeline({ one }: { readonly one: Detail }) {
   ];
   entries.sort((a, b) => (a.at < b.at ? -1 : 1));
   const next = one.nextAttemptAt;
-  const now = useNow();
   return (
     <ol className="timeline">
       {entries.map(({ key, at, mark, body }) => (
@@ -52,7 +51,7 @@ export function Timeline({ one }: { readonly one: Detail }) {
       ))}
       {next != null && (
         <li>
-          {Date.parse(next) > now ? <Time at={next} /> : <span>now</span>}
+          <ComingTime at={next} />
           <span className="mark">
             <IconCircleDot size={14} aria-hidden />
           </span>

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { NotificationDetail, Waiting } from "../api/operations.ts";
-import { headlineOf } from "./words.ts";
+import type { NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
+import { headlineOf, problemInWords, troubleInWords } from "./words.ts";
 
 const createdAt = "2026-11-22T10:00:00.000Z";
 const nowMs = Date.parse("2026-11-22T10:02:00.000Z");
@@ -66,5 +66,46 @@ describe("the headline of a notification", () => {
     expect(wordsOf({ because: "gone" }, null)).toContain("410 Gone");
     expect(wordsOf({ because: "order" })).toContain("an earlier notification of its chain");
     expect(wordsOf({ because: "turn" })).toContain("Due now");
+  });
+});
+
+describe("a partner's trouble in a sentence", () => {
+  const at = (text: string) => expect.stringMatching(new RegExp(text));
+  const trouble: Trouble = {
+    partnerId: "p",
+    partnerName: "Zeta",
+    notificationId: "n",
+    because: "retry",
+    reason: "status",
+    httpStatus: 400,
+    since: createdAt,
+    waiting: 15,
+    nextAttemptAt: "2026-11-22T10:03:40.000Z",
+    parkingAt: "2026-11-23T10:00:00.000Z",
+  };
+
+  test("says how many wait, the status and since when, and what comes next", () => {
+    expect(troubleInWords(trouble, "your", nowMs)).toEqual(
+      at(
+        "^15 wait, because your server has answered 400 since \\S+\\. Next try in 1 min 40 s; parking begins at .+\\.$",
+      ),
+    );
+  });
+
+  test("names no time that has passed as one to come", () => {
+    const late = { ...trouble, waiting: 1_000, nextAttemptAt: createdAt, parkingAt: createdAt };
+    expect(troubleInWords(late, "its", nowMs)).toEqual(
+      at("^1,000 or more wait, .* Next try now; parking begins now\\.$"),
+    );
+  });
+
+  test("without an answer says what is wrong with the server, or that a person stopped it", () => {
+    const silent = { ...trouble, because: "circuit", reason: "timeout", httpStatus: null, waiting: 1 } as const;
+    expect(troubleInWords(silent, "your", nowMs)).toEqual(
+      at("^1 waits since \\S+ for your server: it did not answer in time; its circuit is tripped\\. Next try"),
+    );
+    const paused = { ...silent, because: "paused", reason: null, nextAttemptAt: null, parkingAt: null } as const;
+    expect(troubleInWords(paused, "your", nowMs)).toEqual(at("^1 waits, because your deliveries are paused since"));
+    expect(problemInWords(paused)).toBe("the partner is paused");
   });
 });

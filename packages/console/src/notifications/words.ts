@@ -1,4 +1,4 @@
-import type { NotificationDetail, Waiting } from "../api/operations.ts";
+import type { NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
 import type { StateTone } from "../display/state.tsx";
 import { clockTime, duration } from "../display/time.tsx";
 
@@ -90,4 +90,39 @@ function ordinal(count: number): string {
   const last = count % 10;
   const suffix = count % 100 > 10 && count % 100 < 14 ? "th" : (["th", "st", "nd", "rd"][last] ?? "th");
   return words[count - 1] ?? `${count}${suffix}`;
+}
+
+/** Why a partner's notifications wait, as a clause. */
+export function problemInWords({ because, reason, httpStatus }: Trouble): string {
+  if (because === "paused" || because === "disabled") return `the partner is ${because}`;
+  const last = reason === null && httpStatus === null ? "they have not been tried" : reasonInWords(reason, httpStatus);
+  return because === "circuit" ? `${last}; its circuit is tripped` : last;
+}
+
+/** The same as sentences: how many wait, why, since when, until when. */
+export function troubleInWords(trouble: Trouble, whose: "its" | "your", nowMs: number): string {
+  const { because, httpStatus, waiting, since, nextAttemptAt, parkingAt } = trouble;
+  const sinceWords = since === null ? "" : ` since ${clockTime(Date.parse(since), nowMs)}`;
+  const wait = `${countInWords(waiting)} ${waiting === 1 ? "waits" : "wait"}`;
+  if (because === "paused" || because === "disabled") {
+    const who = whose === "its" ? "the partner is" : "your deliveries are";
+    return `${wait}, because ${who} ${because}${sinceWords}. Nothing is parked meanwhile.`;
+  }
+  const why =
+    httpStatus === null
+      ? `${wait}${sinceWords} for ${whose} server: ${problemInWords(trouble)}`
+      : `${wait}, because ${whose} server has answered ${httpStatus}${sinceWords}`;
+  const next =
+    nextAttemptAt === null ? "nothing is sent until its circuit is closed" : nextTry(Date.parse(nextAttemptAt), nowMs);
+  const parking = parkingAt === null ? "" : `; parking begins ${momentInWords(Date.parse(parkingAt), nowMs)}`;
+  return `${why}. ${next.charAt(0).toUpperCase()}${next.slice(1)}${parking}.`;
+}
+
+/** A count that the API bounds. */
+export function countInWords(count: number): string {
+  return count >= 1_000 ? "1,000 or more" : String(count);
+}
+
+function momentInWords(atMs: number, nowMs: number): string {
+  return atMs <= nowMs ? "now" : `at ${clockTime(atMs, nowMs)}`;
 }

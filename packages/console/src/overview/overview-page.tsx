@@ -16,6 +16,7 @@ import { duration, Time, useNow } from "../display/time.tsx";
 import { partnerColumnEverywhere } from "../partners/partner-name.tsx";
 import { Chart } from "./load-chart.ts";
 import { type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
+import { TroubleTable } from "./trouble.tsx";
 import { useLive } from "./use-live.ts";
 
 /** The state of all deliveries, live. */
@@ -58,12 +59,19 @@ export function OverviewPage() {
 }
 
 function Shown({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
-  const { figures, standing, failing } = overview;
+  const { figures, standing, failing, trouble } = overview;
   const now = useNow();
   const oldestMs = overview.oldestPendingAt === null ? null : now - Date.parse(overview.oldestPendingAt);
   const inDoubt = standing.reversalsParked + standing.reversalsPending + standing.settlementsWaiting;
   return (
     <>
+      <Panel title="Trouble now" flush>
+        {trouble.length === 0 ? (
+          <Empty title="No partner is in trouble: whatever is pending is under way" />
+        ) : (
+          <TroubleTable items={trouble} />
+        )}
+      </Panel>
       <div className="figures">
         <Figure label="Delivered" value={figures.accepted.toLocaleString("en")} />
         <Figure
@@ -115,7 +123,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
         <Figure label="Endpoints, median" value={shownMs(figures.attemptP50Ms)} note="one attempt" />
         <Figure label="Endpoints, 99th percentile" value={shownMs(figures.attemptP99Ms)} note="one attempt" />
       </div>
-      <Panel title="Partners whose deliveries fail" flush>
+      <Panel title="Failed attempts of the last hour" flush>
         {failing.length === 0 ? (
           <Empty title="None failed within the last hour" />
         ) : (

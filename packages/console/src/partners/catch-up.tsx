@@ -37,13 +37,21 @@ export function CatchUp() {
       <Figures backlog={found.data} />
       <PullWords pull={found.data.pull} />
       {mayManage ? (
-        <Replay
-          title="Send what is parked again"
-          redeliver={(step) => api.redeliverOwn({ filter: { state: "parked" }, ...step })}
-          onSettled={() => Promise.all([queries.invalidateQueries({ queryKey: ["parked"] }), found.refetch()])}
-        />
+        <>
+          <Replay
+            title="Send what waits now"
+            ofPending
+            redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
+            onSettled={() => found.refetch()}
+          />
+          <Replay
+            title="Send what is parked again"
+            redeliver={(step) => api.redeliverOwn({ filter: { state: "parked" }, ...step })}
+            onSettled={() => Promise.all([queries.invalidateQueries({ queryKey: ["parked"] }), found.refetch()])}
+          />
+        </>
       ) : (
-        <Text c="dimmed">To send parked ones again, sign in with an API key that has the scope manage.</Text>
+        <Text c="dimmed">To send them, sign in with an API key that has the scope manage.</Text>
       )}
       <Panel title="Parked" flush>
         <NotificationList

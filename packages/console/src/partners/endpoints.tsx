@@ -6,7 +6,7 @@ import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
-import { Time } from "../display/time.tsx";
+import { ComingTime } from "../display/time.tsx";
 import { reasonInWords } from "../notifications/words.ts";
 import { useMay, useSession } from "../session/session.ts";
 import { partnerColumn } from "./partner-name.tsx";
@@ -43,7 +43,7 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     { name: "Last failure", show: ({ lastReason }) => lastReason !== null && reasonInWords(lastReason) },
     {
       name: "Next try",
-      show: ({ probeAt }) => probeAt !== null && <Time at={probeAt} />,
+      show: ({ probeAt }) => probeAt !== null && <ComingTime at={probeAt} />,
       look: "nowrap",
       from: "tablet",
     },

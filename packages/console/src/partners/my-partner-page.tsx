@@ -6,6 +6,7 @@ import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
+import { OwnTrouble } from "../overview/trouble.tsx";
 import { CatchUp } from "./catch-up.tsx";
 import { Certificates } from "./certificates.tsx";
 import { Certify } from "./certify.tsx";
@@ -41,6 +42,7 @@ export function MyPartnerPage() {
       }
     >
       {test.isError && <Failure error={test.error} />}
+      <OwnTrouble />
       <Tabs
         value={tab}
         onChange={(value) => setParams(value === "statistics" || value === null ? {} : { tab: value })}

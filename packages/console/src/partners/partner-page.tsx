@@ -10,6 +10,8 @@ import { Identifier } from "../display/identifier.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { State } from "../display/state.tsx";
+import { PartnerTrouble } from "../overview/trouble.tsx";
+import { Replay } from "../parked/replay.tsx";
 import { useMay } from "../session/session.ts";
 import { Certificates } from "./certificates.tsx";
 import { Certify } from "./certify.tsx";
@@ -25,6 +27,7 @@ const tabs = ["statistics", "settings", "keys", "endpoints", "certify"] as const
 export function PartnerPage({ id }: { readonly id: string }) {
   const [params, setParams] = useSearchParams();
   const mayAct = useMay("operator");
+  const queries = useQueryClient();
   const partner = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
   if (partner.isPending) return <Loading />;
   if (partner.isError) {
@@ -45,6 +48,7 @@ export function PartnerPage({ id }: { readonly id: string }) {
         </Text>
         <Link href={`/notifications?partner=${id}`}>Its notifications</Link>
       </Group>
+      <PartnerTrouble id={id} />
       <Tabs
         value={tab}
         onChange={(value) => setParams(value === "statistics" || value === null ? {} : { tab: value })}
@@ -70,6 +74,14 @@ export function PartnerPage({ id }: { readonly id: string }) {
           <Stack gap="md">
             <Certificates partner={id} />
             <Endpoints partner={id} />
+            {mayAct && (
+              <Replay
+                title="Send what waits now"
+                ofPending
+                redeliver={(step) => api.redeliver({ filter: { partner: id, state: "pending" }, ...step })}
+                onSettled={() => queries.invalidateQueries({ queryKey: ["overview"] })}
+              />
+            )}
           </Stack>
         </Tabs.Panel>
         {mayAct && (
