@@ -139,8 +139,8 @@ describe("a redelivery", () => {
     expect(bench.told).toHaveLength(13);
   });
 
-  test("of a pending one probes a tripped circuit now, and says what else holds it", async () => {
-    const id = await insertNotification(bench.pool, partner.id, { state: "pending" });
+  test.each(["pending", "parked"] as const)("of a %s one probes a tripped circuit now", async (state) => {
+    const id = await insertNotification(bench.pool, partner.id, { state });
     await bench.pool.query(
       `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, failures, probes, probe_at, epoch, control_no)
        VALUES ($1, $2, 'origin', 'https://partner.example', 'https://partner.example', 'open', 5, 3,

@@ -170,11 +170,9 @@ async function redeliverIn(
   }
   const again = new Set(begun.map((row) => row.id));
   const waiting = due.map((row) => row.id).filter((id) => !again.has(id));
-  if (waiting.length > 0) {
-    await client.query(sendNow, [partnerId, waiting, toRegistered]);
-    // Last, so that endpoints are not locked while waiting for anything else.
-    await client.query(probeNow, [partnerId]);
-  }
+  if (waiting.length > 0) await client.query(sendNow, [partnerId, waiting, toRegistered]);
+  // Last, so that endpoints are not locked while waiting for anything else.
+  if (due.length > 0) await client.query(probeNow, [partnerId]);
   return new Map(due.map(({ id, held }) => [id, held]));
 }
 
