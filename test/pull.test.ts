@@ -106,7 +106,7 @@ test("a partner sees what it has not received and how far it has pulled, and sen
   const { body: sold } = await shop.run(sale());
   await shop.settled((sold["notification"] as { id: string }).id, "parked");
   const backlog = async () => (await shop.call("GET", "/v1/backlog")).body;
-  expect(await backlog()).toEqual({ pending: 0, oldestPendingAt: null, parked: 1, pull: null });
+  expect(await backlog()).toEqual({ trouble: null, pending: 0, oldestPendingAt: null, parked: 1, pull: null });
   const first = await eventually("it to be settled", async () => {
     const page = await pull(service, "limit=1", shop.secrets.apiKey);
     return page.items.length === 1 ? page : undefined;
