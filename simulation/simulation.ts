@@ -148,8 +148,9 @@ export class Simulation {
       const lastFaultMs = fault === "home" ? atMs : 0;
       const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
       agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
+      // A worker that is fit again gets its share, a few shards a second, in the next calm.
+      agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     }
-    agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkBehindBlocked()));
     agenda.after(quietAfterMs, () => {
       this.#context.loadFactor = 0;

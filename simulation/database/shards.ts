@@ -60,6 +60,11 @@ export class SimulatedShards implements ShardStore {
     return this.#release(this.#line, leaseId, shards);
   }
 
+  held(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
+    const apply = () => this.tables.shardsOf(leaseId).map(copy);
+    return this.#database.read(this.#loop, this.#beatLine, { name: "held", apply });
+  }
+
   surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     return this.#release(this.#beatLine, leaseId, shards);
   }

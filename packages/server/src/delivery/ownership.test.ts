@@ -28,6 +28,7 @@ function workersOver(count: number) {
     release: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
       for (const { shard } of shards) if (owners[shard] === id) owners[shard] = null;
     },
+    held: neverSurrendered,
     surrender: neverSurrendered,
   };
   const gone: number[] = [];
@@ -128,7 +129,8 @@ describe("a home that answers late", () => {
           await answer("release", numbers);
           for (const shard of numbers) owned.delete(shard);
         },
-        surrender: neverSurrendered,
+        held: neverSurrendered,
+    surrender: neverSurrendered,
       },
       homes: 2,
       lease: { current: () => leaseId, remainingMs: () => 5_000 },
@@ -205,6 +207,7 @@ describe("a worker whose ticks fail", () => {
       free: new Set(Array.from({ length: shardCount }, (_, shard) => shard)),
       onWire: new Set<number>(),
       prepare: async (_: readonly number[]): Promise<void> => undefined,
+      claimed: async (): Promise<void> => undefined,
       surrender: async (): Promise<void> => undefined,
       whileReading: (): void => undefined,
     };
@@ -229,11 +232,13 @@ describe("a worker whose ticks fail", () => {
         claim: async () => {
           const claimed = ownedOf(over.free);
           over.free.clear();
+          await over.claimed();
           return claimed;
         },
         release: async (_, shards) => {
           for (const { shard } of shards) over.free.add(shard);
         },
+        held: async () => ownedOf(mine()),
         surrender: async (id, shards) => {
           expect(id).toBe(leaseId);
           await over.surrender();
@@ -322,6 +327,15 @@ describe("a worker whose ticks fail", () => {
     expect(surrendered.slice(1)).toEqual([[200], [3]]);
     expect(ownership.count).toBe(0);
     expect(fitness).toEqual([false]);
+  });
+
+  test("surrenders what it claimed without an answer", async () => {
+    const { over, tick, surrendered } = workerWith({ isFailing: false });
+    over.claimed = () => Promise.reject(new Error("the connection is closed"));
+    await tick();
+    over.isFailing = true;
+    await tick(6);
+    expect(surrendered).toEqual([all]);
   });
 
   test("repeats a surrender that failed", async () => {

@@ -31,7 +31,9 @@ export interface ShardStore {
   claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
   /** Releases shards that the lease still owns under their epoch, and notifies the others. */
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
-  /** The same over the connection of the lease, which is answered while the engine's connections are not. */
+  /** What the lease owns, over its own connection, which is answered while the engine's connections are not. */
+  held(leaseId: LeaseId): Promise<readonly OwnedShard[]>;
+  /** As `release`, over the connection of the lease. */
   surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
 }
 
@@ -191,13 +193,17 @@ export class Ownership {
   async #surrender(): Promise<void> {
     const leaseId = this.#leaseId;
     if (leaseId === undefined || this.#parts.lease.current() !== leaseId) return;
-    for (const owned of this.#owned.values()) owned.state = "releasing";
-    const quiet = [...this.#owned].filter(([shard]) => !this.#parts.isOnWire(shard));
-    if (quiet.length === 0) return;
-    const shards = quiet.map(([shard, { epoch }]) => ({ shard, epoch }));
+    const known = [...this.#owned];
+    for (const [, owned] of known) owned.state = "releasing";
     try {
-      await this.#parts.store.surrender(leaseId, shards);
-      this.#gone(quiet);
+      // More than is known, if the answer to a claim was lost.
+      const held = await this.#parts.store.held(leaseId);
+      const { quiet = [], busy = [] } = Object.groupBy(held, ({ shard }) =>
+        this.#parts.isOnWire(shard) ? "busy" : "quiet",
+      );
+      if (quiet.length > 0) await this.#parts.store.surrender(leaseId, quiet);
+      const kept = new Set(busy.map(({ shard }) => shard));
+      this.#gone(known.filter(([shard]) => !kept.has(shard)));
     } catch (error) {
       this.#parts.onTrouble(error);
     }

@@ -104,6 +104,7 @@ async function workerOver(
         return shards.mine.filter(({ shard }) => !owned.has(shard));
       },
       release: async (_, released) => release(released),
+      held: async () => shards.mine,
       surrender: async (_, released) => {
         shards.surrendered.push(...released.map(({ shard }) => shard));
         release(released);

@@ -152,6 +152,7 @@ test("a shard is surrendered while the engine's connections are not answered", a
     .mockRejectedValue(new Error("too many clients already") as never);
   onTestFinished(() => engine.mockRestore());
   await expect(shards.release(id, [shard])).rejects.toThrow("too many clients already");
+  expect(await shards.held(id)).toEqual([shard]);
   await shards.surrender(id, [shard]);
   expect(await ownerOf(shard.shard)).toEqual({ lease_id: null, epoch: shard.epoch });
 });

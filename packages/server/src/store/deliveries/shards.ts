@@ -36,6 +36,8 @@ const release = {
     WHERE s.shard = i.shard::smallint AND s.lease_id = $1 AND s.epoch = i.epoch`,
 };
 
+const held = { name: "held_shards", text: "SELECT s.shard, s.epoch FROM shards s WHERE s.lease_id = $1" };
+
 const announceShards = { name: "announce_shards", text: "SELECT pg_notify('paybell_shards', '')" };
 
 /** The owners of shards, in PostgreSQL. */
@@ -62,6 +64,10 @@ export class PostgresShards implements ShardStore {
 
   async release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     await this.#release(this.#engine, leaseId, shards);
+  }
+
+  async held(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
+    return (await (await this.#beats()).query<OwnedShard>({ ...held, values: [leaseId] })).rows;
   }
 
   async surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
