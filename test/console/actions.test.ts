@@ -110,8 +110,9 @@ describe("a replay", () => {
       const page = await browser.open("/?tab=catch-up", { token: partner.secrets.apiKey });
       await page.getByText("Your catch-up has not reached the end").waitFor();
       expect(await violationsOf(page)).toEqual([]);
-      await page.getByRole("button", { name: "Count them first" }).click();
-      await page.getByRole("button", { name: "Send 2 again" }).click();
+      const parked = page.getByRole("region", { name: "Send what is parked again" });
+      await parked.getByRole("button", { name: "Count them first" }).click();
+      await parked.getByRole("button", { name: "Send 2 again" }).click();
       await page.getByText("2 of 2 due again: done").waitFor();
       await page.getByText("2 of 2 delivered").waitFor();
       await page.getByText("Nothing is parked").waitFor();

@@ -31,7 +31,7 @@ export function moveRow(step: 1 | -1): void {
 export function Loading() {
   return (
     <Center py={48}>
-      <Loader size="sm" aria-label="Loading" />
+      <Loader size="sm" role="status" aria-label="Loading" />
     </Center>
   );
 }

@@ -60,7 +60,7 @@ function TroubleNote({
 }) {
   const now = useNow();
   return (
-    <Alert color="red" variant="light" role="status">
+    <Alert color="red" variant="outline" role="status">
       <Text size="sm">{troubleInWords(trouble, whose, now)}</Text>
       <Text size="sm">
         <Link href={`/notifications/${trouble.notificationId}`}>The oldest of them</Link>

@@ -85,7 +85,11 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       </Center>
     );
   if (value === undefined) {
-    return <Center h="100vh">{isAsking ? <SignIn onSignedIn={begin} /> : <Loader aria-label="Loading" />}</Center>;
+    return (
+      <Center h="100vh">
+        {isAsking ? <SignIn onSignedIn={begin} /> : <Loader role="status" aria-label="Loading" />}
+      </Center>
+    );
   }
   return (
     <SessionContext value={value}>

@@ -130,7 +130,7 @@ describe("a home that answers late", () => {
           for (const shard of numbers) owned.delete(shard);
         },
         held: neverSurrendered,
-    surrender: neverSurrendered,
+        surrender: neverSurrendered,
       },
       homes: 2,
       lease: { current: () => leaseId, remainingMs: () => 5_000 },
