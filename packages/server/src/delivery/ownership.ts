@@ -31,7 +31,7 @@ export interface ShardStore {
   claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
   /** Releases shards that the lease still owns under their epoch, and notifies the others. */
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
-  /** What the lease owns, over its own connection, which is answered while the engine's connections are not. */
+  /** The shards that the lease owns, over its connection, which is answered while the engine's connections are not. */
   held(leaseId: LeaseId): Promise<readonly OwnedShard[]>;
   /** As `release`, over the connection of the lease. */
   surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
