@@ -274,10 +274,11 @@ export class PostgresSettlements implements SettlementStore {
         tid: row.tid,
         batchId: row.batch_id,
         isUploaded: row.is_uploaded,
+        // The message was sent with the time as a Date has it.
         numbers:
           row.trace_no === null || row.at_ms === null
             ? undefined
-            : { traceNo: sixDigits(row.trace_no), atMs: Math.round(row.at_ms) },
+            : { traceNo: sixDigits(row.trace_no), atMs: Math.floor(row.at_ms) },
         totals: row.totals === null ? undefined : totalsFromJson(row.totals),
       }));
     });
