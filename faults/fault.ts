@@ -33,7 +33,7 @@ export interface FaultContext {
 export interface InjectedFault {
   readonly name: string;
   readonly needs: Needs;
-  /** Belongs to the short form, which has what no test below it shows: test/faults, test/upgrade. */
+  /** Belongs to the short form. It leaves out kills, which test/faults has as tests of their own. */
   readonly isQuick: boolean;
   happen(context: FaultContext): Promise<FaultEffect>;
 }

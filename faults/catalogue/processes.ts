@@ -61,7 +61,7 @@ export const processFaults: readonly InjectedFault[] = [
   {
     name: "rolling-restart",
     needs: "several instances",
-    isQuick: false,
+    isQuick: true,
     async happen({ stage, over }) {
       for (const instance of stage.instances) {
         await instance.stop();

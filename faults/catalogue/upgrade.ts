@@ -6,7 +6,7 @@ export const upgradeFaults: readonly InjectedFault[] = [
   {
     name: "rolling-upgrade",
     needs: "several instances",
-    isQuick: false,
+    isQuick: true,
     async happen({ stage, over, last }) {
       const tree = await makeNewerTree(stage.folder, stage.nextVersion());
       for (const instance of stage.instances) {
