@@ -86,12 +86,11 @@ export function wireLedger(
     transactions,
     acquirers,
     ledger,
+    settler,
     events: alerts,
     log,
   });
-  opened.onUnmatchedAnswer((name, answer) => {
-    void (answer.isSettlement === true ? settler.answeredUnmatched(name, answer) : unmatched.handle(name, answer));
-  });
+  opened.onUnmatchedAnswer((name, answer) => void unmatched.handle(name, answer));
   const reports = new Reports({
     transactions,
     completions,

@@ -379,24 +379,26 @@ export class Settler {
     return ended !== undefined;
   }
 
-  /** An answer that matches no open request: its process died, or it is very late. Never rejects. */
-  async answeredUnmatched(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
-    const { settlements, transactions, log } = this.#parts;
-    try {
-      const answered: (() => Promise<void>)[] = [];
-      for (const sent of await settlements.unanswered(answer.tid)) {
-        const transaction = await transactions.find(sent.partnerId, sent.id);
-        if (transaction?.acquirer !== acquirer) continue;
-        const totals = sent.totals ?? (await settlements.totals(sent.partnerId, sent.batchId));
-        const message = { ...settlementOf(sent, transaction, totals), ...(sent.isUploaded && sent.numbers) };
-        if (answer.mayAnswer(message)) answered.push(() => this.#answeredLate(sent, totals, answer));
-      }
-      // If there are several, only the acquirer knows which of the batches it has settled.
-      if (answered.length > 1) log.warn(answer.known, "an answer may be that of several settlements, and is ignored");
-      else await answered[0]?.();
-    } catch (error) {
-      log.error({ err: error, ...answer.known }, "a late answer to a settlement could not be looked up");
+  /**
+   * An answer that matches no open request: its process died, or it is very late.
+   *
+   * @returns whether the Settlement that it answers is known. If it may be that of several, only the acquirer knows
+   * which of the batches it has settled
+   */
+  async answeredUnmatched(acquirer: string, answer: UnmatchedAnswer): Promise<boolean> {
+    const { settlements, transactions } = this.#parts;
+    const answered: (() => Promise<void>)[] = [];
+    for (const sent of await settlements.unanswered(answer.tid)) {
+      const transaction = await transactions.find(sent.partnerId, sent.id);
+      if (transaction?.acquirer !== acquirer) continue;
+      const totals = sent.totals ?? (await settlements.totals(sent.partnerId, sent.batchId));
+      const message = { ...settlementOf(sent, transaction, totals), ...(sent.isUploaded && sent.numbers) };
+      if (answer.mayAnswer(message)) answered.push(() => this.#answeredLate(sent, totals, answer));
     }
+    const [only, another] = answered;
+    if (only === undefined || another !== undefined) return false;
+    await only();
+    return true;
   }
 
   /** After its time-out: it ends a Settlement that runs, and is kept for one that was aborted. */

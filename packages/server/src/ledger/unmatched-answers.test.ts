@@ -54,6 +54,7 @@ async function take(
     },
     acquirers: { of: () => ({ ...noAcquirer, approvals: new Set(["00", "08"]) }) },
     events: { record: ({ kind, detail }) => void events.push({ kind, detail }) },
+    settler: { answeredUnmatched: () => Promise.resolve(inDoubt.length === 1) },
     ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
@@ -110,6 +111,13 @@ test("an approval that cannot be looked up is logged, and is an event", async ()
   expect(told).toEqual([]);
   expect(logged.join()).toContain("a late answer could not be looked up");
   expect(events).toEqual(approvalUnmatched);
+});
+
+test("an approval of a Settlement that is not known, or may be that of several, is an event", async () => {
+  for (const known of [[], [sale, sale]])
+    expect(await take(known, { isSettlement: true })).toMatchObject({ told: [], events: approvalUnmatched });
+  expect(await take([sale], { isSettlement: true })).toMatchObject({ told: [], events: [] });
+  expect((await take([], { isSettlement: true, responseCode: "12" })).events).toEqual([]);
 });
 
 test("an answer of another acquirer is that of another transaction, whatever its numbers", async () => {

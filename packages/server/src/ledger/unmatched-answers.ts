@@ -6,6 +6,7 @@ import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { headerOf } from "./acquirer-message.ts";
 import type { Ledger } from "./ledger.ts";
+import type { Settler } from "./settler.ts";
 import type { TransactionStore } from "./store.ts";
 import type { Transaction } from "./transaction.ts";
 
@@ -28,6 +29,7 @@ export interface UnmatchedAnswersParts {
   readonly transactions: Pick<TransactionStore, "find">;
   readonly acquirers: Pick<Acquirers, "of">;
   readonly ledger: Pick<Ledger, "answeredLate">;
+  readonly settler: Pick<Settler, "answeredUnmatched">;
   readonly events: EventSink;
   readonly log: Logger;
 }
@@ -39,8 +41,9 @@ const lookEveryMs = 250;
 
 /**
  * Finds the transaction of an answer that matches no open request: its instance died, or it is very late. Its command
- * has ended and is reversed, or will be; an approval repeats the Reversal, as every late one does. An approval of which
- * no transaction is known is an event: somebody may be charged for it.
+ * has ended and is reversed, or will be; an approval repeats the Reversal, as every late one does. That of a Settlement
+ * ends it, or is kept for the next one. An approval of which no transaction is known is an event: somebody may be
+ * charged for it, or a batch be settled.
  */
 export class UnmatchedAnswers {
   readonly #parts: UnmatchedAnswersParts;
@@ -51,19 +54,27 @@ export class UnmatchedAnswers {
 
   /** Never rejects: an approval that cannot be looked up now is an event too. */
   async handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
-    const { ledger, log } = this.#parts;
+    const { settler, log } = this.#parts;
     try {
-      const transactions = await this.#transactionsOf(acquirer, answer);
-      // If there are several, only the acquirer knows which it means. To reverse what was declined does no harm.
-      const ended = await Promise.all(transactions.map((transaction) => this.#ended(transaction)));
-      for (const transaction of ended) if (transaction.reversal !== null) ledger.answeredLate(transaction, answer);
-      // One that was answered in another way, too, has no Reversal which could be repeated.
-      const isKnown = ended.some(({ state, reversal }) => reversal !== null || state === "SUCCESS");
+      const isKnown = answer.isSettlement
+        ? await settler.answeredUnmatched(acquirer, answer)
+        : await this.#authorisationAnswered(acquirer, answer);
       if (!isKnown) this.#report(acquirer, answer);
     } catch (error) {
       log.error({ err: error, ...answer.known }, "a late answer could not be looked up");
       this.#report(acquirer, answer);
     }
+  }
+
+  /** @returns whether a transaction is known that it answers */
+  async #authorisationAnswered(acquirer: string, answer: UnmatchedAnswer): Promise<boolean> {
+    const transactions = await this.#transactionsOf(acquirer, answer);
+    // If there are several, only the acquirer knows which it means. To reverse what was declined does no harm.
+    const ended = await Promise.all(transactions.map((transaction) => this.#ended(transaction)));
+    for (const transaction of ended)
+      if (transaction.reversal !== null) this.#parts.ledger.answeredLate(transaction, answer);
+    // One that was answered in another way, too, has no Reversal which could be repeated.
+    return ended.some(({ state, reversal }) => reversal !== null || state === "SUCCESS");
   }
 
   /** Only its end decides whether it is reversed. */
