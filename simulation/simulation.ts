@@ -143,20 +143,23 @@ export class Simulation {
       agenda.after(atMs, () => {
         this.#away = this.#faults.breakHome(awayForMs);
       });
+    // A worker that is fit again gets its share, a few shards a second.
+    const healedMs = fault === "beats" ? atMs + brokenForMs : 0;
     if (fault === "beats") agenda.after(atMs, () => this.#ask(() => this.#breakAllButBeats()));
     else {
       const lastFaultMs = fault === "home" ? atMs : 0;
       const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
       agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
-      // A worker that is fit again gets its share, a few shards a second, in the next calm.
-      agenda.after(evenWithinMs + 100, () => this.#ask(() => checkEvenlyOwned(this.#world, this.#context.tables)));
     }
-    agenda.after(calmMs - 1_000, () => this.#ask(() => this.#checkBehindBlocked()));
-    agenda.after(quietAfterMs, () => {
+    const checkEven = () => checkEvenlyOwned(this.#world, this.#context.tables);
+    agenda.after(healedMs + evenWithinMs + 100, () => this.#ask(checkEven));
+    const endMs = healedMs + calmMs;
+    agenda.after(endMs - 1_000, () => this.#ask(() => this.#checkBehindBlocked()));
+    agenda.after(healedMs + quietAfterMs, () => {
       this.#context.loadFactor = 0;
     });
-    for (let ms = 20_000; ms < calmMs; ms += 1_000) agenda.after(ms, () => this.#ask(() => this.#checkProgress()));
-    agenda.after(calmMs, () => this.#storm());
+    for (let ms = 20_000; ms < endMs; ms += 1_000) agenda.after(ms, () => this.#ask(() => this.#checkProgress()));
+    agenda.after(endMs, () => this.#storm());
   }
 
   /** The one fault of a calm. */
