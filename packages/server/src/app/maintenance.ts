@@ -65,11 +65,9 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     retention.run().catch(warn("expired rows of the ledger could not be dropped"));
   };
   const contentSealing = new ContentSealing({ ...database, contents: kept.contents });
-  const sealAll = async () => {
-    await kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
-    await contentSealing.run().catch(warn("notifications of an older version could not be sealed"));
-  };
-  void sealAll();
+  const sealContents = () => contentSealing.run().catch(warn("notifications of an older version could not be sealed"));
+  // The rows were sealed before the partners were read.
+  void sealContents();
   const lookAtCertificates = () => {
     const failed = warn("certificates could not be checked");
     const watched = {
@@ -93,7 +91,8 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
       dropOld();
       lookAtCertificates();
       tellAuditHead(head, systemClock.nowMs()).catch(warn("the audit's last entry could not be sent"));
-      void sealAll();
+      kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
+      void sealContents();
     }, maintainEveryMs),
     setInterval(() => {
       kept.learnAuditKeys().catch(warn("the versions of the audit key could not be read"));
