@@ -38,7 +38,7 @@ export function checkProgress(
 /** Invariant 14: nothing whose own URL accepts waits behind the endpoint of its queue, which does not. */
 export function checkBehindBlocked(
   world: World,
-  checks: Pick<Checks, "slotWaitMs">,
+  checks: Pick<Checks, "startedMs" | "slotWaitMs">,
   tables: Tables,
   nowUs: number,
 ): void {
@@ -46,6 +46,8 @@ export function checkBehindBlocked(
     const ownedMs = world.nowMs - (tables.shards[merchant.shard]?.changedMs ?? world.nowMs);
     const withinMs = scannedWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - scannedWithinMs);
     if (merchant.partner.state !== "active" || ownedMs < scannedWithinMs) continue;
+    // A partner with a backlog has its turns: which of its queues comes first is no matter of a circuit.
+    if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       const name = originCircuit(queueUrl(merchant, queue));
       const { circuit, probeAtUs, writtenUs = nowUs } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};

@@ -1,5 +1,6 @@
 import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { queueOf } from "../../packages/server/src/registered-url.ts";
+import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/notification.ts";
@@ -115,6 +116,9 @@ export class SimulatedOperators {
     const { tables, database, world } = this.#context;
     const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
     tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });
+    // An earlier owner of its shard may still have it on the wire, and had put it off until that attempt ends.
+    const { epoch } = tables.shards[shardOf(one.partnerId)] ?? {};
+    for (const start of one.starts) if (start.epoch !== epoch) start.mayRepeat = true;
     world.note("people", "send now", one.id, "attempt", one.attemptsMade);
     this.#hint({ partnerId: one.partnerId, queue: one.queue });
   }
