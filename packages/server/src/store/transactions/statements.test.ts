@@ -28,6 +28,8 @@ interface Made {
   readonly isTimed: boolean;
   /** When its Reversal was done, after it. */
   readonly reversedAfterMs: number | null;
+  /** Once done, it may have been sent again. */
+  readonly reversal: "DONE" | "PENDING" | "PARKED";
   readonly original: string | null;
 }
 
@@ -40,6 +42,7 @@ const made: fc.Arbitrary<Made> = fc.record({
   tookMs: fc.oneof(fc.constant(300), fc.integer({ min: 0, max: 24 * hourMs })),
   isTimed: fc.boolean(),
   reversedAfterMs: fc.option(fc.integer({ min: 0, max: 20 * hourMs })),
+  reversal: fc.constantFrom("DONE", "PENDING", "PARKED"),
   original: fc.constantFrom("SALE", "PREAUTH", null),
 });
 
@@ -53,7 +56,7 @@ function written({ minor, currency }: Made): string {
 }
 
 async function insert(partnerId: PartnerId, one: Made): Promise<string> {
-  const { command, state, atMs, tookMs, isTimed, reversedAfterMs, original } = one;
+  const { command, state, atMs, tookMs, isTimed, reversedAfterMs, reversal, original } = one;
   const id = isTimed ? timedId(atMs) : idOfText(newId());
   const originalId = command === "VOID" && original !== null ? newId() : null;
   const fields = command === "SETTLEMENT" ? {} : { amount: written(one), currency: one.currency };
@@ -68,9 +71,9 @@ async function insert(partnerId: PartnerId, one: Made): Promise<string> {
   await connections.pool.query(row, values);
   if (reversedAfterMs === null) return id;
   await connections.pool.query(
-    `INSERT INTO reversals (partner_id, transaction_id, tid, state, due_at, ended_at) VALUES ($1, $2, 'T1', 'DONE', $3,
+    `INSERT INTO reversals (partner_id, transaction_id, tid, state, due_at, ended_at) VALUES ($1, $2, 'T1', $5, $3,
       CASE WHEN $4 THEN $3::timestamptz END)`,
-    [partnerId, id, new Date(atMs + tookMs + reversedAfterMs), isTimed],
+    [partnerId, id, new Date(atMs + tookMs + reversedAfterMs), isTimed, isTimed ? reversal : "DONE"],
   );
   return id;
 }

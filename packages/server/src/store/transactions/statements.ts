@@ -65,7 +65,7 @@ const sources: readonly Source[] = [
       SELECT 'reversal' AS kind, coalesce(r.ended_at, r.due_at) AS at, ${columns},
         coalesce(r.ended_at, r.due_at)::text AS key
       FROM reversals r JOIN transactions t ON t.partner_id = r.partner_id AND t.id = r.transaction_id
-      WHERE r.partner_id = $1 AND r.state = 'DONE' AND coalesce(r.ended_at, r.due_at) >= $2
+      WHERE r.partner_id = $1 AND (r.ended_at IS NOT NULL OR r.state = 'DONE') AND coalesce(r.ended_at, r.due_at) >= $2
         AND coalesce(r.ended_at, r.due_at) < $3
         AND (coalesce(r.ended_at, r.due_at), r.transaction_id) > ($4::timestamptz, $5::uuid) AND t.state = 'SUCCESS'
         AND t.command IN ${commands}
