@@ -68,26 +68,6 @@ export class BacklogRows {
     }
   }
 
-  async pending(): Promise<number> {
-    const { rows } = await this.#client.query<{ count: number }>("SELECT count(*)::integer AS count FROM pending");
-    return rows[0]?.count ?? 0;
-  }
-
-  /** Deleted rows of `pending` that still occupy the table. */
-  async deadPending(): Promise<number> {
-    const { rows } = await this.#client.query<{ dead: number }>(
-      "SELECT n_dead_tup::integer AS dead FROM pg_stat_user_tables WHERE relname = 'pending'",
-    );
-    return rows[0]?.dead ?? 0;
-  }
-
-  /** Removes everything pending of the partners, and the state of their endpoints. */
-  async remove(partnerId: string): Promise<void> {
-    for (const table of ["pending", "endpoints"]) {
-      await this.#client.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
-    }
-  }
-
   async close(): Promise<void> {
     await this.#client.end();
   }

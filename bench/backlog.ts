@@ -1,7 +1,7 @@
+import { Client } from "pg";
 import { BacklogRows } from "./backlog-rows.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
-import { type BenchService, closeService, openService } from "./service-rows.ts";
-import { type StatementCost, Statements } from "./statements.ts";
+import { type BenchService, openService } from "./service-rows.ts";
 import { type Spread, spread } from "./statistics.ts";
 
 export interface BacklogPlan {
@@ -18,9 +18,7 @@ export interface GrownStatement {
   readonly manyMs: number;
 }
 
-export interface BacklogResult {
-  readonly pending: number;
-  readonly rowsPerRound: number;
+export interface BacklogResult extends BacklogPlan {
   /** Accepted a second. */
   readonly fewPerS: Spread;
   readonly manyPerS: Spread;
@@ -34,13 +32,18 @@ export interface BacklogResult {
   readonly grown: readonly GrownStatement[];
 }
 
+/** Settings of PostgreSQL: statements are measured only where a database asks for it, because that costs each row. */
+export const statementSettings = {
+  shared_preload_libraries: "pg_stat_statements",
+  "pg_stat_statements.track": "none",
+} as const;
+
 /** Below this share of the whole time, and below this difference, a statement's mean says nothing. */
 const visibleShare = 0.01;
 const visibleMs = 0.2;
 const grownBy = 1.5;
 
 interface Drained {
-  readonly name: string;
   readonly service: BenchService;
   readonly rows: BacklogRows;
 }
@@ -52,10 +55,12 @@ export async function measureBacklog(
   plan: BacklogPlan,
   note: (line: string) => void,
 ): Promise<BacklogResult> {
-  const statements = await Statements.open(around.postgres.superuserConnectionString);
-  cleanup.add(() => statements.close());
-  const few = await openDrained("backlog-few", around, cleanup, statements);
-  const many = await openDrained("backlog-many", around, cleanup, statements);
+  const server = new Client({ connectionString: around.postgres.superuserConnectionString });
+  await server.connect();
+  cleanup.add(() => server.end());
+  await server.query("CREATE EXTENSION IF NOT EXISTS pg_stat_statements");
+  const few = await openDrained("backlog-few", around, cleanup, server);
+  const many = await openDrained("backlog-many", around, cleanup, server);
   note(`backlog: writing ${plan.pending} pending notifications`);
   await many.rows.add(plan.pending);
   // Otherwise its last rows would be drained with fewer and fewer POSTs in flight.
@@ -65,7 +70,7 @@ export async function measureBacklog(
     [many, []],
   ]);
   for (let round = 0; round <= plan.rounds; round += 1) {
-    if (round === 1) await statements.forget();
+    if (round === 1) await server.query("SELECT pg_stat_statements_reset()");
     for (const [one, rates] of ratesOf) {
       await one.rows.add(plan.rowsPerRound);
       const { count, elapsedMs } = await one.service.process.ask("drain", { rows: plan.rowsPerRound });
@@ -74,35 +79,25 @@ export async function measureBacklog(
     note(round === 0 ? "backlog: warmed up" : `backlog: round ${round} of ${plan.rounds}`);
   }
   const [fewRates = [], manyRates = []] = ratesOf.values();
-  const compared = compare(await statements.of(few.name), await statements.of(many.name));
-  const [fewHeld, manyHeld] = await Promise.all(
+  const statements = await compareStatements(server);
+  const [fewHeld = Number.NaN, manyHeld = Number.NaN] = await Promise.all(
     [few, many].map(async ({ service }) => (await service.process.ask("standing", undefined)).memory.rss),
   );
-  for (const { service, rows } of [few, many]) {
-    await rows.close();
-    await closeService(service);
-  }
   return {
-    pending: plan.pending,
-    rowsPerRound: plan.rowsPerRound,
+    ...plan,
     fewPerS: spread(fewRates),
     manyPerS: spread(manyRates),
     manyOfFew: spread(manyRates.map((rate, round) => rate / (fewRates[round] ?? Number.NaN))),
-    memoryGrowth: (manyHeld ?? Number.NaN) - (fewHeld ?? Number.NaN),
-    statements: compared,
-    grown: compared.filter(({ fewMs, manyMs }) => manyMs > fewMs * grownBy && manyMs - fewMs > visibleMs),
+    memoryGrowth: manyHeld - fewHeld,
+    statements,
+    grown: statements.filter(({ fewMs, manyMs }) => manyMs > fewMs * grownBy && manyMs - fewMs > visibleMs),
   };
 }
 
 /** A service that sends to nobody yet, and one row of each of its partners to copy. */
-export async function openDrained(
-  name: string,
-  around: BenchEnvironment,
-  cleanup: Cleanup,
-  statements: Statements,
-): Promise<Drained> {
+async function openDrained(name: string, around: BenchEnvironment, cleanup: Cleanup, server: Client): Promise<Drained> {
   const databaseUrl = await around.newDatabase(name);
-  await statements.watch(name);
+  await server.query(`ALTER DATABASE ${server.escapeIdentifier(name)} SET pg_stat_statements.track = 'top'`);
   const service = await openService(around, cleanup, name, { databaseUrl });
   const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
   cleanup.add(() => rows.close());
@@ -110,15 +105,23 @@ export async function openDrained(
   await service.process.ask("sending", { to, on: false });
   await service.process.ask("reportEach", to);
   await rows.takeAsTemplates();
-  return { name, service, rows };
+  return { service, rows };
 }
 
-function compare(few: readonly StatementCost[], many: readonly StatementCost[]): readonly GrownStatement[] {
-  const allMs = many.reduce((sum, { totalMs }) => sum + totalMs, 0);
-  return many.flatMap(({ query, calls, totalMs }) => {
-    const before = few.find((one) => one.query === query);
-    // The statements of the bench itself run once per round.
-    if (before === undefined || totalMs < allMs * visibleShare || query.includes("template_")) return [];
-    return [{ query: query.slice(0, 80), fewMs: before.totalMs / before.calls, manyMs: totalMs / calls }];
-  });
+/** The service's statements, the most expensive first. Those of the bench itself run once a round, on its templates. */
+async function compareStatements(server: Client): Promise<readonly GrownStatement[]> {
+  // PostgreSQL takes constants out when it prepares a statement, and leaves them in where that was before a reset.
+  const { rows } = await server.query<GrownStatement>(
+    `WITH costs AS (
+       SELECT d.datname, sum(s.total_exec_time) AS total, sum(s.total_exec_time) / sum(s.calls) AS mean,
+         regexp_replace(regexp_replace(s.query, $1, '?', 'g'), '\\s+', ' ', 'g') AS query
+       FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid WHERE s.toplevel GROUP BY 1, 4)
+     SELECT left(many.query, 80) AS query, few.mean AS "fewMs", many.mean AS "manyMs"
+     FROM costs few JOIN costs many USING (query)
+     WHERE few.datname = 'backlog-few' AND many.datname = 'backlog-many' AND query NOT LIKE '%template\\_%'
+       AND many.total >= $2 * (SELECT sum(total) FROM costs WHERE datname = 'backlog-many')
+     ORDER BY many.total DESC`,
+    ["'[^']*'|\\$\\d+|\\m\\d+\\M", visibleShare],
+  );
+  return rows;
 }

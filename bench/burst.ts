@@ -1,5 +1,6 @@
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
-import { closeService, openCalledService } from "./service-rows.ts";
+import type { Load } from "./load.ts";
+import { openCalledService } from "./service-rows.ts";
 
 export interface BurstPlan {
   readonly completions: number;
@@ -23,25 +24,26 @@ const callers = 8;
 
 /** Reports completions in batches of 100, each with a callback URL of its own, as fast as they are taken in. */
 export async function measureBurst(around: BenchEnvironment, cleanup: Cleanup, plan: BurstPlan): Promise<BurstResult> {
-  const service = await openCalledService(around, cleanup, "burst");
-  const { caller, process } = service;
-  const load = { what: "completions", batch, callers } as const;
-  const warmUp = await caller.ask("round", { ...load, durationMs: plan.steadyMs / 2 });
+  const { caller, process } = await openCalledService(around, cleanup, "burst");
+  const round = async (load: Load, callbackBase?: string) => {
+    const plan = { what: "completions", batch, callers, ...load, ...(callbackBase && { callbackBase }) } as const;
+    return (await caller.ask("round", plan)).count;
+  };
+  const warmUp = await round({ durationMs: plan.steadyMs / 2 });
   await process.ask("drained", { attempts: warmUp });
 
   const steadyStartMs = performance.now();
-  const steady = await caller.ask("round", { ...load, durationMs: plan.steadyMs });
+  const steady = await round({ durationMs: plan.steadyMs });
   await process.ask("drained", { attempts: warmUp + steady });
   const steadyMs = performance.now() - steadyStartMs;
 
   const startMs = performance.now();
-  const count = await caller.ask("burst", { ...load, completions: plan.completions, callbackBase: around.target.url });
+  const callsMax = Math.floor(plan.completions / batch);
+  const count = await round({ durationMs: Number.POSITIVE_INFINITY, callsMax }, around.target.url);
   const acceptedMs = performance.now() - startMs;
   const meanwhile = (await process.ask("standing", undefined)).attempts - warmUp - steady;
   await process.ask("drained", { attempts: warmUp + steady + count });
   const deliveredMs = performance.now() - startMs;
-  await caller.stop();
-  await closeService(service);
   const perS = (rows: number, ms: number) => (rows / ms) * 1_000;
   return {
     completions: count,

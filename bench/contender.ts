@@ -31,36 +31,54 @@ export type ContenderMethods = {
   readonly close: (input: undefined) => Promise<void>;
 };
 
+/** A contender that is open. It counts in `progress` what it has done. */
+export interface OpenContender {
+  /** Jobs of one call. */
+  readonly batch: number;
+  handOver(count: number): Promise<void>;
+  /** Resolves when all that is done is recorded, if that is later. */
+  recorded?(): Promise<void>;
+  close(): Promise<unknown>;
+}
+
 /** Concurrent callers in every row. */
 export const producers = 256;
 /** Bound on jobs handed over and not done: more would only make a peer's tables longer. */
 const outstandingMax = 1_024;
 
-/**
- * Hands over batches, or single jobs at a given rate, until the time is up, and waits until all is done.
- *
- * @param done how many are done, ever
- */
-export async function driveRound(
+/** A round hands over batches, or single jobs at a given rate, until the time is up, and waits until all is done. */
+export function contenderMethods(
   process: NodeJS.Process,
-  load: Load,
-  mostAtOnce: number,
-  queue: { readonly handOver: (count: number) => Promise<void>; readonly progress: RoundProgress },
-): Promise<RoundOutcome> {
-  const startedMs = performance.now();
-  const cpuStart = process.cpuUsage();
-  const doneBefore = queue.progress.done;
-  let handedOver = 0;
-  const batch = load.ratePerS === undefined ? mostAtOnce : 1;
-  await drive(load, Math.max(1, Math.floor(producers / batch)), async () => {
-    while (handedOver - (queue.progress.done - doneBefore) + batch > outstandingMax) await queue.progress.more();
-    handedOver += batch;
-    await queue.handOver(batch);
-  });
-  while (queue.progress.done - doneBefore < handedOver) await queue.progress.more();
-  const elapsedMs = performance.now() - startedMs;
-  const { user, system } = process.cpuUsage(cpuStart);
-  return { count: handedOver, elapsedMs, cpuMs: (user + system) / 1_000 };
+  open: (start: ContenderStart, progress: RoundProgress) => Promise<OpenContender>,
+): ContenderMethods {
+  const progress = new RoundProgress();
+  let opened: OpenContender | undefined;
+  return {
+    async open(start) {
+      opened = await open(start, progress);
+    },
+    async round(load): Promise<RoundOutcome> {
+      if (opened === undefined) throw new Error("A round needs an open contender.");
+      const { handOver, recorded, batch: largest } = opened;
+      const startedMs = performance.now();
+      const cpuStart = process.cpuUsage();
+      const doneBefore = progress.done;
+      let count = 0;
+      const batch = load.ratePerS === undefined ? largest : 1;
+      await drive(load, Math.max(1, Math.floor(producers / batch)), async () => {
+        while (count - (progress.done - doneBefore) + batch > outstandingMax) await progress.more();
+        count += batch;
+        await handOver(batch);
+      });
+      while (progress.done - doneBefore < count) await progress.more();
+      await recorded?.();
+      const { user, system } = process.cpuUsage(cpuStart);
+      return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
+    },
+    async close() {
+      await opened?.close();
+    },
+  };
 }
 
 /** Counts what is done, and wakes who waits for more. */

@@ -55,12 +55,7 @@ export class Cleanup {
 
 export async function startEnvironment(
   cleanup: Cleanup,
-  wanted: {
-    readonly redis: boolean;
-    readonly postgresSettings: Readonly<Record<string, string>>;
-    /** The folder that keeps PostgreSQL's data for the next run; absent: none. */
-    readonly keepIn?: string | undefined;
-  },
+  wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },
 ): Promise<BenchEnvironment> {
   const folder = await mkdtemp(join(tmpdir(), "paybell-bench-"));
   cleanup.addFolder(folder);
@@ -72,8 +67,8 @@ export async function startEnvironment(
   const { key, cert, ca } = certificate;
   const url = await receiver.ask("serve", { key, cert });
   const postgres = await startEmbeddedPostgres({
-    home: join(wanted.keepIn ?? folder, "home"),
-    systemDirectory: join(wanted.keepIn ?? folder, "system"),
+    home: join(folder, "home"),
+    systemDirectory: join(folder, "system"),
     log: () => undefined,
     settings: wanted.postgresSettings,
   });
@@ -99,11 +94,6 @@ async function newDatabase(serverUrl: string, name: string): Promise<string> {
   } finally {
     await client.end();
   }
-  return databaseUrlOf(serverUrl, name);
-}
-
-/** The URL of a database of this name on the same server. */
-export function databaseUrlOf(serverUrl: string, name: string): string {
   const [start = "", query = ""] = serverUrl.split("?", 2);
   return `${start.slice(0, start.lastIndexOf("/"))}/${name}?${query}`;
 }

@@ -5,31 +5,12 @@ import { median } from "./statistics.ts";
 const rounds = 9;
 const messages = 20_000;
 
-/** A Sale as hosts take it, with what a follow-up has besides. */
-const message: IsoMessage = {
-  mti: "0200",
-  fields: new Map([
-    [3, "000000"],
-    [4, "000000150000"],
-    [7, "1122061112"],
-    [11, "000042"],
-    [12, "131112"],
-    [13, "1122"],
-    [22, "051"],
-    [24, "003"],
-    [25, "00"],
-    [37, "632606000042"],
-    [38, "A1B2C3"],
-    [41, "T0000001"],
-    [42, "M00000000000001"],
-    [48, "tok_approve"],
-    [49, "704"],
-    [60, "000001"],
-    [62, "000042"],
-    [64, "0123456789ABCDEF"],
-    [90, `02000000411122061100${"0".repeat(22)}`],
-  ]),
-};
+/** A Sale as hosts take it, with what a follow-up has besides: number=value. */
+const fields = `3=000000 4=000000150000 7=1122061112 11=000042 12=131112 13=1122 22=051 24=003 25=00 37=632606000042
+  38=A1B2C3 41=T0000001 42=M00000000000001 48=tok_approve 49=704 60=000001 62=000042 64=0123456789ABCDEF
+  90=02000000411122061100${"0".repeat(22)}`;
+const pairs = fields.split(/\s+/).map((field) => field.split("=") as [number: string, value: string]);
+const message: IsoMessage = { mti: "0200", fields: new Map(pairs.map(([number, value]) => [Number(number), value])) };
 
 /**
  * Microseconds of processor time to pack and unpack one message: the median of several rounds, after one that warms

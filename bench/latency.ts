@@ -2,10 +2,7 @@ import type { BenchEnvironment } from "./environment.ts";
 import type { CalledService } from "./service-rows.ts";
 import { median, percentile } from "./statistics.ts";
 
-export interface LatencyResult {
-  readonly ratePerS: number;
-  readonly windows: number;
-  readonly windowMs: number;
+export interface LatencyResult extends LatencyPlan {
   /** Medians over the windows, of the time from the scheduled arrival to the callback received. */
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -33,8 +30,10 @@ export async function measureLatency(
 ): Promise<LatencyResult> {
   const durationMs = Math.min(warmUpMs, plan.windowMs) + plan.windows * plan.windowMs;
   await receiver.ask("noteArrivals", Math.ceil(plan.ratePerS * (durationMs / 1_000) * 1.5) + 1_000);
-  const loop = { ratePerS: plan.ratePerS, durationMs, callbackBase: target.url };
-  const { scheduledMs, lateMs } = await caller.ask("openLoop", loop);
+  const { scheduledMs, lateMs } = await caller.ask("round", {
+    ...{ what: "completions", batch: 1, callers: 1, callbackBase: target.url },
+    ...{ ratePerS: plan.ratePerS, durationMs },
+  });
   const deadlineMs = performance.now() + lastComesWithinMs;
   while ((await receiver.ask("missing", scheduledMs.length)) > 0 && performance.now() < deadlineMs) {
     await new Promise((resolve) => setTimeout(resolve, askAgainMs));
@@ -48,13 +47,6 @@ export async function measureLatency(
     if (dueMs >= startMs) latencies[Math.floor((dueMs - startMs) / plan.windowMs)]?.push(cameMs - dueMs);
   }
   const p99OfWindowsMs = latencies.map((window) => percentile(window, 99));
-  return {
-    ratePerS: plan.ratePerS,
-    windows: plan.windows,
-    windowMs: plan.windowMs,
-    p50Ms: median(latencies.map((window) => percentile(window, 50))),
-    p99Ms: median(p99OfWindowsMs),
-    p99OfWindowsMs,
-    callerLateMs: lateMs,
-  };
+  const p50Ms = median(latencies.map((window) => percentile(window, 50)));
+  return { ...plan, p50Ms, p99Ms: median(p99OfWindowsMs), p99OfWindowsMs, callerLateMs: lateMs };
 }

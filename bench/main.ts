@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runBench } from "./bench.ts";
 import { Cleanup } from "./environment.ts";
 import { readOptions, usage } from "./options.ts";
-import { measurePairs, pairLines } from "./pairs.ts";
+import { measurePairs, pairLines, pairSummary } from "./pairs.ts";
 import { summary, tableLines } from "./report.ts";
 
 const results = join(import.meta.dirname, "results");
@@ -40,7 +40,7 @@ async function measure(cleanup: Cleanup): Promise<"done" | Error> {
     const note = (line: string) => void process.stderr.write(`${line}\n`);
     if (options.against !== undefined) {
       const pairs = await measurePairs(options.against, options.pairs, cleanup, note);
-      process.stdout.write(`${pairLines(pairs).join("\n")}\n`);
+      process.stdout.write(`${pairLines(pairs).join("\n")}\n${JSON.stringify(pairSummary(pairs))}\n`);
       return "done";
     }
     const result = await runBench(options, cleanup, note);

@@ -1,48 +1,23 @@
 import { parseArgs } from "node:util";
 import type { BacklogPlan } from "./backlog.ts";
 import type { BurstPlan } from "./burst.ts";
-import type { IsolationPlan } from "./isolation.ts";
-import type { OpenTransactionPlan } from "./open-transaction.ts";
 import type { RecoveryPlan } from "./recovery.ts";
-import type { RestartPlan } from "./restart.ts";
-import type { ScalePlan } from "./scale.ts";
-import type { SessionPlan } from "./session.ts";
-import type { TakeoverPlan } from "./takeover.ts";
 
 /** The peers that we are compared with: bench/peers. */
 export const peerNames = ["bullmq", "graphile-worker", "pg-boss"] as const;
 /** The yardsticks: POSTs alone, and POSTs between two commits. */
 export const loopNames = ["raw", "plain"] as const;
-export const rowNames = [...loopNames, "engine", "service", "batches", "commands", ...peerNames] as const;
+const rowNames = [...loopNames, "engine", "service", "batches", "commands", ...peerNames] as const;
 /** The rows whose notifications per second are measured. */
 export type RowName = (typeof rowNames)[number];
 
-const partNames = [
-  ...rowNames,
-  "latency",
-  "sale-latency",
-  "memory",
-  "burst",
-  "isolation",
-  "backlog",
-  "open-transaction",
-  "recovery",
-  "restart",
-  "takeover",
-  "session",
-  "scale",
-  "library",
-  "start",
-] as const;
+const partNames = [...rowNames, "latency", "burst", "backlog", "recovery"] as const;
 export type PartName = (typeof partNames)[number];
 
 export interface BenchOptions {
   readonly parts: ReadonlySet<PartName>;
   /** The last line of the output is one JSON object. */
   readonly quick: boolean;
-  readonly profile: boolean;
-  /** One service for all its rows: a smoke test has no time for two. */
-  readonly oneService: boolean;
   /** Beside the warm-up, which is dropped. */
   readonly rounds: number;
   readonly roundMs: number;
@@ -51,16 +26,9 @@ export interface BenchOptions {
   readonly calibrateMs: number;
   readonly latencyWindows: number;
   readonly latencyWindowMs: number;
-  readonly memoryMs: number;
   readonly burst: BurstPlan;
-  readonly isolation: Omit<IsolationPlan, "servicePerS">;
   readonly backlog: BacklogPlan;
-  readonly openTransaction: OpenTransactionPlan;
   readonly recovery: RecoveryPlan;
-  readonly restart: RestartPlan;
-  readonly takeover: TakeoverPlan;
-  readonly session: SessionPlan;
-  readonly scale: ScalePlan;
   /** Another checkout of this repository; then nothing else is measured. */
   readonly against: string | undefined;
   readonly pairs: PairsPlan;
@@ -73,13 +41,11 @@ export interface PairsPlan {
   readonly ratesPerS: readonly number[];
 }
 
-const usageParts = [
-  "npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n] [--profile]",
-  `  [--only ${partNames.join(",")}]`,
-  "npm run bench -- --against <checkout> [--quick] measures this checkout and another one in turns",
-  "--quick measures less, and of each part a short form; with --only, of the parts that it names",
-];
-export const usage = `${usageParts.join("\n")}\n`;
+export const usage = `npm run bench -- [--quick | --smoke] [--rounds n] [--round-ms n] [--rate n]
+  [--only ${partNames.join(",")}]
+npm run bench -- --against <checkout> [--quick] measures this checkout and another one in turns
+--quick measures less, and of each part a short form; with --only, of the parts that it names
+`;
 
 const modes = {
   full: {
@@ -88,16 +54,9 @@ const modes = {
     calibrateMs: 2_000,
     latencyWindows: 5,
     latencyWindowMs: 10_000,
-    memoryMs: 30_000,
     burst: { completions: 51_500, steadyMs: 6_000 },
-    isolation: { pending: 100_000, windows: 5, windowMs: 10_000 },
     backlog: { pending: 1_000_000, rounds: 7, rowsPerRound: 10_000 },
-    openTransaction: { pending: 1_000_000, holdMs: 600_000, windowMs: 30_000 },
     recovery: { downMs: 60_000, maxPerSecond: 100, completionsPerS: 400 },
-    restart: { completionsPerS: 800, beforeMs: 10_000, afterMs: 15_000 },
-    takeover: { beforeMs: 5_000 },
-    session: { rounds: 5, roundMs: 3_000 },
-    scale: { instances: [1, 2, 4], rounds: 5, roundMs: 3_000 },
     pairs: { rounds: 7, roundMs: 4_000, ratesPerS: [200, 1_000] },
   },
   quick: {
@@ -106,16 +65,9 @@ const modes = {
     calibrateMs: 700,
     latencyWindows: 5,
     latencyWindowMs: 3_000,
-    memoryMs: 5_000,
     burst: { completions: 12_000, steadyMs: 3_000 },
-    isolation: { pending: 20_000, windows: 3, windowMs: 3_000 },
     backlog: { pending: 200_000, rounds: 3, rowsPerRound: 5_000 },
-    openTransaction: { pending: 200_000, holdMs: 30_000, windowMs: 5_000 },
     recovery: { downMs: 12_000, maxPerSecond: 100, completionsPerS: 400 },
-    restart: { completionsPerS: 800, beforeMs: 3_000, afterMs: 8_000 },
-    takeover: { beforeMs: 3_000 },
-    session: { rounds: 3, roundMs: 2_000 },
-    scale: { instances: [1, 2, 4], rounds: 1, roundMs: 1_500 },
     pairs: { rounds: 3, roundMs: 2_000, ratesPerS: [200, 1_000] },
   },
   smoke: {
@@ -124,21 +76,14 @@ const modes = {
     calibrateMs: 0,
     latencyWindows: 1,
     latencyWindowMs: 300,
-    memoryMs: 200,
     burst: { completions: 200, steadyMs: 150 },
-    isolation: { pending: 200, windows: 1, windowMs: 300 },
     backlog: { pending: 2_000, rounds: 1, rowsPerRound: 200 },
-    openTransaction: { pending: 2_000, holdMs: 300, windowMs: 300 },
     recovery: { downMs: 300, maxPerSecond: 100, completionsPerS: 100 },
-    restart: { completionsPerS: 20, beforeMs: 1_000, afterMs: 500 },
-    takeover: { beforeMs: 500 },
-    session: { rounds: 1, roundMs: 200 },
-    scale: { instances: [1, 2], rounds: 1, roundMs: 150 },
-    pairs: { rounds: 1, roundMs: 300, ratesPerS: [100] },
+    pairs: { rounds: 1, roundMs: 300, ratesPerS: [200, 1_000] },
   },
 } as const;
 
-const quickParts: readonly PartName[] = ["raw", "engine", "service", "bullmq", "latency"];
+const quickParts: readonly PartName[] = ["raw", "plain", "engine", "service", "bullmq", "latency"];
 
 /** @throws TypeError naming what cannot be read */
 export function readOptions(argv: readonly string[]): BenchOptions {
@@ -148,7 +93,6 @@ export function readOptions(argv: readonly string[]): BenchOptions {
       quick: { type: "boolean", default: false },
       smoke: { type: "boolean", default: false },
       only: { type: "string" },
-      profile: { type: "boolean", default: false },
       rounds: { type: "string" },
       "round-ms": { type: "string" },
       rate: { type: "string" },
@@ -160,8 +104,6 @@ export function readOptions(argv: readonly string[]): BenchOptions {
     ...mode,
     parts: new Set(partsOf(values.only, values.quick || values.smoke)),
     quick: values.quick || values.smoke,
-    profile: values.profile,
-    oneService: values.smoke,
     rounds: wholeNumber("--rounds", values.rounds, mode.rounds),
     roundMs: wholeNumber("--round-ms", values["round-ms"], mode.roundMs),
     ratePerS: wholeNumber("--rate", values.rate, undefined),

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { Cleanup } from "./environment.ts";
 import { readOptions } from "./options.ts";
-import { measurePairs, pairLines } from "./pairs.ts";
+import { measurePairs, pairLines, pairSummary } from "./pairs.ts";
 
 const root = join(import.meta.dirname, "..");
 const { pairs: plan } = readOptions(["--smoke"]);
@@ -11,13 +11,19 @@ test("another checkout is measured in turns with this one", async () => {
   const cleanup = new Cleanup();
   onTestFinished(() => cleanup.run());
   const result = await measurePairs(root, plan, cleanup, () => undefined);
-  expect(result.rows).toHaveLength(4);
+  expect(result.rows).toHaveLength(5);
   for (const { rate, processor } of result.rows) {
     expect(rate.median).toBeGreaterThan(0);
     expect(processor.median).toBeGreaterThan(0);
   }
   for (const { times } of result.latency) for (const { p50Ms } of times) expect(p50Ms).toBeGreaterThanOrEqual(0);
   expect(pairLines(result).join("\n")).toMatch(/^service: POST \S+ +rate \d/m);
+  // Programs read this line: no key less, and none more.
+  expect(pairSummary(result)).toEqual(
+    Object.fromEntries(
+      ["singles", "batches", "cpu", "cpu_200", "memory", "p99_1000"].map((name) => [name, expect.any(Number)]),
+    ),
+  );
 });
 
 test("a folder that is no checkout is refused by name", async () => {

@@ -1,14 +1,15 @@
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { statementSettings } from "./backlog.ts";
 import type { Note } from "./bench.ts";
 import { type BenchEnvironment, Cleanup, startEnvironment } from "./environment.ts";
 import { measureLatency } from "./latency.ts";
-import type { PairsPlan } from "./options.ts";
-import { line, megabytes, spreadText } from "./report-lines.ts";
+import type { PairsPlan, RowName } from "./options.ts";
+import { line, megabytes, rounded, spreadText } from "./report.ts";
 import { type RoundSample, runOnce } from "./rounds.ts";
+import type { Row } from "./rows.ts";
 import { type CalledService, calledRow, engineRow, openCalledService } from "./service-rows.ts";
-import { statementSettings } from "./statements.ts";
 import { median, percentile, type Spread, spread } from "./statistics.ts";
 
 /** The times of one side, in milliseconds: from the request or from its answer to the callback received. */
@@ -22,16 +23,25 @@ type Pair<Value> = readonly [own: Value, other: Value];
 /** This checkout beside another one: each figure is of both, taken in turns. */
 export interface PairsResult {
   readonly other: string;
-  readonly rows: readonly {
+  readonly rows: readonly PairedRow[];
+  readonly latency: readonly {
     readonly label: string;
-    /** Own ÷ other: the rate, and the processor time of service and PostgreSQL for each notification. */
-    readonly rate: Spread;
-    readonly processor: Spread;
-    readonly perS: Pair<number>;
+    /** The rate of the calls; undefined: as many as the callers can. */
+    readonly ratePerS?: number;
+    readonly times: Pair<Times>;
   }[];
-  readonly latency: readonly { readonly label: string; readonly times: Pair<Times> }[];
   /** Resident, when it held the most; PostgreSQL is not in it. */
   readonly rssBytes: Pair<number>;
+}
+
+interface PairedRow {
+  readonly name: RowName;
+  readonly label: string;
+  readonly ratePerS?: number;
+  /** Own ÷ other: the rate, and the processor time of service and PostgreSQL for each notification. */
+  readonly rate: Spread;
+  readonly processor: Spread;
+  readonly perS: Pair<number>;
 }
 
 const saturatingCallers = 128;
@@ -52,78 +62,80 @@ export async function measurePairs(
   const own = await openCalledService(around, services, "own");
   const other = await openCalledService(around, services, "other", { entry: pathToFileURL(entry) });
   const sides = [own, other] as const;
-  const rows: PairsResult["rows"][number][] = [];
+  const rows: PairedRow[] = [];
   for (const name of ["engine", "service", "batches"] as const) {
     note(`${name}, in turns`);
-    const ofSides = sides.map((side) => (name === "engine" ? engineRow(side) : calledRow(name, side)));
-    rows.push(await pairOf(around, plan, ofSides, { durationMs: plan.roundMs }));
+    const rowOf = (side: CalledService) => (name === "engine" ? engineRow(side) : calledRow(name, side));
+    rows.push(await pairOf(around, plan, [rowOf(own), rowOf(other)], { durationMs: plan.roundMs }));
   }
   for (const ratePerS of plan.ratesPerS) {
     note(`${ratePerS} a second, in turns`);
-    const ofSides = sides.map((side) => calledRow("service", side));
+    const ofSides: Pair<Row> = [calledRow("service", own), calledRow("service", other)];
     const load = { durationMs: plan.roundMs, ratePerS };
-    rows.push({ ...(await pairOf(around, plan, ofSides, load)), label: `service at ${ratePerS} a second` });
+    rows.push({ ...(await pairOf(around, plan, ofSides, load)), label: `service at ${ratePerS} a second`, ratePerS });
   }
   const latency: PairsResult["latency"][number][] = [];
   for (const ratePerS of plan.ratesPerS) {
     note(`latency at ${ratePerS} a second, in turns`);
     const window = { ratePerS, windows: 1, windowMs: plan.roundMs };
-    const times = await inTurns(plan.rounds, sides, (side) => measureLatency(side, around, window));
-    latency.push({ label: `request → callback at ${ratePerS} a second`, times });
+    const times = await timesOf(plan, sides, (side) => measureLatency(side, around, window));
+    latency.push({ label: `request → callback at ${ratePerS} a second`, ratePerS, times });
   }
   note("accepted → callback, saturated, in turns");
-  const times = await inTurns(plan.rounds, sides, (side) => saturatedLag(side, around, plan.roundMs));
+  const times = await timesOf(plan, sides, (side) => saturatedLag(side, around, plan.roundMs));
   latency.push({ label: `accepted → callback, ${saturatingCallers} callers`, times });
   const memory = await Promise.all(sides.map((side) => side.process.ask("standing", undefined)));
   const [ownRss = Number.NaN, otherRss = Number.NaN] = memory.map((figures) => figures.memory.rss);
   return { other: folder, rows, latency, rssBytes: [ownRss, otherRss] };
 }
 
-/** Rounds in turns, the first pair dropped; who begins changes, so that neither always follows the other. */
+/** The first pair is dropped. */
 async function pairOf(
   around: BenchEnvironment,
   plan: PairsPlan,
-  rows: readonly ReturnType<typeof engineRow>[],
+  rows: Pair<Row>,
   load: { readonly durationMs: number; readonly ratePerS?: number },
-): Promise<PairsResult["rows"][number]> {
-  const samples: RoundSample[][] = rows.map(() => []);
-  for (let round = 0; round <= plan.rounds; round += 1) {
-    for (const at of round % 2 === 0 ? [0, 1] : [1, 0]) {
-      const row = rows[at];
-      if (row === undefined) continue;
-      const sample = await runOnce(row, around, load);
-      if (round > 0) samples[at]?.push(sample);
-      await new Promise((done) => setTimeout(done, settleMs));
-    }
-  }
-  const [own = [], other = []] = samples;
+): Promise<PairedRow> {
+  const samples = await inTurns(plan.rounds + 1, rows, (row) => runOnce(row, around, load));
+  const [own, other] = samples.map((all) => all.slice(1)) as [RoundSample[], RoundSample[]];
   const quotients = (of: (sample: RoundSample) => number) =>
     spread(own.map((sample, round) => of(sample) / of(other[round] as RoundSample)));
   return {
-    label: rows[0]?.label ?? "",
+    name: rows[0].name,
+    label: rows[0].label,
     rate: quotients(({ perS }) => perS),
-    processor: quotients(({ ownUs, postgresUs = 0 }) => ownUs + postgresUs),
+    processor: quotients(({ ownUs, postgresUs }) => ownUs + postgresUs),
     perS: [median(own.map(({ perS }) => perS)), median(other.map(({ perS }) => perS))],
   };
 }
 
-async function inTurns(
-  rounds: number,
+async function timesOf(
+  plan: PairsPlan,
   sides: Pair<CalledService>,
   measure: (side: CalledService) => Promise<Times>,
 ): Promise<Pair<Times>> {
-  const measured: [Times[], Times[]] = [[], []];
+  const [own, other] = await inTurns(plan.rounds, sides, measure);
+  const medians = (times: readonly Times[]): Times => ({
+    p50Ms: median(times.map(({ p50Ms }) => p50Ms)),
+    p99Ms: median(times.map(({ p99Ms }) => p99Ms)),
+  });
+  return [medians(own), medians(other)];
+}
+
+/** The first of a pair alternates, so that neither always follows the other. */
+async function inTurns<Side, Value>(
+  rounds: number,
+  sides: Pair<Side>,
+  measure: (side: Side) => Promise<Value>,
+): Promise<Pair<Value[]>> {
+  const measured: Pair<Value[]> = [[], []];
   for (let round = 0; round < rounds; round += 1) {
     for (const at of round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const)) {
       measured[at].push(await measure(sides[at]));
       await new Promise((done) => setTimeout(done, settleMs));
     }
   }
-  const medians = (times: readonly Times[]): Times => ({
-    p50Ms: median(times.map(({ p50Ms }) => p50Ms)),
-    p99Ms: median(times.map(({ p99Ms }) => p99Ms)),
-  });
-  return [medians(measured[0]), medians(measured[1])];
+  return measured;
 }
 
 /** As many callers as saturate it; each calls again when it has its answer. */
@@ -135,11 +147,11 @@ async function saturatedLag(
   const before = await process.ask("standing", undefined);
   // More than any service accepts.
   await receiver.ask("noteArrivals", Math.ceil(durationMs * 20));
-  const loop = { callers: saturatingCallers, durationMs, callbackBase: target.url };
-  const acceptedMs = await caller.ask("closedLoop", loop);
-  await process.ask("drained", { attempts: before.attempts + acceptedMs.length });
+  const round = { what: "completions", batch: 1, callers: saturatingCallers } as const;
+  const { answeredMs } = await caller.ask("round", { ...round, durationMs, callbackBase: target.url });
+  await process.ask("drained", { attempts: before.attempts + answeredMs.length });
   const arrivals = await receiver.ask("arrivals", undefined);
-  const lags = acceptedMs.map((atMs, index) => Math.max(0, (arrivals[index] ?? Number.NaN) - atMs));
+  const lags = answeredMs.map((atMs, index) => Math.max(0, (arrivals[index] ?? Number.NaN) - atMs));
   return { p50Ms: percentile(lags, 50), p99Ms: percentile(lags, 99) };
 }
 
@@ -149,12 +161,26 @@ export function pairLines({ other, rows, latency, rssBytes }: PairsResult): read
   return [
     `This checkout ÷ ${other}, or this | the other; medians of pairs (least–most)`,
     ...rows.flatMap(({ label, rate, processor, perS }) => [
-      line(label, `rate ${spreadText(rate)}; ${perS.map(Math.round).join(" | ")} a second`, ""),
-      line("", `processor time ${spreadText(processor)}`, ""),
+      line(label, `rate ${spreadText(rate)}; ${perS.map(Math.round).join(" | ")} a second`),
+      line("", `processor time ${spreadText(processor)}`),
     ]),
     ...latency.map(({ label, times }) =>
-      line(label, `p50 ${ms(times, ({ p50Ms }) => p50Ms)}, p99 ${ms(times, ({ p99Ms }) => p99Ms)}`, ""),
+      line(label, `p50 ${ms(times, ({ p50Ms }) => p50Ms)}, p99 ${ms(times, ({ p99Ms }) => p99Ms)}`),
     ),
-    line("memory, at most", rssBytes.map(megabytes).join(" | "), ""),
+    line("memory, at most", rssBytes.map(megabytes).join(" | ")),
   ];
+}
+
+/** The last line: each figure of this checkout ÷ that of the other one. */
+export function pairSummary({ rows, latency, rssBytes }: PairsResult): Readonly<Record<string, number | null>> {
+  const row = (name: RowName, ratePerS?: number) => rows.find((one) => one.name === name && one.ratePerS === ratePerS);
+  const [own, other] = latency.find(({ ratePerS }) => ratePerS === 1_000)?.times ?? [];
+  return {
+    singles: rounded(row("service")?.rate.median, 3),
+    batches: rounded(row("batches")?.rate.median, 3),
+    cpu: rounded(row("service")?.processor.median, 3),
+    cpu_200: rounded(row("service", 200)?.processor.median, 3),
+    memory: rounded(rssBytes[0] / rssBytes[1], 3),
+    p99_1000: rounded((own?.p99Ms ?? Number.NaN) / (other?.p99Ms ?? Number.NaN), 3),
+  };
 }

@@ -1,8 +1,7 @@
-import { BacklogRows } from "./backlog-rows.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { startProcess } from "./processes/channel.ts";
 import type { partnerSitesMethods } from "./processes/partner-sites.ts";
-import { closeService, openService, partners } from "./service-rows.ts";
+import { openService, partners } from "./service-rows.ts";
 
 export interface RecoveryPlan {
   /** Duration for which nobody listens while completions come. */
@@ -13,8 +12,7 @@ export interface RecoveryPlan {
   readonly completionsPerS: number;
 }
 
-export interface RecoveryResult {
-  readonly downMs: number;
+export interface RecoveryResult extends RecoveryPlan {
   readonly completions: number;
   /** POSTs that failed while nobody listened: the breaker keeps them few. */
   readonly failed: number;
@@ -28,7 +26,6 @@ export interface RecoveryResult {
   readonly maxInFlight: number;
   /** At one of the partners that are limited. */
   readonly mostInASecondLimited: number;
-  readonly maxPerSecond: number;
   /** Partners at which others began before the first POST was answered: 0 when a probe goes ahead everywhere. */
   readonly withoutProbe: number;
   readonly lost: number;
@@ -37,8 +34,6 @@ export interface RecoveryResult {
 
 /** The default of a partner. */
 const maxInFlight = 32;
-const drainedWithinMs = 900_000;
-const lookEveryMs = 50;
 const waveMs = 100;
 
 /** All receivers go down, completions keep coming, and then all come back in the same moment. */
@@ -58,12 +53,11 @@ export async function measureRecovery(
     ...(isLimited(index) && { maxPerSecond: plan.maxPerSecond }),
   }));
   const service = await openService(around, cleanup, "recovery", { register, mayFail: true });
-  const rows = await BacklogRows.open(service.databaseUrl, service.at.masterKey);
-  cleanup.add(() => rows.close());
+  const untilNothingPending = () => service.process.ask("drained", { attempts: 0 });
   const to = service.at.partners.map(({ id }) => id);
   // Connections are established, and every code path ran once.
   await service.process.ask("reportEach", to);
-  await untilNothingPending(rows);
+  await untilNothingPending();
 
   note(`recovery: down for ${plan.downMs / 1_000} s`);
   await sites.ask("goDown", undefined);
@@ -73,18 +67,15 @@ export async function measureRecovery(
   const backMs = await sites.ask("comeBack", undefined);
   note(`recovery: back, ${completions} to deliver`);
   const startedMs = performance.now();
-  await untilNothingPending(rows);
+  await untilNothingPending();
   const drainedMs = performance.now() - startedMs;
   const seen = await sites.ask("seen", partners);
-  await rows.close();
-  await closeService(service);
-  await sites.stop();
 
   const unlimited = seen.filter((_, index) => !isLimited(index));
   const limited = seen.filter((_, index) => isLimited(index));
   const accepted = sum(seen.map((site) => site.accepted));
   return {
-    downMs: plan.downMs,
+    ...plan,
     completions,
     failed,
     firstMs: Math.max(...seen.map((site) => site.firstMs)) - backMs,
@@ -93,7 +84,6 @@ export async function measureRecovery(
     mostInASecond: Math.max(...unlimited.map((site) => site.mostInASecond)),
     maxInFlight,
     mostInASecondLimited: Math.max(...limited.map((site) => site.mostInASecond)),
-    maxPerSecond: plan.maxPerSecond,
     withoutProbe: seen.filter((site) => site.besideTheFirst > 0).length,
     lost: completions - accepted,
     duplicates: sum(seen.map((site) => site.requests)) - accepted,
@@ -120,14 +110,6 @@ async function reportFor(
     await reportEach(wave);
     reported += wave.length;
     await new Promise((resolve) => setTimeout(resolve, waveMs));
-  }
-}
-
-async function untilNothingPending(rows: BacklogRows): Promise<void> {
-  const deadlineMs = performance.now() + drainedWithinMs;
-  while ((await rows.pending()) > 0) {
-    if (performance.now() > deadlineMs) throw new Error(`Recovery: ${await rows.pending()} are still pending.`);
-    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
   }
 }
 

@@ -5,14 +5,12 @@ import { Redis } from "ioredis";
 
 export interface RedisServer {
   readonly socket: string;
-  readonly pid: number;
   stop(): Promise<void>;
 }
 
 /** The remedy without one. */
 export const redisMissing = "redis-server is not installed: apt-get install --no-install-recommends redis-server";
 
-const readyWithinMs = 5_000;
 const askAgainMs = 20;
 
 /**
@@ -34,24 +32,18 @@ export async function startRedis(folder: string): Promise<RedisServer | undefine
     child.once("error", (error: NodeJS.ErrnoException) => (error.code === "ENOENT" ? resolve(false) : reject(error)));
   });
   if (!isStarted) return undefined;
-  await untilReady(socket, child);
-  return { socket, pid: child.pid ?? 0, stop: () => end(child) };
-}
-
-async function untilReady(socket: string, child: ChildProcess): Promise<void> {
-  const deadlineMs = performance.now() + readyWithinMs;
   const client = new Redis({ path: socket, lazyConnect: true, retryStrategy: () => askAgainMs });
   client.on("error", () => undefined);
   try {
     await client.connect().catch(() => undefined);
-    for (;;) {
+    while ((await client.ping().catch(() => "")) !== "PONG") {
       if (child.exitCode !== null) throw new Error(`redis-server ended with ${child.exitCode}.`);
-      if ((await client.ping().catch(() => "")) === "PONG") return;
-      if (performance.now() > deadlineMs) throw new Error(`redis-server did not answer within ${readyWithinMs} ms.`);
+      await new Promise((resolve) => setTimeout(resolve, askAgainMs));
     }
   } finally {
     client.disconnect();
   }
+  return { socket, stop: () => end(child) };
 }
 
 async function end(child: ChildProcess): Promise<void> {

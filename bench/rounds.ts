@@ -1,27 +1,22 @@
 import type { BenchEnvironment } from "./environment.ts";
 import type { Load } from "./load.ts";
-import type { RowName } from "./options.ts";
 import { treeCpuMs } from "./processor.ts";
 import type { Row } from "./rows.ts";
 import { median, type Spread, spread } from "./statistics.ts";
 
-/** One round of one row. Microseconds of processor time are for each notification. */
+/** One round of one row. Microseconds of processor time are for each notification; NaN: not known. */
 export interface RoundSample {
   readonly perS: number;
   readonly ownUs: number;
-  readonly postgresUs: number | undefined;
+  readonly postgresUs: number;
   readonly receiverUs: number;
 }
 
-export interface RowResult {
-  readonly name: RowName;
-  readonly label: string;
-  readonly setting: string;
+export interface RowResult extends Omit<Row, "round"> {
   readonly perS: Spread;
-  /** The quotient with the same round's raw; undefined where raw is not measured. */
-  readonly ofRaw: Spread | undefined;
+  /** Medians. */
   readonly ownUs: number;
-  readonly postgresUs: number | undefined;
+  readonly postgresUs: number;
   readonly receiverUs: number;
   readonly samples: readonly RoundSample[];
 }
@@ -40,9 +35,7 @@ export async function runRounds(
     }
     plan.onRound(round);
   }
-  const raw = rows.find(({ name }) => name === "raw");
-  const rawSamples = (raw && samples.get(raw)) ?? [];
-  return rows.map((row) => resultOf(row, samples.get(row) ?? [], rawSamples));
+  return rows.map((row) => resultOf(row, samples.get(row) ?? []));
 }
 
 export async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment, load: Load): Promise<RoundSample> {
@@ -58,37 +51,26 @@ export async function runOnce(row: Row, { receiver, postgres }: BenchEnvironment
   return {
     perS: (count / elapsedMs) * 1_000,
     ownUs: each(cpuMs),
-    postgresUs:
-      postgresBefore === undefined || postgresAfter === undefined ? undefined : each(postgresAfter - postgresBefore),
+    postgresUs: each(postgresAfter - postgresBefore),
     receiverUs: each(receivedAfter.cpuMs - received.cpuMs),
   };
 }
 
-function resultOf(
-  { name, label, setting }: Row,
-  samples: readonly RoundSample[],
-  raw: readonly RoundSample[],
-): RowResult {
-  const ratios = samples.flatMap((sample, round) => {
-    const beside = raw[round];
-    return beside === undefined ? [] : [sample.perS / beside.perS];
-  });
-  const postgres = samples.flatMap(({ postgresUs }) => (postgresUs === undefined ? [] : [postgresUs]));
+function resultOf({ name, label, setting }: Row, samples: readonly RoundSample[]): RowResult {
   return {
     name,
     label,
     setting,
     perS: spread(samples.map(({ perS }) => perS)),
-    ofRaw: ratios.length === 0 ? undefined : spread(ratios),
     ownUs: median(samples.map(({ ownUs }) => ownUs)),
-    postgresUs: postgres.length === 0 ? undefined : median(postgres),
+    postgresUs: median(samples.map(({ postgresUs }) => postgresUs)),
     receiverUs: median(samples.map(({ receiverUs }) => receiverUs)),
     samples,
   };
 }
 
-/** The median over the rounds of one row's rate to another's in the same round. */
-export function ratio(one: RowResult | undefined, other: RowResult | undefined): Spread | undefined {
-  if (one === undefined || other === undefined) return undefined;
-  return spread(one.samples.map(({ perS }, round) => perS / (other.samples[round]?.perS ?? Number.NaN)));
+/** A figure of one row to another's in the same round, over the rounds. */
+export function ratio(one: RowResult, other: RowResult, figure: (sample: RoundSample) => number): Spread {
+  const beside = other.samples.map(figure);
+  return spread(one.samples.map((sample, round) => figure(sample) / (beside[round] ?? Number.NaN)));
 }

@@ -20,28 +20,25 @@ export interface Contender {
   readonly label: string;
   readonly file: URL;
   readonly settings: readonly ContenderSetting[];
-  readonly needsDatabase: boolean;
-  readonly needsRedis: boolean;
+  readonly needs?: "database" | "redis";
 }
 
 const here = (file: string) => new URL(file, import.meta.url);
+const connections = [{ connections: 32 }, { connections: 64 }, { connections: 256 }];
 
 export const contenders: readonly Contender[] = [
   {
     name: "raw",
     label: "raw: sign, seal, POST",
     file: here("processes/raw.ts"),
-    settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
-    needsDatabase: false,
-    needsRedis: false,
+    settings: connections,
   },
   {
     name: "plain",
     label: "plain loop: commit, POST, record",
     file: here("processes/plain.ts"),
-    settings: [{ connections: 32 }, { connections: 64 }, { connections: 256 }],
-    needsDatabase: true,
-    needsRedis: false,
+    settings: connections,
+    needs: "database",
   },
   {
     name: "bullmq",
@@ -52,8 +49,7 @@ export const contenders: readonly Contender[] = [
       { batch: 64, concurrency: 128 },
       { batch: 128, concurrency: 256 },
     ],
-    needsDatabase: false,
-    needsRedis: true,
+    needs: "redis",
   },
   {
     name: "graphile-worker",
@@ -64,8 +60,7 @@ export const contenders: readonly Contender[] = [
       { batch: 64, concurrency: 64, localQueue: 300 },
       { batch: 128, concurrency: 128, localQueue: 500 },
     ],
-    needsDatabase: true,
-    needsRedis: false,
+    needs: "database",
   },
   {
     name: "pg-boss",
@@ -76,8 +71,7 @@ export const contenders: readonly Contender[] = [
       { batch: 128, fetch: 100, loops: 4 },
       { batch: 128, fetch: 250, loops: 2 },
     ],
-    needsDatabase: true,
-    needsRedis: false,
+    needs: "database",
   },
 ];
 
@@ -117,7 +111,7 @@ async function openOne(
   setting: ContenderSetting,
   index: number,
 ): Promise<Process<ContenderMethods>> {
-  const databaseUrl = contender.needsDatabase ? await around.newDatabase(`${contender.name}-${index}`) : "";
+  const databaseUrl = contender.needs === "database" ? await around.newDatabase(`${contender.name}-${index}`) : "";
   const process = startProcess<ContenderMethods>(contender.file);
   try {
     await process.ask("open", {

@@ -11,7 +11,6 @@ import type { Row } from "./rows.ts";
 export const partners = 16;
 /** Callers that hand over 100 at once: as many completions under way as a quarter of what one group commit queues. */
 const batchCallers = 8;
-const batchSize = 100;
 
 /** Paybell in a process of its own. */
 export interface BenchService {
@@ -21,38 +20,30 @@ export interface BenchService {
 }
 
 export interface ServicePlan extends Partial<ServiceStart> {
-  readonly execArgv?: readonly string[];
   /** The program: of this checkout, unless it is named. */
   readonly entry?: URL;
 }
 
-/** On a database of its own, unless it joins others. Without anything said, its partners all have the one receiver. */
+/** On a database of its own. Unless the plan says otherwise, its partners all have the one receiver. */
 export async function openService(
   around: BenchEnvironment,
   cleanup: Cleanup,
   name: string,
   plan: ServicePlan = {},
 ): Promise<BenchService> {
-  const { execArgv = [], entry = new URL("./processes/service.ts", import.meta.url), ...given } = plan;
+  const { entry = new URL("./processes/service.ts", import.meta.url), ...given } = plan;
   const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
   const process: BenchService["process"] = startProcess(entry, [
     // As `npm run paybell` starts it.
     "--max-old-space-size=1024",
     "--heap-growing-percent=100",
     "--v8-pool-size=2",
-    ...execArgv,
   ]);
   cleanup.add(() => process.stop());
   const register = given.register ?? Array.from({ length: partners }, () => ({ callBackUrl: around.target.url }));
   const at = await process.ask("start", { ca: around.target.ca, ...given, databaseUrl, register });
   cleanup.add(() => process.ask("stop", undefined));
   return { process, at, databaseUrl };
-}
-
-/** Closed while others are measured: an idle service would use their resources. */
-export async function closeService({ process }: BenchService): Promise<void> {
-  await process.ask("stop", undefined);
-  await process.stop();
 }
 
 export function engineRow({ process }: BenchService): Row {
@@ -83,18 +74,8 @@ export async function openCalledService(
 }
 
 const calls: Readonly<Partial<Record<RowName, Omit<CallerRound, keyof Load> & { readonly label: string }>>> = {
-  service: {
-    label: "service: POST /operator/v1/completions",
-    what: "completions",
-    batch: 1,
-    callers: producers,
-  },
-  batches: {
-    label: `service: batches of ${batchSize}`,
-    what: "completions",
-    batch: batchSize,
-    callers: batchCallers,
-  },
+  service: { label: "service: POST /operator/v1/completions", what: "completions", batch: 1, callers: producers },
+  batches: { label: "service: batches of 100", what: "completions", batch: 100, callers: batchCallers },
   commands: { label: "service: POST /v1/commands, Sale", what: "commands", batch: 1, callers: producers },
 };
 
@@ -110,7 +91,7 @@ export function calledRow(name: RowName, { process, caller }: CalledService): Ro
     async round(load): Promise<RoundOutcome> {
       const startedMs = performance.now();
       const before = await process.ask("standing", undefined);
-      const count = await caller.ask("round", { ...round, ...load });
+      const { count } = await caller.ask("round", { ...round, ...load });
       await process.ask("drained", { attempts: before.attempts + count });
       const elapsedMs = performance.now() - startedMs;
       const after = await process.ask("standing", undefined);

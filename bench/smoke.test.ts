@@ -9,7 +9,7 @@ import { percentile, spread } from "./statistics.ts";
 const cleanup = new Cleanup();
 let result: BenchResult;
 beforeAll(async () => {
-  const parts = "raw,plain,engine,service,latency,sale-latency,backlog,restart,session,scale";
+  const parts = "raw,plain,engine,service,batches,commands,latency,burst,backlog,recovery";
   const options = readOptions(["--smoke", "--only", parts, "--round-ms", "50"]);
   result = await runBench(options, cleanup, () => undefined);
 }, 600_000);
@@ -17,7 +17,7 @@ afterAll(() => cleanup.run());
 
 const table = () => tableLines(result).join("\n");
 
-test("the bench measures raw, the engine, the service and both latencies, and leaves nothing running", () => {
+test("the bench measures raw, the plain loop, the engine, the service and its latency", () => {
   const measured = expect.any(Number);
   // Programs read this line: no key less, and none more.
   expect(summary(result)).toEqual({
@@ -28,35 +28,27 @@ test("the bench measures raw, the engine, the service and both latencies, and le
     engine_raw_ratio: measured,
     service_raw_ratio: measured,
     engine_bullmq_ratio: null,
+    engine_plain_ratio: measured,
+    cpu_plain_ratio: measured,
+    memory_mb: measured,
     latency_p50_ms: measured,
     latency_p99_ms: measured,
   });
-  expect(result.saleLatency?.p50Ms).toBeGreaterThan(0);
   expect(table()).toContain("engine: completions in process");
   expect(table()).toContain("plain loop: commit, POST, record");
 });
 
-test("the bench measures a backlog and several instances, and says what each statement cost", () => {
+test("the bench measures a burst, and a backlog with what each statement cost", () => {
+  expect(result.burst?.completions).toBe(200);
   expect(result.backlog?.statements.map(({ query }) => query).join("\n")).toContain("INSERT INTO attempts");
-  expect(result.scale?.map(({ instances }) => instances)).toEqual([1, 2]);
-  expect(table()).toContain("2 instances");
+  expect(table()).toContain("a burst of 200");
+  expect(table()).toContain("drain with 2000 pending");
 });
 
-test("the bench restarts PostgreSQL in both manners, and counts what was accepted and what came", () => {
-  expect(result.restart).toMatchObject([
-    { manner: "fast", lost: 0 },
-    { manner: "immediate", lost: 0 },
-  ]);
-  for (const { accepted } of result.restart ?? []) expect(accepted).toBeGreaterThan(0);
-  expect(table()).toContain("PostgreSQL restarted, immediate");
-});
-
-test("the bench sells over one session of two instances, and kills the one that has it", () => {
-  const { holderPerS = 0, otherPerS = 0, takeoverMs = 0 } = result.session ?? {};
-  expect(holderPerS).toBeGreaterThan(0);
-  expect(otherPerS).toBeGreaterThan(0);
-  expect(takeoverMs).toBeGreaterThan(0);
-  expect(table()).toContain("one session for two instances");
+test("the bench lets all receivers come back at once: what was accepted meanwhile is delivered", () => {
+  expect(result.recovery).toMatchObject({ lost: 0, withoutProbe: 0 });
+  expect(result.recovery?.completions).toBeGreaterThan(0);
+  expect(table()).toContain("recovery after 0.3 s down");
 });
 
 test("an unknown part is refused by its name", () => {

@@ -48,7 +48,7 @@ export class CitusCluster implements Pick<PostgresCluster, "stop"> {
 }
 
 /** Makes one cluster of nodes that have the extension. @param at where each is reached, in the same order */
-export async function joinNodes(
+async function joinNodes(
   nodes: readonly CitusNode[],
   at: readonly { readonly port: number }[],
   database: string,

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { CardIpn } from "@paybell/contract";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
 import { openCallback } from "../callback.ts";
-import { type ContenderMethods, driveRound, type RoundOutcome, RoundProgress } from "../contender.ts";
+import { type ContenderMethods, contenderMethods } from "../contender.ts";
 import { answer } from "../processes/channel.ts";
 import { saleIpn } from "../sale.ts";
 
@@ -16,76 +16,59 @@ const poolSize = 10;
 const retryPollMs = 2;
 
 /** graphile-worker on PostgreSQL: addJobs, a local queue, completions in batches; done when no job row is left. */
-export function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
-  const progress = new RoundProgress();
-  const closing: (() => Promise<unknown>)[] = [];
-  let batch = 1;
-  let addJobs: ((count: number) => Promise<void>) | undefined;
-  let allRecorded: (() => Promise<void>) | undefined;
-  return {
-    async open({ target, databaseUrl, setting }) {
-      batch = setting["batch"] ?? 1;
-      const concurrency = setting["concurrency"] ?? 1;
-      const callback = openCallback(target, concurrency);
-      const shared = { connectionString: databaseUrl, logger: silent, maxPoolSize: poolSize };
-      const utils = await makeWorkerUtils(shared);
-      await utils.migrate();
-      const runner = await run({
-        ...shared,
-        noHandleSignals: true,
-        taskList: {
-          ipn: async (payload) => {
-            const { id, ipn } = payload as Payload;
-            await callback.post(id, ipn);
-          },
+function graphileWorkerMethods(process: NodeJS.Process): ContenderMethods {
+  return contenderMethods(process, async ({ target, databaseUrl, setting }, progress) => {
+    const concurrency = setting["concurrency"] ?? 1;
+    const callback = openCallback(target, concurrency);
+    const shared = { connectionString: databaseUrl, logger: silent, maxPoolSize: poolSize };
+    const utils = await makeWorkerUtils(shared);
+    await utils.migrate();
+    const runner = await run({
+      ...shared,
+      noHandleSignals: true,
+      taskList: {
+        ipn: async (payload) => {
+          const { id, ipn } = payload as Payload;
+          await callback.post(id, ipn);
         },
-        preset: {
-          worker: {
-            concurrentJobs: concurrency,
-            localQueue: { size: setting["localQueue"] ?? concurrency },
-            completeJobBatchDelay: 0,
-            failJobBatchDelay: 0,
-            pollInterval: 50,
-          },
+      },
+      preset: {
+        worker: {
+          concurrentJobs: concurrency,
+          localQueue: { size: setting["localQueue"] ?? concurrency },
+          completeJobBatchDelay: 0,
+          failJobBatchDelay: 0,
+          pollInterval: 50,
         },
-      });
-      runner.events.on("job:complete", ({ error }) => {
-        if (error) process.emit("uncaughtException", error as Error);
-        progress.add();
-      });
-      addJobs = async (count) => {
+      },
+    });
+    runner.events.on("job:complete", ({ error }) => {
+      if (error) process.emit("uncaughtException", error as Error);
+      progress.add();
+    });
+    const leftJobs = () =>
+      utils.withPgClient(
+        async (client) => (await client.query("SELECT FROM graphile_worker._private_jobs LIMIT 1")).rowCount,
+      );
+    return {
+      batch: setting["batch"] ?? 1,
+      async handOver(count) {
         const specs = Array.from({ length: count }, () => {
           const id = randomUUID();
           return { identifier: "ipn", payload: { id, ipn: saleIpn(id) } };
         });
         await utils.addJobs(specs);
-      };
-      allRecorded = async () => {
-        const left = () =>
-          utils.withPgClient(
-            async (client) => (await client.query("SELECT FROM graphile_worker._private_jobs LIMIT 1")).rowCount,
-          );
-        while ((await left()) !== 0) await new Promise((resolve) => setTimeout(resolve, retryPollMs));
-      };
-      closing.push(
-        () => runner.stop(),
-        async () => utils.release(),
-        () => callback.close(),
-      );
-    },
-    async round(load): Promise<RoundOutcome> {
-      const startedMs = performance.now();
-      const outcome = await driveRound(process, load, batch, {
-        progress,
-        handOver: async (count) => addJobs?.(count),
-      });
-      await allRecorded?.();
-      return { ...outcome, elapsedMs: performance.now() - startedMs };
-    },
-    async close() {
-      for (const close of closing.splice(0)) await close();
-    },
-  };
+      },
+      async recorded() {
+        while ((await leftJobs()) !== 0) await new Promise((resolve) => setTimeout(resolve, retryPollMs));
+      },
+      async close() {
+        await runner.stop();
+        await utils.release();
+        await callback.close();
+      },
+    };
+  });
 }
 
 if (import.meta.main) answer(process, graphileWorkerMethods(process));

@@ -5,7 +5,6 @@ import { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583/iso8
 import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { readProfile } from "../../packages/server/src/acquirer/iso8583/profile/read.ts";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
-import type { HostOptions } from "../../packages/server/src/app/acquirer.ts";
 import { systemClock } from "../../packages/server/src/clock.ts";
 
 const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
@@ -13,11 +12,8 @@ const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.
 /**
  * An acquirer that answers at once: the simulator, or with `BENCH_ACQUIRER=iso8583` a host over TCP. It runs in this
  * process, so that what it costs is counted too.
- *
- * @param oneSessionAt the port of a host elsewhere, which allows one session for all instances
  */
-export async function acquirerOf(env: NodeJS.ProcessEnv, oneSessionAt?: number): Promise<Acquirer | HostOptions> {
-  if (oneSessionAt !== undefined) return oneSession(oneSessionAt);
+export async function acquirerOf(env: NodeJS.ProcessEnv): Promise<Acquirer> {
   if (env["BENCH_ACQUIRER"] !== "iso8583") return new SimulatedAcquirer();
   const host = await FakeHost.listen();
   host.keepsNothing = true;
@@ -37,10 +33,4 @@ export async function acquirerOf(env: NodeJS.ProcessEnv, oneSessionAt?: number):
       await host.close();
     },
   };
-}
-
-async function oneSession(port: number): Promise<HostOptions> {
-  const { network, ...rest } = readProfile(await readFile(profile, "utf8"));
-  const hosts = [{ host: "127.0.0.1", port }];
-  return { profile: { ...rest, network: { ...network, sessions: "one" } }, hosts, clock: systemClock };
 }

@@ -3,10 +3,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { headerNames } from "@paybell/contract";
+import { monotonicMs } from "../load.ts";
 import { answer } from "./channel.ts";
-
-/** `late`: after ten seconds, within the time that an attempt has. `never`: the caller has to give up. */
-export type SiteBehaviour = "at-once" | "late" | "never";
 
 /** The deliveries that one partner's site saw since the last reset. */
 export interface SiteSeen {
@@ -23,15 +21,12 @@ export interface SiteSeen {
   readonly firstMs: number;
 }
 
-const lateMs = 10_000;
-
-/** The callback servers of many partners, each at /<index>: they can be slow, silent, or down. */
-export function partnerSitesMethods(process: NodeJS.Process) {
+/** The callback servers of many partners, each at /<index>: all of them can be down. */
+export function partnerSitesMethods() {
   const sites = new Map<string, Site>();
   const sockets = new Set<Socket>();
   let server: Server | undefined;
   let port = 0;
-  let manner: SiteBehaviour = "at-once";
 
   const siteAt = (path: string): Site => {
     const site = sites.get(path) ?? new Site();
@@ -41,18 +36,13 @@ export function partnerSitesMethods(process: NodeJS.Process) {
 
   const receive = (request: IncomingMessage, response: ServerResponse) => {
     const site = siteAt(request.url ?? "");
-    const place = site.begin(Number(process.hrtime.bigint()) / 1e6);
+    const place = site.begin(monotonicMs());
     response.on("close", () => site.end(place));
     request.resume();
     request.on("end", () => {
-      if (manner === "never") return;
-      const accept = () => {
-        site.accept(String(request.headers[headerNames.id]));
-        response.writeHead(204);
-        response.end();
-      };
-      if (manner === "late") setTimeout(accept, lateMs).unref();
-      else accept();
+      site.accept(String(request.headers[headerNames.id]));
+      response.writeHead(204);
+      response.end();
     });
   };
 
@@ -73,9 +63,6 @@ export function partnerSitesMethods(process: NodeJS.Process) {
       port = (server.address() as AddressInfo).port;
       return `https://127.0.0.1:${port}`;
     },
-    behave: (next: SiteBehaviour): void => {
-      manner = next;
-    },
     /** Stops listening, and cuts open connections. */
     async goDown(): Promise<void> {
       const closed = server && once(server, "close");
@@ -86,7 +73,7 @@ export function partnerSitesMethods(process: NodeJS.Process) {
     /** Monotonic milliseconds of the machine, from which on they listen again. */
     async comeBack(): Promise<number> {
       await listen();
-      return Number(process.hrtime.bigint()) / 1e6;
+      return monotonicMs();
     },
     forget: (): void => sites.clear(),
     seen: (partners: number): readonly SiteSeen[] =>
@@ -143,4 +130,4 @@ function mostWithin(timesMs: readonly number[], spanMs: number): number {
   return most;
 }
 
-if (import.meta.main) answer(process, partnerSitesMethods(process));
+if (import.meta.main) answer(process, partnerSitesMethods());

@@ -4,8 +4,7 @@ import { Worker } from "node:worker_threads";
 import { Pool } from "pg";
 import { jsonArray, uuidArray } from "../../packages/server/src/store/database/arrays.ts";
 import { GroupCommit } from "../../packages/server/src/store/database/group-commit.ts";
-import { type ContenderMethods, producers, type RoundOutcome, RoundProgress } from "../contender.ts";
-import { drive } from "../load.ts";
+import { type ContenderMethods, contenderMethods, producers } from "../contender.ts";
 import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { PlainJob, PlainSenderData } from "./plain-sender.ts";
@@ -26,8 +25,6 @@ const insert = {
     INSERT INTO pending (id) SELECT id FROM rows`,
 };
 
-/** Beyond so many that are not recorded nothing is accepted. */
-const outstandingMax = 1_024;
 /** As the engine's. */
 const rowsMax = 128;
 const companyMin = 16;
@@ -37,67 +34,47 @@ const companyMin = 16;
  * seals and POSTs, and a commit of the outcome there. It has no ledger, checks nothing, and knows neither order, rates,
  * circuits, owners nor retries.
  */
-export function plainMethods(process: NodeJS.Process): ContenderMethods {
-  const progress = new RoundProgress();
-  let sender: Worker | undefined;
-  let pool: Pool | undefined;
-  let commits: GroupCommit<PlainJob, true> | undefined;
-  let outbox: PlainJob[] = [];
-  let handedOver = 0;
-
-  function hand(job: PlainJob): void {
-    if (outbox.push(job) > 1) return;
-    setImmediate(() => {
-      sender?.postMessage(outbox);
-      outbox = [];
+function plainMethods(process: NodeJS.Process): ContenderMethods {
+  return contenderMethods(process, async ({ target, databaseUrl, setting }, progress) => {
+    const pool = new Pool({ connectionString: databaseUrl, max: 2 });
+    await pool.query(schema);
+    const commits = new GroupCommit<PlainJob, true>({
+      name: "plain",
+      key: ({ id }) => id,
+      bytes: ({ content }) => content.length,
+      giveUpAfterMs: Number.POSITIVE_INFINITY,
+      rowsMax,
+      companyMin,
+      commit: async (jobs) => {
+        const values = [uuidArray(jobs.map(({ id }) => id)), jsonArray(jobs.map(({ content }) => content))];
+        await pool.query({ ...insert, values });
+        return new Map(jobs.map(({ id }) => [id, true] as const));
+      },
     });
-  }
-
-  return {
-    async open({ target, databaseUrl, setting }) {
-      pool = new Pool({ connectionString: databaseUrl, max: 2 });
-      await pool.query(schema);
-      commits = new GroupCommit<PlainJob, true>({
-        name: "plain",
-        key: ({ id }) => id,
-        bytes: ({ content }) => content.length,
-        giveUpAfterMs: Number.POSITIVE_INFINITY,
-        rowsMax,
-        companyMin,
-        commit: async (jobs) => {
-          const values = [uuidArray(jobs.map(({ id }) => id)), jsonArray(jobs.map(({ content }) => content))];
-          await pool?.query({ ...insert, values });
-          return new Map(jobs.map(({ id }) => [id, true] as const));
-        },
-      });
-      const workerData: PlainSenderData = { target, databaseUrl, connections: setting["connections"] ?? producers };
-      sender = new Worker(new URL("./plain-sender.ts", import.meta.url), { workerData });
-      sender.on("error", (error) => process.emit("uncaughtException", error as Error));
-      sender.on("message", (recorded: number) => progress.add(recorded));
-      await once(sender, "online");
-    },
-    async round(load): Promise<RoundOutcome> {
-      const startedMs = performance.now();
-      const cpuStart = process.cpuUsage();
-      const before = handedOver;
-      await drive(load, producers, async () => {
-        while (handedOver - progress.done >= outstandingMax) await progress.more();
-        handedOver += 1;
+    const workerData: PlainSenderData = { target, databaseUrl, connections: setting["connections"] ?? producers };
+    const sender = new Worker(new URL("./plain-sender.ts", import.meta.url), { workerData });
+    sender.on("error", (error) => process.emit("uncaughtException", error as Error));
+    sender.on("message", (recorded: number) => progress.add(recorded));
+    await once(sender, "online");
+    let outbox: PlainJob[] = [];
+    return {
+      batch: 1,
+      async handOver() {
         const id = randomUUID();
         const job = { id, content: JSON.stringify(saleIpn(id)) };
-        await commits?.add(job);
-        hand(job);
-      });
-      while (progress.done < handedOver) await progress.more();
-      const { user, system } = process.cpuUsage(cpuStart);
-      const elapsedMs = performance.now() - startedMs;
-      return { count: handedOver - before, elapsedMs, cpuMs: (user + system) / 1_000 };
-    },
-    async close() {
-      await sender?.terminate();
-      await pool?.end();
-    },
-  };
+        await commits.add(job);
+        if (outbox.push(job) > 1) return;
+        setImmediate(() => {
+          sender.postMessage(outbox);
+          outbox = [];
+        });
+      },
+      async close() {
+        await sender.terminate();
+        await pool.end();
+      },
+    };
+  });
 }
 
 if (import.meta.main) answer(process, plainMethods(process));

@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { monotonicMs } from "../load.ts";
 import { answer } from "./channel.ts";
 
 export interface Received {
@@ -20,7 +21,7 @@ export function receiverMethods(process: NodeJS.Process) {
       request.on("end", () => {
         count += 1;
         const index = arrivalIndex(request.url ?? "");
-        if (index < arrivals.length) arrivals[index] ||= monotonicMs(process);
+        if (index < arrivals.length) arrivals[index] ||= monotonicMs();
         response.writeHead(204);
         response.end();
       });
@@ -51,11 +52,6 @@ export function receiverMethods(process: NodeJS.Process) {
 function arrivalIndex(url: string): number {
   const text = url.slice("/ipn/".length);
   return text === "" ? Number.MAX_SAFE_INTEGER : Number(text);
-}
-
-/** The machine's monotonic clock: the same for all processes, as `performance.now()` is not. */
-function monotonicMs(process: NodeJS.Process): number {
-  return Number(process.hrtime.bigint()) / 1e6;
 }
 
 if (import.meta.main) answer(process, receiverMethods(process));

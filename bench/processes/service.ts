@@ -7,10 +7,8 @@ import { readConfig } from "../../packages/server/src/config.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
-import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
 import { drive, type Load } from "../load.ts";
-import { type MemorySample, MemoryWatch } from "../memory-watch.ts";
 import { saleCompletion } from "../sale.ts";
 import { acquirerOf } from "./acquirer.ts";
 import { answer } from "./channel.ts";
@@ -32,10 +30,6 @@ export interface ServiceStart {
   readonly databaseUrl: string;
   /** Registered here, with the default settings but for what each names. */
   readonly register: readonly BenchPartner[];
-  /** Another instance's, on the same database: its key, and whom it registered. */
-  readonly joins?: Pick<ServiceAt, "masterKey" | "partners">;
-  /** The port of a host that allows one session: instances pass messages on to the one that has it. */
-  readonly oneSessionAt?: number;
   /** Callbacks are meant to fail: they are counted, and end nothing. */
   readonly mayFail?: boolean;
 }
@@ -53,43 +47,45 @@ export interface ServiceFigures {
   /** Callbacks that were accepted, since the start. */
   readonly attempts: number;
   readonly failed: number;
-  readonly inFlight: number;
   readonly cpuMs: number;
-  /** When it held the most, since the start or since `forgetMemory`. */
+  /** When it held the most, since the start. */
   readonly memory: MemorySample;
 }
 
-export interface BenchLoad extends Load {
-  readonly callers: number;
-}
+/** A process's memory at one moment, in bytes. */
+export type MemorySample = NodeJS.MemoryUsage;
 
 const loopback = ["127.0.0.0/8"];
 const pollMs = 2;
+const sampleMemoryEveryMs = 100;
 
 /** Paybell, whole, with its own HTTP API; completions can be handed over in process as well. */
 export function serviceMethods(process: NodeJS.Process) {
   let service: Service | undefined;
   let database: Client | undefined;
   let partnerIds: readonly string[] = [];
-  let pendingTables: readonly string[] = ["pending"];
   let attempts = 0;
   let failed = 0;
   let failure: string | undefined;
   let mayFail = false;
   /** Wakes who waits for a number of attempts, the moment it is reached. */
   let onAttempts: (() => void) | undefined;
-  const memory = new MemoryWatch(process);
+  let memory: MemorySample = process.memoryUsage();
+  const memorySampler = setInterval(() => {
+    // The whole of memoryUsage() walks the heap's spaces: only where there is something new to tell.
+    if (process.memoryUsage.rss() > memory.rss) memory = process.memoryUsage();
+  }, sampleMemoryEveryMs).unref();
 
   async function start(plan: ServiceStart): Promise<ServiceAt> {
     mayFail = plan.mayFail ?? false;
     const operatorToken = randomUUID() + randomUUID();
-    const masterKey = plan.joins?.masterKey ?? randomBytes(32).toString("base64");
+    const masterKey = randomBytes(32).toString("base64");
     const stderr = new Writable({ write: (line, _encoding, done) => process.stderr.write(line, done) });
     service = await startService({
       config: { ...readConfig({}), port: 0, operatorTokens: [operatorToken] },
       databaseUrl: plan.databaseUrl,
       masterKey: MasterKey.parse(masterKey),
-      acquirer: await acquirerOf(process.env, plan.oneSessionAt),
+      acquirer: await acquirerOf(process.env),
       acquirerName: process.env["BENCH_ACQUIRER"] ?? "simulator",
       log: createLog(mayFail ? "error" : "warn", stderr),
       sandbox: true,
@@ -105,12 +101,8 @@ export function serviceMethods(process: NodeJS.Process) {
       },
     });
     database = new Client({ connectionString: plan.databaseUrl });
-    // PostgreSQL may be restarted: then the next query fails.
-    database.on("error", () => undefined);
     await database.connect();
-    const homes = await schemasOfHomes(database);
-    if (homes.length > 0) pendingTables = homes.map((home) => `${home}.pending`);
-    const partners = [...(plan.joins?.partners ?? [])];
+    const partners: RegisteredPartner[] = [];
     for (const [index, one] of plan.register.entries()) {
       const { partner, secrets } = await service.registry.register({
         name: `Partner ${index}`,
@@ -141,11 +133,8 @@ export function serviceMethods(process: NodeJS.Process) {
   }
 
   async function anyPending(): Promise<boolean> {
-    for (const table of pendingTables) {
-      const found = await database?.query(`SELECT FROM ${table} LIMIT 1`);
-      if ((found?.rowCount ?? 0) > 0) return true;
-    }
-    return false;
+    const found = await database?.query("SELECT FROM pending LIMIT 1");
+    return (found?.rowCount ?? 0) > 0;
   }
 
   async function reportOne(partnerId: string): Promise<void> {
@@ -154,21 +143,16 @@ export function serviceMethods(process: NodeJS.Process) {
     if (result?.result !== "accepted") throw new Error(`A completion was ${result?.result}.`);
   }
 
-  /** Completions in process, one after the other for each caller. @returns how many were accepted */
-  async function produce({ callers, ...load }: BenchLoad): Promise<number> {
-    let count = 0;
-    await drive(load, callers, async (caller) => {
-      await reportOne(partnerIds[caller % partnerIds.length] ?? "");
-      count += 1;
-    });
-    return count;
-  }
-
+  /** Completions in process, one after the other for each caller. */
   async function round(load: Load): Promise<RoundOutcome> {
     const startedMs = performance.now();
     const cpuStart = process.cpuUsage();
     const attemptsBefore = attempts;
-    const count = await produce({ ...load, callers: producers });
+    let count = 0;
+    await drive(load, producers, async (caller) => {
+      await reportOne(partnerIds[caller % partnerIds.length] ?? "");
+      count += 1;
+    });
     await drained({ attempts: attemptsBefore + count });
     const { user, system } = process.cpuUsage(cpuStart);
     return { count, elapsedMs: performance.now() - startedMs, cpuMs: (user + system) / 1_000 };
@@ -207,7 +191,6 @@ export function serviceMethods(process: NodeJS.Process) {
 
   return {
     start,
-    produce,
     round,
     drained,
     sending,
@@ -218,12 +201,10 @@ export function serviceMethods(process: NodeJS.Process) {
     },
     standing: (): ServiceFigures => {
       const { user, system } = process.cpuUsage();
-      const inFlight = service?.inFlight() ?? 0;
-      return { attempts, failed, inFlight, cpuMs: (user + system) / 1_000, memory: memory.most };
+      return { attempts, failed, cpuMs: (user + system) / 1_000, memory };
     },
-    forgetMemory: (): void => memory.forget(),
     stop: async (): Promise<void> => {
-      memory.stop();
+      clearInterval(memorySampler);
       await service?.stop();
       await database?.end();
     },
