@@ -5,6 +5,7 @@ import { acquirerDetails, registeredHealth, settingsHealth } from "./app/acquire
 import { ownsTheSchema } from "./app/check.ts";
 import { wireClearing } from "./app/clearing.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
+import { egressFetch } from "./app/egress.ts";
 import { health } from "./app/health.ts";
 import { openInfrastructure } from "./app/infrastructure.ts";
 import { openIntakes } from "./app/intake.ts";
@@ -228,6 +229,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         connectTimeoutMs: config.connectTimeoutMs,
         sandbox,
         extraCas: options.callbackCas,
+        proxy: infrastructure.egressProxy,
       }),
       seals: partners.seals,
       rules: { sandbox },
@@ -304,7 +306,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       operators: new Operators(new PostgresOperators(database.pool, partners.rowSeals), systemClock),
       proposals,
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
-      oidc: OidcSignIn.of(config),
+      oidc: OidcSignIn.of(config, egressFetch(config)),
       audit: partners.audit,
       events: alerts,
       clock: systemClock,

@@ -33,6 +33,7 @@ export const eventKinds = [
   "shards_unowned",
   "partner_unreadable",
   "delivery_fault",
+  "egress_failed",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

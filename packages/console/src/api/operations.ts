@@ -1439,6 +1439,7 @@ export interface Api<Options> {
         | "shards_unowned"
         | "partner_unreadable"
         | "delivery_fault"
+        | "egress_failed"
         | "breaker_open"
         | "breaker_closed"
         | "endpoint_gone"

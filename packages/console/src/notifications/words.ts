@@ -19,6 +19,7 @@ export const reasons: Readonly<Record<string, string>> = {
   rate_limited: "it answered 429 Too Many Requests",
   key_exhausted: "its encryption key has reached its limit: rotate it",
   content_changed: "somebody changed it in the database",
+  egress: "our egress proxy failed",
   internal: "the service itself failed",
   retention: "its day of history was dropped before it could be tried",
   restored: "it was pending in a backup that was restored",

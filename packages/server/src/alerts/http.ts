@@ -1,10 +1,10 @@
-import { Agent, type buildConnector } from "undici";
-import { type ConnectRules, connect } from "../delivery/transport/connect.ts";
+import { Agent } from "undici";
+import { type ConnectRules, connectorOf } from "../delivery/transport/connect.ts";
 import { problemOf } from "./target.ts";
 
 const answerBytesMax = 64 * 1_024;
 
-/** POSTs to one URL; redirects are not followed. */
+/** POSTs to one URL, by the same address guard as callbacks; redirects are not followed. */
 export class HttpTarget {
   readonly #url: URL;
   readonly #agent: Agent;
@@ -12,7 +12,7 @@ export class HttpTarget {
   /** @param rules the addresses that it may connect to */
   constructor(url: string, rules: ConnectRules) {
     this.#url = new URL(url);
-    this.#agent = new Agent({ connections: 5, connect: guarded(rules) });
+    this.#agent = new Agent({ connections: 5, connect: connectorOf(rules) });
   }
 
   /** @returns why it was not accepted; undefined for a 2xx */
@@ -41,16 +41,4 @@ export class HttpTarget {
   close(): Promise<void> {
     return this.#agent.destroy();
   }
-}
-
-/** Alerts pass the same address guard as callbacks. */
-function guarded(rules: ConnectRules): buildConnector.connector {
-  return ({ hostname, port, protocol }, callback) => {
-    const secure = protocol === "https:";
-    const target = { hostname, port: Number(port || (secure ? 443 : 80)), secure };
-    connect(target, rules, { session: undefined }).connected.then(
-      (socket) => callback(null, socket),
-      (failure: Error) => callback(failure, null),
-    );
-  };
 }

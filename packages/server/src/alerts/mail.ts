@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { createTransport } from "nodemailer";
 import { type AlertChannel, problemOf } from "./target.ts";
 import { linesOf, titleOf } from "./text.ts";
@@ -9,14 +10,25 @@ export interface MailOptions {
   readonly to: readonly string[];
   /** Timeout of each step of the connection. */
   readonly timeoutMs: number;
+  /** Connects through a proxy. Absent: directly. */
+  readonly connect?: (hostname: string, port: number) => Promise<{ readonly socket: Socket }>;
 }
 
 /** Sends mail by SMTP: encrypted if the server offers it, and always if a password is sent. */
-export function mailTarget({ url, from, to, timeoutMs }: MailOptions): AlertChannel {
+export function mailTarget({ url, from, to, timeoutMs, connect }: MailOptions): AlertChannel {
   const server = new URL(url);
+  const host = server.hostname.replace(/^\[|\]$/g, "");
+  const port = server.port === "" ? (server.protocol === "smtps:" ? 465 : 587) : Number(server.port);
   const transport = createTransport({
-    host: server.hostname.replace(/^\[|\]$/g, ""),
-    port: server.port === "" ? (server.protocol === "smtps:" ? 465 : 587) : Number(server.port),
+    ...{ host, port },
+    ...(connect && {
+      getSocket: (_: object, callback: (error: Error | null, socket: { connection: Socket } | false) => void) => {
+        connect(host, port).then(
+          ({ socket }) => callback(null, { connection: socket }),
+          (failure: Error) => callback(failure, false),
+        );
+      },
+    }),
     secure: server.protocol === "smtps:",
     requireTLS: server.protocol === "smtp:" && server.username !== "",
     ...(server.username !== "" && {

@@ -28,6 +28,7 @@ export const alertKinds: readonly EventKind[] = [
   "certificate_ending",
   "partner_unreadable",
   "delivery_fault",
+  "egress_failed",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

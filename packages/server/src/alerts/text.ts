@@ -26,6 +26,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   key_from_elsewhere: "A right key came from a wrong address",
   partner_unreadable: "A partner's keys cannot be read",
   delivery_fault: "The service cannot handle a notification",
+  egress_failed: "The egress proxy fails: deliveries wait",
   breaker_open: "An endpoint fails: its deliveries wait",
   breaker_closed: "An endpoint answers again",
   endpoint_gone: "A partner says that its URL is gone",

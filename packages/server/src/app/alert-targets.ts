@@ -4,11 +4,13 @@ import { type AlertChannel, groupOf } from "../alerts/target.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { AddressGuard } from "../delivery/transport/address-guard.ts";
-import type { ConnectRules } from "../delivery/transport/connect.ts";
+import { type ConnectRules, connect } from "../delivery/transport/connect.ts";
+import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 import { newId } from "../ids.ts";
 import { AddressBlocks } from "../partners/address-blocks.ts";
+import { type EgressConfig, egressProxyOf } from "./egress.ts";
 
 type AlertConfig = Pick<
   Config,
@@ -25,21 +27,31 @@ export function isAlerting({ alertUrl, alertSlackUrl, alertMailUrl }: AlertConfi
 /** Opens the alert channels. The modules are loaded only when needed: they take 13 MB of memory. */
 export async function openAlertTargets(
   config: AlertConfig,
-  clock: Pick<Clock, "nowMs"> = systemClock,
+  clock: Pick<Clock, "nowMs">,
+  proxy: EgressProxy | undefined,
 ): Promise<readonly AlertChannel[]> {
   const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
     const { webhookTarget } = await import("../alerts/webhook.ts");
-    targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config)));
+    targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config, proxy)));
   }
   if (alertSlackUrl !== null) {
     const { slackTarget } = await import("../alerts/slack.ts");
-    targets.push(slackTarget(alertSlackUrl, rulesOf(config)));
+    targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy)));
   }
   if (alertMailUrl !== null && alertMailFrom !== null) {
     const { mailTarget } = await import("../alerts/mail.ts");
-    targets.push(mailTarget({ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, timeoutMs }));
+    const { guard: _, ...rules } = rulesOf(config, proxy);
+    const through = (hostname: string, port: number) =>
+      connect({ hostname, port, secure: false }, rules, { session: undefined }).connected;
+    const isDirect = proxy?.isFor(new URL(alertMailUrl).hostname) !== true;
+    targets.push(
+      mailTarget({
+        ...{ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, timeoutMs },
+        ...(!isDirect && { connect: through }),
+      }),
+    );
   }
   return targets;
 }
@@ -48,11 +60,12 @@ const loopback = new AddressBlocks(["127.0.0.0/8", "::1/128"]);
 const connectTimeoutMs = 5_000;
 
 /** A private address, or a loopback address, is only called if the setting lists a block inside that range. */
-function rulesOf({ alertAddresses }: AlertConfig): ConnectRules {
+function rulesOf({ alertAddresses }: AlertConfig, proxy: EgressProxy | undefined): ConnectRules {
   const loopbackAllowed = alertAddresses.some((block) => loopback.contains(block.replace(/\/.*/, "")));
   return {
     guard: new AddressGuard(alertAddresses, { loopbackAllowed }),
     resolve: createResolver(),
+    proxy,
     secureContext: callingContext(),
     connectTimeoutMs,
   };
@@ -67,8 +80,8 @@ export interface AlertTested {
 }
 
 /** `paybell alerts test`: sends one alert to each channel, without recording it. */
-export async function testAlerts(config: AlertConfig): Promise<readonly AlertTested[]> {
-  const targets = await openAlertTargets(config);
+export async function testAlerts(config: AlertConfig & EgressConfig): Promise<readonly AlertTested[]> {
+  const targets = await openAlertTargets(config, systemClock, egressProxyOf(config));
   const detail = { detail: "Sent by paybell alerts test: nothing is wrong." };
   const about = { kind: "alert_test", partnerId: null, subjectId: null, detail, atMs: Date.now(), tries: 1 } as const;
   const group = groupOf([{ ...about, id: newId<"event">(), groupId: randomUUID() }]);

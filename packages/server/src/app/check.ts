@@ -11,6 +11,7 @@ import { type CheckFinding, error, ok, warning } from "./check-finding.ts";
 import { databaseRemedy } from "./database-remedy.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
+import { egressProxyFindings } from "./egress.ts";
 import { requireIntakeFolder } from "./intake.ts";
 import { kafkaConnection } from "./kafka.ts";
 import { openMasterKey } from "./master-key.ts";
@@ -31,6 +32,7 @@ export async function check(config: Config, signal?: AbortSignal): Promise<reado
   return [
     ...ofDatabase,
     ...settingFindings(config),
+    ...(await egressProxyFindings(config)),
     ...(await callbackCaFindings(config)),
     ...(await intakeFindings(config)),
     ...(await kafkaFindings(config)),

@@ -102,7 +102,8 @@ function openWorker(
   { lease, listener, callbackCas, onAttempt }: DeliveryOptions,
   { counter, backpressure }: WorkerParts,
 ) {
-  const { database, config, log, metrics, partnerMetrics, tracing, sandbox, alerting, alerts } = infrastructure;
+  const { database, config, log, metrics, partnerMetrics, tracing, sandbox, alerting, alerts, egressProxy } =
+    infrastructure;
   const { slotsMax, bytesInFlightMax, attemptTimeoutMs, connectTimeoutMs } = config;
   const { closing, watch } = infrastructure;
   const transport = new Transport({
@@ -110,6 +111,7 @@ function openWorker(
     resolve: createResolver(),
     sandbox,
     extraCas: callbackCas,
+    proxy: egressProxy,
     connectTimeoutMs,
     onCertificateEnding: (partnerId, origin, endsAt) => {
       const detail = { certificate: "the partner's", origin, endsAt: endsAt.toISOString() };
@@ -158,6 +160,7 @@ function openWorker(
     slotsMax,
     bytesInFlightMax,
     attemptTimeoutMs,
+    ...(egressProxy && { heldMs: () => egressProxy.heldMs() }),
     onAttempted: (delivery, attempted) => {
       countAttempt(metrics, partnerMetrics, delivery, attempted);
       counter.count(delivery, attempted);

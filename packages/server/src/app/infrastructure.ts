@@ -4,6 +4,7 @@ import { alertKinds } from "../alerts/store.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { failureReasons } from "../delivery/store.ts";
+import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
@@ -12,6 +13,7 @@ import type { GroupCommitHooks } from "../store/database/group-commit.ts";
 import { PostgresEvents } from "../store/events.ts";
 import type { Tracing } from "../tracing/tracing.ts";
 import { isAlerting, openAlertTargets } from "./alert-targets.ts";
+import { egressProxyOf } from "./egress.ts";
 import { PartnerMetrics } from "./partner-metrics.ts";
 import { openTraces } from "./tracing.ts";
 
@@ -28,6 +30,8 @@ export interface Infrastructure {
   readonly events: PostgresEvents;
   /** Undefined: the settings name no collector of traces. */
   readonly tracing: Tracing | undefined;
+  /** Outgoing connections go through it; undefined: they are direct. */
+  readonly egressProxy: EgressProxy | undefined;
   /** Whether alerts are sent. */
   readonly alerting: boolean;
   /** Steps to undo if the service cannot start: the last first. */
@@ -65,9 +69,13 @@ export async function openInfrastructure(
   closing.push(() => database.close());
   const alerting = isAlerting(config);
   const events = new PostgresEvents(database.homes);
+  const egressProxy = egressProxyOf(config, (detail) => {
+    log.warn({ detail }, "the egress proxy fails: deliveries are put off");
+    void alerts.record({ kind: "egress_failed", partnerId: null, subjectId: null, detail: { detail } });
+  });
   const alerts = new Alerts({
     store: events,
-    targets: alerting ? () => openAlertTargets(config) : undefined,
+    targets: alerting ? () => openAlertTargets(config, systemClock, egressProxy) : undefined,
     quietS: config.alertQuietS,
     clock: systemClock,
     log,
@@ -84,6 +92,7 @@ export async function openInfrastructure(
     alerts,
     events,
     tracing,
+    egressProxy,
     alerting,
     closing,
     warn: (text) => (error) => log.warn({ err: error }, text),

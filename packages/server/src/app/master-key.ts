@@ -11,12 +11,14 @@ import { PostgresReSeal } from "../store/partners/reseal.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import { withExistingDatabase } from "./database-url.ts";
+import { type EgressConfig, egressFetch } from "./egress.ts";
 import { unlessAborted } from "./signals.ts";
 
 type MasterKeyConfig = Pick<
   Config,
   "masterKey" | "masterKeyOthers" | "kms" | "kmsUrl" | "kmsMount" | "kmsKey" | "kmsTokenFile"
->;
+> &
+  EgressConfig;
 
 /**
  * Opens the configured master key, and the others that it can decrypt for. A wrapped key is unwrapped by the key
@@ -71,7 +73,14 @@ export async function rotateMasterKeyOf(
   return withExistingDatabase(config, rotate, signal);
 }
 
-function keyServiceOf({ kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile }: MasterKeyConfig): KeyService | undefined {
+function keyServiceOf(config: MasterKeyConfig): KeyService | undefined {
+  const { kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile } = config;
   if (kms === null || kmsUrl === null || kmsTokenFile === null) return undefined;
-  return new VaultTransit({ url: kmsUrl, mount: kmsMount, key: kmsKey, tokenFile: kmsTokenFile });
+  return new VaultTransit({
+    url: kmsUrl,
+    mount: kmsMount,
+    key: kmsKey,
+    tokenFile: kmsTokenFile,
+    fetch: egressFetch(config),
+  });
 }

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { ConnectionFailed } from "@paybell/partner/certify";
-import { connect } from "../delivery/transport/connect.ts";
+import { connect, targetOf } from "../delivery/transport/connect.ts";
 import { TransportFailure } from "../delivery/transport/failure.ts";
 import { partnerRules, type ServiceConnectionSettings } from "../delivery/transport/partner-rules.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -16,8 +16,7 @@ export type ConnectToEndpoint = (partner: Partner, url: URL) => Promise<Endpoint
 
 /** Its rejections are ConnectionFailed, and name no address: the partner may see them. */
 export function endpointConnections(settings: ServiceConnectionSettings): ConnectToEndpoint {
-  return async (partner, { protocol, hostname, port }) => {
-    const secure = protocol === "https:";
+  return async (partner, url) => {
     let certificateEndsAt: Date | undefined;
     const rules = {
       ...partnerRules(partner, settings),
@@ -25,13 +24,8 @@ export function endpointConnections(settings: ServiceConnectionSettings): Connec
         certificateEndsAt = endsAt;
       },
     };
-    const target = {
-      hostname: hostname.replace(/^\[|\]$/g, ""),
-      port: port === "" ? (secure ? 443 : 80) : Number(port),
-      secure,
-    };
     try {
-      const socket = await connect(target, rules, { session: undefined }).connected;
+      const { socket } = await connect(targetOf(url), rules, { session: undefined }).connected;
       return { socket, certificateEndsAt };
     } catch (error) {
       if (error instanceof TransportFailure) throw failedFor(error);
@@ -47,6 +41,7 @@ function failedFor({ reason, message }: TransportFailure): ConnectionFailed {
     address_refused: notCallable,
     dns: notCallable,
     connect_timeout: "there was no connection in time",
+    egress: "the service's own way out of its network fails",
   } as const;
   const known = Object.entries(why).find(([one]) => one === reason);
   return new ConnectionFailed("no_connection", known?.[1] ?? "the connection was refused");

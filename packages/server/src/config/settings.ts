@@ -2,6 +2,7 @@ import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
 import { accessSettings } from "./access-settings.ts";
 import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
+import { egressSettings } from "./egress-settings.ts";
 import { intakeSettings } from "./intake-settings.ts";
 import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
 import { oidcSettings } from "./oidc-settings.ts";
@@ -177,17 +178,7 @@ export const settings = {
       "Proxies whose X-Forwarded-For names the caller. Not set: the caller is the connected address, whatever a " +
       "header says.",
   }),
-  egressAddresses: setting({
-    name: "PAYBELL_EGRESS_ADDRESSES",
-    kind: listOf(addressRange, "IP addresses or CIDR ranges"),
-    default: [],
-    meaning: "Addresses from which callbacks are sent, published to partners for their allowlists.",
-  }),
-  callbackCaFile: optional({
-    name: "PAYBELL_CALLBACK_CA_FILE",
-    kind: text,
-    meaning: "PEM file of certificate authorities that callbacks may use in addition to the well-known ones.",
-  }),
+  ...egressSettings,
   ...alertSettings,
   ...traceSettings,
   logLevel: setting({

@@ -7,7 +7,7 @@ import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import type { ContentMac } from "./content-mac.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
-import { type FailedAttempt, nextAttempt, statusFailure } from "./schedule.ts";
+import { type FailedAttempt, nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
 import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
@@ -64,6 +64,8 @@ export function faultOf({ partnerId, id, scheduleStartMs, attemptsMade }: Delive
 
 /** By then another worker owns the shard, or this one has its lease again. */
 const postponeMs = 1_000;
+/** The longest wait of a delivery that our proxy does not connect. */
+const egressWaitMaxMs = 30_000;
 
 interface Tried {
   readonly result?: PostResult;
@@ -82,8 +84,14 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
       return { failure: { reason: "internal", detail: "The attempt failed on our side; the log says why." } } as Tried;
     });
     const { result, failure, keyId } = tried;
-    // The lease expired first.
-    if (result !== undefined && "notWritten" in result) return { postponeMs };
+    // The lease expired first, or the proxy fails.
+    if (result !== undefined && "notWritten" in result) {
+      const isEgress = result.notWritten === "egress";
+      const ageMs = startedAtMs - delivery.scheduleStartMs;
+      return {
+        postponeMs: isEgress ? Math.min(putOffMs(ageMs, Number.POSITIVE_INFINITY), egressWaitMaxMs) : postponeMs,
+      };
+    }
     const answered = result !== undefined && "httpStatus" in result ? result : undefined;
     const attempt: Attempt = {
       startedAtMs,

@@ -52,6 +52,7 @@ const effects: Readonly<Record<Exclude<FailureReason, "status">, Effect>> = {
   no_callback_url: "nothing",
   key_exhausted: "nothing",
   content_changed: "nothing",
+  egress: "nothing",
   internal: "nothing",
 };
 

@@ -112,6 +112,7 @@ export const failureReasons = [
   "rate_limited",
   "key_exhausted",
   "content_changed",
+  "egress",
   "internal",
 ] as const;
 export type FailureReason = (typeof failureReasons)[number];

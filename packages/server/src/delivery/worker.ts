@@ -42,6 +42,8 @@ export interface WorkerParts {
   readonly bytesInFlightMax: number;
   /** The timeout of an attempt. */
   readonly attemptTimeoutMs: number;
+  /** The time for which nothing is sent, because the egress proxy fails; 0: it may be. */
+  readonly heldMs?: () => number;
   readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
   readonly onOverdue?: (partnerId: PartnerId, parked: number) => void;
   /** It may own shards now, or may not any more: `isFit`. */
@@ -394,6 +396,11 @@ export class DeliveryWorker {
   #startSome(): void {
     this.#isPumping = false;
     this.#cancelToken();
+    const heldMs = this.#isStopping ? 0 : (this.#parts.heldMs?.() ?? 0);
+    if (heldMs > 0) {
+      this.#cancelToken = this.#parts.timers.after(Math.ceil(heldMs), () => this.#pump());
+      return;
+    }
     // A recorded outcome pumps again.
     const mayBegin = () => !this.#isStopping && this.#sendings.mayBegin;
     let sealedBytes = 0;

@@ -16,6 +16,7 @@ const told: Readonly<Record<string, string>> = {
   address_refused: "The host's name leads to no address among your callbackAddresses that may be called.",
   connect: "There was no connection to the host.",
   connect_timeout: "There was no connection to the host in time.",
+  egress: "The service's own way out of its network failed.",
   internal: "The attempt failed on our side.",
 };
 

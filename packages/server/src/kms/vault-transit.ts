@@ -12,6 +12,8 @@ export interface VaultTransitOptions {
   /** Read again for each request, because an agent renews it. */
   readonly tokenFile: string;
   readonly timeoutMs?: number;
+  /** Default: that of Node. */
+  readonly fetch?: typeof fetch;
 }
 
 const answerBytesMax = 65_536;
@@ -39,11 +41,11 @@ export class VaultTransit implements KeyService {
   }
 
   async #ask(action: "encrypt" | "decrypt", body: object): Promise<Readonly<Record<string, unknown>>> {
-    const { url, mount, key, tokenFile, timeoutMs = 10_000 } = this.#options;
+    const { url, mount, key, tokenFile, timeoutMs = 10_000, fetch: fetchBy = fetch } = this.#options;
     const address = new URL(`/v1/${mount}/${action}/${encodeURIComponent(key)}`, url);
     try {
       const token = (await readFile(tokenFile, "utf8")).trim();
-      const answer = await fetch(address, {
+      const answer = await fetchBy(address, {
         method: "POST",
         headers: { "x-vault-token": token, "content-type": "application/json" },
         body: JSON.stringify(body),

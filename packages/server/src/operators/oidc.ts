@@ -69,19 +69,21 @@ interface Opened {
  */
 export class OidcSignIn {
   readonly #config: OidcSettings;
+  readonly #fetch: typeof fetch;
   #client: Promise<Opened> | undefined;
 
-  private constructor(config: OidcSettings) {
+  private constructor(config: OidcSettings, fetchBy: typeof fetch) {
     this.#config = config;
+    this.#fetch = fetchBy;
   }
 
   /** Undefined where no provider is configured. */
-  static of(config: OidcConfig): OidcSignIn | undefined {
+  static of(config: OidcConfig, fetchBy: typeof fetch = fetch): OidcSignIn | undefined {
     const { oidcIssuer, oidcClientId, oidcClientSecret, consoleUrl } = config;
     if (oidcIssuer === null || oidcClientId === null || oidcClientSecret === null || consoleUrl === null) {
       return undefined;
     }
-    return new OidcSignIn({ ...config, oidcIssuer, oidcClientId, oidcClientSecret, consoleUrl });
+    return new OidcSignIn({ ...config, oidcIssuer, oidcClientId, oidcClientSecret, consoleUrl }, fetchBy);
   }
 
   /** @throws OidcRefusal `unreachable` */
@@ -177,6 +179,7 @@ export class OidcSignIn {
     const metadata = { [library.clockTolerance]: toleranceS };
     const provider = await library.discovery(issuer, oidcClientId, metadata, authenticate, {
       timeout: timeoutS,
+      [library.customFetch]: (url, request) => this.#fetch(url, request as RequestInit),
       // The library's name for verifying the ID token's signature although it came over TLS.
       execute: [
         library.enableNonRepudiationChecks,

@@ -1,6 +1,6 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
-import { type Connecting, type ConnectRules, connect, type LastSession } from "./connect.ts";
+import { type Connecting, type ConnectRules, connect, type LastSession, targetOf } from "./connect.ts";
 import { ResponseHeadLimit } from "./response-head-limit.ts";
 
 /**
@@ -24,7 +24,7 @@ export class Connection {
   readonly client: Client;
   /** The head of the response being received. */
   readonly head = new ResponseHeadLimit();
-  /** The address connected to, or last connected to. */
+  /** The address connected to, or last connected to; null also if a proxy looked it up. */
   address: string | null = null;
   /** Called when a new socket is ready, before the request is written to it. */
   mayWrite: () => boolean = () => true;
@@ -35,16 +35,11 @@ export class Connection {
   constructor(origin: string, rules: ConnectRules, lastSession: LastSession) {
     this.client = new Client(origin, {
       connect: (target, callback) => {
-        const port = Number(target.port || (target.protocol === "https:" ? 443 : 80));
-        const connecting = connect(
-          { hostname: target.hostname, port, secure: target.protocol === "https:" },
-          rules,
-          lastSession,
-        );
+        const connecting = connect(targetOf(target), rules, lastSession);
         this.#connecting = connecting;
         connecting.connected.then(
-          (socket) => {
-            this.#took(socket);
+          ({ socket, address }) => {
+            this.#took(socket, address);
             if (this.mayWrite()) return callback(null, socket);
             socket.destroy();
             callback(new WriteForbidden(), null);
@@ -63,10 +58,10 @@ export class Connection {
     });
   }
 
-  #took(socket: Socket): void {
+  #took(socket: Socket, address: string | null): void {
     this.head.watch(socket);
     this.#connecting = undefined;
-    this.address = socket.remoteAddress ?? null;
+    this.address = address;
     this.answers = 0;
   }
 

@@ -2,6 +2,7 @@ import type { SecureContext } from "node:tls";
 import type { Partner } from "../../partners/partner.ts";
 import { AddressGuard } from "./address-guard.ts";
 import type { ConnectRules } from "./connect.ts";
+import type { EgressProxy } from "./egress-proxy.ts";
 import type { Resolve } from "./resolve.ts";
 import { callingContext } from "./tls.ts";
 
@@ -16,6 +17,7 @@ export interface ServiceConnectionSettings {
   readonly sandbox: boolean;
   /** PEM certificates that are trusted in addition to the well-known CAs. */
   readonly extraCas?: readonly string[];
+  readonly proxy?: EgressProxy | undefined;
   /** For name look-up, TCP and TLS together. */
   readonly connectTimeoutMs: number;
 }
@@ -23,7 +25,7 @@ export interface ServiceConnectionSettings {
 /** @param shared the context of partners with neither a CA nor a client certificate of their own */
 export function partnerRules(
   partner: PartnerConnectionSettings,
-  { resolve, connectTimeoutMs, sandbox, extraCas }: ServiceConnectionSettings,
+  { resolve, connectTimeoutMs, sandbox, extraCas, proxy }: ServiceConnectionSettings,
   shared?: SecureContext,
 ): ConnectRules {
   const { callbackAddresses, callbackCa: onlyCa, callbackPins: pins } = partner.settings;
@@ -31,5 +33,5 @@ export function partnerRules(
   const client = partner.keys?.client;
   const isOwn = onlyCa !== null || client !== undefined;
   const secureContext = isOwn ? callingContext({ extraCas, onlyCa, client }) : (shared ?? callingContext({ extraCas }));
-  return { guard, resolve, connectTimeoutMs, secureContext, pins };
+  return { guard, resolve, proxy, connectTimeoutMs, secureContext, pins };
 }

@@ -49,9 +49,9 @@ export interface PostUnanswered {
   readonly address: string | null;
 }
 
-/** Nothing was written: `mayWrite` returned false. */
+/** Nothing was written: `mayWrite` returned false, or `egress`: the proxy did not connect, for a reason of its own. */
 export interface NotWritten {
-  readonly notWritten: true;
+  readonly notWritten: true | "egress";
 }
 
 export type PostResult = PostAnswered | PostUnanswered | NotWritten;
@@ -167,11 +167,13 @@ export class Transport {
         end(this.#result(answer, connection.address));
       };
       const failed = (error: Error) => {
-        if (error instanceof WriteForbidden) {
-          // It was already written to the connection that was closed, so an attempt was made.
-          if (written !== undefined) return fail(exchangeFailure(written));
+        const isEgress = error instanceof TransportFailure && error.reason === "egress";
+        if (error instanceof WriteForbidden || isEgress) {
+          // It was already written to the connection that was closed, so an attempt was made. If the proxy fails, it
+          // has closed that one too.
+          if (written !== undefined) return fail(exchangeFailure(isEgress ? error : written));
           endpoint.drop(connection);
-          return end({ notWritten: true });
+          return end({ notWritten: isEgress ? "egress" : true });
         }
         // Closed as idle during the request: repeat once on a new connection, whose failure counts.
         if (!(exchange.reused && !exchange.answerBegan && isReset(error))) return fail(exchangeFailure(error));
