@@ -75,7 +75,7 @@ export async function release(
 }
 
 const buildAndPack: typeof packPackages = (tree, folders) => {
-  execFileSync(process.execPath, [join(tree, "scripts/console.js")]);
+  execFileSync(process.execPath, [join(tree, "scripts/pages.js")]);
   return packPackages(tree, folders);
 };
 

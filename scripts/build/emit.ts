@@ -26,9 +26,7 @@ export async function emitPackages(
     await compile(root, one, dist, paths);
     if (smallPackages.has(one.folder)) await shorten(one, dist);
     copyOtherFiles(join(one.directory, "src"), dist);
-    // The console's pages are built before, and are shipped by the service that serves them.
-    const pages = join(root, "packages/console/dist");
-    if (one.folder === "server" && existsSync(pages)) cpSync(pages, join(dist, "console"), { recursive: true });
+    if (one.folder === "server") copyPages(root, dist);
     Object.assign(paths, typesOf(one, directoryOf(one)));
   }
 }
@@ -76,6 +74,14 @@ async function shorten(one: Package, dist: string): Promise<void> {
 /** Copies files that are read at run time and are not TypeScript: migrations, pages. */
 function copyOtherFiles(source: string, dist: string): void {
   cpSync(source, dist, { recursive: true, filter: (path) => !/\.tsx?$|\/fixtures$/.test(path) });
+}
+
+/** The pages are built before (scripts/pages.js), and are shipped by the service that serves them. */
+function copyPages(root: string, dist: string): void {
+  const built = { console: "packages/console/dist", guides: "docs/.vitepress/dist" };
+  for (const [name, pages] of Object.entries(built)) {
+    if (existsSync(join(root, pages))) cpSync(join(root, pages), join(dist, name), { recursive: true });
+  }
 }
 
 /** The emitted types of each of a package's entries, by import name. */

@@ -5,7 +5,7 @@ export interface GeneratedFile {
 }
 
 /** Writes one or more files' texts from the tables of the code. It writes nothing to the disk itself. */
-export type Generator = () => GeneratedFile | GeneratedFile[] | Promise<GeneratedFile>;
+export type Generator = () => GeneratedFile | GeneratedFile[] | Promise<GeneratedFile | GeneratedFile[]>;
 
 const notice = "<!-- Generated from the code by scripts/generate.ts: change the tables there, not this file. -->";
 

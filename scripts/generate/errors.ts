@@ -1,17 +1,15 @@
 import { errors } from "../../packages/server/src/errors.ts";
-import { code, type GeneratedFile, markdown, table } from "./document.ts";
+import { code, type GeneratedFile, markdown } from "./document.ts";
 
 /** Every error of the APIs, by its HTTP status. */
 export function errorsReference(): GeneratedFile {
   const statuses = [...new Set(Object.values(errors).map(({ status }) => status))].sort((a, b) => a - b);
   const sections = statuses.flatMap((status) => [
     `## ${status}`,
-    table(
-      ["Code", "Meaning", "Remedy"],
-      Object.entries(errors)
-        .filter(([, error]) => error.status === status)
-        .map(([name, { title, remedy }]) => [code(name), title, remedy]),
-    ),
+    // A heading each: `documentation` of a problem leads to it.
+    ...Object.entries(errors)
+      .filter(([, error]) => error.status === status)
+      .flatMap(([name, { title, remedy }]) => [`### ${code(name)}`, `${title}. ${remedy}`]),
   ]);
   return {
     path: "docs/reference/errors.md",

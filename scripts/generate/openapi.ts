@@ -1,17 +1,27 @@
 import { createSecretKey } from "node:crypto";
+import swagger from "@fastify/swagger";
+import { contractVersion, headerNames, type IpnKind, ipnJsonSchema } from "@paybell/contract";
+import type { FastifyInstance } from "fastify";
+import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { systemClock } from "../../packages/server/src/clock.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
-import type { HttpDependencies } from "../../packages/server/src/http/dependencies.ts";
+import type { HttpDependencies, HttpListener } from "../../packages/server/src/http/dependencies.ts";
 import { createHttp } from "../../packages/server/src/http/server.ts";
+import { descriptions } from "../../packages/server/src/input/descriptions.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { GeneratedFile } from "./document.ts";
 import { formatted } from "./formatted.ts";
 
-/** The parts of an OpenAPI document that are used here. */
+/** The parts of an OpenAPI 3.1 document that are used here. */
 export interface OpenApiDocument {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
-  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+  readonly webhooks?: Readonly<Record<string, object>>;
+  readonly tags: readonly { readonly name: string; readonly description: string }[];
+  readonly components: {
+    readonly schemas: Readonly<Record<string, Schema>>;
+    readonly securitySchemes: Readonly<Record<string, object>>;
+  };
 }
 
 export interface Operation {
@@ -32,34 +42,210 @@ type Content = Readonly<Record<string, { readonly schema: Schema }>>;
 /** JSON Schema 2020-12. */
 export type Schema = Readonly<Record<string, unknown>>;
 
-/** The document as the service itself serves it. */
-export async function openApiDocument(): Promise<OpenApiDocument> {
+/** The document of the routes that a listener has. */
+export async function openApiDocument(listener: HttpListener = "all"): Promise<OpenApiDocument> {
   const metrics = createMetrics();
-  const clock = systemClock;
-  const log = createLog("silent", { write: () => undefined });
   // Only the document is needed, so no route has to work.
-  const sessionKey = createSecretKey(Buffer.alloc(32));
   const parts: Partial<HttpDependencies> = {
     config: readConfig({}),
-    log,
+    log: createLog("silent", { write: () => undefined }),
     metrics,
-    clock,
+    clock: systemClock,
     endWaits: () => undefined,
     isStopping: () => false,
-    sessionKey,
+    sessionKey: createSecretKey(Buffer.alloc(32)),
+    documentRoutes,
   };
-  const app = createHttp(parts as HttpDependencies);
+  const app = createHttp(parts as HttpDependencies, listener);
   try {
-    const answer = await app.inject("/openapi.json");
-    return answer.json<OpenApiDocument>();
+    await app.ready();
+    return withWebhooks(withPlainNames(withoutUnused(withRequirements(app.swagger() as unknown as OpenApiDocument))));
   } finally {
     await app.close();
     metrics.close();
   }
 }
 
-/** The OpenAPI document, for generating a client without a running service. */
-export async function openApiReference(): Promise<GeneratedFile> {
-  const document = await openApiDocument();
-  return formatted({ path: "docs/reference/openapi.json", text: JSON.stringify(document, null, 2) });
+/** The OpenAPI document of the whole service, and of what the listener of partners serves. */
+export async function openApiReference(): Promise<GeneratedFile[]> {
+  const [all, partners] = await Promise.all([openApiDocument(), openApiDocument("partners")]);
+  return [
+    formatted({ path: "docs/reference/openapi.json", text: JSON.stringify(all, null, 2) }),
+    formatted({ path: "docs/partner/openapi.json", text: JSON.stringify(partners, null, 2) }),
+  ];
+}
+
+const title = "Paybell";
+const apiVersion = "1.0.0";
+const description =
+  "Paybell processes card payment commands for partners and notifies them of each completed one: signed, " +
+  "encrypted, never lost. An operation names the key that it requires; a partner's API key works from the partner's " +
+  "callingAddresses only. Every error is RFC 9457 `application/problem+json` with a stable " +
+  "`code`. An unknown id and another partner's are the same 404.";
+
+/** In the order in which a reader meets them. */
+const tags = {
+  Commands: "What a partner asks the service to process.",
+  Transactions: "What became of it.",
+  Statements: "The partner's own books: batches, settlements, and a statement of each day.",
+  Notifications: "What was, or should have been, told about it.",
+  Self: "How the partner is registered.",
+  Callbacks: "What the service POSTs to the partner.",
+  Partners: "The operator registers partners, their keys and terminals.",
+  Acquirers: "The operator registers the acquirers that terminals belong to.",
+  Completions: "The operator's own switch reports what it processed.",
+  Operators: "Who the operators are, and who did what.",
+  Deliveries: "The operator looks after every partner's notifications.",
+  Money: "The operator looks at money, and decides where the acquirer leaves a doubt.",
+  Clearing: "The operator compares the acquirers' clearing files with the ledger.",
+  Sandbox: "What the sandbox's page does; elsewhere these are not found.",
+  Console: "Sign-in of the console's pages.",
+  Service: "Whether it works.",
+};
+/** Operations with an optional body; the transform makes every body required. */
+const bodyOptional = new Set(["redeliverNotification", "redeliverAnyNotification", "closePartnersEndpoint", "signIn"]);
+
+/** Collects the routes that are added after it. */
+function documentRoutes(app: FastifyInstance): void {
+  app.register(swagger, {
+    convertConstToEnum: false,
+    openapi: {
+      openapi: "3.1.0",
+      info: { title, version: apiVersion, description, license: { name: "Apache-2.0", identifier: "Apache-2.0" } },
+      tags: Object.entries(tags).map(([name, meaning]) => ({ name, description: meaning })),
+      components: {
+        securitySchemes: {
+          partnerKey: { type: "http", scheme: "bearer", description: "The partner's API key" },
+          operatorToken: { type: "http", scheme: "bearer", description: "The operator's token" },
+        },
+      },
+    },
+    transform: createJsonSchemaTransform({ schemaRegistry: descriptions }),
+    transformObject: createJsonSchemaTransformObject({ schemaRegistry: descriptions }),
+  });
+}
+
+const anyFile = { required: true, content: { "application/octet-stream": { schema: {} } } };
+
+/** The key that a path needs follows from its beginning, as in the server itself. */
+function withRequirements(document: OpenApiDocument): OpenApiDocument {
+  const paths = Object.entries(document.paths).map(([path, item]) => {
+    const scheme = path.startsWith("/operator/") ? "operatorToken" : path.startsWith("/v1/") ? "partnerKey" : undefined;
+    const operations = Object.entries(item).map(([method, operation]) => {
+      const security = scheme === undefined ? [] : [{ [scheme]: [] }];
+      const { operationId = "", requestBody } = operation;
+      if (operationId === "receiveClearingFile") return [method, { ...operation, security, requestBody: anyFile }];
+      if (requestBody === undefined) return [method, { ...operation, security }];
+      const required = !bodyOptional.has(operationId);
+      return [method, { ...operation, security, requestBody: { ...requestBody, required } }];
+    });
+    return [path, Object.fromEntries(operations)];
+  });
+  return { ...document, paths: Object.fromEntries(paths) };
+}
+
+const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
+  id: "The notification's id, the same at every attempt",
+  timestamp: "When this attempt was signed, in seconds since 1970",
+  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, separated by a space",
+  attempt: "1 at the first attempt",
+  contract: `The version of the notification contract: ${contractVersion}`,
+  key: "The id of the key version that sealed the body",
+  command: "The precise command, such as PREAUTH_COMPLETE",
+  originalTransaction: "The id of the transaction that this one voids or completes",
+  outOfOrder: "1 when an earlier notification of the same chain is still on its way",
+};
+const notAlways: readonly string[] = ["key", "originalTransaction", "outOfOrder"];
+
+/** The two IPNs: what the service POSTs to the partner's callback URL (section 4.1). */
+function withWebhooks(document: OpenApiDocument): OpenApiDocument {
+  return {
+    ...document,
+    components: {
+      ...document.components,
+      schemas: { ...document.components.schemas, CardIpn: ipnSchema("card"), SettlementIpn: ipnSchema("settlement") },
+    },
+    webhooks: {
+      cardIpn: webhook("CardIpn", "Completion of a Sale, Void, PreAuth or PreAuth-Complete (section 2.2)."),
+      settlementIpn: webhook("SettlementIpn", "Completion of a Settlement (section 2.3)."),
+    },
+  };
+}
+
+function ipnSchema(kind: IpnKind): Schema {
+  const { $schema: _, ...schema } = ipnJsonSchema(kind) as Record<string, unknown>;
+  return schema;
+}
+
+function webhook(schemaName: string, when: string): object {
+  const data = {
+    type: "string",
+    description: `The complete IPN JSON object, encrypted (section 5). Opened, it is ${schemaName}.`,
+    contentMediaType: "application/json",
+    contentSchema: { $ref: `#/components/schemas/${schemaName}` },
+  };
+  const schema = { type: "object", required: ["data"], properties: { data } };
+  return {
+    post: {
+      operationId: `receive${schemaName}`,
+      tags: ["Callbacks"],
+      summary: when,
+      description: "At least once: deduplicate by the IPN's id. Any 2xx within 15 seconds accepts it.",
+      security: [],
+      parameters: Object.entries(headerNames).map(([key, name]) => ({
+        name,
+        in: "header",
+        required: !notAlways.includes(key),
+        description: headerMeanings[key as keyof typeof headerNames],
+        schema: { type: "string" },
+      })),
+      requestBody: { required: true, content: { "application/json": { schema } } },
+      responses: {
+        "2XX": { description: "Accepted. The status line alone counts" },
+        default: { description: "Not accepted: sent again by the schedule. Redirects are not followed" },
+      },
+    },
+  };
+}
+
+/**
+ * The transform names each schema twice, as input and as output; a listener has only some tags and keys. What something
+ * refers to stays.
+ */
+function withoutUnused(document: OpenApiDocument): OpenApiDocument {
+  const schemas = document.components.schemas;
+  const used = new Set<string>();
+  const visit = (value: unknown): void => {
+    for (const [, name = ""] of JSON.stringify(value ?? null).matchAll(/"#\/components\/schemas\/([^"]+)"/g)) {
+      if (used.has(name)) continue;
+      used.add(name);
+      visit(schemas[name]);
+    }
+  };
+  visit(document.paths);
+  const text = JSON.stringify(document.paths);
+  const named = <T>(all: Readonly<Record<string, T>>) =>
+    Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"${name}"`)));
+  const securitySchemes = named(document.components.securitySchemes);
+  const kept = Object.fromEntries(Object.entries(schemas).filter(([name]) => used.has(name)));
+  return {
+    ...document,
+    tags: document.tags.filter(({ name }) => name === "Callbacks" || text.includes(`"tags":["${name}"]`)),
+    components: { ...document.components, schemas: kept, securitySchemes },
+  };
+}
+
+/** The transform adds "Input" to schemas of request bodies: the suffix is removed unless the plain name is in use. */
+function withPlainNames(document: OpenApiDocument): OpenApiDocument {
+  const names = Object.keys(document.components.schemas);
+  const plain = (name: string) => {
+    const base = name.replace(/Input$/, "");
+    return names.includes(base) ? name : base;
+  };
+  const schemas = Object.entries(document.components.schemas).map(([name, schema]) => [plain(name), schema]);
+  const renamed = { ...document, components: { ...document.components, schemas: Object.fromEntries(schemas) } };
+  const reference = /"#\/components\/schemas\/([^"]+)"/g;
+  return JSON.parse(
+    JSON.stringify(renamed).replace(reference, (_, name: string) => `"#/components/schemas/${plain(name)}"`),
+  ) as OpenApiDocument;
 }

@@ -13,7 +13,7 @@ const sharedInputs: readonly string[] = [
   ".npmrc",
   "package.json",
   "package-lock.json",
-  "scripts/console.js",
+  "scripts/pages.js",
   "scripts/test.ts",
   "scripts/tests",
   "test/support",
@@ -55,7 +55,7 @@ export const tiers: readonly Tier[] = [
   },
   {
     name: "documents",
-    tests: ["test/examples.test.ts", "test/tutorial.test.ts"],
+    tests: ["test/examples.test.ts", "test/guides.test.ts", "test/tutorial.test.ts"],
     inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts", "test/packages"],
   },
   {

@@ -11,8 +11,10 @@ import { freePort, type SpokenProcess, spawnPaybell } from "../support/instance.
 /** A headless browser at the console of a service. */
 export interface ConsoleBrowser {
   readonly baseUrl: string;
-  /** A page of another user, with separate cookies, until the test ends. */
+  /** A page of the console for another user, with separate cookies, until the test ends. */
   open(path: string, options?: OpenOptions): Promise<Page>;
+  /** The same, and nothing is loaded yet. */
+  newPage(options?: OpenOptions): Promise<Page>;
   close(): Promise<void>;
 }
 
@@ -22,7 +24,7 @@ export interface ConsoleBench extends ConsoleBrowser {
   call(method: string, path: string, json?: unknown, key?: string): Promise<Record<string, unknown>>;
 }
 
-interface OpenOptions {
+export interface OpenOptions {
   readonly width?: number;
   readonly scheme?: "light" | "dark";
   /** Signs in with it; left out: the sandbox signs in by itself. */
@@ -72,16 +74,21 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
     args: ["--no-sandbox", "--disable-gpu"],
     timeout: startMs,
   });
+  const newPage = async ({ width = 1280, scheme = "light", token }: OpenOptions = {}) => {
+    const viewport = { width, height: width < 500 ? 844 : 800 };
+    const context = await browser.newContext({ viewport, colorScheme: scheme, locale: "en-GB", timezoneId: "UTC" });
+    // An open page continues to ask the service.
+    onTestFinished(() => context.close());
+    if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
+    const page = await context.newPage();
+    page.setDefaultTimeout(120_000);
+    return page;
+  };
   return {
     baseUrl,
-    async open(path, { width = 1280, scheme = "light", token } = {}) {
-      const viewport = { width, height: width < 500 ? 844 : 800 };
-      const context = await browser.newContext({ viewport, colorScheme: scheme, locale: "en-GB", timezoneId: "UTC" });
-      // An open page continues to ask the service.
-      onTestFinished(() => context.close());
-      if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });
-      const page = await context.newPage();
-      page.setDefaultTimeout(120_000);
+    newPage,
+    async open(path, options) {
+      const page = await newPage(options);
       await page.goto(`${baseUrl}/console${path}`);
       return page;
     },

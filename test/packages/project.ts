@@ -81,7 +81,8 @@ export async function installAll(packed: readonly Packed[]): Promise<string> {
 
 /** Every package that the emitted code of `one` imports, Node's own modules left out. */
 export function importedPackages(directory: string, one: Packed): Set<string> {
-  const files = one.files.filter((path) => path.startsWith("dist/") && path.endsWith(".js"));
+  // Browsers load the scripts of the guides, whose modules are all in them.
+  const files = one.files.filter((path) => /^dist\/(?!guides\/).*\.js$/.test(path));
   const specifiers = withSources(join(directory, one.package.folder), files, (sources) =>
     sources.flatMap(readImports).flatMap(({ specifier }) => specifier ?? []),
   );

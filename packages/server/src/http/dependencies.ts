@@ -133,6 +133,8 @@ export interface HttpDependencies {
   readonly audit: Pick<ReturnType<typeof auditIn>, "append" | "during" | "search">;
   /** Whether an error means that the database is unavailable, and not that something is wrong with a request. */
   isUnavailable(error: unknown): boolean;
+  /** Collects every route that is added after it: the generator of the OpenAPI document. */
+  documentRoutes?(app: FastifyInstance): void;
   health(): Promise<Health>;
   /** From the beginning of a stop: proxies are to use another instance. */
   isStopping(): boolean;

@@ -13,7 +13,6 @@ import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { Limits } from "./limits.ts";
 import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
-import { documentRoutes } from "./openapi.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
 import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
@@ -56,7 +55,6 @@ import { WrongKeys } from "./wrong-keys.ts";
 const bodyBytesMax = 64 * 1024;
 /** The interval of the check for requests that take too long. */
 const lookEveryMs = 2_000;
-const apiVersion = "1.0.0";
 
 /**
  * The partner API, the operator API, health, metrics and their documents, or what of them is this listener's. The
@@ -124,8 +122,8 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
     parts.endWaits();
     done();
   });
-  documentRoutes(app, apiVersion);
-  // Each in a scope of its own, after the documents' plugin: it sees only routes that are added later.
+  parts.documentRoutes?.(app);
+  // Each in a scope of its own, after `documentRoutes`, which sees only routes that are added later.
   const isSystemOnly = parts.systemOnly === true;
   const scopes = [
     ...(listener === "operators" || isSystemOnly ? [] : [addPartnerRoutes]),
@@ -209,9 +207,9 @@ function addConsole(scope: FastifyInstance, parts: HttpDependencies, gate: Gate)
   consolePageRoutes(scope, { oidc: oidc === undefined ? "none" : isOnly ? "only" : "offered" });
 }
 
-function addSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {
+function addSystemRoutes(scope: FastifyInstance, parts: HttpDependencies, { listener }: Gate): void {
   aliveRoute(scope.withTypeProvider<ZodTypeProvider>(), parts);
-  docsRoutes(scope, parts.config);
+  docsRoutes(scope, parts.config, listener);
 }
 
 function addOperatorSystemRoutes(scope: FastifyInstance, parts: HttpDependencies): void {

@@ -102,30 +102,3 @@ describe("answers that nobody reads", () => {
     );
   });
 });
-
-describe("the API reference", () => {
-  test("is kept by browsers, compressed, and not sent again where it is known", async () => {
-    await start();
-    const get = (headers: Record<string, string>) => service.call("GET", "/docs/js/scalar.js", { key: null, headers });
-    const { headers } = await get({ "accept-encoding": "br" });
-    expect(headers.get("content-encoding")).toBe("br");
-    expect(headers.get("cache-control")).toBe("public, max-age=86400");
-    const again = await get({
-      "if-none-match": headers.get("etag") ?? "none",
-      "cache-control": "max-age=0",
-      "accept-encoding": "br",
-    });
-    expect(again).toMatchObject({ status: 304, text: "" });
-  });
-
-  test.each(["/docs", "/docs/", "/docs/js/scalar.js", "/openapi.json"])(
-    "is not served with PAYBELL_DOCS=off: %s",
-    async (path) => {
-      service = await new HttpTestService({ env: { PAYBELL_DOCS: "off" } }).listen();
-      expect(await service.call("GET", path, { key: null })).toMatchObject({
-        status: 404,
-        body: { code: "not_found" },
-      });
-    },
-  );
-});

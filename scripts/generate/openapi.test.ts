@@ -1,7 +1,7 @@
 import { cardIpnFields, commands, headerNames } from "@paybell/contract";
-import { afterAll, describe, expect, test } from "vitest";
-import { type ErrorCode, errors } from "../errors.ts";
-import { HttpTestService } from "./service.fixture.ts";
+import { describe, expect, test } from "vitest";
+import { type ErrorCode, errors } from "../../packages/server/src/errors.ts";
+import { openApiDocument } from "./openapi.ts";
 
 interface Operation {
   readonly operationId: string;
@@ -35,13 +35,10 @@ interface Document {
   readonly components: { readonly schemas: Record<string, Schema>; readonly securitySchemes: object };
 }
 
-const service = await new HttpTestService().listen();
-const answer = await service.call("GET", "/openapi.json", { key: null });
-const document = answer.body as unknown as Document;
+const document = (await openApiDocument()) as unknown as Document;
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ ...operation, path, method })),
 );
-afterAll(() => service.close());
 
 function resolve(schema: Schema | undefined): Schema {
   if (schema?.$ref === undefined) return schema ?? {};
@@ -276,26 +273,5 @@ describe("the OpenAPI document", () => {
     expect(Object.keys(document.components.schemas["CardIpn"]?.properties ?? {})).toEqual(
       cardIpnFields.map(({ name }) => name),
     );
-  });
-});
-
-describe("/docs", () => {
-  test("its page loads everything from the service, and nothing from elsewhere", async () => {
-    const { status, text, headers } = await service.call("GET", "/docs/", { key: null });
-    expect(status).toBe(200);
-    const loaded = [...text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, address]) => address);
-    expect(loaded).toEqual(["js/scalar.js"]);
-    expect(text).toContain("/openapi.json");
-    expect(text).not.toMatch(/https?:\/\//);
-    const policy = headers.get("content-security-policy") ?? "";
-    expect(policy).toMatch(/^default-src 'none'; script-src 'self' 'sha256-[^']+'; /);
-    expect(policy).not.toMatch(/https?:|\*|'unsafe-eval'/);
-  });
-
-  test("its script is served", async () => {
-    const { status, headers, text } = await service.call("GET", "/docs/js/scalar.js", { key: null });
-    expect(status).toBe(200);
-    expect(headers.get("content-type")).toContain("javascript");
-    expect(text.length).toBeGreaterThan(1_000_000);
   });
 });

@@ -1,0 +1,135 @@
+import { existsSync, readFileSync } from "node:fs";
+import { cp } from "node:fs/promises";
+import { join, posix } from "node:path";
+import { type DefaultTheme, defineConfig, type MarkdownRenderer } from "vitepress";
+
+/** The site of partners has no page that is for operators; the site of operators has both. */
+const isForPartners = process.env["PAYBELL_READERS"] === "partners";
+
+const docs = join(import.meta.dirname, "..");
+const { version } = JSON.parse(readFileSync(join(docs, "../package.json"), "utf8")) as { readonly version: string };
+
+/** Pages, and folders with their /, that only who works on the code reads. */
+const internalPages = ["decisions/", "internals/"];
+const operatorPages = [
+  "operator/",
+  "reliability.md",
+  "scaling.md",
+  "security.md",
+  "reference/iso8583.md",
+  "reference/metrics.md",
+  "reference/openapi.json",
+  "reference/settings.md",
+];
+const excluded = isForPartners ? [...internalPages, ...operatorPages] : internalPages;
+const excludedSections = isForPartners ? ["Internals", "For the operator"] : ["Internals"];
+const isShown = (path: string) =>
+  !path.startsWith("../") && existsSync(join(docs, path)) && !excluded.some((one) => path.startsWith(one));
+
+/** The contents page, which the sidebar follows. */
+const contents = forReaders(readFileSync(join(docs, "README.md"), "utf8"));
+
+function forReaders(text: string): string {
+  const [head, ...sections] = text.split(/^(?=## )/m);
+  const shown = sections.filter((one) => !excludedSections.some((name) => one.startsWith(`## ${name}\n`)));
+  return [head, ...shown].join("");
+}
+
+function sidebar(): DefaultTheme.SidebarItem[] {
+  return contents
+    .split(/^## /m)
+    .slice(1)
+    .map((section) => {
+      const pages = new Set(
+        [...section.matchAll(/\]\(([\w/.-]+\.md)\)/g)].map(([, path = ""]) => path).filter(isShown),
+      );
+      return {
+        text: section.slice(0, section.indexOf("\n")),
+        collapsed: false,
+        items: [...pages].map((path) => ({ text: titleOf(path), link: `/${path.replace(/\.md$/, "")}` })),
+      };
+    });
+}
+
+function titleOf(path: string): string {
+  const [, title = path] = /^# (.+)$/m.exec(readFileSync(join(docs, path), "utf8")) ?? [];
+  return title.replaceAll("`", "");
+}
+
+/** The anchor that a forge gives to a heading, so that a link leads to the same place here and there. */
+function slugOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(/\s/g, "-");
+}
+
+/** Files beside the pages that the service serves, or that a page links to, by their path in `docs`. */
+const files = new Set([isForPartners ? "partner/openapi.json" : "reference/openapi.json"]);
+
+/** The address that a link leads to; undefined for what this site does not have. */
+function placeOf(link: string, folder: string): string | undefined {
+  const [path = "", anchor] = link.split("#");
+  if (path === "" || /^[a-z]+:/.test(path)) return link;
+  const target = posix.join(folder, path);
+  if (!isShown(target)) return undefined;
+  if (!path.endsWith(".md")) files.add(target);
+  return `/${target}${anchor === undefined ? "" : `#${anchor}`}`;
+}
+
+/** A link to what this site does not have, such as a source file, becomes its words. */
+function links(md: MarkdownRenderer): void {
+  md.core.ruler.push("links", ({ tokens, env }) => {
+    const folder = posix.dirname((env as { readonly relativePath: string }).relativePath);
+    let isGone = false;
+    for (const token of tokens.flatMap(({ children }) => children ?? [])) {
+      if (token.type === "link_open") {
+        const place = placeOf(token.attrGet("href") ?? "", folder);
+        isGone = place === undefined;
+        if (place !== undefined) token.attrSet("href", place);
+        // With a target, VitePress does not look for a page there.
+        if (place !== undefined && files.has(place.slice(1))) token.attrSet("target", "_self");
+      }
+      if (isGone && token.type.startsWith("link_")) token.type = "text";
+    }
+  });
+}
+
+export default defineConfig({
+  title: "Paybell",
+  description: "Card payment commands, and signed, encrypted notifications that are never lost",
+  lang: "en",
+  base: "/docs/",
+  outDir: join(import.meta.dirname, "dist", isForPartners ? "partners" : "operators"),
+  srcExclude: excluded.map((one) => one.replace(/\/$/, "/**")),
+  rewrites: { "README.md": "index.md" },
+  cleanUrls: true,
+  // A page loads what it shows, and nothing more.
+  router: { prefetchLinks: false },
+  markdown: { config: links, anchor: { slugify: slugOf } },
+  buildEnd: async ({ outDir }) => {
+    await Promise.all([...files].map((path) => cp(join(docs, path), join(outDir, path), { recursive: true })));
+  },
+  vite: {
+    build: { chunkSizeWarningLimit: 10_000 },
+    plugins: [
+      {
+        name: "contents",
+        enforce: "pre",
+        transform: (_, id) => (id === join(docs, "README.md") ? contents : undefined),
+      },
+    ],
+  },
+  themeConfig: {
+    search: { provider: "local" },
+    outline: [2, 3],
+    nav: [
+      { text: "Partners", link: "/partner/tutorial" },
+      ...(isForPartners ? [] : [{ text: "Operators", link: "/operator/production" }]),
+      { text: "API", link: "/api", target: "_self" },
+      { text: version, link: "/reference/contract-versions" },
+    ],
+    sidebar: sidebar(),
+  },
+});
