@@ -25,6 +25,19 @@ export function packGo(home: string, destination: string): readonly [string, ...
   return ["go", "run", join(home, "../../scripts/build/module-proxy.go"), home, destination];
 }
 
+/** The command that makes the archive, as an artifact repository of Composer serves it. */
+export function packPhp(home: string, destination: string): readonly [string, ...string[]] {
+  return [
+    "composer",
+    "archive",
+    "--quiet",
+    "--no-interaction",
+    `--working-dir=${home}`,
+    "--format=zip",
+    `--dir=${destination}`,
+  ];
+}
+
 const clients: readonly Client[] = [
   {
     folder: "python",
@@ -37,6 +50,12 @@ const clients: readonly Client[] = [
     probe: ["go", "version"],
     needs: "Go",
     pack: (home, destination) => packGo(home, join(destination, "go-proxy")),
+  },
+  {
+    folder: "php",
+    probe: ["composer", "--version", "--no-interaction"],
+    needs: "PHP with zip, and Composer",
+    pack: (home, destination) => packPhp(home, destination),
   },
 ];
 

@@ -48,6 +48,7 @@ export function clientContracts(): GeneratedFile[] {
     { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
     { path: "clients/go/contract.json", text },
     { path: "clients/go/ipn.go", text: goTypes() },
+    ...phpClasses(),
   ];
 }
 
@@ -118,4 +119,52 @@ function goName(name: string): string {
   if (["aid", "id", "mid", "tc", "tid"].includes(name)) return name.toUpperCase();
   const words = name.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return words.join("").replace(/Id$/, "ID").replace(/Url$/, "URL");
+}
+
+/** One class a file, as Composer loads them. */
+function phpClasses(): GeneratedFile[] {
+  const { card, settlement, entry, errors, samples } = contract();
+  const tables = { card, settlement, entry: { ...entry, signed: [], extended: [] } };
+  const constants = Object.entries({ TABLES: tables, ERRORS: errors, SAMPLES: samples });
+  const classes = {
+    Contract: constants.map(([name, value]) => `    public const ${name} = ${phpValue(value, "    ")};`).join("\n"),
+    CardIpn: phpProperties(cardColumns, extended.card),
+    SettlementIpn: phpProperties(settlementColumns, extended.settlement),
+    SettlementEntry: phpProperties(settlementListColumns, []),
+  };
+  return Object.entries(classes).map(([name, body]) => {
+    const shown = name.endsWith("Ipn") ? " implements \\JsonSerializable" : "";
+    const head = `<?php\n\ndeclare(strict_types=1);\n\nnamespace Paybell;\n\n/** ${notice} */`;
+    return { path: `clients/php/src/${name}.php`, text: `${head}\nfinal class ${name}${shown}\n{\n${body}\n}\n` };
+  });
+}
+
+/** Properties of a constructor. Those of `more` are null, and left out of JSON, unless `fields` is "extended". */
+function phpProperties(columns: readonly Column[], more: readonly string[]): string {
+  const lists = columns.filter(({ type }) => type === "list").map(({ name }) => name);
+  const typeOf = (name: string) => (lists.includes(name) ? "array" : "string");
+  return [
+    ...lists.map((name) => `    /** @param list<SettlementEntry> $${name} */`),
+    "    public function __construct(",
+    ...columns.map(({ name }) => `        public readonly ${typeOf(name)} $${name},`),
+    ...(more.length === 0 ? [] : ['        // Only with fields: "extended".']),
+    ...more.map((name) => `        public readonly ?string $${name} = null,`),
+    "    ) {\n    }",
+    ...(more.length === 0 ? [] : [phpJson]),
+  ].join("\n");
+}
+
+const phpJson = `
+    public function jsonSerialize(): array
+    {
+        return array_filter(get_object_vars($this), fn(mixed $value) => $value !== null);
+    }`;
+
+function phpValue(value: unknown, indent: string): string {
+  if (typeof value === "string") return `'${value.replaceAll(/['\\]/g, "\\$&")}'`;
+  const isList = Array.isArray(value);
+  const inner = Object.entries(value as object).map(([name, item]) => {
+    return `${indent}    ${isList ? "" : `'${name}' => `}${phpValue(item, `${indent}    `)},\n`;
+  });
+  return inner.length === 0 ? "[]" : `[\n${inner.join("")}${indent}]`;
 }

@@ -1,9 +1,6 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { ciphers, encodings, type Signing, wireNames } from "@paybell/contract";
-import { type ReceivedIpn, receiver } from "@paybell/partner";
-import { afterAll, describe, expect, test } from "vitest";
+import { receiver } from "@paybell/partner";
+import { expect, test } from "vitest";
 import { makeEnvelope } from "../../packages/server/src/delivery/envelope.ts";
 import { newId } from "../../packages/server/src/ids.ts";
 import type { IpnFacts } from "../../packages/server/src/ipn/facts.ts";
@@ -11,12 +8,8 @@ import { testSale } from "../../packages/server/src/notifications/sample.ts";
 import { partnerSnapshot } from "../../packages/server/src/partners/partner.fixture.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import { type PartnerSettings, partnerSettings } from "../../packages/server/src/partners/settings.ts";
-import { languagesIn } from "../languages/languages.ts";
-import { run } from "../languages/programs.ts";
-import { needs } from "../support/programs.ts";
 import * as library from "./0.1.0/library.js";
 
-const buildTimeoutMs = 240_000;
 const nowMs = Date.UTC(2026, 10, 21, 1, 2, 3);
 
 /** The settings that change what a partner is sent, each with every value that a receiver may have to read. */
@@ -82,7 +75,7 @@ const everyIpn: readonly IpnFacts[] = [
 
 interface Sent {
   readonly partner: Partner;
-  readonly vector: Readonly<Record<string, unknown>> & { readonly name: string; readonly ipn: ReceivedIpn["ipn"] };
+  readonly about: string;
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -104,8 +97,8 @@ function partnersOfAllKinds(): { readonly about: string; readonly partner: Partn
   }));
 }
 
-/** One POST as the service makes it now, in the form of docs/partner/vectors.json. */
-function send(partner: Partner, facts: IpnFacts, name: string): Sent {
+/** One POST as the service makes it now. */
+function send(partner: Partner, facts: IpnFacts, about: string): Sent {
   const attempt = {
     notificationId: newId<"notification">(),
     command: facts.command,
@@ -115,27 +108,8 @@ function send(partner: Partner, facts: IpnFacts, name: string): Sent {
     outOfOrder: true,
     nowMs,
   };
-  const { headers, body: bytes, keyId } = makeEnvelope(JSON.stringify(facts), partner, attempt);
-  const body = bytes.toString();
-  const options = optionsOf(partner);
-  const { cipher, encoding, signing, encryptionKey, signingKey, webhookSecret } = options;
-  const vector = {
-    name,
-    expect: "accept",
-    nowSeconds: Math.floor(nowMs / 1_000),
-    cipher,
-    encoding,
-    signing,
-    encryptionKeys: [{ id: keyId, key: encryptionKey }],
-    signingKeys: [signingKey],
-    webhookSecrets: [webhookSecret],
-    headers,
-    body,
-    keyId,
-    kind: facts.kind,
-    ipn: receiver(options).open(body, headers).ipn,
-  };
-  return { partner, vector, body, headers };
+  const { headers, body } = makeEnvelope(JSON.stringify(facts), partner, attempt);
+  return { partner, about, body: body.toString(), headers };
 }
 
 function optionsOf({ settings, keys }: Partner) {
@@ -157,37 +131,11 @@ test("every setting of a partner is varied here, or does not change what is sent
   expect([...Object.keys(varied), ...combined, ...without].sort()).toEqual(Object.keys(partnerSettings).sort());
 });
 
-describe("an IPN of today is accepted, with the same content", () => {
-  test("by the library of 0.1.0", () => {
-    expect(sent.length).toBeGreaterThan(250);
-    for (const { partner, vector, body, headers } of sent) {
-      const opened = library.receiver(optionsOf(partner)).open(body, headers);
-      expect(opened.ipn, vector.name).toEqual(vector.ipn);
-    }
-  });
-
-  const folders: string[] = [];
-  afterAll(() => Promise.all(folders.map((folder) => rm(folder, { recursive: true, force: true }))));
-
-  for (const language of languagesIn(join(import.meta.dirname, "0.1.0/receivers"))) {
-    const options = { timeout: buildTimeoutMs, ...needs(language.needs) };
-    test(`by the receiver in ${language.name} of 0.1.0`, options, async () => {
-      const folder = await mkdtemp(join(tmpdir(), "paybell-contract-"));
-      folders.push(folder);
-      const out = join(folder, "out");
-      await mkdir(out);
-      const command = language.build(out);
-      if (command !== undefined)
-        expect(await run(command, { timeoutMs: buildTimeoutMs })).toMatchObject({ exitCode: 0 });
-      const file = join(folder, "vectors.json");
-      await writeFile(file, JSON.stringify({ vectors: sent.map(({ vector }) => vector) }));
-      const { stdout, exitCode } = await run(language.vectors(out, file), { timeoutMs: buildTimeoutMs });
-      const lines = stdout
-        .trimEnd()
-        .split("\n")
-        .map((line) => line.replace(/ +/, " "));
-      expect(lines).toEqual(sent.map(({ vector }) => `ok ${vector.name}`));
-      expect(exitCode).toBe(0);
-    });
+test("the library of 0.1.0 accepts an IPN of today, with the same content", () => {
+  expect(sent.length).toBeGreaterThan(250);
+  for (const { partner, about, body, headers } of sent) {
+    const options = optionsOf(partner);
+    const opened = library.receiver(options).open(body, headers);
+    expect(opened.ipn, about).toEqual(receiver(options).open(body, headers).ipn);
   }
 });

@@ -1,7 +1,6 @@
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { packGo, packPython } from "../../scripts/build/clients.ts";
-import { type ProgramName, pathOf, versionOf } from "../support/programs.ts";
+import { packGo, packPhp, packPython } from "../../scripts/build/clients.ts";
+import { type ProgramName, pathOf } from "../support/programs.ts";
 import type { ShellCommand } from "./programs.ts";
 
 /** The commands that build and run one language's receiver. `out` is a folder outside of the repository. */
@@ -9,8 +8,6 @@ export interface Language {
   readonly name: string;
   readonly needs: ProgramName;
   readonly source: string;
-  /** Makes a copy of the receiver's folder fit what this machine has. */
-  adapt?(folder: string): void;
   build(out: string): ShellCommand | undefined;
   vectors(out: string, file: string): ShellCommand;
   /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
@@ -38,90 +35,6 @@ function java(receivers: string): Language {
     vectors: (out, file) => ["java", "-cp", out, "Vectors", file],
     serve: (out, agreement) => ["java", "-cp", out, "Receiver", agreement],
   };
-}
-
-function python(receivers: string): Language {
-  const source = join(receivers, "python/receiver.py");
-  // The first python3 in PATH may lack the package.
-  const start = (program: string, file: string): ShellCommand => {
-    return [pathOf("python"), "-B", "-W", "error", program, file];
-  };
-  return {
-    name: "Python",
-    needs: "python",
-    source,
-    build: () => undefined,
-    vectors: (_, file) => start(besides(source, "vectors.py"), file),
-    serve: (_, agreement) => start(source, agreement),
-  };
-}
-
-function php(receivers: string): Language {
-  const source = join(receivers, "php/receiver.php");
-  return {
-    name: "PHP",
-    needs: "php",
-    source,
-    build: () => ["php", "-l", source],
-    vectors: (_, file) => ["php", besides(source, "vectors.php"), file],
-    serve: (_, agreement, port) => [
-      "env",
-      `PAYBELL_AGREEMENT=${agreement}`,
-      ...["php", "-d", "post_max_size=16M", "-S", `127.0.0.1:${port}`, source],
-    ],
-  };
-}
-
-function csharp(receivers: string): Language {
-  const program = (out: string) => join(out, "bin/receiver.dll");
-  // An SDK brings what its own framework needs; that of an older one would have to be fetched.
-  const adapt = (folder: string) => {
-    const project = join(folder, "receiver.csproj");
-    const text = readFileSync(project, "utf8");
-    writeFileSync(project, text.replace(/net\d+\.0/, `net${versionOf("dotnet").split(".")[0]}.0`));
-  };
-  return {
-    name: "C#",
-    needs: "dotnet",
-    source: join(receivers, "csharp/Receiver.cs"),
-    adapt,
-    build(out) {
-      cpSync(join(receivers, "csharp"), out, { recursive: true });
-      adapt(out);
-      return ["dotnet", "build", join(out, "receiver.csproj"), "-c", "Release", "-o", join(out, "bin")];
-    },
-    vectors: (out, file) => ["dotnet", program(out), "--vectors", file],
-    serve: (out, agreement) => ["dotnet", program(out), agreement],
-  };
-}
-
-function go(receivers: string): Language {
-  const program = (out: string) => join(out, "receiver");
-  return {
-    name: "Go",
-    needs: "go",
-    source: join(receivers, "go/receiver.go"),
-    build: (out) => ["go", "build", "-C", join(receivers, "go"), "-o", program(out), "."],
-    vectors: (out, file) => [program(out), "--vectors", file],
-    serve: (out, agreement) => [program(out), agreement],
-  };
-}
-
-function ruby(receivers: string): Language {
-  const source = join(receivers, "ruby/receiver.rb");
-  return {
-    name: "Ruby",
-    needs: "ruby",
-    source,
-    build: () => ["ruby", "-wc", source],
-    vectors: (_, file) => ["ruby", "-w", besides(source, "vectors.rb"), file],
-    serve: (_, agreement) => ["ruby", source, agreement],
-  };
-}
-
-/** The receivers below a folder that is laid out as docs/partner/receivers. */
-export function languagesIn(receivers: string): readonly Language[] {
-  return [java, python, php, csharp, go, ruby].map((language) => language(receivers));
 }
 
 const clients = join(import.meta.dirname, "../../clients");
@@ -184,8 +97,44 @@ go get paybell.example/go/paybell
 go build -o example ./receiver
 go build -o vectors ./check`;
 
-export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage()];
+function phpPackage(): ClientPackage {
+  const home = join(clients, "php");
+  const project = (out: string) => join(out, "project");
+  return {
+    name: "PHP",
+    needs: "php",
+    source: home,
+    build: (out) => ["bash", "-c", phpInstallation, "bash", out, home, ...packPhp(home, out)],
+    vectors: (out, file) => {
+      const check = join(home, "tests/vectors.php");
+      return ["php", "-d", "zend.assertions=1", check, join(project(out), "vendor/autoload.php"), file];
+    },
+    serve: (out, agreement, port) => {
+      const how = [`PAYBELL_KEYS=${agreement}`, "php", "-d", "post_max_size=16M", "-S", `127.0.0.1:${port}`];
+      return ["env", ...how, join(project(out), "receiver.php")];
+    },
+    checks: {
+      "its own tests": (out) => {
+        const how = [`PAYBELL_AUTOLOAD=${project(out)}/vendor/autoload.php`, "phpunit", "--do-not-cache-result"];
+        return ["env", ...how, "--bootstrap", join(home, "tests/bootstrap.php"), join(home, "tests/PackageTest.php")];
+      },
+      "composer validate": () => ["composer", "validate", "--strict", "--no-check-version", `--working-dir=${home}`],
+      phpcs: () => ["phpcs", "--standard=PSR12", "-n", home],
+    },
+  };
+}
 
-export const languages = languagesIn(join(import.meta.dirname, "../../docs/partner/receivers")).filter(({ name }) =>
-  packages.every((one) => one.name !== name),
-);
+/** Packs the archive, and installs it from there into an empty project, without packagist. */
+const phpInstallation = `set -e
+out=$1; home=$2; shift 2
+export COMPOSER_HOME="$out/home" COMPOSER_ALLOW_SUPERUSER=1
+"$@"
+mkdir "$out/project"
+cp "$home/examples/receiver.php" "$out/project"
+cd "$out/project"
+echo '{"repositories": [{"type": "artifact", "url": ".."}, {"packagist.org": false}]}' > composer.json
+composer require --quiet --no-interaction paybell/paybell`;
+
+export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage(), phpPackage()];
+
+export const languages = [java(join(import.meta.dirname, "../../docs/partner/receivers"))];

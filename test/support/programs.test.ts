@@ -23,17 +23,17 @@ test("a test is skipped, and names the program, where it is missing, too old, or
     writeFileSync(join(folder, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   vi.stubEnv("PATH", folder);
   install("bun", "echo 1.3.1");
-  install("dotnet", "echo 7.0.100");
-  install("php", "exit 1");
+  install("go", "echo go version go1.22.9");
+  install("python3", "exit 1");
 
   expect(needs("bun")).toEqual({ skip: false, meta: {} });
   expect(pathOf("bun")).toBe(join(folder, "bun"));
-  const { skip, meta } = needs("bun", "dotnet", "php", "deno");
+  const { skip, meta } = needs("bun", "go", "python", "deno");
   expect(skip).toBe(true);
   expect(meta.missing).toEqual([
-    expect.stringMatching(/^\.NET SDK 8 or newer: /),
-    "PHP 8.1 or newer with openssl, iconv and ctype: apt-get install --no-install-recommends php-cli",
+    expect.stringMatching(/^Go 1.23 or newer: /),
+    expect.stringMatching(/^Python 3.9 or newer with .*: apt-get install --no-install-recommends python3-crypto/),
     "Deno: npm install --global deno",
   ]);
-  expect(() => pathOf("php")).toThrow("PHP 8.1 or newer");
+  expect(() => pathOf("python")).toThrow("Python 3.9 or newer");
 });

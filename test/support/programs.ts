@@ -28,11 +28,9 @@ interface Program {
   readonly otherwise?: string;
 }
 
-const rubyVersion = "puts %(Ruby #{RUBY_VERSION} Puma #{Puma::Const::VERSION})";
 const pythonVersion = "import sys, cryptography, pip; print('Python', sys.version.split()[0])";
 const phpVersion =
-  "function_exists('openssl_decrypt') && function_exists('iconv') && function_exists('ctype_xdigit') || exit(1);" +
-  "echo 'PHP ', PHP_VERSION;";
+  "class_exists('ZipArchive') && (@include 'Nyholm/Psr7/autoload.php') !== false || exit(1); echo 'PHP ', PHP_VERSION;";
 
 const programs = {
   bash: { title: "bash", command: "bash", args: ["--version"], tiers: ["systems"], debian: ["bash"] },
@@ -119,18 +117,10 @@ const programs = {
     command: "php",
     args: ["-r", phpVersion],
     atLeast: [8, 1],
-    having: "openssl, iconv and ctype",
+    beside: ["composer", "phpcs", "phpunit"],
+    having: "zip and nyholm/psr7, Composer, PHP_CodeSniffer and PHPUnit",
     tiers: ["languages"],
-    debian: ["php-cli"],
-  },
-  ruby: {
-    title: "Ruby",
-    command: "ruby",
-    args: ["-rpuma", "-e", rubyVersion],
-    atLeast: [3, 0],
-    having: "Puma",
-    tiers: ["languages"],
-    debian: ["ruby", "puma"],
+    debian: ["composer", "php-cli", "php-codesniffer", "php-nyholm-psr7", "php-zip", "phpunit"],
   },
   go: {
     title: "Go",
@@ -139,14 +129,6 @@ const programs = {
     atLeast: [1, 23],
     tiers: ["languages"],
     otherwise: "Debian 12 has an older one: install it as Go's own site says",
-  },
-  dotnet: {
-    title: ".NET SDK",
-    command: "dotnet",
-    args: ["--version"],
-    atLeast: [8, 0],
-    tiers: ["languages"],
-    otherwise: "Debian has none: install it as Microsoft's own site says",
   },
   bun: {
     title: "Bun",
@@ -184,12 +166,9 @@ export function orSkip(missing: readonly string[]): Needed {
 
 /** The file to start. @throws Error if the machine does not have it */
 export function pathOf(name: ProgramName): string {
-  return present(name).path;
-}
-
-/** The first line that it prints as its version. @throws Error if the machine does not have it */
-export function versionOf(name: ProgramName): string {
-  return present(name).version;
+  const path = find(name);
+  if (path === undefined) throw new Error(`This needs ${describeMissing(name)}`);
+  return path;
 }
 
 /** The programs that a tier needs, in words, and the line that installs those of Debian 12. */
@@ -209,33 +188,22 @@ export function installations(): Installation[] {
   });
 }
 
-interface Found {
-  readonly path: string;
-  readonly version: string;
-}
+/** The files, by name and PATH. */
+const found = new Map<string, string | undefined>();
 
-/** By name and PATH. */
-const found = new Map<string, Found | undefined>();
-
-function present(name: ProgramName): Found {
-  const program = find(name);
-  if (program === undefined) throw new Error(`This needs ${describeMissing(name)}`);
-  return program;
-}
-
-function find(name: ProgramName): Found | undefined {
+function find(name: ProgramName): string | undefined {
   const key = `${name} ${process.env["PATH"]}`;
   if (!found.has(key)) found.set(key, search(programs[name]));
   return found.get(key);
 }
 
-function search({ command, args, atLeast = [0, 0], beside = [] }: Program): Found | undefined {
+function search({ command, args, atLeast = [0, 0], beside = [] }: Program): string | undefined {
   for (const folder of folders()) {
     if (![command, ...beside].every((one) => existsSync(join(folder, one)))) continue;
     const path = join(folder, command);
     const { status, stdout, stderr } = spawnSync(path, args, { encoding: "utf8", timeout: 120_000 });
     const [version = ""] = `${stdout}${stderr}`.trim().split("\n");
-    if (status === 0 && isAtLeast(atLeast, version)) return { path, version };
+    if (status === 0 && isAtLeast(atLeast, version)) return path;
   }
   return undefined;
 }

@@ -1,0 +1,75 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Paybell;
+
+/**
+ * The callback as a PHP script: `(new Callback($keys, $onIpn))->run();`. It answers 2xx only when your function has
+ * returned; after an exception the IPN comes again. Delivery is at least once: deduplicate by `id`.
+ */
+final class Callback
+{
+    private readonly \Closure $onIpn;
+
+    /**
+     * @param Keys|KeyFile|array<string, mixed> $keys
+     * @param callable(Received): mixed $onIpn
+     * @param ?\Closure(string): mixed $log gets a text for each IPN that is refused or fails, in place of error_log
+     */
+    public function __construct(
+        #[\SensitiveParameter] private readonly Keys|KeyFile|array $keys,
+        callable $onIpn,
+        private readonly ?\Closure $log = null,
+    ) {
+        $this->onIpn = $onIpn(...);
+    }
+
+    /** Answers the request of this script. */
+    public function run(): void
+    {
+        ini_set('display_errors', 'stderr'); // The sender must not read them.
+        $headers = [];
+        foreach ($_SERVER as $name => $value) {
+            if (str_starts_with($name, 'HTTP_')) {
+                $headers[strtr(substr($name, 5), '_', '-')] = $value;
+            }
+        }
+        $body = file_get_contents('php://input', length: BODY_BYTES_MAX + 1);
+        $status = $this->statusOf($_SERVER['REQUEST_METHOD'], $body, $headers);
+        http_response_code($status);
+        if ($status === 405) {
+            header('Allow: POST');
+        }
+    }
+
+    /**
+     * The status to answer with, for a server of your own.
+     *
+     * @param iterable<string, string|string[]> $headers
+     */
+    public function statusOf(string $method, string $body, iterable $headers): int
+    {
+        if ($method !== 'POST') {
+            return 405;
+        }
+        try {
+            $received = open($body, $headers, $this->keys);
+        } catch (Refused $refused) {
+            $this->log("IPN refused ({$refused->getCode()}): $refused->finding $refused->remedy");
+            return $refused->getCode() === 'too_large' ? 413 : 400;
+        }
+        try {
+            ($this->onIpn)($received);
+            return 204;
+        } catch (\Throwable $error) {
+            $this->log("IPN {$received->ipn->id} not processed, it will be delivered again: $error");
+            return 500;
+        }
+    }
+
+    private function log(string $text): void
+    {
+        ($this->log ?? error_log(...))("paybell: $text");
+    }
+}

@@ -1,0 +1,40 @@
+<?php
+
+declare(strict_types=1);
+
+namespace Paybell;
+
+/** @internal One call of the pull API. */
+final class Pulling
+{
+    private const REMEDIES = [
+        'invalid_cursor' => 'Give the cursor of an earlier page unchanged; if it is lost, start without one.',
+        'cursor_from_another_history' => 'The service was restored. Start without a cursor, and reconcile.',
+        'cursor_expired' => 'Start without a cursor, and reconcile the gap.',
+    ];
+
+    /** @return array{items: list<array{data: string, headers: array<string, string>}>, next: string} */
+    public static function ask(Keys $keys, string $path, float $timeout): array
+    {
+        if (!preg_match('~^(https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$))~D', $keys->baseUrl)) {
+            throw new PaybellError('wrong_option', 'baseUrl is not https://.', 'http:// is for localhost alone.');
+        }
+        // A redirection would be sent the API key.
+        $how = ['header' => "Authorization: Bearer $keys->apiKey", 'follow_location' => 0, 'ignore_errors' => true];
+        $context = stream_context_create(['http' => [...$how, 'timeout' => $timeout]]);
+        $answer = @file_get_contents(rtrim($keys->baseUrl, '/') . $path, false, $context);
+        if ($answer === false) {
+            throw new PaybellError('no_answer', 'The connection failed.', 'Check baseUrl, and try again.');
+        }
+        $read = json_decode($answer, true);
+        $status = (int) substr($http_response_header[0], 9, 3);
+        if ($status === 200 && isset($read['items'], $read['next'])) {
+            return $read;
+        }
+        if (is_string($code = $read['code'] ?? null)) {
+            $remedy = self::REMEDIES[$code] ?? $read['remedy'] ?? '';
+            throw new PaybellError($code, $read['detail'] ?? '', $remedy);
+        }
+        throw new PaybellError('not_paybell', "HTTP $status without an answer of Paybell's.", 'Check baseUrl.');
+    }
+}

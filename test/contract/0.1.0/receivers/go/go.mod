@@ -1,3 +1,0 @@
-module receiver
-
-go 1.23
