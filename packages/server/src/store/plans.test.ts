@@ -202,8 +202,8 @@ function expectBounded(carriedOut: readonly CarriedOut[], named: readonly string
 }
 
 const works: readonly (readonly [string, readonly string[], () => Promise<unknown>])[] = [
-  ["a page of a queue", ["q.rows_max + 1"], readSome],
-  ["a page from a cursor", ["q.rows_max + 1"], readOn],
+  ["a page of a queue", ["i.rows_max + 1"], readSome],
+  ["a page from a cursor", ["i.rows_max + 1"], readOn],
   ["a sweep of the heads", ["WITH RECURSIVE head"], () => deliveries.heads([shardOf(partnerId)])],
   ["what must leave before", ["e.batch_id = i.settles_batch"], lookForEarlier],
   ["an accepted delivery", ["WITH attempt AS"], () => record(accepted)],
@@ -286,7 +286,7 @@ describe.each(sizes)("with %i pending and statistics taken when there were none"
 
   test("a scan of a queue that is not read touches those that it reads, and those that it parks", async () => {
     await parkOverdue();
-    const [look] = engine.filter(({ text }) => text.includes("q.rows_max + 1"));
+    const [look] = engine.filter(({ text }) => text.includes("i.rows_max + 1"));
     // Each of 500 rows once in the index and in the table, and its content.
     expect(look?.blocks).toBeLessThan(500 * 9);
     expect(look?.rowsTouched).toBeLessThan(500 * 2 + touchedMax * together);

@@ -8,7 +8,7 @@ import {
 } from "../../delivery/circuit.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
-import { integerArray } from "../database/arrays.ts";
+import { Columns } from "../database/columns.ts";
 import type { Homes } from "../database/homes.ts";
 import { insertEvents } from "../events.ts";
 
@@ -35,6 +35,20 @@ const loadChangedByHand = {
     ORDER BY e.updated_at`,
 };
 
+const changed = new Columns<CircuitChange>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ endpointId }) => endpointId],
+  kind: ["text", ({ kind }) => kind],
+  target: ["text", ({ target }) => target],
+  queue: ["text", ({ queue }) => queue],
+  state: ["text", ({ circuit }) => circuit.state],
+  failures: ["integer", ({ circuit }) => circuit.failures],
+  probes: ["integer", ({ circuit }) => circuit.probes],
+  last_reason: ["text", ({ circuit }) => circuit.lastReason],
+  probe_in_ms: ["double", ({ circuit }) => circuit.probeInMs],
+  epoch: ["integer", ({ epoch }) => epoch],
+  control_no: ["integer", ({ controlNo }) => controlNo],
+});
 // Rows are inserted and locked in key order. Unchanged rows belong to a later owner, or were changed by a person.
 const write = {
   name: "write_circuits",
@@ -44,9 +58,7 @@ const write = {
     SELECT i.partner_id, i.id, i.kind, i.target, i.queue, i.state, i.failures, i.probes, i.last_reason,
       now() + i.probe_in_ms * interval '1 millisecond', CASE WHEN i.state <> 'closed' THEN now() END, i.epoch,
       i.control_no, now()
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::integer[], $8::integer[],
-      $9::text[], $10::double precision[], $11::integer[], $12::integer[])
-      AS i (partner_id, id, kind, target, queue, state, failures, probes, last_reason, probe_in_ms, epoch, control_no)
+    FROM ${changed.rows}
     ON CONFLICT (partner_id, queue) DO UPDATE SET state = excluded.state, failures = excluded.failures,
       probes = excluded.probes, last_reason = excluded.last_reason, probe_at = excluded.probe_at,
       opened_at = CASE WHEN excluded.state = 'closed' THEN NULL WHEN e.state = excluded.state THEN e.opened_at
@@ -100,20 +112,7 @@ export async function writeCircuits(
   const written = [...last].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, change]) => change);
   const { rows } = await client.query<{ partner_id: PartnerId; queue: string; id: EndpointId }>({
     ...write,
-    values: [
-      written.map(({ partnerId }) => partnerId),
-      written.map(({ endpointId }) => endpointId),
-      written.map(({ kind }) => kind),
-      written.map(({ target }) => target),
-      written.map(({ queue }) => queue),
-      written.map(({ circuit }) => circuit.state),
-      integerArray(written.map(({ circuit }) => circuit.failures)),
-      integerArray(written.map(({ circuit }) => circuit.probes)),
-      written.map(({ circuit }) => circuit.lastReason),
-      written.map(({ circuit }) => circuit.probeInMs),
-      integerArray(written.map(({ epoch }) => epoch)),
-      integerArray(written.map(({ controlNo }) => controlNo)),
-    ],
+    values: changed.values(written),
   });
   const ids = new Map(rows.map((row) => [`${row.partner_id} ${row.queue}`, row.id]));
   const events = inOrder.flatMap((change) => eventOf(change, ids.get(keyOf(change))));

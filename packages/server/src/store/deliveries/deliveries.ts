@@ -14,7 +14,7 @@ import type {
 } from "../../delivery/store.ts";
 import type { NewEvent } from "../../events.ts";
 import { shardOf } from "../../shard.ts";
-import { bytesArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
+import { type ColumnList, Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { failureKindOf } from "../database/retryable.ts";
@@ -22,7 +22,127 @@ import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
 import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";
-import * as statements from "./statements.ts";
+
+const roundList = {
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ id }) => id],
+  round: ["integer", ({ round }) => round],
+} satisfies ColumnList<DeliveryKey>;
+const attemptList = {
+  ...roundList,
+  attempts_made: ["integer", ({ attemptsMade }) => attemptsMade],
+} satisfies ColumnList<DeliveryKey>;
+
+/** The rounds of deliveries. */
+const roundColumns = new Columns<DeliveryKey>(roundList);
+/** Begins with the columns of `roundColumns`. */
+const outcomeColumns = new Columns<DeliveryOutcome>({
+  ...attemptList,
+  lease_id: ["uuid", ({ leaseId }) => leaseId],
+  started_ms: ["double", ({ attempt }) => attempt.startedAtMs],
+  duration_ms: ["integer", ({ attempt }) => Math.round(attempt.durationMs)],
+  url: ["text", ({ attempt }) => attempt.url],
+  address: ["text", ({ attempt }) => attempt.address],
+  http_status: ["integer", ({ attempt }) => attempt.httpStatus],
+  reason: ["text", ({ attempt }) => attempt.reason],
+  detail: ["text", ({ attempt }) => attempt.detail],
+  answer: ["bytes", ({ attempt }) => attempt.answer],
+  key_id: ["text", ({ attempt }) => attempt.keyId],
+});
+const delayColumns = new Columns<DeliveryKey & { readonly delayMs: number }>({
+  ...attemptList,
+  delay_ms: ["double", ({ delayMs }) => delayMs],
+});
+export type Parking = DeliveryKey & { readonly reason: FailureReason };
+const parkingColumns = new Columns<Parking>({
+  ...attemptList,
+  reason: ["text", ({ reason }) => reason],
+});
+
+// Finds a row of `pending` by key in a LATERAL list, and changes it by its location in the table (ctid): there is only
+// one plan for that. A join by key has two, and the one planned while nothing is pending scans the whole backlog later.
+// Measured: 3.2 s for 500 outcomes with 20,000 pending. A row that changed since the statement began has another
+// location and is missed, so the caller repeats the statement if fewer rows were changed than requested. OFFSET
+// prevents the list from being joined after all.
+const itsRow = (condition: string) => `CROSS JOIN LATERAL (
+        SELECT t.ctid AS at FROM pending t WHERE t.partner_id = i.partner_id AND t.id = i.id AND ${condition} OFFSET 0
+      ) AS found`;
+/** An acceptance counts for its own round and the earlier ones: the partner has the IPN. */
+const upToItsRound = itsRow("t.round <= i.round");
+/** A failure counts only for its own attempt. */
+const itsAttempt = itsRow("t.round = i.round AND t.attempts_made = i.attempts_made");
+
+const attemptsInserted = `
+      INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url, address,
+        http_status, reason, detail, answer, key_id)
+      SELECT partner_id, id, round, attempts_made + 1, lease_id, to_timestamp(started_ms / 1000), duration_ms, url,
+        address, http_status, reason, detail, answer, key_id
+      FROM ${outcomeColumns.rows}
+      ON CONFLICT DO NOTHING`;
+
+const insertAttempts = { name: "insert_attempts", text: attemptsInserted };
+
+/** If all were accepted: one statement that is a transaction of its own, in one round trip. */
+const recordAccepted = {
+  name: "record_accepted",
+  text: `
+    WITH attempt AS (${attemptsInserted}),
+    gone AS (
+      DELETE FROM pending p USING ${roundColumns.rows}
+      ${upToItsRound}
+      WHERE p.ctid = found.at
+      RETURNING p.id)
+    SELECT count(*) AS gone FROM gone`,
+};
+
+const deleteAccepted = {
+  name: "delete_accepted",
+  text: `
+    DELETE FROM pending p USING ${roundColumns.rows}
+    ${upToItsRound}
+    WHERE p.ctid = found.at`,
+};
+
+/** Parked shortly before its 2xx arrived. */
+const unpark = {
+  name: "unpark",
+  text: `
+    DELETE FROM parked p USING ${roundColumns.rows}
+    WHERE p.partner_id = i.partner_id AND p.id = i.id AND p.round <= i.round`,
+};
+
+const counting = "attempts_made = i.attempts_made + 1, asked = p.asked + p.is_asked::integer, is_asked = false";
+
+/** @param counted whether an attempt was made */
+const dueAgain = (counted: boolean) => `
+    WITH i AS MATERIALIZED (
+      SELECT partner_id, id, round, attempts_made, now() + delay_ms * interval '1 millisecond' AS due_at
+      FROM ${delayColumns.rows})
+    UPDATE pending p SET due_at = i.due_at ${counted ? `, ${counting}` : ""}
+    FROM i ${itsAttempt}
+    WHERE p.ctid = found.at
+    RETURNING p.partner_id, p.id`;
+
+const retryLater = { name: "retry_later", text: dueAgain(true) };
+
+const postpone = { name: "postpone", text: dueAgain(false) };
+
+/** @param counted whether an attempt was made */
+const parking = (counted: boolean) => `
+    WITH gone AS (
+      DELETE FROM pending p
+      USING ${parkingColumns.rows} ${itsAttempt}
+      WHERE p.ctid = found.at
+      RETURNING p.partner_id, p.id, p.chain_id, p.round, p.bytes,
+        i.attempts_made ${counted ? "+ 1" : ""} AS attempts_made, i.reason)
+    INSERT INTO parked (partner_id, id, chain_id, round, attempts_made, bytes, reason)
+    SELECT partner_id, id, chain_id, round, attempts_made, bytes, reason FROM gone
+    ON CONFLICT (partner_id, id) DO NOTHING
+    RETURNING partner_id, id`;
+
+const park = { name: "park", text: parking(true) };
+
+const parkUncounted = { name: "park_uncounted", text: parking(false) };
 
 /** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
@@ -36,6 +156,14 @@ export interface DeliveriesOptions extends GroupCommitHooks {
 interface ChangedRow {
   readonly partner_id: string;
   readonly id: string;
+}
+
+/** Parks deliveries for another reason than an attempt's. @returns those that were pending */
+export async function parkWithoutAttempt(
+  database: Pick<PoolClient, "query">,
+  parked: readonly Parking[],
+): Promise<readonly ChangedRow[]> {
+  return (await database.query<ChangedRow>({ ...parkUncounted, values: parkingColumns.values(parked) })).rows;
 }
 
 /** Pending deliveries in PostgreSQL. Outcomes share commits. */
@@ -88,7 +216,7 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async postpone(deliveries: readonly Postponement[]): Promise<void> {
-    await this.#change(statements.postpone, deliveries, (some) => doubleArray(some.map(({ delayMs }) => delayMs)));
+    await this.#change(postpone, deliveries, (some) => delayColumns.values(some));
   }
 
   async park(
@@ -99,8 +227,10 @@ export class PostgresDeliveries implements DeliveryStore {
     if (first === undefined) return 0;
     const { partnerId } = first;
     return inTransaction(this.#homes.of(partnerId).engine, async (client) => {
-      const values = [...keyColumns(deliveries), textArray(deliveries.map(() => reason))];
-      const { rows } = await client.query<ChangedRow>({ ...statements.parkUncounted, values });
+      const rows = await parkWithoutAttempt(
+        client,
+        deliveries.map((delivery) => ({ ...delivery, reason })),
+      );
       const parked = new Set(rows.map(({ id }) => id));
       const detail = "Its schedule was over while its endpoint accepted nothing.";
       const events = deliveries.flatMap(({ id, attemptsBefore, attemptsMade }): NewEvent[] => {
@@ -133,13 +263,10 @@ export class PostgresDeliveries implements DeliveryStore {
       return this.#writeAccepted(home, outcomes);
     }
     const changed = await inTransaction(home.engine, async (client) => {
-      const values = roundColumns(accepted);
-      const end = () => [
-        client.query({ ...statements.deleteAccepted, values }),
-        client.query({ ...statements.unpark, values }),
-      ];
+      const values = roundColumns.values(accepted);
+      const end = () => [client.query({ ...deleteAccepted, values }), client.query({ ...unpark, values })];
       const written = [
-        withAttempts ? client.query({ ...statements.insertAttempts, values: attemptColumns(outcomes) }) : undefined,
+        withAttempts ? client.query({ ...insertAttempts, values: outcomeColumns.values(outcomes) }) : undefined,
         ...(accepted.length > 0 ? end() : []),
       ];
       const failing = this.#writeFailed(client, outcomes);
@@ -164,14 +291,14 @@ export class PostgresDeliveries implements DeliveryStore {
   /** One round trip: the statement is a transaction of its own. */
   async #writeAccepted({ engine }: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
     const { rows } = await engine.query<{ gone: number }>({
-      ...statements.recordAccepted,
-      values: attemptColumns(outcomes),
+      ...recordAccepted,
+      values: outcomeColumns.values(outcomes),
     });
     // Parked shortly before, or changed while the statement looked for them.
     if ((rows[0]?.gone ?? 0) < outcomes.length) {
-      const values = roundColumns(outcomes);
-      await engine.query({ ...statements.deleteAccepted, values });
-      await engine.query({ ...statements.unpark, values });
+      const values = roundColumns.values(outcomes);
+      await engine.query({ ...deleteAccepted, values });
+      await engine.query({ ...unpark, values });
     }
     return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
@@ -191,17 +318,15 @@ export class PostgresDeliveries implements DeliveryStore {
       const retried = left.flatMap((outcome) =>
         outcome.next.kind === "retry" ? [{ ...outcome, delayMs: outcome.next.delayMs }] : [],
       );
-      const parked = left.filter(({ next }) => next.kind === "parked");
+      const parked = left.flatMap((outcome) =>
+        outcome.next.kind === "parked" ? [{ ...outcome, reason: outcome.attempt.reason ?? ("internal" as const) }] : [],
+      );
       if (retried.length + parked.length === 0) break;
-      const delays = doubleArray(retried.map(({ delayMs }) => delayMs));
-      const reasons = textArray(parked.map(({ attempt }) => attempt.reason ?? "internal"));
       const [again, gone] = await Promise.all([
         retried.length > 0
-          ? client.query<ChangedRow>({ ...statements.retryLater, values: [...keyColumns(retried), delays] })
+          ? client.query<ChangedRow>({ ...retryLater, values: delayColumns.values(retried) })
           : undefined,
-        parked.length > 0
-          ? client.query<ChangedRow>({ ...statements.park, values: [...keyColumns(parked), reasons] })
-          : undefined,
+        parked.length > 0 ? client.query<ChangedRow>({ ...park, values: parkingColumns.values(parked) }) : undefined,
       ]);
       for (const row of again?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "retry");
       for (const row of gone?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "parked");
@@ -222,13 +347,12 @@ export class PostgresDeliveries implements DeliveryStore {
   async #change<Key extends DeliveryKey>(
     statement: { readonly name: string; readonly text: string },
     keys: readonly Key[],
-    column: (keys: readonly Key[]) => unknown,
+    columns: (keys: readonly Key[]) => unknown[],
   ): Promise<void> {
     let left = keys;
     for (let tries = 0; tries < 2 && left.length > 0; tries += 1) {
       const rows = await this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
-        const values = [...keyColumns(some), column(some)];
-        return (await engine.query<ChangedRow>({ ...statement, values })).rows;
+        return (await engine.query<ChangedRow>({ ...statement, values: columns(some) })).rows;
       });
       const changed = new Set(rows.map((row) => `${row.partner_id} ${row.id}`));
       left = left.filter((key) => !changed.has(rowKeyOf(key)));
@@ -253,32 +377,4 @@ function rowKeyOf({ partnerId, id }: DeliveryKey): string {
 
 function attemptKeyOf({ partnerId, id, round, attemptsMade, leaseId }: DeliveryOutcome): string {
   return `${partnerId} ${id} ${round} ${attemptsMade} ${leaseId}`;
-}
-
-function roundColumns(keys: readonly DeliveryKey[]): unknown[] {
-  return [
-    uuidArray(keys.map(({ partnerId }) => partnerId)),
-    uuidArray(keys.map(({ id }) => id)),
-    integerArray(keys.map(({ round }) => round)),
-  ];
-}
-
-function keyColumns(keys: readonly DeliveryKey[]): unknown[] {
-  return [...roundColumns(keys), integerArray(keys.map(({ attemptsMade }) => attemptsMade))];
-}
-
-function attemptColumns(outcomes: readonly DeliveryOutcome[]): unknown[] {
-  return [
-    ...keyColumns(outcomes),
-    uuidArray(outcomes.map(({ leaseId }) => leaseId)),
-    doubleArray(outcomes.map(({ attempt }) => attempt.startedAtMs)),
-    integerArray(outcomes.map(({ attempt }) => Math.round(attempt.durationMs))),
-    textArray(outcomes.map(({ attempt }) => attempt.url)),
-    textArray(outcomes.map(({ attempt }) => attempt.address)),
-    integerArray(outcomes.map(({ attempt }) => attempt.httpStatus)),
-    textArray(outcomes.map(({ attempt }) => attempt.reason)),
-    textArray(outcomes.map(({ attempt }) => attempt.detail)),
-    bytesArray(outcomes.map(({ attempt }) => attempt.answer)),
-    textArray(outcomes.map(({ attempt }) => attempt.keyId)),
-  ];
 }

@@ -2,7 +2,18 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Delivery, Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import type { NotificationId } from "../../ids.ts";
-import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from "../database/arrays.ts";
+import { integerArray } from "../database/arrays.ts";
+import { Columns } from "../database/columns.ts";
+
+const nilId = "00000000-0000-0000-0000-000000000000";
+const queueReads = new Columns<QueueRead>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  queue: ["text", ({ queue }) => queue],
+  after_us: ["double", ({ after }) => after?.dueAtUs ?? 0],
+  after_id: ["uuid", ({ after }) => after?.id ?? nilId],
+  rows_max: ["integer", ({ rowsMax }) => rowsMax],
+  bytes_max: ["integer", ({ bytesMax }) => bytesMax],
+});
 
 // Neither locks nor changes anything. It reads one row more than requested, to learn whether there are more, or when
 // the next one is due; content is read only for due rows within the bounds. Measured beside an open transaction with
@@ -10,7 +21,7 @@ import { booleanArray, doubleArray, integerArray, textArray, uuidArray } from ".
 const readDue = {
   name: "read_due",
   text: `
-    SELECT q.no::integer AS no, p.id, p.due_at_us AS "dueAtUs", p.due_in_ms AS "dueInMs", p.nth::integer AS nth,
+    SELECT i.no::integer AS no, p.id, p.due_at_us AS "dueAtUs", p.due_in_ms AS "dueInMs", p.nth::integer AS nth,
       p.upto::integer AS upto, p.round, p.attempts_made AS "attemptsMade",
       p.asked + p.is_asked::integer AS asked, p.schedule_start_ms AS "scheduleStartMs",
       p.chain_id AS "chainId", p.follows, p.settles_batch AS "settlesBatch", p.to_registered AS "toRegistered", p.bytes,
@@ -19,13 +30,12 @@ const readDue = {
       CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS "originalExternalId",
       coalesce(n.original_id, (
         SELECT o.id FROM transactions o
-        WHERE (o.partner_id = q.partner_id) IS TRUE AND o.external_id = n.original_external_id
+        WHERE (o.partner_id = i.partner_id) IS TRUE AND o.external_id = n.original_external_id
           AND o.origin = 'switch')) AS "originalId",
       CASE WHEN p.round = 0 OR n.command IS NULL THEN 0 ELSE (
-        SELECT count(*) FROM attempts a WHERE a.partner_id = q.partner_id AND a.id = p.id AND a.round < p.round
+        SELECT count(*) FROM attempts a WHERE a.partner_id = i.partner_id AND a.id = p.id AND a.round < p.round
       ) END::integer AS "attemptsBefore"
-    FROM unnest($1::uuid[], $2::text[], $3::double precision[], $4::uuid[], $5::integer[], $6::integer[])
-      WITH ORDINALITY AS q (partner_id, queue, after_us, after_id, rows_max, bytes_max, no)
+    FROM ${queueReads.numbered}
     CROSS JOIN LATERAL (
       SELECT r.*, (extract(epoch FROM r.due_at) * 1000000)::bigint AS due_at_us,
         (extract(epoch FROM r.due_at - now()) * 1000)::double precision AS due_in_ms,
@@ -34,20 +44,20 @@ const readDue = {
         count(*) FILTER (WHERE r.due_at > now()) OVER by_due AS later
       FROM (
         SELECT p.* FROM pending p
-        WHERE p.shard = get_byte(uuid_send(q.partner_id), 15)::smallint AND p.partner_id = q.partner_id
-          AND p.queue = q.queue
-          AND (p.due_at, p.id) > (timestamptz 'epoch' + q.after_us * interval '1 microsecond', q.after_id)
-        ORDER BY p.due_at, p.id LIMIT q.rows_max + 1) AS r
+        WHERE p.shard = get_byte(uuid_send(i.partner_id), 15)::smallint AND p.partner_id = i.partner_id
+          AND p.queue = i.queue
+          AND (p.due_at, p.id) > (timestamptz 'epoch' + i.after_us * interval '1 microsecond', i.after_id)
+        ORDER BY p.due_at, p.id LIMIT i.rows_max + 1) AS r
       WINDOW by_due AS (ORDER BY r.due_at, r.id)) AS p
     LEFT JOIN LATERAL (
       SELECT n.transaction_id, n.original_id, n.original_external_id, n.command, n.callback_url, n.content,
         n.content_mac
       FROM notifications n
-      WHERE n.partner_id = q.partner_id AND n.id = p.id
-        AND p.due_at <= now() AND p.nth <= q.rows_max AND (p.nth = 1 OR p.upto - p.bytes < q.bytes_max)
+      WHERE n.partner_id = i.partner_id AND n.id = p.id
+        AND p.due_at <= now() AND p.nth <= i.rows_max AND (p.nth = 1 OR p.upto - p.bytes < i.bytes_max)
       LIMIT 1) AS n ON true
     WHERE p.later <= 1
-    ORDER BY q.no, p.nth`,
+    ORDER BY i.no, p.nth`,
 };
 
 // One index step for each shard, then for each queue.
@@ -89,13 +99,19 @@ export function earlierThan(row: "i" | "p"): string {
           ORDER BY e.schedule_start LIMIT 1) END)`;
 }
 
+const precedences = new Columns<Delivery>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ id }) => id],
+  chain_id: ["uuid", ({ chainId }) => chainId],
+  follows: ["boolean", ({ follows }) => follows],
+  settles_batch: ["uuid", ({ settlesBatch }) => settlesBatch],
+});
 const readPreceding = {
   name: "read_preceding",
   text: `
     SELECT i.no::integer AS no, (extract(epoch FROM now() - p.schedule_start) * 1000)::double precision AS age_ms,
       ${earlierThan("i")} AS after
-    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::boolean[], $5::uuid[])
-      WITH ORDINALITY AS i (partner_id, id, chain_id, follows, settles_batch, no)
+    FROM ${precedences.numbered}
     CROSS JOIN LATERAL (
       SELECT p.schedule_start FROM pending p WHERE p.partner_id = i.partner_id AND p.id = i.id OFFSET 0) AS p`,
 };
@@ -113,20 +129,11 @@ interface DueRow extends Omit<Delivery, "partnerId" | "queue" | "command" | "con
   readonly mac: Buffer | null;
 }
 
-const nilId = "00000000-0000-0000-0000-000000000000";
-
 export async function readQueues(engine: Pool, reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
   if (reads.length === 0) return [];
   const { rows } = await engine.query<DueRow>({
     ...readDue,
-    values: [
-      uuidArray(reads.map(({ partnerId }) => partnerId)),
-      textArray(reads.map(({ queue }) => queue)),
-      doubleArray(reads.map(({ after }) => after?.dueAtUs ?? 0)),
-      uuidArray(reads.map(({ after }) => after?.id ?? nilId)),
-      integerArray(reads.map(({ rowsMax }) => rowsMax)),
-      integerArray(reads.map(({ bytesMax }) => bytesMax)),
-    ],
+    values: queueReads.values(reads),
   });
   const byRead = new Map<number, DueRow[]>();
   for (const row of rows) {
@@ -185,13 +192,7 @@ export async function readPrecedence(
 ): Promise<readonly (Precedence | undefined)[]> {
   const { rows } = await engine.query<{ no: number; age_ms: number; after: NotificationId | null }>({
     ...readPreceding,
-    values: [
-      uuidArray(deliveries.map(({ partnerId }) => partnerId)),
-      uuidArray(deliveries.map(({ id }) => id)),
-      uuidArray(deliveries.map(({ chainId }) => chainId)),
-      booleanArray(deliveries.map(({ follows }) => follows)),
-      uuidArray(deliveries.map(({ settlesBatch }) => settlesBatch)),
-    ],
+    values: precedences.values(deliveries),
   });
   const answers = new Map(rows.map(({ no, age_ms, after }) => [no, { after: after ?? undefined, ageMs: age_ms }]));
   return deliveries.map((_, at) => answers.get(at + 1));

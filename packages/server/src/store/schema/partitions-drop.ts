@@ -3,7 +3,7 @@ import type { Pool, PoolClient } from "pg";
 import type { ContentMac } from "../../delivery/content-mac.ts";
 import { lowestId } from "../../ids.ts";
 import { failureKindOf } from "../database/retryable.ts";
-import { parkUncounted } from "../deliveries/statements.ts";
+import { type Parking, parkWithoutAttempt } from "../deliveries/deliveries.ts";
 import { keepProofs } from "../notifications/proofs.ts";
 import { dayMs, historyTables, idsOfDay, partitionName } from "./partition-days.ts";
 
@@ -32,7 +32,7 @@ const content = `
    WHERE n.partner_id = m.partner_id AND n.id = m.id)`;
 
 const pendingOfDay = `
-  SELECT p.partner_id, p.id, p.round, p.attempts_made,
+  SELECT p.partner_id AS "partnerId", p.id, p.round, p.attempts_made AS "attemptsMade",
     coalesce((SELECT a.reason FROM attempts a WHERE a.partner_id = p.partner_id AND a.id = p.id
               ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1), 'retention') AS reason
   FROM pending p WHERE p.id >= $1 AND p.id < $2
@@ -78,18 +78,9 @@ export async function dropDay(drop: DayToDrop): Promise<DropResult> {
 
 /** Parks the rows that do not change meanwhile; their content follows. @returns the number of these */
 async function parkSome(pool: Pool, ids: readonly [string, string]): Promise<number> {
-  type PendingRow = Readonly<
-    Record<"partner_id" | "id" | "reason", string> & Record<"round" | "attempts_made", number>
-  >;
-  const { rows } = await pool.query<PendingRow>(pendingOfDay, [...ids, batchRows]);
-  const { rowCount } = await pool.query(parkUncounted.text, [
-    rows.map((row) => row.partner_id),
-    rows.map((row) => row.id),
-    rows.map((row) => row.round),
-    rows.map((row) => row.attempts_made),
-    rows.map((row) => row.reason),
-  ]);
-  return rowCount ?? 0;
+  const { rows } = await pool.query<Parking>(pendingOfDay, [...ids, batchRows]);
+  const parked = await parkWithoutAttempt(pool, rows);
+  return parked.length;
 }
 
 async function detachAndDrop(client: PoolClient, day: number): Promise<DropResult> {

@@ -3,6 +3,7 @@ import type { TerminalSequence, TerminalState } from "../../commands/terminal.ts
 import type { PartnerId } from "../../ids.ts";
 import type { LateSettlement } from "../../ledger/settler.ts";
 import type { Init } from "../../ledger/store.ts";
+import { Columns } from "../database/columns.ts";
 
 // Every command on a terminal acquires this lock first, in key order, and holds it to the end of its transaction. The
 // join is lateral, because a plan made while there were no terminals would otherwise read all of them later.
@@ -33,12 +34,21 @@ const bound = {
           AND t.state = 'INIT' LIMIT 1))`,
 };
 
+const turns = new Columns<TerminalGroup>({
+  partner_id: ["uuid", ({ first }) => first.partnerId],
+  tid: ["text", ({ first }) => first.tid],
+  mid: ["text", ({ first }) => first.mid],
+  trace_no: ["integer", ({ all }) => all.length],
+  invoice_no: ["integer", ({ all }) => all.filter((init) => init.takes.invoiceNo).length],
+  batch_currency: ["text", ({ all }) => all.find((init) => init.takes.batch)?.currency ?? null],
+  batch_closing: ["boolean", ({ all }) => all.some((init) => init.takes.settlement === "SETTLEMENT")],
+});
 // A terminal is inserted with its first command.
 const take = {
   name: "take_turns",
   text: `
     INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, batch_closing)
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::integer[], $5::integer[], $6::text[], $7::boolean[])
+    SELECT * FROM ${turns.rows}
     ON CONFLICT (partner_id, tid) DO UPDATE SET
       trace_no = (t.trace_no + excluded.trace_no - 1) % 999999 + 1,
       invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
@@ -144,25 +154,17 @@ export async function allotSequences(
   if (groups.length === 0) return new Map();
   const { rows } = await client.query<TerminalRow>({
     ...take,
-    values: [
-      groups.map(({ first }) => first.partnerId),
-      groups.map(({ first }) => first.tid),
-      groups.map(({ first }) => first.mid),
-      groups.map(({ all }) => all.length),
-      groups.map(({ all }) => all.filter((init) => init.takes.invoiceNo).length),
-      groups.map(({ all }) => all.find((init) => init.takes.batch)?.currency ?? null),
-      groups.map(({ all }) => all.some((init) => init.takes.settlement === "SETTLEMENT")),
-    ],
+    values: turns.values(groups),
   });
   const given = new Map(rows.map((row) => [`${row.partner_id} ${row.tid}`, row]));
-  const turns = new Map<Init, AllottedSequence>();
+  const allotted = new Map<Init, AllottedSequence>();
   for (const { first, all } of groups) {
     const row = given.get(terminalOf(first));
     if (row === undefined) continue;
     if (!row.is_new && !known.has(terminalOf(first))) continue;
-    for (const [init, turn] of assignNumbers(row, all)) turns.set(init, turn);
+    for (const [init, turn] of assignNumbers(row, all)) allotted.set(init, turn);
   }
-  return turns;
+  return allotted;
 }
 
 /** Splits the reserved numbers of a terminal among its group. The row now has the last ones. */

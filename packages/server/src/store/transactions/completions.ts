@@ -13,19 +13,7 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { isUniqueViolation } from "../database/retryable.ts";
 import { assertCommitted } from "../database/transaction.ts";
-import {
-  completeInOneStatement,
-  completeTransactions,
-  completionColumns,
-  insertNotifications,
-  insertReports,
-  insertReportsInOneStatement,
-  type MacOf,
-  notificationColumns,
-  oneStatementCompletionColumns,
-  oneStatementReportColumns,
-  onlyReportColumns,
-} from "./completion-statements.ts";
+import * as statements from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { releaseReport } from "./waiting-reports.ts";
 
@@ -86,14 +74,14 @@ interface KnownRow extends ReportedRow {
  */
 export class PostgresCompletions implements CompletionStore {
   readonly #homes: Homes;
-  readonly #macOf: MacOf;
+  readonly #macOf: statements.MacOf;
   readonly #completions: PerHome<GroupCommit<Completion, Completed>>;
   readonly #reports: PerHome<GroupCommit<ReportedCompletion, Reported>>;
 
   /** @param macOf absent: notifications are stored without a MAC */
   constructor(
     homes: Homes,
-    { turn, macOf = () => null, ...observe }: GroupCommitHooks & { readonly macOf?: MacOf } = {},
+    { turn, macOf = () => null, ...observe }: GroupCommitHooks & { readonly macOf?: statements.MacOf } = {},
   ) {
     this.#homes = homes;
     this.#macOf = macOf;
@@ -192,8 +180,8 @@ export class PostgresCompletions implements CompletionStore {
     completions: readonly Completion[],
   ): Promise<ReadonlyMap<TransactionId, Date>> {
     const { rows } = await engine.query<At>({
-      ...completeInOneStatement,
-      values: oneStatementCompletionColumns(completions, this.#macOf),
+      ...statements.completeInOneStatement,
+      values: statements.completionsWhole.values(completions, this.#macOf),
     });
     return new Map(rows.map((row) => [row.id, row.at]));
   }
@@ -205,8 +193,8 @@ export class PostgresCompletions implements CompletionStore {
     const applied = new Map<TransactionId, Date>();
     await this.#inTransaction(home, async (client) => {
       const { rows } = await client.query<At & { readonly batch_id: string | null }>({
-        ...completeTransactions,
-        values: completionColumns(completions),
+        ...statements.completeTransactions,
+        values: statements.completions.values(completions),
       });
       for (const row of rows) applied.set(row.id, row.at);
       const batches = new Map(rows.map((row) => [row.id, row.batch_id]));
@@ -221,8 +209,8 @@ export class PostgresCompletions implements CompletionStore {
   async #report(home: Home, reports: readonly ReportedCompletion[]): Promise<ReadonlyMap<string, Reported>> {
     try {
       const { rows } = await home.engine.query<{ at: Date }>({
-        ...insertReportsInOneStatement,
-        values: oneStatementReportColumns(reports, this.#macOf),
+        ...statements.insertReportsInOneStatement,
+        values: statements.reportsWhole.values(reports, this.#macOf),
       });
       const atMs = rows[0]?.at.getTime() ?? 0;
       return new Map(reports.map((report) => [keyOf(report), { outcome: "accepted", id: report.id, atMs }]));
@@ -238,7 +226,10 @@ export class PostgresCompletions implements CompletionStore {
   ): Promise<ReadonlyMap<string, Reported>> {
     const inserted = new Map<string, Date>();
     await this.#inTransaction(home, async (client) => {
-      const { rows } = await client.query<ReportedRow>({ ...insertReports, values: onlyReportColumns(reports) });
+      const { rows } = await client.query<ReportedRow>({
+        ...statements.insertReports,
+        values: statements.reports.values(reports),
+      });
       for (const row of rows) inserted.set(`${row.partner_id} ${row.external_id}`, row.at);
       return insertTheirNotifications(
         client,
@@ -294,16 +285,12 @@ export class PostgresCompletions implements CompletionStore {
 function insertTheirNotifications(
   client: PoolClient,
   items: readonly { readonly notification: NewNotification | null; readonly batchId: string | null }[],
-  macOf: MacOf,
+  macOf: statements.MacOf,
 ): Promise<unknown>[] {
   const notified = items.flatMap(({ notification, batchId }) => (notification ? [{ notification, batchId }] : []));
   if (notified.length === 0) return [];
-  const values = notificationColumns(
-    notified.map(({ notification }) => notification),
-    notified.map(({ batchId }) => batchId),
-    macOf,
-  );
-  return [client.query({ ...insertNotifications, values })];
+  const values = statements.notifications.values(notified, macOf);
+  return [client.query({ ...statements.insertNotifications, values })];
 }
 
 function hasNoEffects({ original, reversal, batch, amountMinor, notification }: Completion): boolean {

@@ -1,8 +1,21 @@
 import type { PoolClient } from "pg";
-import { newId } from "../../ids.ts";
+import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
+import { Columns } from "../database/columns.ts";
 import { totalsInJson } from "../settlements/settlements.ts";
 
+interface Held {
+  readonly partnerId: PartnerId;
+  readonly id: TransactionId;
+  readonly successorId: TransactionId;
+  readonly becomes: string;
+}
+const held = new Columns<Held>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ id }) => id],
+  successor_id: ["uuid", ({ successorId }) => successorId],
+  becomes: ["text", ({ becomes }) => becomes],
+});
 // The original that a command held: completed by it, free again, or held while its own Reversal is running.
 const settleOriginals = {
   name: "settle_originals",
@@ -11,31 +24,43 @@ const settleOriginals = {
       successor_id = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_id END,
       successor_command = CASE WHEN i.becomes = 'free' THEN NULL ELSE t.successor_command END,
       successor_state = CASE WHEN i.becomes = 'free' THEN NULL ELSE i.becomes END
-    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS i (partner_id, id, successor_id, becomes)
+    FROM ${held.rows}
     WHERE t.partner_id = i.partner_id AND t.id = i.id AND t.successor_id = i.successor_id`,
 };
 
+type Reversed = Pick<Completion, "partnerId" | "id"> & NonNullable<Completion["reversal"]>;
+const reversed = new Columns<Reversed>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  transaction_id: ["uuid", ({ id }) => id],
+  tid: ["text", ({ tid }) => tid],
+  requested_by: ["uuid", ({ requestedBy }) => requestedBy],
+});
 // One Reversal per transaction: a second request repeats it.
 const queueReversals = {
   name: "queue_reversals",
   text: `
     WITH marked AS (
       UPDATE transactions t SET reversal_state = 'pending'
-      FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
+      FROM ${reversed.some("partner_id, transaction_id")}
       WHERE t.partner_id = i.partner_id AND t.id = i.transaction_id)
     INSERT INTO reversals AS r (partner_id, transaction_id, tid, requested_by)
     SELECT partner_id, transaction_id, tid, requested_by
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[]) AS i (partner_id, transaction_id, tid, requested_by)
+    FROM ${reversed.rows}
     ON CONFLICT (partner_id, transaction_id) DO UPDATE SET state = 'PENDING', due_at = excluded.due_at,
       left_by = excluded.left_by, tries = r.tries + 1, requested_by = coalesce(excluded.requested_by, r.requested_by)`,
 };
 
+const partial = new Columns<Completion>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ id }) => id],
+  amount_minor: ["bigint", ({ amountMinor }) => amountMinor],
+});
 // The part of an amount that was approved.
 const changeAmounts = {
   name: "change_amounts",
   text: `
     UPDATE transactions t SET amount_minor = i.amount_minor
-    FROM unnest($1::uuid[], $2::uuid[], $3::bigint[]) AS i (partner_id, id, amount_minor)
+    FROM ${partial.rows}
     WHERE t.partner_id = i.partner_id AND t.id = i.id`,
 };
 
@@ -90,51 +115,16 @@ const endSettlement = {
 /** Writes the effects of completed commands beyond their own row and their notification. */
 export function writeEffects(client: PoolClient, completions: readonly Completion[]): Promise<unknown>[] {
   const effects: Promise<unknown>[] = [];
-  const held = completions.flatMap(({ partnerId, id, original }) =>
+  const originals = completions.flatMap(({ partnerId, id, original }) =>
     original === null ? [] : [{ partnerId, successorId: id, ...original }],
   );
-  if (held.length > 0) {
-    effects.push(
-      client.query({
-        ...settleOriginals,
-        values: [
-          held.map(({ partnerId }) => partnerId),
-          held.map(({ id }) => id),
-          held.map(({ successorId }) => successorId),
-          held.map(({ becomes }) => becomes),
-        ],
-      }),
-    );
-  }
-  const reversed = completions.flatMap(({ partnerId, id, reversal }) =>
+  if (originals.length > 0) effects.push(client.query({ ...settleOriginals, values: held.values(originals) }));
+  const reversals = completions.flatMap(({ partnerId, id, reversal }) =>
     reversal === null ? [] : [{ partnerId, id, ...reversal }],
   );
-  if (reversed.length > 0) {
-    effects.push(
-      client.query({
-        ...queueReversals,
-        values: [
-          reversed.map(({ partnerId }) => partnerId),
-          reversed.map(({ id }) => id),
-          reversed.map(({ tid }) => tid),
-          reversed.map(({ requestedBy }) => requestedBy),
-        ],
-      }),
-    );
-  }
-  const partial = completions.filter(({ amountMinor }) => amountMinor !== undefined);
-  if (partial.length > 0) {
-    effects.push(
-      client.query({
-        ...changeAmounts,
-        values: [
-          partial.map(({ partnerId }) => partnerId),
-          partial.map(({ id }) => id),
-          partial.map(({ amountMinor }) => amountMinor),
-        ],
-      }),
-    );
-  }
+  if (reversals.length > 0) effects.push(client.query({ ...queueReversals, values: reversed.values(reversals) }));
+  const partly = completions.filter(({ amountMinor }) => amountMinor !== undefined);
+  if (partly.length > 0) effects.push(client.query({ ...changeAmounts, values: partial.values(partly) }));
   for (const completion of completions) {
     if (completion.batch !== null) effects.push(...endBatch(client, completion, completion.batch));
   }

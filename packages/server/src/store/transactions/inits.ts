@@ -3,7 +3,7 @@ import type { OriginalState } from "../../commands/original.ts";
 import type { TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
-import { jsonArray } from "../database/arrays.ts";
+import { Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { isUniqueViolation } from "../database/retryable.ts";
@@ -31,6 +31,26 @@ const usedReqIds = {
       WHERE (t.partner_id = i.partner_id) IS TRUE AND t.req_id = i.req_id AND t.origin = 'command' LIMIT 1) AS t`,
 };
 
+const inits = new Columns<PreparedInit>({
+  partner_id: ["uuid", ({ init }) => init.partnerId],
+  id: ["uuid", ({ init }) => init.id],
+  command: ["text", ({ init }) => init.command],
+  req_id: ["text", ({ init }) => init.reqId],
+  body_hash: ["bytes", ({ init }) => init.bodyHash],
+  original_id: ["uuid", ({ init }) => init.originalId],
+  chain_id: ["uuid", ({ init }) => init.chainId],
+  callback_url: ["text", ({ init }) => init.callBackUrl],
+  tid: ["text", ({ init }) => init.tid],
+  batch_no: ["text", ({ init, taken }) => (init.takes.batch ? taken.batchNo : null)],
+  batch_id: ["uuid", ({ init, taken }) => (init.takes.batch ? taken.batchId : null)],
+  amount_minor: ["bigint", ({ init }) => init.amountMinor],
+  currency: ["text", ({ init }) => init.currency],
+  facts: ["json", ({ facts }) => JSON.stringify(facts)],
+  merchant_trans_id: ["text", ({ facts }) => searchable(facts.fields["merchantTransId"])],
+  lease_id: ["uuid", ({ init }) => init.leaseId],
+  acquirer: ["text", ({ init }) => init.acquirer],
+  site: ["text", ({ init }) => init.site],
+});
 const insertInits = {
   name: "insert_inits",
   text: `
@@ -39,26 +59,34 @@ const insertInits = {
       site)
     SELECT partner_id, id, 'command', command, 'INIT', req_id, body_hash, original_id, chain_id, callback_url, tid,
       batch_no, batch_id, amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site
-    FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bytea[], $6::uuid[], $7::uuid[], $8::text[],
-      $9::text[], $10::text[], $11::uuid[], $12::bigint[], $13::text[], $14::json[],
-      $15::text[], $16::uuid[], $17::text[], $18::text[])
-      AS i (partner_id, id, command, req_id, body_hash, original_id, chain_id, callback_url, tid, batch_no, batch_id,
-        amount_minor, currency, facts, merchant_trans_id, lease_id, acquirer, site)
+    FROM ${inits.rows}
     RETURNING id, created_at`,
 };
 
+const cards = new Columns<Init>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  chain_id: ["uuid", ({ chainId }) => chainId],
+  sealed: ["bytes", ({ sealedCard }) => sealedCard],
+});
 const insertCards = {
   name: "insert_cards",
   text: `
     INSERT INTO cards (partner_id, chain_id, sealed)
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bytea[])`,
+    SELECT * FROM ${cards.rows}`,
 };
 
+const settlements = new Columns<PreparedInit>({
+  partner_id: ["uuid", ({ init }) => init.partnerId],
+  id: ["uuid", ({ init }) => init.id],
+  kind: ["text", ({ init }) => init.takes.settlement],
+  tid: ["text", ({ init }) => init.tid],
+  batch_id: ["uuid", ({ taken }) => taken.batchId],
+});
 const insertSettlements = {
   name: "insert_settlements",
   text: `
     INSERT INTO settlements (partner_id, id, kind, tid, batch_id)
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::uuid[])`,
+    SELECT * FROM ${settlements.rows}`,
 };
 
 // The caller got an answer that nothing was accepted, and the acquirer was not asked. What the command held is free
@@ -328,56 +356,18 @@ async function insertAndCommit(
 }
 
 async function insert(client: PoolClient, ready: readonly PreparedInit[]): Promise<InsertedRow[]> {
-  const { rows } = await client.query<InsertedRow>({
-    ...insertInits,
-    values: [
-      ready.map(({ init }) => init.partnerId),
-      ready.map(({ init }) => init.id),
-      ready.map(({ init }) => init.command),
-      ready.map(({ init }) => init.reqId),
-      ready.map(({ init }) => init.bodyHash),
-      ready.map(({ init }) => init.originalId),
-      ready.map(({ init }) => init.chainId),
-      ready.map(({ init }) => init.callBackUrl),
-      ready.map(({ init }) => init.tid),
-      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchNo : null)),
-      ready.map(({ init, taken }) => (init.takes.batch ? taken.batchId : null)),
-      ready.map(({ init }) => init.amountMinor),
-      ready.map(({ init }) => init.currency),
-      jsonArray(ready.map(({ facts }) => JSON.stringify(facts))),
-      ready.map(({ facts }) => searchable(facts.fields["merchantTransId"])),
-      ready.map(({ init }) => init.leaseId),
-      ready.map(({ init }) => init.acquirer),
-      ready.map(({ init }) => init.site),
-    ],
-  });
+  const { rows } = await client.query<InsertedRow>({ ...insertInits, values: inits.values(ready) });
   return rows;
 }
 
-async function keepCards(client: PoolClient, inits: readonly Init[]): Promise<void> {
-  const kept = inits.filter(({ sealedCard }) => sealedCard !== null);
-  if (kept.length === 0) return;
-  const values = [
-    kept.map(({ partnerId }) => partnerId),
-    kept.map(({ chainId }) => chainId),
-    kept.map(({ sealedCard }) => sealedCard),
-  ];
-  await client.query({ ...insertCards, values });
+async function keepCards(client: PoolClient, allowed: readonly Init[]): Promise<void> {
+  const kept = allowed.filter(({ sealedCard }) => sealedCard !== null);
+  if (kept.length > 0) await client.query({ ...insertCards, values: cards.values(kept) });
 }
 
 async function beginSettlements(client: PoolClient, written: readonly PreparedInit[]): Promise<void> {
-  const settlements = written.filter(({ init }) => init.takes.settlement !== null);
-  if (settlements.length === 0) return;
-  await client.query({
-    ...insertSettlements,
-    values: [
-      settlements.map(({ init }) => init.partnerId),
-      settlements.map(({ init }) => init.id),
-      settlements.map(({ init }) => init.takes.settlement),
-      settlements.map(({ init }) => init.tid),
-      settlements.map(({ taken }) => taken.batchId),
-    ],
-  });
+  const begun = written.filter(({ init }) => init.takes.settlement !== null);
+  if (begun.length > 0) await client.query({ ...insertSettlements, values: settlements.values(begun) });
 }
 
 async function findUsed(client: PoolClient, inits: readonly Init[]): Promise<readonly UsedRow[]> {

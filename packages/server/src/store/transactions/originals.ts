@@ -3,6 +3,7 @@ import type { PoolClient } from "pg";
 import type { OriginalState } from "../../commands/original.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
+import { Columns } from "../database/columns.ts";
 
 // Locked in key order, after the terminals: every writer acquires its locks in this order.
 const lock = {
@@ -33,12 +34,18 @@ const sumRefunds = {
     FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, id)`,
 };
 
+const holders = new Columns<Init>({
+  partner_id: ["uuid", ({ partnerId }) => partnerId],
+  id: ["uuid", ({ originalId }) => originalId],
+  successor_id: ["uuid", ({ id }) => id],
+  command: ["text", ({ command }) => command],
+});
 const hold = {
   name: "hold_originals",
   text: `
     UPDATE transactions t SET successor_id = i.successor_id, successor_command = i.command,
       successor_state = 'in_flight'
-    FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[]) AS i (partner_id, id, successor_id, command)
+    FROM ${holders.rows}
     WHERE t.partner_id = i.partner_id AND t.id = i.id`,
 };
 
@@ -87,16 +94,7 @@ async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<R
 /** Each command now holds its original, so that no other may begin on it. Several Refunds may. */
 export async function reserveOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
   const holding = inits.filter((init) => init.originalId !== null && init.command !== "REFUND");
-  if (holding.length === 0) return;
-  await client.query({
-    ...hold,
-    values: [
-      holding.map((init) => init.partnerId),
-      holding.map((init) => init.originalId),
-      holding.map((init) => init.id),
-      holding.map((init) => init.command),
-    ],
-  });
+  if (holding.length > 0) await client.query({ ...hold, values: holders.values(holding) });
 }
 
 function toState(row: OriginalRow, refundedMinor: bigint): OriginalState {

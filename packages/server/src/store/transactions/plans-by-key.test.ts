@@ -92,7 +92,7 @@ async function lookUpNotifications({ homes }: Database): Promise<void> {
   const [page] = await deliveries.read([{ partnerId, queue: "", after: undefined, rowsMax: 5, bytesMax: 1e9 }]);
   const [found] = page?.due ?? [];
   expect(page?.due).toHaveLength(1);
-  expect(along("q.rows_max + 1", /^notifications/)).toEqual(["notifications_now_pkey"]);
+  expect(along("i.rows_max + 1", /^notifications/)).toEqual(["notifications_now_pkey"]);
   if (found?.delivery === undefined) throw new Error("its content was not found");
   const delivery = { ...found.delivery, follows: true, settlesBatch: newId() };
   await deliveries.preceding([delivery]);
