@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
 import { type Connecting, type ConnectRules, connect, type LastSession, targetOf } from "./connect.ts";
-import { ResponseHeadLimit } from "./response-head-limit.ts";
+import { ResponseHead } from "./response-head.ts";
 
 /**
  * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. If a partner closes
@@ -23,7 +23,7 @@ export class WriteForbidden extends Error {
 export class Connection {
   readonly client: Client;
   /** The head of the response being received. */
-  readonly head = new ResponseHeadLimit();
+  readonly head = new ResponseHead();
   /** The address connected to, or last connected to; null also if a proxy looked it up. */
   address: string | null = null;
   /** Called when a new socket is ready, before the request is written to it. */

@@ -1,5 +1,8 @@
 import { codeOf, describe } from "./failure.ts";
 
+/** The beginning of the sentence for a port that accepts TCP alone. */
+export const noTls = "The port does not speak TLS";
+
 /** By Node's codes: its own messages quote OpenSSL's source lines, or advise the operator of Node. */
 const words: Readonly<Record<string, string>> = {
   CERT_HAS_EXPIRED: "The certificate, or one of its chain, has expired",
@@ -13,9 +16,9 @@ const words: Readonly<Record<string, string>> = {
     "The certificate's issuer is not known: an intermediate certificate is missing, or its authority is not trusted",
   UNABLE_TO_VERIFY_LEAF_SIGNATURE:
     "The certificate's issuer is not known: an intermediate certificate is missing, or its authority is not trusted",
-  ERR_SSL_WRONG_VERSION_NUMBER: "The port does not speak TLS",
-  ERR_SSL_PACKET_LENGTH_TOO_LONG: "The port does not speak TLS",
-  ERR_SSL_HTTP_REQUEST: "The port does not speak TLS",
+  ERR_SSL_WRONG_VERSION_NUMBER: noTls,
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
+  ERR_SSL_HTTP_REQUEST: noTls,
   ERR_SSL_UNSUPPORTED_PROTOCOL: "The server offers no TLS 1.2 or 1.3",
   ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION: "The server offers no TLS 1.2 or 1.3",
   ERR_SSL_TLS_ALERT_PROTOCOL_VERSION: "The server offers no TLS 1.2 or 1.3",

@@ -303,6 +303,18 @@ describe("a failure says what it was:", () => {
     expect(await post(few.port)).toMatchObject({ httpStatus: 204 });
   });
 
+  test.each([
+    ["at once", (text: string) => [text]],
+    ["byte by byte", (text: string) => [...text]],
+  ])("100 Continue, and other interim responses, before the answer, %s", async (_, parts) => {
+    const goOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    const interim = `${goOn}HTTP/1.1 103 Early Hints\r\nlink: </100>\r\n\r\n${goOn}`;
+    const peer = await tlsPeer(certificate, (socket) => {
+      for (const part of parts(interim + answer("503 Busy", "HTTP/1.1 100 Continue"))) socket.write(part);
+    });
+    expect(await post(peer.port)).toMatchObject({ httpStatus: 503, answer: Buffer.from("HTTP/1.1 100 Continue") });
+  });
+
   test("an endless head", async () => {
     const peer = await tlsPeer(certificate, (socket) => {
       socket.write(`HTTP/1.1 200 OK\r\n${"x-more: and more\r\n".repeat(2_000)}`);
