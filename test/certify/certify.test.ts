@@ -2,10 +2,11 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { createServer as createHttpsServer } from "node:https";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
+import { reconcile } from "@paybell/partner/reconcile";
 import { afterEach, describe, expect, it } from "vitest";
 import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
 import { type CertifyOptions, type CertifyReport, certify } from "../../packages/partner/src/certify/certify.ts";
@@ -110,6 +111,38 @@ describe("an endpoint that is right", () => {
     expect(results[0]?.exchanges[0]?.came).toMatchObject({
       detail: expect.not.stringMatching(/routines|--use-system/),
     });
+  });
+
+  it.each([
+    ["closes the connection when TLS begins", (socket: Socket) => socket.once("data", () => socket.resetAndDestroy())],
+    ["says nothing", (socket: Socket) => socket.resume()],
+  ])("gets a report that a port which %s speaks no TLS", async (_, serve) => {
+    const sockets: Socket[] = [];
+    const server = createServer((socket) => {
+      sockets.push(socket.on("error", () => undefined));
+      serve(socket);
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    closers.push(async () => {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    });
+    const url = new URL(`https://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`);
+    const { results } = await certifyAt(url, { only: ["sale"], limits: { connectTimeoutMs: 300 } });
+    expect(results[0]?.finding?.code).toBe("no_tls");
+    expect(results[0]?.exchanges[0]?.came).toMatchObject({
+      detail: expect.stringMatching(/^the port accepted the connection, and /),
+    });
+  });
+
+  it("gets settlements that reconcile with the Sales before them, each of its own batch", async () => {
+    const { url, taken } = await start(byTheLibrary(keys));
+    await certifyAt(url, { only: codesOf("accepted").filter((code) => code !== "huge-settlement") });
+    const sales = taken.flatMap((one) => (one.kind === "card" ? [one.ipn] : []));
+    const settlements = taken.flatMap((one) => (one.kind === "settlement" ? [one.ipn] : []));
+    expect(settlements.map(({ settlementList }) => settlementList.length)).toEqual([3, 0, 2]);
+    for (const settlement of settlements) expect(reconcile(settlement, sales).findings).toEqual([]);
+    expect(new Set(settlements.map(({ batchNo }) => batchNo)).size).toBe(3);
   });
 
   it("refuses each forgery for its own defect", async () => {

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { run } from "../../packages/cli/src/index.ts";
 import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
 import { findings } from "../../packages/partner/src/certify/findings.ts";
@@ -24,14 +25,18 @@ beforeEach(async () => {
 });
 afterEach(() => endpoint.close());
 
-/** Runs `paybell certify` in this process. */
-async function certify(args: readonly string[], environment: Record<string, string> = env, typed?: string) {
+function certify(args: readonly string[], environment: Record<string, string> = env, typed?: string) {
+  return paybell(["certify", ...args], environment, typed);
+}
+
+/** Runs a command in this process. */
+async function paybell(args: readonly string[], environment: Record<string, string> = env, typed?: string) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const stdin = Object.assign(new PassThrough(), { isTTY: typed !== undefined });
   if (typed !== undefined) stdin.end(typed);
   const { signal } = new AbortController();
   const machine = { stdin, stdout, stderr, workingDirectory: import.meta.dirname, fetch, signal, nowMs: Date.now };
-  const code = await run(["certify", ...args], { ...machine, env: environment, process });
+  const code = await run(args, { ...machine, env: environment, process });
   stdout.end();
   stderr.end();
   return { code, stdout: await text(stdout), stderr: await text(stderr) };
@@ -52,8 +57,29 @@ describe("paybell certify", () => {
     const { code, stdout } = await certify([wrong.url.href, "--only", "duplicate"]).finally(wrong.close);
     expect(code).toBe(1);
     const labels = [...stdout.matchAll(/^ {2}(\w+) +\S/gm)].map(([, label]) => label);
-    expect(labels).toEqual(["finding", "sent", "expected", "came", "sent", "expected", "came", "means", "fix"]);
+    const both = ["sent", "expected", "came", "sent", "expected", "came"];
+    expect(labels).toEqual(["finding", ...both, "means", "fix", "see"]);
     expect(stdout).toContain("came      500 after ");
+  });
+
+  it("shows the signed string of a refused IPN, the first field that differs, and saves the body", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "paybell-certify-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const yours = "aid=A0000000031010&amount=1.00&approveCode=000000&isoResponseCode=00";
+    const wrong = await startEndpoint(() => (request, response) => {
+      request.resume().on("end", () => response.writeHead(400).end(`you signed ${yours}`));
+    });
+    const args = [wrong.url.href, "--only", "sale,missing-headers", "--save", join(folder, "failed")];
+    const { stdout } = await certify(args).finally(wrong.close);
+    expect(stdout).toMatch(/^ {2}signed {4}aid=A0000000031010&amount=1&approveCode=000000&/m);
+    expect(stdout).toContain("\n  yours     differs first in field 2: amount=1.00, where amount=1 was signed\n");
+    expect(stdout).toContain("\n  see       docs/partner/signature.md\n");
+    expect(await readdir(join(folder, "failed"))).toEqual(["sale-1.json"]);
+    const opened = await paybell(["open", join(folder, "failed/sale-1.json"), "--signed-string", yours]);
+    expect(opened.code).toBe(0);
+    expect(opened.stdout).toContain("First differing field: number 2");
+    const { signedString } = JSON.parse(await readFile(join(folder, "failed/sale-1.json"), "utf8"));
+    expect(opened.stdout).toContain(signedString);
   });
 
   describe("an endpoint on another machine", () => {
@@ -181,6 +207,34 @@ describe("its page", () => {
     });
     expect(rows(await page, "The cases")).toEqual(wanted);
     expect(await page).toContain(`${caseCodes.length} cases`);
+  });
+
+  it("shows the report of an endpoint that answers with the string that it signed", async () => {
+    const [, body = ""] = /```text\n {2}came {6}400 after \d+ ms: (.*)\n/.exec(await page) ?? [];
+    const wrong = await startEndpoint(() => (request, response) => {
+      request.resume().on("end", () => response.writeHead(400).end(body));
+    });
+    const { stdout } = await certify([wrong.url.href, "--only", "sale"]).finally(wrong.close);
+    const [, signed = "", yours = ""] = /\n( {2}signed .*)CERTIFY-…\n( {2}yours .*)\n```/.exec(await page) ?? [];
+    expect(signed).not.toBe("");
+    expect(stdout).toContain(`\n${signed}`);
+    expect(stdout).toContain(`\n${yours}\n`);
+  });
+
+  it("has a section of the guides for every finding and every case", async () => {
+    const own = cases.flatMap(({ words = {} }) => Object.values(words).map(({ documentation }) => documentation));
+    const links = [...Object.values(findings).map(({ documentation }) => documentation), ...own];
+    for (const link of new Set(links.filter((one) => one !== undefined))) {
+      const [path = "", anchor] = link.split("#");
+      const text = await readFile(join(import.meta.dirname, "../..", path), "utf8");
+      const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => {
+        return heading
+          .toLowerCase()
+          .replaceAll(/[^a-z0-9 -]/g, "")
+          .replaceAll(" ", "-");
+      });
+      if (anchor !== undefined) expect(anchors, link).toContain(anchor);
+    }
   });
 
   it("names every finding", async () => {

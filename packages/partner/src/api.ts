@@ -68,7 +68,7 @@ export type Certification = {
   durationMs: number;
   certificateEndsAt: string | null;
   counts: { passed: number; failed: number; notRun: number; leftOut: number };
-  diagnoses: { code: string; cases: string[]; means: string; fix: string }[];
+  diagnoses: { code: string; cases: string[]; means: string; fix: string; documentation: string }[];
   cases: CertifiedCase[];
 };
 
@@ -77,7 +77,7 @@ export type CertifiedCase = {
   title: string;
   expected: "2xx" | "4xx";
   verdict: "passed" | "failed" | "not_run" | "left_out";
-  finding: { code: string; means: string; fix: string } | null;
+  finding: { code: string; means: string; fix: string; documentation: string } | null;
   note: string | null;
   exchanges: { what: string; status: number | null; failure: string | null; detail: string | null; ms: number }[];
 };

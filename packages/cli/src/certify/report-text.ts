@@ -6,6 +6,7 @@ import {
   marks,
   type RequestResult,
 } from "@paybell/partner/certify";
+import { differenceOf } from "../open/signature.ts";
 import { columns } from "../output.ts";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
@@ -13,6 +14,7 @@ import type { Style } from "../style.ts";
 const textColumns = 100;
 /** Enough of a response's body to recognise the server. */
 const bodyCharactersShown = 160;
+const signedCharactersShown = 2_000;
 
 /** Announces what is about to be sent, and how to distinguish it from real payments. */
 export function warning(url: URL, run: string, caseCount: number): string[] {
@@ -36,7 +38,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
   return [
     ...columns(results.map(row)).map((line) => coloured(line, style)),
     "",
-    ...diagnoses.flatMap(({ code, cases, means, fix }) => [
+    ...diagnoses.flatMap(({ code, cases, means, fix, documentation }) => [
       style.strong(`FIRST  ${headlines[code]}`),
       ...section("cases", cases.join(", ")),
       ...came(
@@ -45,6 +47,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
       ),
       ...section("means", means),
       ...section("fix", fix),
+      ...section("see", documentation),
       "",
     ]),
     ...groups(failed).flatMap((those) => [...failure(those, timeoutMs, style), ""]),
@@ -93,7 +96,7 @@ function row({ verdict, code, title, expects, exchanges, finding, note }: CaseRe
 
 function failure(those: readonly CaseResult[], timeoutMs: number, style: Style): string[] {
   const [first] = those;
-  const { code = "", means = "", fix = "" } = first?.finding ?? {};
+  const { code = "", means = "", fix = "", documentation = "" } = first?.finding ?? {};
   return [
     ...paragraph(those.map((one) => one.code).join(", "), textColumns - 6).map((line, at) =>
       style.strong(`${at === 0 ? "FAIL" : ""}`.padEnd(6) + line),
@@ -102,6 +105,7 @@ function failure(those: readonly CaseResult[], timeoutMs: number, style: Style):
     ...came(first, timeoutMs),
     ...section("means", means),
     ...section("fix", fix),
+    ...section("see", documentation),
   ];
 }
 
@@ -120,8 +124,25 @@ function came(result: CaseResult | undefined, timeoutMs: number): string[] {
       ...section("sent", `${what}${method === "GET" ? "" : `: ${method}, ${bytes(body)}`}`),
       ...(expects === "anything" ? [] : section("expected", expected(expects, timeoutMs))),
       ...section("came", cameText(exchange.came)),
+      ...signed(exchange),
     ];
   });
+}
+
+/** Compared with the string that the endpoint answered with, if it did. */
+function signed({ step, came, finding }: CertifyExchange): string[] {
+  const { signedString } = step.post;
+  if (finding?.code !== "refused_authentic" || signedString === undefined || "failure" in came) return [];
+  const [theirs] = /\b(?:\w+=[^&\r\n]*&)+\w+=[^&\r\n<"]*/.exec(came.body.toString("utf8")) ?? [];
+  const lines = section("signed", printable(cut(signedString, signedCharactersShown)));
+  return theirs === undefined ? lines : [...lines, ...section("yours", printable(compared(signedString, theirs)))];
+}
+
+function compared(ours: string, theirs: string): string {
+  const difference = differenceOf(ours, theirs);
+  if (difference === undefined) return "is the same string: then the key is another";
+  const { unit, position } = difference;
+  return `differs first in ${unit} ${position}: ${difference.theirs}, where ${difference.ours} was signed`;
 }
 
 function expected(expects: "accepted" | "refused", timeoutMs: number): string {
@@ -132,10 +153,14 @@ function cameText(came: RequestResult): string {
   if ("failure" in came) return `${failureWords[came.failure]}: ${printable(came.detail)}`;
   const { status, ms, early, headers } = came;
   const text = printable(came.body.toString("utf8").trim());
-  const shown = text.length > bodyCharactersShown ? `${text.slice(0, bodyCharactersShown)}…` : text;
+  const shown = cut(text, bodyCharactersShown);
   const where = headers.location === undefined ? "" : `, to ${printable(headers.location)}`;
   const moment = early ? "before the body was complete" : `after ${ms} ms`;
   return `${status} ${moment}${where}${shown === "" ? "" : `: ${shown}`}`;
+}
+
+function cut(text: string, charactersMax: number): string {
+  return text.length > charactersMax ? `${text.slice(0, charactersMax)}…` : text;
 }
 
 const failureWords = {

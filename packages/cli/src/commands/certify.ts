@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
 import { type ReceiverOptions, receiver } from "@paybell/partner";
-import { caseCodes, certify, reportJson, sealerKeys } from "@paybell/partner/certify";
+import { type CertifyReport, caseCodes, certify, reportJson, sealerKeys } from "@paybell/partner/certify";
 import type { Command } from "commander";
 import { reportLines, warning } from "../certify/report-text.ts";
 import { command, ends } from "../command.ts";
@@ -26,6 +26,7 @@ import { styleFor } from "../style.ts";
 interface CertifyCommandOptions extends JsonOption, AccessOptions, SealingOptions, ConfirmOption {
   readonly only?: readonly string[];
   readonly ca?: string;
+  readonly save?: string;
   readonly allowMissingHeaders?: boolean;
 }
 
@@ -39,6 +40,7 @@ export function certifyCommand(context: CommandContext): Command {
     examples: [
       "paybell certify localhost:3000/ipn",
       "paybell certify localhost:3000/ipn --only duplicate,reordered",
+      "paybell certify localhost:3000/ipn --save failed && paybell open failed/sale-1.json",
       "paybell certify https://staging.example/ipn --credentials keys.json --yes --json > report.json",
     ],
     exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
@@ -47,6 +49,7 @@ export function certifyCommand(context: CommandContext): Command {
     .option("--only <cases>", "run only these cases, separated by commas", listed)
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--ca <file>", "also trust this certificate, in PEM")
+    .option("--save <folder>", "write what was POSTed in each failed case, as `paybell open` reads it")
     .option("--allow-missing-headers", "the endpoint is configured without the webhook- headers")
     .option("--allow-http", "allow http:// to other machines");
   return withConfirmation(withSealing(made), "send to another machine without asking").action(
@@ -67,10 +70,28 @@ export function certifyCommand(context: CommandContext): Command {
           allowMissingHeaders: options.allowMissingHeaders === true,
         }),
       );
+      if (options.save !== undefined) await save(resolve(context.workingDirectory, options.save), certificate);
       print(context, options, reportJson(certificate), reportLines(certificate, styleFor(context.stdout, context.env)));
       return certificate.passed ? exitCodes.ok : exitCodes.negative;
     }),
   );
+}
+
+/** A file for each POST of a failed case: `sale-1.json`. @throws Failure if the folder cannot be written */
+async function save(folder: string, { results }: CertifyReport): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    for (const { code, exchanges } of results.filter(({ verdict }) => verdict === "failed")) {
+      for (const [at, { step }] of exchanges.entries()) {
+        const { headers, body, signedString } = step.post;
+        const text = JSON.stringify({ sent: step.what, headers, body, signedString }, undefined, 2);
+        await writeFile(join(folder, `${code}-${at + 1}.json`), `${text}\n`);
+      }
+    }
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Failure(`${folder} cannot be written: ${why}.`, { code: "unwritable", remedy: "Give another folder." });
+  }
 }
 
 function question({ host }: URL, caseCount: number): string {

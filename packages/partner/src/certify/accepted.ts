@@ -8,8 +8,10 @@ import { cardNotification, type Deviation, type SampleNotification, settlementNo
 /** A settlement as long as a batch can be. */
 const hugeEntries = 50_000;
 
-const dedupe =
-  "Deduplicate by the IPN's id: if it is already stored, do nothing and answer 2xx. See docs/partner/receive.md.";
+const dedupe = {
+  fix: "Deduplicate by the IPN's id: if it is already stored, do nothing and answer 2xx.",
+  documentation: "docs/partner/deduplicate.md",
+} as const;
 
 const ended: Words = {
   means: "One broken connection stops the endpoint: it receives no payments until it is started again.",
@@ -21,6 +23,7 @@ const notOrdered: Words = {
   fix:
     "Store a Void whose Sale you have not seen, by paybell-original-transaction, and join them when it comes; " +
     "or fetch the Sale with GET /v1/transactions/<id>. Then answer 2xx.",
+  documentation: "docs/partner/deduplicate.md#a-sale-after-its-void",
 };
 
 const tooLarge: Words = {
@@ -66,17 +69,24 @@ export const acceptedCases: readonly Case[] = [
       },
     },
   },
-  one("settlement", "a settlement of three transactions", (bench) => settlement(bench, "settlement", 3)),
-  one("empty-settlement", "a settlement of an empty batch", (bench) => settlement(bench, "empty-settlement", 0)),
-  aliases("sample-names", "a Sale under the key names of the specification's sample", {
-    make: (bench) => approvedSale(bench, "sample-names", { cardScheme: "Visa" }),
-    names: "approve_code, device_id and payment_type, and cardScheme in mixed case",
-  }),
-  aliases("sample-names-settlement", "a settlement under the key names of the specification's sample", {
-    make: (bench) => settlement(bench, "sample-names-settlement", 2),
-    names: "deviceID, request_body and response, and an ISO 8601 time",
-    deviation: { unsigned: (wire) => ({ ...wire, transaction_time: iso8601(String(wire["transaction_time"])) }) },
-  }),
+  settled("settlement", "three Sales, then the settlement of their batch", 3),
+  settled("empty-settlement", "a settlement of an empty batch", 0),
+  aliases(
+    one(
+      "sample-names",
+      "a Sale under the key names of the specification's sample",
+      (bench) => approvedSale(bench, "sample-names", { cardScheme: "Visa" }),
+      { wireNames: "sample" },
+    ),
+    "approve_code, device_id and payment_type, and cardScheme in mixed case",
+  ),
+  aliases(
+    settled("sample-names-settlement", "a settlement under the key names of the specification's sample", 2, {
+      wireNames: "sample",
+      unsigned: (wire) => ({ ...wire, transaction_time: iso8601(String(wire["transaction_time"])) }),
+    }),
+    "deviceID, request_body and response, and an ISO 8601 time",
+  ),
   {
     ...one("non-ascii", "a Sale with non-ASCII text, also in signed fields", ({ facts }) => {
       const text = {
@@ -126,9 +136,9 @@ export const acceptedCases: readonly Case[] = [
         means:
           "Delivery is at least once: an answer can get lost. Paybell repeats what you have already stored for about " +
           "three days, and the IPNs that follow it (its Void, the settlement) wait for it, up to ten minutes.",
-        fix: dedupe,
+        ...dedupe,
       },
-      refused_authentic: { means: "Paybell repeats what you have already stored, then parks it.", fix: dedupe },
+      refused_authentic: { means: "Paybell repeats what you have already stored, then parks it.", ...dedupe },
     },
   },
   {
@@ -163,6 +173,7 @@ export const acceptedCases: readonly Case[] = [
       refused_authentic: {
         means: "You do not verify the bytes that were sent: one byte serialised differently, and a payment is refused.",
         fix: "Compute webhook-signature over the raw bytes of the body. Do not parse and re-serialise it first.",
+        documentation: "docs/partner/signature.md#the-headers-signature",
       },
     },
   },
@@ -183,13 +194,17 @@ export const acceptedCases: readonly Case[] = [
       refused_authentic: {
         means: "When the webhook secret is rotated, every notification is refused until you have changed it too.",
         fix: "Split webhook-signature at spaces, and accept if one entry is right.",
+        documentation: "docs/partner/rotate-keys.md#old-and-new-in-your-receiver",
       },
     },
   },
   {
-    ...one("huge-settlement", `a settlement of ${hugeEntries.toLocaleString("en")} transactions`, (bench) =>
-      settlement(bench, "huge-settlement", hugeEntries),
-    ),
+    ...one("huge-settlement", `a settlement of ${hugeEntries.toLocaleString("en")} transactions`, ({ facts }) => {
+      facts.newBatch();
+      // They were not sent. refNo may repeat: here it does.
+      const list = Array.from({ length: hugeEntries }, (_, at) => ({ reqId: randomUUID(), refNo: `R${at >> 1}` }));
+      return settlementNotification(facts.settlement("huge-settlement", list));
+    }),
     words: {
       too_large: tooLarge,
       reset: tooLarge,
@@ -254,7 +269,10 @@ function chain(
   const steps = (bench: Bench) => {
     const batchNo = first === "PREAUTH" ? { batchNo: "" } : {};
     const original = bench.facts.card(code, batchNo);
-    const following = bench.facts.following(original, second === "PREAUTH_COMPLETE" ? { batchNo: "000001" } : {});
+    const following = bench.facts.following(
+      original,
+      second === "PREAUTH_COMPLETE" ? { batchNo: bench.facts.batchNo } : {},
+    );
     const of = { originalId: original.id, originalReqId: original.reqId };
     const later = cardNotification(second, { ...following, ...changes }, of);
     return [
@@ -285,27 +303,29 @@ function declined({ facts }: Bench): SampleNotification {
   );
 }
 
-function settlement({ facts }: Bench, code: string, entries: number): SampleNotification {
-  // refNo may repeat: here it does.
-  const list = Array.from({ length: entries }, (_, at) => ({ reqId: randomUUID(), refNo: `R${Math.floor(at / 2)}` }));
-  return settlementNotification(facts.settlement(code, list));
+/** A batch of its own: the Sales that its settlement lists are sent first. */
+function settled(code: string, title: string, count: number, deviation: Deviation = {}): Case {
+  const steps = ({ facts, post }: Bench) => {
+    const batchNo = facts.newBatch();
+    const sales = Array.from({ length: count }, () => facts.card(code, { batchNo }));
+    const list = sales.map(({ reqId, refId }) => ({ reqId, refNo: refId }));
+    const settlement = settlementNotification(facts.settlement(code, list, { batchNo }));
+    facts.newBatch();
+    const { wireNames } = deviation;
+    return [
+      ...sales.map((sale) => accepted("a Sale", post(cardNotification("SALE", sale), wireNames && { wireNames }))),
+      accepted("the settlement of this batch", post(settlement, deviation)),
+    ];
+  };
+  return { code, title, expects: "accepted", steps };
 }
 
-interface Aliased {
-  readonly make: (bench: Bench) => SampleNotification;
-  readonly names: string;
-  readonly deviation?: Deviation;
-}
-
-function aliases(code: string, title: string, { make, names, deviation }: Aliased): Case {
+function aliases(made: Case, names: string): Case {
   const words = {
     means: "When the operator sets wireNames to sample, or an older service calls, every payment is refused.",
     fix: `Accept either name of a field, and build the signed string under the tables' names. Here: ${names}.`,
   };
-  return {
-    ...one(code, title, make, { wireNames: "sample", ...deviation }),
-    words: { refused_authentic: words, server_error: words },
-  };
+  return { ...made, words: { refused_authentic: words, server_error: words } };
 }
 
 function iso8601(yyyymmddhhmmss: string): string {

@@ -1,11 +1,11 @@
 import type { CaseResult } from "./certify.ts";
-import type { FindingCode, Words } from "./findings.ts";
+import { type FindingCode, findings, type Words } from "./findings.ts";
 import type { RequestResult } from "./post.ts";
 
 export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";
 
 /** The common cause of several failures. */
-export interface Diagnosis extends Words {
+export interface Diagnosis extends Required<Words> {
   readonly code: DiagnosisCode;
   /** The cases that fail for it, the one that shows it best first. */
   readonly cases: readonly string[];
@@ -32,6 +32,7 @@ function stopped(results: readonly CaseResult[]): Diagnosis | undefined {
     cases: [lost.code],
     means: `After ${last.code} the endpoint accepts no more connections: usually its process has ended.`,
     fix: `Look in your log for what ${last.code} threw. No request may end the process.`,
+    documentation: "docs/partner/receive.md#four-rules",
   };
 }
 
@@ -39,8 +40,8 @@ function stopped(results: readonly CaseResult[]): Diagnosis | undefined {
 function takesNothing(results: readonly CaseResult[]): Diagnosis | undefined {
   const tried = results.filter(({ expects, verdict }) => expects === "accepted" && verdict !== "not_run");
   const [first] = tried;
-  const { code, means, fix } = first?.finding ?? {};
-  if (first === undefined || code === undefined || means === undefined || fix === undefined) return undefined;
+  if (first?.finding === undefined) return undefined;
+  const { code, means, fix, documentation } = first.finding;
   const isSame = ({ finding, exchanges }: CaseResult) =>
     finding?.code === code &&
     exchanges.length > 0 &&
@@ -51,7 +52,7 @@ function takesNothing(results: readonly CaseResult[]): Diagnosis | undefined {
     return expects === "refused" && finding?.means === means && finding.fix === fix;
   });
   const failed = [...tried, ...others].map((one) => one.code);
-  return { code: "takes_nothing", cases: failed, means: `${means}${proveNothing}`, fix };
+  return { code: "takes_nothing", cases: failed, means: `${means}${proveNothing}`, fix, documentation };
 }
 
 function verifiesNothing(results: readonly CaseResult[]): Diagnosis | undefined {
@@ -65,8 +66,8 @@ function verifiesNothing(results: readonly CaseResult[]): Diagnosis | undefined 
     means: "The endpoint answers 2xx to every request. Anybody can report payments to it that never happened.",
     fix:
       "Verify webhook-signature and freshness, decrypt data, verify signature, and only then answer 2xx; 400 if " +
-      "any of it fails. @paybell/partner does it in JavaScript (docs/partner/receive.md); for another language see " +
-      "docs/partner/other-languages.md.",
+      "any of it fails. @paybell/partner and the packages for other languages do it.",
+    documentation: findings.accepted_forgery.documentation,
   };
 }
 
@@ -83,6 +84,7 @@ function clockOff(results: readonly CaseResult[]): Diagnosis | undefined {
     cases: refused.map(({ code }) => code),
     means: `The endpoint's clock is ${off} this machine's. Freshness allows 300 s: it refuses every notification.`,
     fix: "Set the clock by NTP (timedatectl), on the machine that is wrong.",
+    documentation: "docs/partner/signature.md#the-headers-signature",
   };
 }
 

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import {
   type CardIpn,
   type SettlementEntry,
@@ -24,6 +24,8 @@ export class Facts {
   readonly run: string;
   readonly #nowMs: () => number;
   #traceNo = 0;
+  /** Six digits, as a batch number has; another run's are most likely others. */
+  #batchNo = randomInt(900_000);
 
   constructor(run: string, nowMs: () => number) {
     this.run = run;
@@ -31,7 +33,7 @@ export class Facts {
   }
 
   /** An approved card command of 1 VND. */
-  card(code: string, changes: CardFacts = {}): CardFacts & { readonly id: string; readonly reqId: string } {
+  card(code: string, changes: CardFacts = {}): Required<Pick<CardFacts, "id" | "reqId" | "refId">> & CardFacts {
     const traceNo = this.#nextTraceNo();
     return {
       ...sampleSale,
@@ -52,13 +54,23 @@ export class Facts {
     };
   }
 
+  /** The number of the batch that card commands are in from now on. */
+  newBatch(): string {
+    this.#batchNo += 1;
+    return this.batchNo;
+  }
+
+  get batchNo(): string {
+    return String(this.#batchNo).padStart(6, "0");
+  }
+
   /** A Void, or a PreAuth-Complete: it has an id and a reqId of its own, and the rest of what it follows. */
   following(original: CardFacts, changes: CardFacts): CardFacts & { readonly id: string; readonly reqId: string } {
     const own = { id: randomUUID(), reqId: randomUUID(), traceNo: this.#nextTraceNo(), transDateTime: this.#time() };
     return { ...original, ...own, ...changes };
   }
 
-  /** A batch of Sales of 1 VND each. */
+  /** The settlement of the newest batch, of Sales of 1 VND each. */
   settlement(
     code: string,
     settlementList: SettlementEntry[],
@@ -82,7 +94,7 @@ export class Facts {
 
   #both(code: string) {
     return {
-      batchNo: "000001",
+      batchNo: this.batchNo,
       deviceId: "CERTIFY",
       extraData: JSON.stringify({ test: true, note: "Made up by paybell certify: no card was charged." }),
       id: randomUUID(),

@@ -3,7 +3,7 @@ import { type FindingCode, findings, type Words } from "./findings.ts";
 import type { RequestResult } from "./post.ts";
 
 /** Why an answer is not what was expected. */
-export interface CaseFinding extends Words {
+export interface CaseFinding extends Required<Words> {
   readonly code: FindingCode;
 }
 
@@ -15,7 +15,8 @@ export function judge(
 ) {
   const code = expects === "anything" ? undefined : findingOf(expects, came);
   if (code === undefined) return undefined;
-  return { code, ...(words[code] ?? aboutStatus(came) ?? findings[code]) } satisfies CaseFinding;
+  const { documentation } = findings[code];
+  return { code, documentation, ...(words[code] ?? aboutStatus(came) ?? findings[code]) } satisfies CaseFinding;
 }
 
 function findingOf(expects: "accepted" | "refused", came: RequestResult): FindingCode | undefined {

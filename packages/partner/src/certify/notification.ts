@@ -72,7 +72,8 @@ export function makePost(
   // Only an extended IPN has the first four.
   const facts = { command, originalId, originalReqId, currency: "VND", ...notification.facts };
   const wire = unsigned(toWire(kind, facts, deviation.wireNames ?? "table", fields));
-  const signatureFound = sign(signedString(kind, wire, signing, fields), signingKey);
+  const covered = signedString(kind, wire, signing, fields);
+  const signatureFound = sign(covered, signingKey);
   const content = text(JSON.stringify(signed({ ...wire, signature: signature(signatureFound) })));
   const bodySigned = body(JSON.stringify({ data: seal(content, sealing, encryptionKey) }));
   const headers = notificationHeaders({
@@ -92,6 +93,7 @@ export function makePost(
     method: "POST",
     headers: (deviation.headers ?? same)(headers),
     body: sentBody(bodySigned),
+    signedString: covered,
     ...(deviation.pace === undefined ? {} : { pace: deviation.pace }),
   };
 }

@@ -10,6 +10,8 @@ export interface HttpPost {
   readonly method: "POST" | "GET";
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The string that its IPN's own signature covers, where it has an IPN. */
+  readonly signedString?: string;
   /** `slow`: in many pieces. `cut`: half of it, then the connection ends. Default: at once. */
   readonly pace?: "slow" | "cut";
 }
@@ -100,13 +102,27 @@ export async function post(url: URL, sent: HttpPost, options: PostOptions): Prom
   // Once there is a response, sending the rest of the body may fail.
   request.on("error", () => undefined);
   const limits: NodeJS.Timeout[] = [];
-  const limit = (ms: number, failure: "no_connection" | "timeout", what: string) =>
-    limits.push(setTimeout(() => request.destroy(new ConnectionFailed(failure, `${what} within ${ms / 1_000} s`)), ms));
-  let connected = socket !== undefined;
-  if (!connected) limit(options.connectTimeoutMs, "no_connection", "no connection");
+  const limit = (ms: number, failed: () => readonly [NoResponse["failure"], string]) => {
+    const end = () => {
+      const [failure, what] = failed();
+      request.destroy(new ConnectionFailed(failure, `${what} within ${ms / 1_000} s`));
+    };
+    limits.push(setTimeout(end, ms));
+  };
+  let reached: Reached = socket === undefined ? "nothing" : "server";
+  if (reached === "nothing") {
+    limit(options.connectTimeoutMs, () =>
+      reached === "nothing" ? ["no_connection", "no connection"] : ["no_tls", `${noHandshake} answered no TLS`],
+    );
+  }
   request.once("socket", (opening) => {
-    opening.once(url.protocol === "https:" ? "secureConnect" : "connect", () => {
-      connected = true;
+    const secure = url.protocol === "https:";
+    opening.once("connect", () => {
+      reached = secure ? "port" : "server";
+      if (!secure) clearTimeout(limits[0]);
+    });
+    opening.once("secureConnect", () => {
+      reached = "server";
       clearTimeout(limits[0]);
     });
   });
@@ -116,12 +132,12 @@ export async function post(url: URL, sent: HttpPost, options: PostOptions): Prom
       const head = { status: message.statusCode ?? 0, ms: elapsedMs(), headers: message.headers, early: !whole };
       return { ...head, body: await startOf(message) };
     },
-    (error: unknown): RequestResult => ({ ...failureOf(error, connected), ms: elapsedMs() }),
+    (error: unknown): RequestResult => ({ ...failureOf(error, reached), ms: elapsedMs() }),
   );
   try {
     await send(request, sent, body, came, options);
     whole = true;
-    limit(sent.pace === "cut" ? cutWaitMs : options.timeoutMs, "timeout", "no answer");
+    limit(sent.pace === "cut" ? cutWaitMs : options.timeoutMs, () => ["timeout", "no answer"]);
     return await came;
   } finally {
     for (const timer of limits) clearTimeout(timer);
@@ -216,6 +232,10 @@ function startOf(message: IncomingMessage): Promise<Buffer> {
 
 const nobodyThere = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "ETIMEDOUT"]);
 
+/** The farthest that a request came: no TCP connection; TCP without TLS; a connection over which it is sent. */
+type Reached = "nothing" | "port" | "server";
+
+const noHandshake = "the port accepted the connection, and";
 const noTls = ["no_tls", "the port speaks no TLS"] as const;
 const unknownIssuer = ["tls", "the certificate's issuer is not known"] as const;
 
@@ -234,7 +254,7 @@ const tlsFailures: Readonly<Record<string, readonly [NoResponse["failure"], stri
   ERR_SSL_HTTP_REQUEST: noTls,
 };
 
-function failureOf(error: unknown, connected: boolean): Pick<NoResponse, "failure" | "detail"> {
+function failureOf(error: unknown, reached: Reached): Pick<NoResponse, "failure" | "detail"> {
   if (error instanceof ConnectionFailed) return { failure: error.failure, detail: error.message };
   // For an attempt at several addresses, the first failure is reported.
   const first = error instanceof AggregateError ? (error.errors[0] as unknown) : error;
@@ -248,7 +268,10 @@ function failureOf(error: unknown, connected: boolean): Pick<NoResponse, "failur
   const words = message.length > 200 ? `${message.slice(0, 200)}…` : message;
   const detail = code === "" || words.includes(code) ? words : `${words} (${code})`;
   if (nobodyThere.has(code)) return { failure: "no_connection", detail };
-  if (!connected) return { failure: code === "ECONNRESET" ? "no_connection" : "tls", detail };
+  if (reached === "port" && code === "ECONNRESET") {
+    return { failure: "no_tls", detail: `${noHandshake} closed it when TLS began` };
+  }
+  if (reached !== "server") return { failure: code === "ECONNRESET" ? "no_connection" : "tls", detail };
   return { failure: code.startsWith("HPE_") ? "bad_response" : "reset", detail };
 }
 

@@ -35,7 +35,7 @@ export const refusedCases: readonly Case[] = [
   forged("tampered-content", "a Sale whose amount was changed after it was signed", {
     deviation: { signed: (wire) => ({ ...wire, amount: "9000000" }) },
     means: "A Sale of 1 is booked as one of 9,000,000.",
-    fix: "Build the signed string from the received fields, and compare: docs/partner/signature.md.",
+    fix: "Build the signed string from the received fields, and compare.",
   }),
   forged("tampered-body", "a body with one character changed", {
     deviation: { sentBody: (body) => body.replace(/.(?=.{8}"\}$)/, (byte) => (byte === "b" ? "c" : "b")) },

@@ -11,7 +11,7 @@ export function reportJson(certificate: CertifyReport): object {
     durationMs,
     settings: { ...sealing, signing, fields },
     counts: countsOf(results),
-    diagnoses: diagnoses.map(({ code, cases, means, fix }) => ({ code, cases, means, fix })),
+    diagnoses,
     cases: results.map(({ code, title, expects, verdict, finding, note, exchanges }) => ({
       code,
       title,
@@ -19,7 +19,7 @@ export function reportJson(certificate: CertifyReport): object {
       expected: expects === "accepted" ? "2xx" : "4xx",
       ...(note !== undefined && { note }),
       ...(finding !== undefined && { finding }),
-      exchanges: exchanges.map(exchangeJson),
+      exchanges: exchanges.map((exchange) => exchangeJson(exchange, finding?.code === "refused_authentic")),
     })),
   };
 }
@@ -29,10 +29,13 @@ export function countsOf(results: readonly CaseResult[]): Record<"passed" | "fai
   return { passed: count("passed"), failed: count("failed"), notRun: count("not_run"), leftOut: count("left_out") };
 }
 
-function exchangeJson({ step, came }: CertifyExchange): object {
-  const { method, headers, body } = step.post;
+function exchangeJson({ step, came }: CertifyExchange, isUnread: boolean): object {
+  const { method, headers, body, signedString } = step.post;
   return {
-    sent: { what: step.what, method, headers, bodyBytes: Buffer.byteLength(body) },
+    sent: {
+      ...{ what: step.what, method, headers, bodyBytes: Buffer.byteLength(body) },
+      ...(isUnread && { signedString }),
+    },
     came: cameJson(came),
   };
 }

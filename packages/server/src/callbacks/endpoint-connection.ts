@@ -3,6 +3,7 @@ import { ConnectionFailed } from "@paybell/partner/certify";
 import { connect, targetOf } from "../delivery/transport/connect.ts";
 import { TransportFailure } from "../delivery/transport/failure.ts";
 import { partnerRules, type ServiceConnectionSettings } from "../delivery/transport/partner-rules.ts";
+import { noTls } from "../delivery/transport/tls-failure.ts";
 import type { Partner } from "../partners/partner.ts";
 
 /** A new connection to a partner's endpoint, by the rules of every delivery. */
@@ -35,7 +36,7 @@ export function endpointConnections(settings: ServiceConnectionSettings): Connec
 }
 
 function failedFor({ reason, message }: TransportFailure): ConnectionFailed {
-  if (reason === "tls") return new ConnectionFailed("tls", message);
+  if (reason === "tls") return new ConnectionFailed(message.startsWith(noTls) ? "no_tls" : "tls", message);
   const notCallable = "its name leads to no address among the partner's callbackAddresses";
   const why = {
     address_refused: notCallable,

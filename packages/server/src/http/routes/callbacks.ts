@@ -172,11 +172,11 @@ function viewOf({ results, diagnoses, passed, url, run, durationMs, certificateE
   return {
     ...{ passed, url, run, durationMs, certificateEndsAt },
     counts: countsOf(results),
-    diagnoses: diagnoses.map(({ code, cases, means, fix }) => ({ code, cases: [...cases], means, fix })),
+    diagnoses: diagnoses.map((one) => ({ ...one, cases: [...one.cases] })),
     cases: results.map(({ code, title, expects, verdict, finding, note, exchanges }) => ({
       ...{ code, title, verdict },
       expected: expects === "accepted" ? ("2xx" as const) : ("4xx" as const),
-      finding: finding === undefined ? null : { code: finding.code, means: finding.means, fix: finding.fix },
+      finding: finding ?? null,
       note: note ?? null,
       exchanges: exchanges.map(({ step, came }) => ({
         what: step.what,

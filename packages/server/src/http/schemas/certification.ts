@@ -4,6 +4,7 @@ import { component, described } from "../../input/descriptions.ts";
 const words = {
   means: described(z.string(), "What it would cause in production"),
   fix: described(z.string(), "What to do about it"),
+  documentation: described(z.string(), "The section of the guides that says more"),
 };
 
 const exchange = z.object({
