@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { chown, mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import type { Account } from "../packages/server/src/postgres/account.ts";
+import type { Account } from "../packages/server/src/postgres/tool.ts";
 import { type PostgresProgram, PostgresServer } from "./postgres-server.ts";
 
 const run = promisify(execFile);

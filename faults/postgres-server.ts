@@ -1,7 +1,7 @@
 import { chown, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client } from "pg";
-import { type Account, postgresAccount } from "../packages/server/src/postgres/account.ts";
+import { postgresAccount } from "../packages/server/src/postgres/account.ts";
 import { type Binaries, installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
 import { ensureCluster } from "../packages/server/src/postgres/cluster.ts";
 import type { DataLocation } from "../packages/server/src/postgres/data-location.ts";
@@ -9,6 +9,7 @@ import { connectionString } from "../packages/server/src/postgres/database.ts";
 import { launchPostmaster } from "../packages/server/src/postgres/launch.ts";
 import type { Postmaster } from "../packages/server/src/postgres/postmaster.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
+import type { Account } from "../packages/server/src/postgres/tool.ts";
 
 /** The PostgreSQL program, and the account that runs it. */
 export interface PostgresProgram {

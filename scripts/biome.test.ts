@@ -13,7 +13,13 @@ interface Diagnostic {
 }
 
 /** Lints the fixture by this repository's rules, in a folder of its own: the repository's rules leave fixtures out. */
-function lintFixture(): { status: number | null; rules: Set<string>; longFiles: string[]; imports: string[] } {
+function lintFixture(): {
+  status: number | null;
+  rules: Set<string>;
+  longFiles: string[];
+  imports: string[];
+  cycles: string[];
+} {
   const folder = mkdtempSync(join(tmpdir(), "paybell-biome-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   cpSync(join(import.meta.dirname, "fixtures/biome"), folder, { recursive: true });
@@ -26,17 +32,22 @@ function lintFixture(): { status: number | null; rules: Set<string>; longFiles: 
   const { status, stdout } = spawnSync(biome, args, { cwd: folder, encoding: "utf8" });
   const { diagnostics } = JSON.parse(stdout) as { diagnostics: Diagnostic[] };
   const errors = diagnostics.filter(({ severity }) => severity === "error");
-  const imports = errors.filter(({ category }) => category === "lint/style/noRestrictedImports");
+  const placesOf = (rule: string) =>
+    errors
+      .filter(({ category }) => category === rule)
+      .map(({ location }) => `${location.path}:${location.start.line}`)
+      .sort();
   return {
     status,
     rules: new Set(errors.map(({ category }) => category)),
     longFiles: errors.flatMap(({ category, location }) => (category.endsWith("LinesPerFile") ? [location.path] : [])),
-    imports: imports.map(({ location }) => `${location.path}:${location.start.line}`).sort(),
+    imports: placesOf("lint/style/noRestrictedImports"),
+    cycles: placesOf("lint/suspicious/noImportCycles"),
   };
 }
 
 test("refuses what the fixture does wrong, also where that shows only across files and by types", () => {
-  const { status, rules, longFiles, imports } = lintFixture();
+  const { status, rules, longFiles, imports, cycles } = lintFixture();
 
   expect(status).toBe(1);
   expect([...rules].sort()).toEqual([
@@ -58,5 +69,11 @@ test("refuses what the fixture does wrong, also where that shows only across fil
     "packages/contract/src/index.ts:3",
     "packages/server/src/ledger/run.ts:1",
     "packages/server/src/ledger/run.ts:2",
+  ]);
+  expect(cycles).toEqual([
+    "packages/server/src/ledger/entry.ts:1",
+    "packages/server/src/ledger/types.ts:1",
+    "src/promises.ts:1",
+    "src/send.ts:1",
   ]);
 });

@@ -1,6 +1,6 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
-import type { Delivery } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";

@@ -1,6 +1,6 @@
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
-  Delivery,
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,

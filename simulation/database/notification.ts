@@ -1,5 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import type { Delivery } from "../../packages/server/src/delivery/store.ts";
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 
 /** The first byte of one POST. */

@@ -4,8 +4,8 @@ import {
   type MakeAttempt,
   nextAfterFailure,
 } from "../../packages/server/src/delivery/attempt.ts";
+import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/delivery.ts";
 import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
-import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/store.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";

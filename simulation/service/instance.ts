@@ -1,7 +1,8 @@
 import { Backpressure } from "../../packages/server/src/delivery/backpressure.ts";
 import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { Hints } from "../../packages/server/src/delivery/hints.ts";
-import type { Delivery, Hint } from "../../packages/server/src/delivery/store.ts";
+import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
 import type { LeaseId, PartnerId } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";

@@ -1,5 +1,5 @@
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { Hints } from "../../packages/server/src/delivery/hints.ts";
-import type { Delivery } from "../../packages/server/src/delivery/store.ts";
 import type { SimulationContext } from "../context.ts";
 import { deliveryOf, type SimulatedNotification } from "../database/notification.ts";
 import type { Chains } from "../outside/chains.ts";

@@ -1,6 +1,7 @@
 export { caseCodes } from "./certify/cases.ts";
-export { type CaseResult, type CertifyExchange, type CertifyReport, certify } from "./certify/certify.ts";
+export { type CertifyReport, certify } from "./certify/certify.ts";
 export { marks } from "./certify/facts.ts";
+export type { CaseResult, CertifyExchange } from "./certify/judge.ts";
 export { type SealerKeys, sealerKeys } from "./certify/keys.ts";
 export {
   ConnectionFailed,

@@ -1,12 +1,12 @@
-import type { Bench, Case, CaseStep } from "./case.ts";
+import type { Bench, Case } from "./case.ts";
 import { alikeCase, cases } from "./cases.ts";
 import { type Diagnosis, diagnose } from "./diagnosis.ts";
 import { Facts } from "./facts.ts";
 import { type FindingCode, findings } from "./findings.ts";
-import { type CaseFinding, judge } from "./judge.ts";
+import { type CaseResult, type CaseVerdict, type CertifyExchange, judge } from "./judge.ts";
 import type { SealerKeys } from "./keys.ts";
 import { makePost } from "./notification.ts";
-import { type PostOptions, post, postDefaults, type RequestResult } from "./post.ts";
+import { type PostOptions, post, postDefaults } from "./post.ts";
 import { refusalVariants } from "./refusal-variants.ts";
 
 export interface CertifyOptions {
@@ -26,29 +26,6 @@ export interface CertifyOptions {
   /** Called before each case with the number of finished ones. */
   readonly onCase?: (done: number, total: number) => void;
   readonly limits?: Partial<Pick<PostOptions, "timeoutMs" | "connectTimeoutMs" | "pieces" | "gapMs" | "connect">>;
-}
-
-/** One post and its answer. */
-export interface CertifyExchange {
-  readonly step: CaseStep;
-  readonly came: RequestResult;
-  readonly finding: CaseFinding | undefined;
-  /** When the answer was there: milliseconds since 1970. */
-  readonly atMs: number;
-}
-
-/** `left_out`: on purpose. `not_run`: it could not be. */
-export type CaseVerdict = "passed" | "failed" | "not_run" | "left_out";
-
-export interface CaseResult {
-  readonly code: string;
-  readonly title: string;
-  readonly expects: Case["expects"];
-  readonly verdict: CaseVerdict;
-  readonly exchanges: readonly CertifyExchange[];
-  readonly finding: CaseFinding | undefined;
-  /** A note: an observation, or why it was not run. */
-  readonly note?: string;
 }
 
 export interface CertifyReport {

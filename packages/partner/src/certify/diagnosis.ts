@@ -1,5 +1,5 @@
-import type { CaseResult } from "./certify.ts";
 import { type FindingCode, findings, type Words } from "./findings.ts";
+import type { CaseResult } from "./judge.ts";
 import type { RequestResult } from "./post.ts";
 
 export type DiagnosisCode = "stopped_answering" | "verifies_nothing" | "takes_nothing" | "clock_off";

@@ -7,6 +7,29 @@ export interface CaseFinding extends Required<Words> {
   readonly code: FindingCode;
 }
 
+/** One post and its answer. */
+export interface CertifyExchange {
+  readonly step: CaseStep;
+  readonly came: RequestResult;
+  readonly finding: CaseFinding | undefined;
+  /** When the answer was there: milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** `left_out`: on purpose. `not_run`: it could not be. */
+export type CaseVerdict = "passed" | "failed" | "not_run" | "left_out";
+
+export interface CaseResult {
+  readonly code: string;
+  readonly title: string;
+  readonly expects: Case["expects"];
+  readonly verdict: CaseVerdict;
+  readonly exchanges: readonly CertifyExchange[];
+  readonly finding: CaseFinding | undefined;
+  /** A note: an observation, or why it was not run. */
+  readonly note?: string;
+}
+
 /** Judges an answer; undefined if it is as expected. */
 export function judge(
   { words = {} }: Pick<Case, "words">,

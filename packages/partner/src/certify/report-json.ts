@@ -1,4 +1,5 @@
-import type { CaseResult, CertifyExchange, CertifyReport } from "./certify.ts";
+import type { CertifyReport } from "./certify.ts";
+import type { CaseResult, CertifyExchange } from "./judge.ts";
 import type { RequestResult } from "./post.ts";
 
 /** The run as JSON. Fields may be added, and are never removed. */

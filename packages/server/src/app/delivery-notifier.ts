@@ -1,5 +1,5 @@
+import type { Delivery } from "../delivery/delivery.ts";
 import type { Hints } from "../delivery/hints.ts";
-import type { Delivery } from "../delivery/store.ts";
 import type { NewNotification, Notifier } from "../ledger/notifier.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import type { Traces } from "../tracing/traces.ts";

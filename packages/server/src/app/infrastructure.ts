@@ -3,7 +3,7 @@ import { Alerts } from "../alerts/alerts.ts";
 import { alertKinds } from "../alerts/store.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { failureReasons } from "../delivery/store.ts";
+import { failureReasons } from "../delivery/delivery.ts";
 import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";

@@ -1,4 +1,4 @@
-import { failureReasons } from "../delivery/store.ts";
+import { failureReasons } from "../delivery/delivery.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";

@@ -6,9 +6,10 @@ import type { Partner } from "../partners/partner.ts";
 import { KeyExhausted, type SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import type { ContentMac } from "./content-mac.ts";
+import type { Attempt, Delivery, FailureReason } from "./delivery.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
 import { type FailedAttempt, nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
-import type { Attempt, Delivery, DeliveryOutcome, FailureReason } from "./store.ts";
+import type { DeliveryOutcome } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {

@@ -3,10 +3,11 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { registeredUrl, urlOfQueue } from "../registered-url.ts";
+import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import { keyOf, leftMs } from "./order.ts";
 import type { Queues } from "./queues.ts";
 import { overdueAfterMs, putOffMs } from "./schedule.ts";
-import type { Delivery, DeliveryStore, FailureReason, QueueKey, QueuePage, QueuePosition } from "./store.ts";
+import type { DeliveryStore, QueuePage, QueuePosition } from "./store.ts";
 
 /** A queue that is not read, because the endpoint that it is named for accepts nothing. */
 export interface BlockedQueue {

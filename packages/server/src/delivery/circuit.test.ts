@@ -16,7 +16,7 @@ import {
   urlCircuit,
 } from "./circuit.ts";
 import { acceptedAttempt, failedAttempt } from "./delivery.fixture.ts";
-import type { Attempt, FailureReason } from "./store.ts";
+import type { Attempt, FailureReason } from "./delivery.ts";
 
 const { failuresToTrip, probeStepMaxMs, probeStepMs } = circuitLimits;
 

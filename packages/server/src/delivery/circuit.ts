@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { type EndpointId, type EventId, newId, type PartnerId } from "../ids.ts";
 import { type Addressed, callbackUrlOf, isRegistered, type RegisteredUrls, urlOfQueue } from "../registered-url.ts";
+import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import { jitter, retryAfterMaxMs } from "./schedule.ts";
-import type { Attempt, Delivery, FailureReason, QueueKey } from "./store.ts";
 
 /*
  * The circuit breaker of an endpoint: of everything that one origin hosts for a partner, or of one registered URL.

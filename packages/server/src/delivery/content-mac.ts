@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { idTimeMs } from "../ids.ts";
-import type { Delivery } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
 
 /** The fields of a notification that nobody may change once its transaction is committed. */
 export type FixedContent = Pick<

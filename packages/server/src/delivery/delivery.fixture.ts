@@ -1,5 +1,6 @@
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
-import type { Attempt, Delivery, DeliveryOutcome } from "./store.ts";
+import type { Attempt, Delivery } from "./delivery.ts";
+import type { DeliveryOutcome } from "./store.ts";
 
 /** A Sale's notification before its first attempt, in a chain of its own. */
 export function deliveryOf(partnerId: PartnerId, more: Partial<Delivery> = {}): Delivery {

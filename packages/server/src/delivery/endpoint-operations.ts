@@ -1,6 +1,6 @@
 import type { EndpointId, PartnerId } from "../ids.ts";
 import type { CircuitState, EndpointKind } from "./circuit.ts";
-import type { FailureReason } from "./store.ts";
+import type { FailureReason } from "./delivery.ts";
 
 export interface StoredEndpoint {
   readonly partnerId: PartnerId;

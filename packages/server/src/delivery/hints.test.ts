@@ -2,8 +2,9 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { systemTimers } from "../clock.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
+import type { Delivery } from "./delivery.ts";
 import { Hints } from "./hints.ts";
-import type { Delivery, Hint } from "./store.ts";
+import type { Hint } from "./store.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,6 +1,7 @@
 import type { Timers } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
-import type { Delivery, Hint } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
+import type { Hint } from "./store.ts";
 import type { DeliveryWorker } from "./worker.ts";
 
 export interface HintsParts {

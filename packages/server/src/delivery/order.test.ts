@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { NotificationId } from "../ids.ts";
+import type { Delivery } from "./delivery.ts";
 import { DeliveryOrder, judgeOrder, leftMs, orderWaitMaxMs } from "./order.ts";
-import type { Delivery, Precedence } from "./store.ts";
+import type { Precedence } from "./store.ts";
 
 const id = (text: string) => text as NotificationId;
 

@@ -1,6 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId } from "../ids.ts";
-import type { Delivery, DeliveryKey, DeliveryStore, Precedence } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
+import type { DeliveryKey, DeliveryStore, Precedence } from "./store.ts";
 
 /** The decision about a delivery that follows others. */
 export type OrderDecision =

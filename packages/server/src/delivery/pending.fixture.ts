@@ -1,5 +1,6 @@
 import { shardOf } from "../shard.ts";
-import type { Delivery, QueueHead, QueuePage, QueueRead } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
+import type { QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 /** A clock that advances on request. */
 export class Time {

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NotificationId, PartnerId } from "../ids.ts";
+import type { Delivery } from "./delivery.ts";
 import { Queue } from "./queue.ts";
-import type { Delivery, QueuePage, QueuePosition } from "./store.ts";
+import type { QueuePage, QueuePosition } from "./store.ts";
 
 const never = () => false;
 

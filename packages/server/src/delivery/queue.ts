@@ -1,5 +1,6 @@
 import type { NotificationId, PartnerId } from "../ids.ts";
-import type { Delivery, QueuePage, QueuePosition } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
+import type { QueuePage, QueuePosition } from "./store.ts";
 
 /** The read that a queue wants: on from the cursor, or from its head. */
 export interface WantedRead {

@@ -1,10 +1,11 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { homeOf, shardOf } from "../shard.ts";
+import type { Delivery, QueueKey } from "./delivery.ts";
 import { Queue, type WantedRead } from "./queue.ts";
 import type { QueueLimits } from "./queue-limits.ts";
 import { RecentOutcomes } from "./recent-outcomes.ts";
-import type { Delivery, DeliveryStore, QueueHead, QueueKey, QueuePage, QueueRead } from "./store.ts";
+import type { DeliveryStore, QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
   readonly store: Pick<DeliveryStore, "read" | "look" | "heads">;

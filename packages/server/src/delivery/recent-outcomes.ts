@@ -1,5 +1,5 @@
 import type { NotificationId } from "../ids.ts";
-import type { Delivery } from "./store.ts";
+import type { Delivery } from "./delivery.ts";
 
 type AttemptKey = Pick<Delivery, "id" | "round" | "attemptsMade">;
 

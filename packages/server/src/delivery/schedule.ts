@@ -1,5 +1,5 @@
 import type { PartnerSettings, Pause } from "../partners/partner.ts";
-import type { FailureReason } from "./store.ts";
+import type { FailureReason } from "./delivery.ts";
 
 /** The consequence of a failed attempt. */
 export type NextAttempt = { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };

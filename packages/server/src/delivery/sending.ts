@@ -6,11 +6,12 @@ import { callbackUrlOf, isRegistered } from "../registered-url.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { CircuitChange, Circuits } from "./circuit.ts";
+import type { Delivery } from "./delivery.ts";
 import { keyOf, leftMs } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import type { Scheduler, Slot } from "./scheduler.ts";
-import type { Delivery, DeliveryOutcome, DeliveryStore } from "./store.ts";
+import type { DeliveryOutcome, DeliveryStore } from "./store.ts";
 
 /** One attempt that begins: its delivery counts as taken from its queue. */
 export interface StartedAttempt {

@@ -1,45 +1,6 @@
-import type { ChainId, EventId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { Addressed } from "../registered-url.ts";
+import type { EventId, LeaseId, NotificationId } from "../ids.ts";
 import type { CircuitChange } from "./circuit.ts";
-
-/** One notification to be delivered, with everything that an attempt needs. */
-export interface Delivery extends Required<Addressed> {
-  readonly partnerId: PartnerId;
-  readonly id: NotificationId;
-  /** Named when it was committed, by its URL at that time: `queueOf`. */
-  readonly queue: string;
-  /** Increased by each redelivery. */
-  readonly round: number;
-  /** POSTs of this round before the next one. */
-  readonly attemptsMade: number;
-  /** POSTs of these, and the next one, that a person asked for while it waited: the schedule does not count them. */
-  readonly asked?: number;
-  /** POSTs of the rounds before this one, as far as history has them. */
-  readonly attemptsBefore: number;
-  /** The start of the schedule: creation, or the requested redelivery. Milliseconds since 1970. */
-  readonly scheduleStartMs: number;
-  readonly chainId: ChainId;
-  /** It is sent after the earlier ones of its chain. */
-  readonly follows: boolean;
-  /** A settlement is sent after the notifications of this batch. */
-  readonly settlesBatch: string | null;
-  readonly transactionId: TransactionId | null;
-  readonly originalId: TransactionId | null;
-  /** Set if the original is known only by the switch's id, and `originalId` was looked up by it. */
-  readonly originalExternalId?: string | null;
-  /** The facts as JSON text. */
-  readonly content: string;
-  /** As read from the database, null: it has none. Absent: the content comes from this process. */
-  readonly mac?: Buffer | null;
-  /** The size of the content in UTF-8. */
-  readonly bytes: number;
-}
-
-/** The key of a queue: the deliveries pending for one partner at one registered URL, or at one callback origin. */
-export interface QueueKey {
-  readonly partnerId: PartnerId;
-  readonly queue: string;
-}
+import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
 
 /** A hint that something of a partner is due. */
 export interface Hint extends Pick<QueueKey, "partnerId"> {
@@ -92,46 +53,6 @@ export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attempt
 /** Nothing was sent: due again after `delayMs`, and no attempt is counted. */
 export interface Postponement extends DeliveryKey {
   readonly delayMs: number;
-}
-
-/** The reason of a failed attempt. Stable values: metrics, the APIs and the console show them. */
-export const failureReasons = [
-  "no_callback_url",
-  "address_refused",
-  "dns",
-  "connect",
-  "connect_timeout",
-  "tls",
-  "timeout",
-  "reset",
-  "bad_response",
-  "redirect",
-  "status",
-  "too_large",
-  "gone",
-  "rate_limited",
-  "key_exhausted",
-  "content_changed",
-  "egress",
-  "internal",
-] as const;
-export type FailureReason = (typeof failureReasons)[number];
-
-/** One POST, as it is recorded. */
-export interface Attempt {
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly url: string;
-  /** The address connected to; null without a connection. */
-  readonly address: string | null;
-  readonly httpStatus: number | null;
-  readonly reason: FailureReason | null;
-  /** A description for the operator. */
-  readonly detail: string | null;
-  /** The first 4 KiB of a response that was not 2xx. */
-  readonly answer: Buffer | null;
-  /** The version of the key that sealed it. */
-  readonly keyId: string | null;
 }
 
 /** The result of one attempt. Recording it is repeated until it is known to be stored, also after the lease is lost. */

@@ -6,10 +6,11 @@ import type { AttemptResult } from "./attempt.ts";
 import type { LoadedCircuit } from "./circuit.ts";
 import { closedCircuit, originCircuit, urlCircuit } from "./circuit.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
+import type { Delivery } from "./delivery.ts";
 import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
 import { Pending, Time } from "./pending.fixture.ts";
 import { Queues } from "./queues.ts";
-import type { Delivery, DeliveryStore, Postponement } from "./store.ts";
+import type { DeliveryStore, Postponement } from "./store.ts";
 import { DeliveryWorker } from "./worker.ts";
 
 const partnerId = newId<"partner">();

@@ -6,6 +6,7 @@ import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { BlockedQueue } from "./blocked-queues.ts";
 import { type BlockedGate, type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
+import type { Delivery, QueueKey } from "./delivery.ts";
 import { HomeWork } from "./home-work.ts";
 import { MissingPartners } from "./missing-partners.ts";
 import type { ShardStore } from "./ownership.ts";
@@ -15,7 +16,7 @@ import { queueLimits } from "./queue-limits.ts";
 import { Queues } from "./queues.ts";
 import { type Picked, Scheduler } from "./scheduler.ts";
 import { Sendings } from "./sending.ts";
-import type { Delivery, DeliveryStore, Hint, QueueKey } from "./store.ts";
+import type { DeliveryStore, Hint } from "./store.ts";
 
 /** Partners as a worker knows them, at most five seconds old. */
 export interface PartnerSource {

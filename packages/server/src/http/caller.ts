@@ -2,6 +2,9 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import { AddressBlocks } from "../partners/address-blocks.ts";
 
+/** The callers of a listener. In production operators have their own; in the sandbox there is one for all. */
+export type HttpListener = "all" | "partners" | "operators";
+
 /** The address of the caller; undefined if a trusted proxy did not name it. */
 export type CallerAddress = (request: IncomingMessage) => string | undefined;
 

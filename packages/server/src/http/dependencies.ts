@@ -168,9 +168,6 @@ export interface Health {
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
 }
 
-/** The callers of a listener. In production operators have their own; in the sandbox there is one for all. */
-export type HttpListener = "all" | "partners" | "operators";
-
 /** The server as routes are added to it. */
 export type HttpApp = FastifyInstance<
   RawServerDefault,

@@ -33,7 +33,8 @@ import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
-import type { Health, HttpDependencies, HttpListener } from "./dependencies.ts";
+import type { HttpListener } from "./caller.ts";
+import type { Health, HttpDependencies } from "./dependencies.ts";
 import { createHttp } from "./server.ts";
 
 export const operatorToken = "operator-token-of-a-test-0123456789";

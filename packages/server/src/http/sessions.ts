@@ -4,7 +4,7 @@ import type { Clock } from "../clock.ts";
 import { ServiceError } from "../errors.ts";
 import type { EndedSessions } from "../operators/ended-sessions.ts";
 import { bearerToken } from "./bearer.ts";
-import type { HttpListener } from "./dependencies.ts";
+import type { HttpListener } from "./caller.ts";
 import { SealedCookie } from "./sealed-cookie.ts";
 
 /** The header that a page sends with every request that changes something. */

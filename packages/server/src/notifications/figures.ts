@@ -1,5 +1,5 @@
 import type { AttemptResult } from "../delivery/attempt.ts";
-import type { Delivery } from "../delivery/store.ts";
+import type { Delivery } from "../delivery/delivery.ts";
 import type { PartnerId } from "../ids.ts";
 
 /** Upper bounds of the histogram's buckets in milliseconds. One more bucket follows the last bound. */

@@ -1,7 +1,6 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
-import { canonicalJson, type NotifiedCommand } from "@paybell/contract";
-import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { NotificationContent } from "./store.ts";
+import { canonicalJson } from "@paybell/contract";
+import type { KeptProof, NotificationContent } from "./store.ts";
 import { isoTime, type NotificationDetail } from "./view.ts";
 
 /** A notification's history for a dispute. `signature` is over the canonical JSON (RFC 8785) of `proof`. */
@@ -18,26 +17,6 @@ export interface ProofOfDelivery {
     /** Base64. */
     readonly value: string;
   };
-}
-
-/** The rest of an accepted notification once its day of history was dropped. */
-export interface KeptProof {
-  readonly id: NotificationId;
-  readonly partnerId: PartnerId;
-  readonly transactionId: TransactionId | null;
-  readonly command: NotifiedCommand;
-  readonly createdAtMs: number;
-  /** The start of the accepted attempt; the fields that follow describe it too. */
-  readonly startedAtMs: number;
-  readonly durationMs: number;
-  readonly url: string;
-  readonly address: string | null;
-  readonly httpStatus: number | null;
-  readonly keyId: string | null;
-  /** All of them. */
-  readonly attempts: number;
-  /** In hexadecimal. */
-  readonly contentSha256: string;
 }
 
 /** The same in short, of a notification whose history is over. */

@@ -1,11 +1,10 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { restoredReason } from "../backups/store.ts";
-import type { Attempt, FailureReason } from "../delivery/store.ts";
+import type { Attempt, FailureReason } from "../delivery/delivery.ts";
 import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, RedeliveryId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
-import type { KeptProof } from "./proof.ts";
 
 /**
  * `retention`: its day of history was dropped before it was ever tried, for instance because its partner was paused.
@@ -176,6 +175,26 @@ export interface RedeliveryCounts {
   readonly parked: number;
   /** A part of the pending ones. */
   readonly held: Readonly<Record<Held, number>>;
+}
+
+/** The rest of an accepted notification once its day of history was dropped. */
+export interface KeptProof {
+  readonly id: NotificationId;
+  readonly partnerId: PartnerId;
+  readonly transactionId: TransactionId | null;
+  readonly command: NotifiedCommand;
+  readonly createdAtMs: number;
+  /** The start of the accepted attempt; the fields that follow describe it too. */
+  readonly startedAtMs: number;
+  readonly durationMs: number;
+  readonly url: string;
+  readonly address: string | null;
+  readonly httpStatus: number | null;
+  readonly keyId: string | null;
+  /** All of them. */
+  readonly attempts: number;
+  /** In hexadecimal. */
+  readonly contentSha256: string;
 }
 
 /** The history of notifications, and redelivery from it. */

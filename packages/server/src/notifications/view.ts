@@ -1,5 +1,5 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
-import type { FailureReason } from "../delivery/store.ts";
+import type { FailureReason } from "../delivery/delivery.ts";
 import type { EventKind } from "../events.ts";
 import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";

@@ -2,17 +2,9 @@ import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { nameProblems } from "../name-rules.ts";
-import type { ApiKeyScope, Partner } from "./partner.ts";
+import type { ApiKeyScope } from "./partner.ts";
 import { apiKeyHash, newSecret } from "./secrets.ts";
 import type { ApiKeyStore, StoredKey } from "./store.ts";
-
-/** The partner of an API key, and its scopes. */
-export interface ApiKeyHolder {
-  readonly partner: Partner;
-  readonly keyId: KeyId;
-  /** Null: everything. */
-  readonly scopes: readonly ApiKeyScope[] | null;
-}
 
 /** The scopes of API keys, the weakest first. */
 export const apiKeyScopes = ["read", "pull", "commands", "manage"] as const satisfies readonly ApiKeyScope[];

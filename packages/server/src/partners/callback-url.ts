@@ -1,6 +1,5 @@
 import type { FieldProblem } from "../errors.ts";
 import { AddressBlocks } from "./address-blocks.ts";
-import type { PartnerSettings } from "./partner.ts";
 
 const charactersMax = 2_048;
 
@@ -10,7 +9,10 @@ export interface CallbackUrlRules {
 }
 
 /** The partner's agreed addresses and ports; missing ones are not checked. */
-export type AgreedCallbacks = Partial<Pick<PartnerSettings, "callbackAddresses" | "callbackPorts">>;
+export interface AgreedCallbacks {
+  readonly callbackAddresses?: readonly string[];
+  readonly callbackPorts?: readonly number[] | null;
+}
 
 /**
  * Returns the problem of a callback URL (section 4.1); undefined if it can be called. With `callbackAddresses`, a URL

@@ -1,14 +1,10 @@
 import type { KeyObject } from "node:crypto";
-import type { NotifiedCommand, SealingKey, TransactionType } from "@paybell/contract";
-import type { PartnerId } from "../ids.ts";
-import type { ApiKeyHolder } from "./api-keys.ts";
+import type { SealingKey } from "@paybell/contract";
+import type { KeyId, PartnerId } from "../ids.ts";
 import type { PartnerSettings } from "./settings.ts";
 
 export type { ReportSettings } from "./report-settings.ts";
 export type { PartnerSettings } from "./settings.ts";
-
-/** The transaction_type of each command's IPN; VOID_PREAUTH is the Void of a PreAuth. */
-export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;
 
 export type PartnerState = "active" | "paused" | "disabled";
 
@@ -51,6 +47,14 @@ export type KeyKind = "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret
 
 /** The kinds that every partner has, and that are rotated. */
 export type RotatedKind = Exclude<KeyKind, "callbackKey">;
+
+/** The partner of an API key, and its scopes. */
+export interface ApiKeyHolder {
+  readonly partner: Partner;
+  readonly keyId: KeyId;
+  /** Null: everything. */
+  readonly scopes: readonly ApiKeyScope[] | null;
+}
 
 /** Finds partners, at most five seconds old. */
 export interface PartnerDirectory {

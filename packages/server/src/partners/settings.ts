@@ -11,6 +11,7 @@ import {
   notifiedCommands,
   type Signing,
   signingProblems,
+  type TransactionType,
   transactionTypes,
   wireNames,
 } from "@paybell/contract";
@@ -20,7 +21,6 @@ import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } fro
 import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
 import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
 import { parseBlock } from "./cidr.ts";
-import type { TransactionTypes } from "./partner.ts";
 import {
   choiceProblems,
   invalid,
@@ -45,6 +45,9 @@ const nameCharactersMax = 200;
 const addressesMax = 256;
 const perSecondMax = 10_000;
 const cidrs = z.array(z.string()).max(addressesMax);
+
+/** The transaction_type of each command's IPN; VOID_PREAUTH is the Void of a PreAuth. */
+export type TransactionTypes = Readonly<Record<NotifiedCommand | "VOID_PREAUTH", TransactionType>>;
 
 const defaultTypes: TransactionTypes = {
   SALE: "SALE",

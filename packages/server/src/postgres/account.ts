@@ -1,12 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { PostgresStartError } from "./start-error.ts";
-import { runTool } from "./tool.ts";
-
-/** The operating system's user that PostgreSQL runs as, when we are root and it may not be. */
-export interface Account {
-  readonly uid: number;
-  readonly gid: number;
-}
+import { type Account, runTool } from "./tool.ts";
 
 /**
  * PostgreSQL refuses to run as root: then it runs as the owner of existing data, otherwise as `postgres`, otherwise as

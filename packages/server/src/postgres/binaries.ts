@@ -1,8 +1,9 @@
 import { cp, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join, normalize, relative } from "node:path";
-import { type Account, canEnter } from "./account.ts";
+import { canEnter } from "./account.ts";
 import { PostgresStartError } from "./start-error.ts";
+import type { Account } from "./tool.ts";
 
 /** An installed tree of PostgreSQL: `bin/`, `lib/` and `share/` are in `native`. */
 export interface Binaries {

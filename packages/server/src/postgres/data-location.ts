@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { mkdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { type Account, canEnter, postgresAccount } from "./account.ts";
+import { canEnter, postgresAccount } from "./account.ts";
 import { homeNotPermitted, PostgresStartError } from "./start-error.ts";
+import type { Account } from "./tool.ts";
 
 /** The location of one home's data, and the account that runs PostgreSQL on it. */
 export interface DataLocation {

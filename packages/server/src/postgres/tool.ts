@@ -1,5 +1,10 @@
 import { spawn } from "node:child_process";
-import type { Account } from "./account.ts";
+
+/** The operating system's user that PostgreSQL runs as, when we are root and it may not be. */
+export interface Account {
+  readonly uid: number;
+  readonly gid: number;
+}
 
 /**
  * The whole environment of PostgreSQL and its tools. Ours holds the master key and DATABASE_URL: none of it is passed

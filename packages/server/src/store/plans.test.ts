@@ -1,7 +1,8 @@
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../test/support/connections.ts";
 import { outcomeOf } from "../delivery/delivery.fixture.ts";
-import type { Delivery, DeliveryOutcome, QueueRead } from "../delivery/store.ts";
+import type { Delivery } from "../delivery/delivery.ts";
+import type { DeliveryOutcome, QueueRead } from "../delivery/store.ts";
 import { newId } from "../ids.ts";
 import { shardOf } from "../shard.ts";
 import { PostgresCircuits } from "./deliveries/circuits.ts";

@@ -1,6 +1,6 @@
 import { errors } from "undici";
 import { firstFailure } from "../../errors.ts";
-import type { FailureReason } from "../store.ts";
+import type { FailureReason } from "../delivery.ts";
 
 /** Why a POST got no response: a stable reason, and a description for the operator. */
 export class TransportFailure extends Error {

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import type { Config } from "../../config.ts";
-import type { HttpListener } from "../dependencies.ts";
+import type { HttpListener } from "../caller.ts";
 import { staticFiles } from "../static-files.ts";
 
 /** `scripts/pages.js` says it of its build: an id of the content, and the hashes of the scripts inside the pages. */

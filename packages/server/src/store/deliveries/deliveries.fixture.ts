@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../../test/support/database.ts";
-import type { Delivery, QueuePage, QueueRead } from "../../delivery/store.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
+import type { QueuePage, QueueRead } from "../../delivery/store.ts";
 import type { PartnerId } from "../../ids.ts";
 import type { ReportedCompletion } from "../../ledger/store.ts";
 import { type Database, openDatabase } from "../database/database.ts";

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { closedCircuit } from "../../delivery/circuit.ts";
 import { failedAttempt, outcomeOf } from "../../delivery/delivery.fixture.ts";
-import type { Delivery } from "../../delivery/store.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
 import { type EndpointId, newId } from "../../ids.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 

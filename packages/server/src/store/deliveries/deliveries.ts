@@ -1,10 +1,9 @@
 import type { PoolClient } from "pg";
+import type { Delivery, FailureReason } from "../../delivery/delivery.ts";
 import type {
-  Delivery,
   DeliveryKey,
   DeliveryOutcome,
   DeliveryStore,
-  FailureReason,
   Postponement,
   Precedence,
   QueueHead,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { outcomeOf } from "../../delivery/delivery.fixture.ts";
-import type { Delivery, Precedence } from "../../delivery/store.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
+import type { Precedence } from "../../delivery/store.ts";
 import { type ChainId, newId } from "../../ids.ts";
 import { PostgresNotifications } from "../notifications/notifications.ts";
 import { insertPartner, sampleNotification, sampleReport } from "../rows.fixture.ts";

@@ -1,6 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { Delivery, Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
+import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import type { NotificationId } from "../../ids.ts";
 import { integerArray } from "../database/arrays.ts";
 import { Columns } from "../database/columns.ts";

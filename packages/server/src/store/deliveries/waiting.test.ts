@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { outcomeOf } from "../../delivery/delivery.fixture.ts";
-import type { Delivery } from "../../delivery/store.ts";
+import type { Delivery } from "../../delivery/delivery.ts";
 import { newId } from "../../ids.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 

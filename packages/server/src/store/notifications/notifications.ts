@@ -1,11 +1,11 @@
 import type { Pool } from "pg";
 import type { NotificationId, PartnerId, RedeliveryId } from "../../ids.ts";
 import { firstId, type HistoryPoint } from "../../notifications/cursor.ts";
-import type { KeptProof } from "../../notifications/proof.ts";
 import type {
   Following,
   Held,
   HistoryPosition,
+  KeptProof,
   KeyRange,
   KeyUse,
   NotificationContent,

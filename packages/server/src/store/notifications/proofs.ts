@@ -3,7 +3,7 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
 import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
-import type { KeptProof } from "../../notifications/proof.ts";
+import type { KeptProof } from "../../notifications/store.ts";
 import type { Homes } from "../database/homes.ts";
 
 const pageRows = 500;

@@ -1,6 +1,6 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { FailureReason } from "../../delivery/store.ts";
+import type { FailureReason } from "../../delivery/delivery.ts";
 import { type LeaseId, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { NotificationState } from "../../notification-state.ts";
 import type {
