@@ -67,6 +67,7 @@ const routes = [
   "GET /operator/v1/endpoints",
   "GET /operator/v1/events",
   "GET /operator/v1/events/{id}",
+  "GET /operator/v1/feed",
   "GET /operator/v1/history/{day}",
   "GET /operator/v1/merchants",
   "GET /operator/v1/notifications",

@@ -17,7 +17,7 @@ const sections: readonly Section[] = [
   ["Completions from a switch", /INTAKE|KAFKA/],
   ["Delivery", /EGRESS|CALLBACK|SLOTS|WORKERS|BYTES_IN_FLIGHT|_(ATTEMPT|CONNECT|DRAIN)_TIMEOUT_MS$|RETRY/],
   ["Retention", /_DAYS$/],
-  ["Alerts", /ALERT/],
+  ["Alerts and events", /ALERT|_FEED$/],
   ["Logs, metrics and traces", /LOG_LEVEL|METRICS|^OTEL_/],
 ];
 

@@ -53,6 +53,13 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/notifications": "any",
   },
   "server/alerts": { ...COMMON, "server/delivery": "any" },
+  "server/feed": {
+    ...COMMON,
+    "server/alerts": "interface",
+    "server/delivery": "any",
+    "server/notifications": "any",
+    "server/operators": "any",
+  },
   "server/store": {
     ...COMMON,
     "server/ipn": "any",
@@ -68,6 +75,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
     "server/partners": "interface",
     "server/operators": "interface",
     "server/backups": "interface",
+    "server/feed": "interface",
   },
   "server/clearing": {
     ...COMMON,
@@ -86,6 +94,7 @@ export const LAYOUT: Readonly<Record<string, Readonly<Record<string, Allowance>>
   },
   "server/http": {
     ...COMMON,
+    "server/feed": "any",
     "server/input": "any",
     "server/intake": "any",
     "server/clearing": "any",

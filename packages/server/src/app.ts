@@ -6,6 +6,7 @@ import { ownsTheSchema } from "./app/check.ts";
 import { wireClearing } from "./app/clearing.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { egressFetch } from "./app/egress.ts";
+import { wireFeed } from "./app/feed.ts";
 import { health } from "./app/health.ts";
 import { openInfrastructure } from "./app/infrastructure.ts";
 import { openIntakes } from "./app/intake.ts";
@@ -255,6 +256,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       registry: acquirerRegistry,
       notifications,
     });
+    const feed = wireFeed(infrastructure, partners.auditStore);
     const httpParts: HttpDependencies = {
       config,
       log,
@@ -268,7 +270,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       directory,
       apiKeys: partners.apiKeys,
       notifications,
-      endWaits: () => arrivals.stop(),
+      endWaits: () => {
+        arrivals.stop();
+        feed.feed.stop();
+      },
       money,
       clearing,
       overview: new Overviews({
@@ -308,6 +313,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config, egressFetch(config)),
       audit: partners.audit,
+      feed: feed.feed,
       events: alerts,
       clock: systemClock,
       proofPublicKey: proofs.publicKey,
@@ -338,6 +344,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await clearingIntake.start();
     }
     alerts.start();
+    feed.start();
     const kept = {
       ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
       callbackCas: options.callbackCas,
@@ -378,7 +385,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           () => rpc.close(),
           () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
           () => Promise.all([http.close(), delivery.stop()]),
-          () => alerts.stop(),
+          () => Promise.all([alerts.stop(), feed.stop()]),
           () => upkeepEnded,
           async () => {
             pending = (await status.count()).count;

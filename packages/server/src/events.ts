@@ -34,6 +34,7 @@ export const eventKinds = [
   "partner_unreadable",
   "delivery_fault",
   "egress_failed",
+  "feed_failed",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

@@ -365,6 +365,8 @@ export type EndpointClosing = { partnerId?: string };
 
 export type EndpointPage = { items: Endpoint[]; next: string | null };
 
+export type EventFeed = { items: EventRecord[]; next: string };
+
 export type EventRecord = {
   id: string;
   partnerId: string | null;
@@ -1352,6 +1354,11 @@ export interface Api<Options> {
   ): Promise<EndpointPage>;
   /** Close an endpoint's circuit. POST /operator/v1/endpoints/{id}/close */
   closePartnersEndpoint(id: string, body?: EndpointClosing, options?: Options): Promise<Endpoint>;
+  /** Read every event, the oldest first. GET /operator/v1/feed */
+  readFeed(
+    query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
+    options?: Options,
+  ): Promise<EventFeed>;
   /** Search transactions. GET /operator/v1/transactions */
   searchTransactions(
     query?: {
@@ -1440,6 +1447,7 @@ export interface Api<Options> {
         | "partner_unreadable"
         | "delivery_fault"
         | "egress_failed"
+        | "feed_failed"
         | "breaker_open"
         | "breaker_closed"
         | "endpoint_gone"
@@ -1683,6 +1691,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   getRedelivery: ["GET", "/operator/v1/redeliveries/{id}"],
   searchEndpoints: ["GET", "/operator/v1/endpoints", "query"],
   closePartnersEndpoint: ["POST", "/operator/v1/endpoints/{id}/close", "body"],
+  readFeed: ["GET", "/operator/v1/feed", "query"],
   searchTransactions: ["GET", "/operator/v1/transactions", "query"],
   inspectTransaction: ["GET", "/operator/v1/transactions/{id}"],
   searchBatches: ["GET", "/operator/v1/batches", "query"],

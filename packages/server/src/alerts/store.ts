@@ -29,6 +29,7 @@ export const alertKinds: readonly EventKind[] = [
   "partner_unreadable",
   "delivery_fault",
   "egress_failed",
+  "feed_failed",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

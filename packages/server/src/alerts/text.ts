@@ -27,6 +27,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   partner_unreadable: "A partner's keys cannot be read",
   delivery_fault: "The service cannot handle a notification",
   egress_failed: "The egress proxy fails: deliveries wait",
+  feed_failed: "Events cannot be written to the file or collector of PAYBELL_FEED",
   breaker_open: "An endpoint fails: its deliveries wait",
   breaker_closed: "An endpoint answers again",
   endpoint_gone: "A partner says that its URL is gone",

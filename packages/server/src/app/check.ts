@@ -12,6 +12,7 @@ import { databaseRemedy } from "./database-remedy.ts";
 import { isUnverifiedRemote } from "./database-tls.ts";
 import { withDatabase } from "./database-url.ts";
 import { egressProxyFindings } from "./egress.ts";
+import { feedFindings } from "./feed.ts";
 import { requireIntakeFolder } from "./intake.ts";
 import { kafkaConnection } from "./kafka.ts";
 import { openMasterKey } from "./master-key.ts";
@@ -33,6 +34,7 @@ export async function check(config: Config, signal?: AbortSignal): Promise<reado
     ...ofDatabase,
     ...settingFindings(config),
     ...(await egressProxyFindings(config)),
+    ...(await feedFindings(config)),
     ...(await callbackCaFindings(config)),
     ...(await intakeFindings(config)),
     ...(await kafkaFindings(config)),

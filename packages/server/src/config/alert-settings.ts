@@ -1,9 +1,26 @@
-import { addressRange, listOf, text, url, wholeNumber } from "./kind.ts";
+import { addressRange, type Kind, listOf, text, url, wholeNumber } from "./kind.ts";
 import { webhookSecret } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
-/** The recipients of alerts. */
+const feedUrl: Kind<string> = {
+  description: "file:///path, syslog://host:port or syslogs://host:port",
+  read(value) {
+    if (!URL.canParse(value)) return undefined;
+    const { protocol, host, pathname } = new URL(value);
+    const isFile = protocol === "file:" && host === "" && pathname !== "/";
+    return isFile || (["syslog:", "syslogs:"].includes(protocol) && host !== "") ? value : undefined;
+  },
+};
+
+/** The recipients of alerts and events. */
 export const alertSettings = {
+  feedUrl: optional({
+    name: "PAYBELL_FEED",
+    kind: feedUrl,
+    meaning:
+      "Target of every event and every entry of the audit: a file of JSON lines, or a collector of syslog (RFC 5424) " +
+      "over TCP or TLS. One instance writes at a time.",
+  }),
   alertUrl: optional({
     name: "PAYBELL_ALERT_URL",
     kind: url("https:", "http:"),

@@ -14,6 +14,7 @@ import type { ShownSetting } from "../config/shown.ts";
 import type { Config } from "../config.ts";
 import type { EndpointOperations } from "../delivery/endpoint-operations.ts";
 import type { EventSink } from "../events.ts";
+import type { EventFeed } from "../feed/feed.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Ledger } from "../ledger/ledger.ts";
 import type { MoneyOperations } from "../ledger/money-operations.ts";
@@ -138,6 +139,7 @@ export interface HttpDependencies {
   health(): Promise<Health>;
   /** From the beginning of a stop: proxies are to use another instance. */
   isStopping(): boolean;
+  readonly feed: Pick<EventFeed, "read">;
   /** Records refused callers. */
   readonly events?: EventSink;
   readonly clock: Clock;

@@ -30,6 +30,7 @@ import { notificationRoutes } from "./routes/notifications.ts";
 import { operatorAcquirerRoutes } from "./routes/operator-acquirers.ts";
 import { operatorClearingRoutes } from "./routes/operator-clearing.ts";
 import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
+import { operatorFeedRoutes } from "./routes/operator-feed.ts";
 import { operatorHistoryRoutes } from "./routes/operator-history.ts";
 import { operatorMoneyRoutes } from "./routes/operator-money.ts";
 import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
@@ -237,6 +238,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorEndpointRoutes(app, parts);
   operatorPartnerArchiveRoutes(app, parts);
   operatorHistoryRoutes(app, parts);
+  operatorFeedRoutes(app, parts);
   operatorMoneyRoutes(app, parts, callers);
   operatorClearingRoutes(app, parts, callers);
   operatorRestoreRoutes(app, parts);

@@ -220,6 +220,7 @@ export class HttpTestService {
       audit: auditIn(this.audit, (error) => this.auditFailures.push(error)),
       health: async () => this.health,
       isStopping: () => this.isStopping,
+      feed: { read: async () => ({ items: [], next: "next" }) },
       events: { record: (event) => void this.events.push(event) },
       clock: systemClock,
       settings: shownSettings(readConfig({})),

@@ -189,7 +189,8 @@ function idsOf(rows: readonly PageRow[]): NotificationId[] {
   return rows.map((row) => row.id);
 }
 
-function positionAfter(row: PageRow, keptFromMs: number): Cursor {
+/** The cursor after this row, whose id contains about when it was committed. */
+export function positionAfter(row: HistoryPoint, keptFromMs: number): Cursor {
   // A restored notification may be older than the oldest day kept. Its position then counts as that of the oldest day.
   const asOfMs = Math.max(keptFromMs, idTimeMs(row.id) - commitDelayMs);
   return { position: { xid: row.xid, id: row.id }, asOfMs };

@@ -9,20 +9,33 @@ const priority = 13 * 8 + 5;
 const msgIdCharactersMax = 32;
 const pageRows = 1_000;
 
-/**
- * Formats one entry as a line without its end. `syslog` is RFC 5424 with the entry as JSON in its message. The JSON is
- * ASCII, so that no collector has to guess an encoding.
- */
+/** Formats one entry as a line without its end. `syslog` is RFC 5424 with the entry as JSON in its message. */
 export function exportedLine(record: AuditRecord, format: ExportFormat, host: string = hostname()): string {
   const { atMs, ...rest } = record;
   const at = new Date(atMs).toISOString();
-  const json = JSON.stringify({ at, ...rest }).replace(
+  const json = asciiJson({ at, ...rest });
+  return format === "json-lines" ? json : syslogLine({ at, name: record.action, priority, host }, json);
+}
+
+/** JSON in ASCII, so that no collector has to guess an encoding. */
+export function asciiJson(value: object): string {
+  return JSON.stringify(value).replace(
     /[^\x20-\x7e]/g,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
-  if (format === "json-lines") return json;
-  const msgId = record.action.replace(/[^\x21-\x7e]/g, "").slice(0, msgIdCharactersMax) || "-";
-  return `<${priority}>1 ${at} ${host} paybell ${process.pid} ${msgId} - ${json}`;
+}
+
+export interface SyslogHeader {
+  readonly at: string;
+  /** Its MSGID, as far as that may contain it. */
+  readonly name: string;
+  readonly priority: number;
+  readonly host: string;
+}
+
+export function syslogLine({ at, name, priority: number, host }: SyslogHeader, message: string): string {
+  const msgId = name.replace(/[^\x21-\x7e]/g, "").slice(0, msgIdCharactersMax) || "-";
+  return `<${number}>1 ${at} ${host} paybell ${process.pid} ${msgId} - ${message}`;
 }
 
 /** The lines of all entries after this one, in order, a page at a time. */

@@ -6,7 +6,10 @@ interface Session {
   readonly lost: AbortSignal;
 }
 
-/** Locks on the files that an instance reads: advisory locks of one session, which PostgreSQL releases when it ends. */
+/**
+ * Locks on the files that an instance reads, and on the feed that one writes: advisory locks of one session, which
+ * PostgreSQL releases when it ends.
+ */
 export class PostgresIntakeLocks implements FileLocks {
   readonly #connect: () => Promise<Client>;
   #session: Session | undefined;

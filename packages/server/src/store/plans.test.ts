@@ -322,6 +322,7 @@ const exempt = {
   clearing_acquirers: "one row for each acquirer whose files are matched",
   clearing_files: "a few rows a day for each acquirer",
   clearing_chunks: "the lines of a file, until they are matched",
+  feed_position: "one row",
   restores: "one row for each restore",
   proposals: "what one admin proposed within the last minutes",
   ended_sessions: "sign-outs of the last half day, 60 a minute for each token at most",

@@ -1,0 +1,186 @@
+import { once } from "node:events";
+import { mkdtemp, readFile, rename, rm, truncate } from "node:fs/promises";
+import { type AddressInfo, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
+import { pathToFileURL } from "node:url";
+import { expect, onTestFinished, test } from "vitest";
+import { newId } from "../ids.ts";
+import type { FeedEvent } from "./feed.ts";
+import { type FeedPosition, FeedStream, type FeedStreamParts } from "./stream.ts";
+import { feedTarget } from "./targets.ts";
+
+/** A feed whose cursor is the number of events read, and a stream of it that has begun. */
+function streamTo(url: string, change: Partial<FeedStreamParts> = {}) {
+  const events: FeedEvent[] = [];
+  const it = { position: undefined as FeedPosition | undefined, failures: [] as unknown[], nowMs: 0 };
+  const stream = new FeedStream({
+    feed: {
+      read: async ({ after = "0", limit }) => {
+        const items = events.slice(Number(after), Number(after) + limit);
+        return { items, next: String(Number(after) + items.length) };
+      },
+    },
+    audit: { following: async () => [] },
+    positions: {
+      read: async () => it.position,
+      write: async (position) => {
+        it.position = position;
+      },
+    },
+    lock: { hold: async () => ({ lost: new AbortController().signal, release: async () => undefined }) },
+    open: () => feedTarget(url),
+    nowMs: () => it.nowMs,
+    onFailed: (_, error) => it.failures.push(error),
+    onRestarted: () => undefined,
+    ...change,
+  });
+  onTestFinished(() => stream.stop());
+  const add = (name: string) =>
+    events.push({
+      id: newId(),
+      at: new Date(0).toISOString(),
+      kind: "parked",
+      partnerId: null,
+      subjectId: null,
+      detail: { name },
+    });
+  stream.start();
+  return Object.assign(it, { add, stop: () => stream.stop() });
+}
+
+interface Collector {
+  readonly port: number;
+  /** Everything read so far. */
+  text(): string;
+  /** The number of times that this was read. */
+  times(name: string): number;
+  stop(): Promise<void>;
+}
+
+async function collector(port = 0, certificate?: { key: string; cert: string }): Promise<Collector> {
+  const sockets = new Set<Socket>();
+  let text = "";
+  const take = (socket: Socket) => {
+    sockets.add(socket);
+    socket.on("error", () => undefined).on("data", (chunk) => (text += chunk.toString()));
+  };
+  const server = certificate === undefined ? createServer(take) : createTlsServer(certificate, take);
+  await once(server.listen(port, "127.0.0.1"), "listening");
+  const stop = async () => {
+    for (const socket of sockets) socket.destroy();
+    if (server.listening) await once(server.close(), "close");
+  };
+  onTestFinished(stop);
+  return {
+    port: (server.address() as AddressInfo).port,
+    text: () => text,
+    times: (name) => text.split(`"${name}"`).length - 1,
+    stop,
+  };
+}
+
+async function folder(): Promise<string> {
+  const path = await mkdtemp(join(tmpdir(), "paybell-feed-"));
+  onTestFinished(() => rm(path, { recursive: true }));
+  return path;
+}
+
+const namesIn = (text: string) =>
+  text
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as FeedEvent).detail["name"]);
+
+test("a file that was moved away is made anew, and no line is lost or cut", async () => {
+  const path = join(await folder(), "feed.jsonl");
+  const stream = streamTo(pathToFileURL(path).href);
+  stream.add("first");
+  await expect.poll(() => stream.position?.events).toBe("1");
+  await rename(path, `${path}.1`);
+  stream.add("second");
+  await expect.poll(() => stream.position?.events).toBe("2");
+  expect([namesIn(await readFile(`${path}.1`, "utf8")), namesIn(await readFile(path, "utf8"))]).toEqual([
+    ["first"],
+    ["second"],
+  ]);
+  await truncate(path, 20);
+  stream.add("third");
+  await expect.poll(() => stream.position?.events).toBe("3");
+  const [cut = "", line = ""] = (await readFile(path, "utf8")).split("\n");
+  expect([cut.length, namesIn(line)]).toEqual([20, ["third"]]);
+});
+
+test("a file that cannot be written holds the position", async () => {
+  const path = join(await folder(), "later");
+  const stream = streamTo(pathToFileURL(join(path, "feed.jsonl")).href);
+  stream.add("first");
+  await expect.poll(() => stream.failures.length).toBeGreaterThan(0);
+  expect(stream.position).toBeUndefined();
+  const { mkdir } = await import("node:fs/promises");
+  await mkdir(path);
+  await expect.poll(() => stream.position?.events).toBe("1");
+  expect(namesIn(await readFile(join(path, "feed.jsonl"), "utf8"))).toEqual(["first"]);
+});
+
+test("a message of syslog has its length before it, as RFC 5424 and 6587 say", async () => {
+  const target = await collector();
+  const stream = streamTo(`syslog://127.0.0.1:${target.port}`);
+  stream.add("naïve");
+  await expect.poll(() => target.text()).toContain("na\\u00efve");
+  const [, length = "", message = ""] = /^(\d+) (.*)$/s.exec(target.text()) ?? [];
+  expect(message.length).toBe(Number(length));
+  expect(message).toMatch(/^<132>1 1970-01-01T00:00:00\.000Z \S+ paybell \d+ parked - \{"type":"event","at":/);
+});
+
+test("a collector that was away gets everything, and again what it may have lost", async () => {
+  const first = await collector();
+  const stream = streamTo(`syslog://127.0.0.1:${first.port}`);
+  stream.add("received long ago");
+  await expect.poll(() => first.times("received long ago")).toBe(1);
+  stream.nowMs += 960_000;
+  await expect.poll(() => stream.position?.events).toBe("1");
+  stream.add("perhaps lost");
+  await expect.poll(() => first.times("perhaps lost")).toBe(1);
+  await first.stop();
+  await expect.poll(() => stream.failures.length).toBeGreaterThan(0);
+  stream.add("while it was away");
+  const second = await collector(first.port);
+  await expect.poll(() => second.times("while it was away")).toBe(1);
+  expect(second.times("perhaps lost")).toBe(1);
+  expect(second.times("received long ago")).toBe(0);
+  expect(stream.position?.events).toBe("1");
+});
+
+test("a stop waits until the collector has read everything", async () => {
+  const target = await collector();
+  const stream = streamTo(`syslog://127.0.0.1:${target.port}`);
+  stream.add("last words");
+  await expect.poll(() => target.times("last words")).toBe(1);
+  await stream.stop();
+  expect(stream.position?.events).toBe("1");
+});
+
+test("a collector of syslogs:// with an unknown certificate gets nothing", async () => {
+  const { makeAuthority } = await import("../delivery/transport/transport.fixture.ts");
+  const certificate = await (await makeAuthority("Another authority")).issue("localhost");
+  const target = await collector(0, certificate);
+  const stream = streamTo(`syslogs://localhost:${target.port}`);
+  stream.add("a secret");
+  await expect.poll(() => stream.failures.length).toBeGreaterThan(0);
+  expect(target.text()).toBe("");
+});
+
+test("an instance without the lock writes nothing", async () => {
+  const target = await collector();
+  const asked = Promise.withResolvers<void>();
+  const hold = async () => void asked.resolve();
+  const stream = streamTo(`syslog://127.0.0.1:${target.port}`, {
+    lock: { hold: async () => hold().then(() => undefined) },
+  });
+  stream.add("of another");
+  await asked.promise;
+  await stream.stop();
+  expect(target.text()).toBe("");
+});

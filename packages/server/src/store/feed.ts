@@ -1,0 +1,75 @@
+import type { Pool } from "pg";
+import type { EventKind, NewEvent } from "../events.ts";
+import type { FeedRow, FeedStore } from "../feed/feed.ts";
+import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
+import type { EventId, PartnerId } from "../ids.ts";
+import type { HistoryPoint } from "../notifications/cursor.ts";
+import { queryAlongIndexes } from "./database/along-indexes.ts";
+import { serviceId } from "./events.ts";
+import { readHistory } from "./notifications/page.ts";
+
+const page = `
+  SELECT e.partner_id, e.id, e.kind, e.subject_id, e.detail, e.created_at, e.xid::text AS xid FROM events e
+  WHERE (e.xid, e.id) > ($1::xid8, $2::uuid) AND e.xid < $3::xid8
+  ORDER BY e.xid, e.id LIMIT $4`;
+
+interface EventRow {
+  readonly partner_id: PartnerId;
+  readonly id: EventId;
+  readonly kind: EventKind;
+  readonly subject_id: string | null;
+  readonly detail: NewEvent["detail"];
+  readonly created_at: Date;
+  readonly xid: string;
+}
+
+/** The events of one home. */
+export class PostgresFeed implements FeedStore {
+  readonly #pool: Pool;
+
+  constructor({ pool }: { readonly pool: Pool }) {
+    this.#pool = pool;
+  }
+
+  history(): ReturnType<FeedStore["history"]> {
+    return readHistory(this.#pool);
+  }
+
+  async page(after: HistoryPoint, horizon: bigint, rowsMax: number): Promise<readonly FeedRow[]> {
+    if (rowsMax === 0) return [];
+    const values = [String(after.xid), after.id, String(horizon), rowsMax];
+    const { rows } = await queryAlongIndexes<EventRow>(this.#pool, page, values);
+    return rows.map((row) => ({
+      event: {
+        id: row.id,
+        kind: row.kind,
+        partnerId: row.partner_id === serviceId ? null : row.partner_id,
+        subjectId: row.subject_id,
+        detail: row.detail,
+        at: row.created_at.toISOString(),
+      },
+      xid: BigInt(row.xid),
+    }));
+  }
+}
+
+/** The position up to which the feed was written: one row. */
+export class PostgresFeedPositions implements FeedPositions {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async read(): Promise<FeedPosition | undefined> {
+    return (await this.#pool.query<FeedPosition>("SELECT events, audit FROM feed_position")).rows[0];
+  }
+
+  async write({ events, audit }: FeedPosition): Promise<void> {
+    await this.#pool.query(
+      `INSERT INTO feed_position (events, audit) VALUES ($1, $2)
+       ON CONFLICT (one) DO UPDATE SET events = excluded.events, audit = excluded.audit`,
+      [events, audit],
+    );
+  }
+}
