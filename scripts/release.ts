@@ -22,7 +22,12 @@ import { git } from "./tests/changes.ts";
 const namingImage = ["ops/kubernetes/paybell.yaml", "docs/operator/deploy.md"];
 
 /** The manifests of the packages in other languages, which have the same version. */
-const clientManifests = ["clients/go/paybell.go", "clients/python/pyproject.toml"];
+const clientManifests = [
+  "clients/go/paybell.go",
+  "clients/java/pom.xml",
+  "clients/java/example/pom.xml",
+  "clients/python/pyproject.toml",
+];
 
 export interface Release {
   readonly version: string;
@@ -133,7 +138,11 @@ function writeVersion(tree: string, version: string, day: string): string {
   });
   for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
   for (const path of clientManifests)
-    edit(path, (text) => text.replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`));
+    edit(path, (text) =>
+      text
+        .replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`)
+        .replace(/(?<=<artifactId>paybell<\/artifactId>\s*<version>)[^<]*/, version),
+    );
   return notes;
 }
 

@@ -38,6 +38,12 @@ export function packPhp(home: string, destination: string): readonly [string, ..
   ];
 }
 
+/** The command that makes the jar. It has its own POM, by which `mvn install:install-file` knows it. */
+export function packJava(maven: string, home: string, destination: string): readonly [string, ...string[]] {
+  const options = ["-B", "-q", "-Dmaven.test.skip", `-Djar.folder=${destination}`];
+  return [maven, ...options, "-f", join(home, "pom.xml"), "package"];
+}
+
 const clients: readonly Client[] = [
   {
     folder: "python",
@@ -56,6 +62,12 @@ const clients: readonly Client[] = [
     probe: ["composer", "--version", "--no-interaction"],
     needs: "PHP with zip, and Composer",
     pack: (home, destination) => packPhp(home, destination),
+  },
+  {
+    folder: "java",
+    probe: ["mvn", "-version"],
+    needs: "Maven with a JDK 17 or newer",
+    pack: (home, destination) => packJava("mvn", home, destination),
   },
 ];
 

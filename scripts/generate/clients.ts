@@ -49,6 +49,8 @@ export function clientContracts(): GeneratedFile[] {
     { path: "clients/go/contract.json", text },
     { path: "clients/go/ipn.go", text: goTypes() },
     ...phpClasses(),
+    { path: "clients/java/src/main/resources/example/paybell/contract.json", text },
+    ...javaTypes(),
   ];
 }
 
@@ -58,7 +60,11 @@ function contract() {
     card: { fields: named(cardColumns), signed: cardSigningOrder, extended: extended.card },
     settlement: { fields: named(settlementColumns), signed: settlementSigningOrder, extended: extended.settlement },
     entry: { fields: named(settlementListColumns) },
-    errors: { ...refusals, ...Object.fromEntries(keyMistakes.map((mistake) => [mistake, misuses[mistake]])) },
+    errors: {
+      ...refusals,
+      ...Object.fromEntries(keyMistakes.map((mistake) => [mistake, misuses[mistake]])),
+      wrong_option: [misuses.wrong_option[0], "Compare it with GET /v1/self and the page on packages."],
+    },
     samples: Object.fromEntries(Object.entries(kinds).map(([kind, what]) => [kind, sample(what)])),
   };
 }
@@ -167,4 +173,54 @@ function phpValue(value: unknown, indent: string): string {
     return `${indent}    ${isList ? "" : `'${name}' => `}${phpValue(item, `${indent}    `)},\n`;
   });
   return inner.length === 0 ? "[]" : `[\n${inner.join("")}${indent}]`;
+}
+
+/** As palantir-java-format writes them. */
+function javaTypes(): GeneratedFile[] {
+  const type = ({ name, type }: Column) => `${type === "list" ? "List<SettlementEntry>" : "String"} ${javaName(name)}`;
+  const named = (name: string) => (javaName(name) === name ? "" : `@JsonProperty("${name}") `);
+  const record = (doc: string, name: string, columns: readonly Column[], more: readonly string[], of = "") => {
+    const fields = columns.map((column) => named(column.name) + type(column));
+    const added = more.map((one) => `@JsonInclude(JsonInclude.Include.NON_NULL) String ${one}`);
+    const components = [...fields, ...added].join(",\n        ");
+    const imports = [
+      ...(more.length > 0 ? ["com.fasterxml.jackson.annotation.JsonInclude"] : []),
+      ...(fields.some((field) => field.startsWith("@")) ? ["com.fasterxml.jackson.annotation.JsonProperty"] : []),
+      ...(fields.some((field) => field.startsWith("List")) ? ["java.util.List"] : []),
+    ];
+    const open = more.length > 0 ? `\n        ${components})\n        ` : `${fields.join(", ")}) `;
+    return javaFile(name, doc, `public record ${name}(${open}${of}{}`, imports);
+  };
+  const settlement = new Set(settlementColumns.map(({ name }) => name as string));
+  const both = [...cardColumns.map(({ name }) => name).filter((name) => settlement.has(name)), "command"];
+  const methods = both.map((name) => `    String ${javaName(name)}();`).join("\n\n");
+  const only = "The last components are null without {@code fields: extended}.";
+  return [
+    record("One row of {@code settlementList}.", "SettlementEntry", settlementListColumns, []),
+    record(`The IPN of a card command: section 2.2. ${only}`, "CardIpn", cardColumns, extended.card, "implements Ipn "),
+    record(
+      `The IPN of a settlement: section 2.3. ${only}`,
+      "SettlementIpn",
+      settlementColumns,
+      extended.settlement,
+      "implements Ipn ",
+    ),
+    javaFile(
+      "Ipn",
+      "What both kinds of IPN have. {@code command} is null without {@code fields: extended}.",
+      `public sealed interface Ipn permits CardIpn, SettlementIpn {\n${methods}\n}`,
+      [],
+    ),
+  ];
+}
+
+function javaFile(name: string, doc: string, code: string, imports: readonly string[]): GeneratedFile {
+  const lines = imports.map((one) => `import ${one};\n`).join("");
+  const text = `package example.paybell;\n\n// ${notice}\n\n${lines}${lines && "\n"}/** ${doc} */\n${code}\n`;
+  return { path: `clients/java/src/main/java/example/paybell/${name}.java`, text };
+}
+
+/** `transaction_type` is `transactionType`. */
+function javaName(name: string): string {
+  return name.replace(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
 }

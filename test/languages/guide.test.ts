@@ -1,28 +1,10 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { receiver } from "@paybell/partner";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { blocksOf } from "../../scripts/sources/blocks.ts";
-import { needs } from "../support/programs.ts";
-import { languages } from "./languages.ts";
-import { run } from "./programs.ts";
 
 const partner = join(import.meta.dirname, "../../docs/partner");
-const guide = readFileSync(join(partner, "other-languages.md"), "utf8");
-/** A generous limit: compilers start cold, and share two cores with everything else. */
-const timeoutMs = 240_000;
-
-let copy: string;
-beforeAll(() => {
-  // Some of the commands leave something in their folder.
-  copy = mkdtempSync(join(tmpdir(), "paybell-guide-"));
-  cpSync(join(partner, "receivers"), join(copy, "receivers"), { recursive: true });
-  cpSync(join(partner, "vectors.json"), join(copy, "vectors.json"));
-});
-afterAll(() => {
-  rmSync(copy, { recursive: true, force: true });
-});
 
 test("shows a file of keys that a receiver accepts, with the keys of the vectors", () => {
   const packages = readFileSync(join(partner, "packages.md"), "utf8");
@@ -37,19 +19,3 @@ test("shows a file of keys that a receiver accepts, with the keys of the vectors
     [{ key: vectors[0].webhookSecrets[0] }],
   ]);
 });
-
-for (const { name, needs: program, source } of languages) {
-  const options = { timeout: timeoutMs, ...needs(program) };
-  test(`holds ${name} to the vectors by the command that it shows`, options, async () => {
-    const link = source.slice(partner.length + 1);
-    const row = guide.split("\n").find((line) => line.startsWith(`| [${name}](${link})`));
-    const command = row?.match(/`([^`]*vectors\.json)`/)?.[1];
-    if (command === undefined) throw new Error(`the guide shows no command for ${name}`);
-
-    const folder = join(copy, dirname(link));
-    const { exitCode, stdout } = await run(["bash", "-c", command], { cwd: folder, timeoutMs });
-
-    expect(stdout).toMatch(/^(?:ok .*\n)+$/);
-    expect(exitCode).toBe(0);
-  });
-}

@@ -1,40 +1,19 @@
-import { dirname, join } from "node:path";
-import { packGo, packPhp, packPython } from "../../scripts/build/clients.ts";
+import { join } from "node:path";
+import { packGo, packJava, packPhp, packPython } from "../../scripts/build/clients.ts";
 import { type ProgramName, pathOf } from "../support/programs.ts";
 import type { ShellCommand } from "./programs.ts";
 
-/** The commands that build and run one language's receiver. `out` is a folder outside of the repository. */
-export interface Language {
+/** The commands that build and run one package of `clients`. `out` is a folder outside of the repository. */
+export interface ClientPackage {
   readonly name: string;
-  readonly needs: ProgramName;
-  readonly source: string;
-  build(out: string): ShellCommand | undefined;
+  readonly needs: readonly ProgramName[];
+  /** Makes it as `npm run pack` does, and installs it into the empty folder `out`. */
+  build(out: string): ShellCommand;
   vectors(out: string, file: string): ShellCommand;
   /** Reads `agreement`, listens on `port`, keeps its inbox in the folder that it is started in. */
   serve(out: string, agreement: string, port: number): ShellCommand;
-}
-
-/** A package of `clients`: `build` makes it as `npm run pack` does, and installs it into the empty folder `out`. */
-export interface ClientPackage extends Language {
   /** Its own tests, then the linters of its language. Each is one command. */
   readonly checks: Readonly<Record<string, (out: string) => ShellCommand>>;
-}
-
-/** A file in the folder of the receiver. */
-function besides(source: string, name: string): string {
-  return join(dirname(source), name);
-}
-
-function java(receivers: string): Language {
-  const source = join(receivers, "java/Receiver.java");
-  return {
-    name: "Java",
-    needs: "jdk",
-    source,
-    build: (out) => ["javac", "-Xlint:all", "-Werror", "-d", out, source, besides(source, "Vectors.java")],
-    vectors: (out, file) => ["java", "-cp", out, "Vectors", file],
-    serve: (out, agreement) => ["java", "-cp", out, "Receiver", agreement],
-  };
 }
 
 const clients = join(import.meta.dirname, "../../clients");
@@ -46,8 +25,7 @@ function pythonPackage(): ClientPackage {
   };
   return {
     name: "Python",
-    needs: "python",
-    source: home,
+    needs: ["python"],
     build: (out) => ["bash", "-c", pythonInstallation, "bash", out, ...packPython(pathOf("python"), home, out)],
     vectors: (out, file) => within(out, join(home, "tests/vectors.py"), file),
     serve: (out, agreement) => within(out, join(home, "examples/receiver.py"), agreement),
@@ -70,8 +48,7 @@ function goPackage(): ClientPackage {
   const within = (...args: string[]): ShellCommand => ["go", ...args];
   return {
     name: "Go",
-    needs: "go",
-    source: home,
+    needs: ["go"],
     build: (out) => ["bash", "-c", goInstallation, "bash", out, home, ...packGo(home, join(out, "proxy"))],
     vectors: (out, file) => [join(out, "project/vectors"), file],
     serve: (out, agreement) => [join(out, "project/example"), agreement],
@@ -102,8 +79,7 @@ function phpPackage(): ClientPackage {
   const project = (out: string) => join(out, "project");
   return {
     name: "PHP",
-    needs: "php",
-    source: home,
+    needs: ["php"],
     build: (out) => ["bash", "-c", phpInstallation, "bash", out, home, ...packPhp(home, out)],
     vectors: (out, file) => {
       const check = join(home, "tests/vectors.php");
@@ -135,6 +111,39 @@ cd "$out/project"
 echo '{"repositories": [{"type": "artifact", "url": ".."}, {"packagist.org": false}]}' > composer.json
 composer require --quiet --no-interaction paybell/paybell`;
 
-export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage(), phpPackage()];
+function javaPackage(): ClientPackage {
+  const home = join(clients, "java");
+  const maven = (...goals: string[]): ShellCommand => ["mvn", "-B", "-q", "-f", join(home, "pom.xml"), ...goals];
+  const start = (out: string, ...args: string[]): ShellCommand => {
+    const command = 'exec java -cp "$0/target/classes:$(cat "$0/classpath")" "$@"';
+    return ["bash", "-c", command, join(out, "project"), ...args];
+  };
+  return {
+    name: "Java",
+    needs: ["jdk", "maven"],
+    build: (out) => ["bash", "-c", javaInstallation, "bash", out, home, ...packJava("mvn", home, out)],
+    vectors: (out, file) => start(out, "shop.Vectors", file),
+    serve: (out, agreement) => ["env", `PAYBELL_KEYS=${agreement}`, ...start(out, "shop.Receiver")],
+    checks: {
+      "its own tests and every warning of javac": () => maven("verify"),
+      "palantir-java-format": () => maven("spotless:check"),
+    },
+  };
+}
 
-export const languages = [java(join(import.meta.dirname, "../../docs/partner/receivers"))];
+/**
+ * Packs the jar, installs it for a project that has nothing but the example, and compiles that. The project has its own
+ * repository, which begins with what this machine has fetched before.
+ */
+const javaInstallation = `set -e
+out=$1; home=$2; shift 2
+"$@"
+cp -al "$HOME/.m2/repository" "$out/repository" && rm -rf "$out/repository/example" || true
+cp -r "$home/example" "$out/project"
+cp "$home/src/test/java/shop/Vectors.java" "$out/project/src/main/java/shop"
+cd "$out/project"
+run() { mvn -B -q "-Dmaven.repo.local=$out/repository" "$@"; }
+run org.apache.maven.plugins:maven-install-plugin:3.1.4:install-file "-Dfile=$(echo "$out"/paybell-*.jar)"
+run compile dependency:build-classpath -Dmdep.outputFile=classpath`;
+
+export const packages: readonly ClientPackage[] = [pythonPackage(), goPackage(), phpPackage(), javaPackage()];

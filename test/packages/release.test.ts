@@ -102,6 +102,8 @@ describe("a release", () => {
       [
         "CHANGELOG.md",
         "clients/go/paybell.go",
+        "clients/java/example/pom.xml",
+        "clients/java/pom.xml",
         "clients/python/pyproject.toml",
         "docs/operator/deploy.md",
         "ops/kubernetes/paybell.yaml",

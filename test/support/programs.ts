@@ -100,7 +100,7 @@ const programs = {
     title: "Maven",
     command: "mvn",
     args: ["-version"],
-    tiers: ["acquirer-host", "intake"],
+    tiers: ["languages", "acquirer-host", "intake"],
     debian: ["maven"],
   },
   python: {

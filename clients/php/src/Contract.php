@@ -411,7 +411,7 @@ final class Contract
         ],
         'wrong_option' => [
             'cannot be used this way',
-            'See ReceiverOptions.',
+            'Compare it with GET /v1/self and the page on packages.',
         ],
     ];
     public const SAMPLES = [

@@ -1,0 +1,122 @@
+package example.paybell;
+
+import static example.paybell.PaybellException.refused;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import example.paybell.Contract.Table;
+import example.paybell.Keys.Agreement;
+import example.paybell.Keys.Version;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.stream.Collectors;
+
+/** An IPN by the tables' names, and as it was sent. */
+record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wire, String keyId) {
+    /** Decrypts a body and verifies the IPN's own signature. */
+    static Content open(byte[] body, List<Version> encryption, List<Version> signing, Agreement agreed) {
+        Seal seal = Seal.of(agreed, dataOf(body));
+        String code = "unknown_key";
+        for (var one : encryption) {
+            if (seal.keyId() != null && !one.id().isEmpty() && !one.id().equals(seal.keyId())) continue;
+            String keyId = one.id().isEmpty() ? Objects.requireNonNullElse(seal.keyId(), "") : one.id();
+            try { // A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
+                return verified(Contract.parse(seal.decrypt(one.key())), keyId, signing, agreed);
+            } catch (PaybellException refused) {
+                boolean saysMore = !refused.code().equals("decryption") || code.equals("unknown_key");
+                if (saysMore) code = refused.code();
+            }
+        }
+        throw refused(code);
+    }
+
+    private static String dataOf(byte[] body) {
+        try {
+            var envelope = Contract.parse(body);
+            if (envelope.size() == 1 && envelope.get("data") instanceof String data) return data;
+        } catch (PaybellException error) {
+            // It is no envelope.
+        }
+        throw refused("envelope");
+    }
+
+    private static Content verified(Map<String, Object> wire, String keyId, List<Version> signing, Agreement agreed) {
+        boolean settles = wire.containsKey("saleQuantity")
+                || "SETTLE".equals(wire.get("transaction_type")) && wire.containsKey("settlementList");
+        if (!isTextsOnly(wire)) throw refused("wrong_type");
+        Table table = Contract.IT.table(settles);
+        for (String setting : Keys.FIELDS) {
+            var extension = setting.equals("extended") ? table.extended() : List.<String>of();
+            // With the whole IPN signed, one without these fields has the same signed string.
+            if (!agreed.fields().contains(setting) || !wire.keySet().containsAll(extension)) continue;
+            var ipn = byTableNames(wire, table);
+            extension.forEach(name -> ipn.put(name, wire.get(name)));
+            var content = new Content(settles, ipn, wire, keyId);
+            byte[] text = content.signed(agreed.signing(), setting);
+            String signature = ipn.get("signature").toString().toLowerCase(Locale.ROOT);
+            if (signing.stream().noneMatch(key -> Seal.equal(Seal.encode(Seal.hmac(key, text), "hex"), signature)))
+                continue;
+            ipn.computeIfPresent(
+                    "cardScheme", (name, scheme) -> scheme.toString().toUpperCase(Locale.ROOT));
+            return content;
+        }
+        throw refused("signature");
+    }
+
+    /** The signed bytes: section 5.1. The extended fields follow the agreed list, unless it names them. */
+    byte[] signed(Keys.Signing signing, String setting) {
+        if (signing.mode().equals("whole")) {
+            var signed = new LinkedHashMap<>(wire);
+            signed.remove("signature");
+            return Contract.canonical(signed);
+        }
+        Table table = Contract.IT.table(settles);
+        var agreed = settles ? signing.settlement() : signing.card();
+        var names = new ArrayList<>(agreed == null ? table.signed() : agreed);
+        // A list for both kinds of IPN may name them: they are no part of the other kind.
+        if (!setting.equals("extended")) names.removeAll(table.extended());
+        else table.extended().stream().filter(name -> !names.contains(name)).forEach(names::add);
+        return names.stream()
+                .map(name -> name + "=" + (ipn.get(name) instanceof String text ? text : ""))
+                .collect(Collectors.joining("&"))
+                .getBytes(UTF_8);
+    }
+
+    private static Map<String, Object> byTableNames(Map<?, ?> wire, Table table) {
+        var ipn = new LinkedHashMap<String, Object>();
+        for (var names : table.fields()) {
+            var found = names.stream()
+                    .filter(one -> !one.isEmpty() && wire.containsKey(one))
+                    .toList();
+            if (found.size() > 1) throw refused("two_names");
+            boolean isList = names.get(0).equals("settlementList");
+            Object value = !found.isEmpty() ? wire.get(found.get(0)) : isList ? List.of() : "";
+            if (!(isList ? value instanceof List : value instanceof String)) throw refused("wrong_type");
+            ipn.put(
+                    names.get(0),
+                    value instanceof List<?> rows
+                            ? rows.stream().map(Content::row).toList()
+                            : value);
+        }
+        return ipn;
+    }
+
+    private static Map<String, Object> row(Object row) {
+        if (row instanceof Map<?, ?> entry) return byTableNames(entry, Contract.IT.entry());
+        throw refused("wrong_type");
+    }
+
+    /** Section 2: all scalars are strings. This applies to unknown fields as well. */
+    private static boolean isTextsOnly(Object value) {
+        if (value instanceof Map<?, ?> map) return map.values().stream().allMatch(Content::isTextsOnly);
+        return value instanceof List<?> list ? list.stream().allMatch(Content::isTextsOnly) : value instanceof String;
+    }
+
+    Ipn typed() {
+        Class<? extends Ipn> type = settles ? SettlementIpn.class : CardIpn.class;
+        return Contract.JSON.convertValue(ipn, type);
+    }
+}

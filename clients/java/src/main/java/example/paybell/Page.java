@@ -1,0 +1,88 @@
+package example.paybell;
+
+import static example.paybell.PaybellException.mistake;
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.net.URI;
+import java.net.URLEncoder;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/** A page of the pull API. Store the cursor once all items are processed, and start from it the next time. */
+public record Page(List<Received> items, String cursor) {
+    private static final Pattern SECURE =
+            Pattern.compile("https://.*|http://(localhost|127\\.[0-9.]+|\\[::1])(:\\d+)?(/.*)?");
+    private static final Map<String, String> REMEDIES = Map.of(
+            "invalid_cursor", "Give the cursor of an earlier page unchanged; if it is lost, start without one.",
+            "cursor_from_another_history", "The service was restored. Start without a cursor, and reconcile.",
+            "cursor_expired", "Start without a cursor, and reconcile the gap.");
+    /** It follows no redirection: that would be sent the API key. */
+    private static final HttpClient CLIENT = HttpClient.newHttpClient();
+
+    private record Answer(List<Item> items, String next, String code, String detail, String remedy) {}
+
+    private record Item(String data, Map<String, String> headers) {
+        Received open(Keys keys) {
+            var named = new TreeMap<String, String>(String.CASE_INSENSITIVE_ORDER);
+            named.putAll(headers);
+            return Paybell.open(Contract.canonical(Map.of("data", data)), named::get, keys);
+        }
+    }
+
+    /** The next page is fetched when it is asked for. */
+    static Stream<Page> pages(String cursor, Supplier<Keys> keys, Duration wait) {
+        UnaryOperator<Page> next = page -> page.items.isEmpty() ? null : pull(page.cursor, keys.get(), wait);
+        return Stream.iterate(pull(cursor, keys.get(), wait), Objects::nonNull, next);
+    }
+
+    private static Page pull(String cursor, Keys keys, Duration wait) {
+        if (!SECURE.matcher(keys.baseUrl).matches())
+            throw mistake("wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
+        String after = cursor == null ? "" : "&after=" + URLEncoder.encode(cursor, UTF_8);
+        String address = keys.baseUrl + "/v1/notifications?limit=100" + after;
+        if (!wait.isZero()) address += "&wait=" + wait.toSeconds();
+        HttpRequest request;
+        try {
+            var builder = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(60));
+            request = builder.header("authorization", "Bearer " + keys.apiKey).build();
+        } catch (IllegalArgumentException error) { // Its text could quote the API key.
+            throw mistake("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
+        }
+        HttpResponse<byte[]> response;
+        try {
+            response = CLIENT.send(request, BodyHandlers.ofByteArray());
+        } catch (IOException | InterruptedException error) {
+            if (error instanceof InterruptedException) Thread.currentThread().interrupt();
+            throw new PaybellException("no_answer", "The connection failed.", "Check baseUrl, and try again.");
+        }
+        Answer answer = read(response.body());
+        boolean isPage = response.statusCode() == 200 && answer.items != null;
+        if (isPage)
+            return new Page(answer.items.stream().map(item -> item.open(keys)).toList(), answer.next);
+        if (response.statusCode() == 200 || answer.code == null) {
+            String finding = "HTTP " + response.statusCode() + " without an answer of Paybell's.";
+            throw new PaybellException("not_paybell", finding, "Check baseUrl.");
+        }
+        throw new PaybellException(answer.code, answer.detail, REMEDIES.getOrDefault(answer.code, answer.remedy));
+    }
+
+    private static Answer read(byte[] text) {
+        try {
+            return Contract.JSON.readValue(text, Answer.class);
+        } catch (IOException error) {
+            return new Answer(null, null, null, null, null);
+        }
+    }
+}
