@@ -1,10 +1,12 @@
 package paybell
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,8 +17,8 @@ import (
 var kinds = []string{"encryptionKey", "signingKey", "webhookSecret"}
 
 type version struct {
-	id  string
-	key []byte
+	id    string
+	bytes []byte
 }
 
 // Signing says what the IPN's own signature covers, as agreed with the operator.
@@ -29,12 +31,11 @@ type Signing struct {
 // Keys are the keys and the agreement of a registration. Several versions of a key are those of a rotation: each is
 // accepted.
 type Keys struct {
-	encryption       []version
-	signing, webhook [][]byte
-	cipher, encoding string
-	signed           Signing
-	fields           []string
-	baseURL, apiKey  string
+	encryption, signing, webhook []version
+	cipher, encoding             string
+	signed                       Signing
+	fields                       []string
+	baseURL, apiKey              string
 }
 
 // Source gives the keys that are valid now: Keys and KeyFile are sources.
@@ -43,96 +44,101 @@ type Source interface{ Current() *Keys }
 // Current gives the keys themselves.
 func (keys *Keys) Current() *Keys { return keys }
 
+// The content of a file of keys.
+type written struct {
+	BaseURL, APIKey, Cipher, Encoding        string
+	Signing                                  *Signing
+	Fields                                   oneOrMore[string]
+	EncryptionKey, SigningKey, WebhookSecret oneOrMore[writtenKey]
+}
+
+type oneOrMore[T any] []T
+
+func (all *oneOrMore[T]) UnmarshalJSON(text []byte) error {
+	if text[0] == '[' {
+		return json.Unmarshal(text, (*[]T)(all))
+	}
+	*all = make([]T, 1)
+	return json.Unmarshal(text, &(*all)[0])
+}
+
+type writtenKey struct{ ID, Key string }
+
+func (key *writtenKey) UnmarshalJSON(text []byte) error {
+	if text[0] == '"' {
+		return json.Unmarshal(text, &key.Key)
+	}
+	type object writtenKey
+	return json.Unmarshal(text, (*object)(key))
+}
+
 // ParseKeys reads one file's content or several: their versions are put together.
 func ParseKeys(contents ...[]byte) (*Keys, error) {
-	keys := &Keys{cipher: "aes-256-gcm", encoding: "base64", signed: Signing{Mode: "fields"}}
-	keys.fields = []string{"specification"}
-	found := map[string][]version{}
+	keys := &Keys{cipher: "aes-256-gcm", encoding: "base64", signed: Signing{Mode: "fields"}, fields: []string{"specification"}}
 	for _, content := range contents {
-		written, _, err := modern(content)
+		text, _, err := modern(content)
+		if err == nil {
+			err = keys.add(text)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := keys.add(written, found); err != nil {
-			return nil, err
-		}
-	}
-	owners := map[string]string{}
-	for _, kind := range kinds {
-		if len(found[kind]) == 0 {
-			return nil, mistake("missing_key", kind+" is missing.")
-		}
-		for _, one := range found[kind] {
-			if owner, isThere := owners[string(one.key)]; isThere && owner != kind {
-				return nil, mistake("shared_key", kind+" is the same key as "+owner+".")
-			}
-			owners[string(one.key)] = kind
-		}
-	}
-	keys.encryption = found["encryptionKey"]
-	for _, one := range found["signingKey"] {
-		keys.signing = append(keys.signing, one.key)
-	}
-	for _, one := range found["webhookSecret"] {
-		keys.webhook = append(keys.webhook, one.key)
 	}
 	return keys, keys.check()
 }
 
-func (keys *Keys) add(written map[string]json.RawMessage, found map[string][]version) error {
-	settings := map[string]any{"cipher": &keys.cipher, "encoding": &keys.encoding, "signing": &keys.signed,
-		"baseUrl": &keys.baseURL, "apiKey": &keys.apiKey}
-	for name, into := range settings {
-		if text, isThere := written[name]; isThere && json.Unmarshal(text, into) != nil {
-			return mistake("wrong_option", name+" has another type.")
-		}
+func (keys *Keys) lists() []*[]version {
+	return []*[]version{&keys.encryption, &keys.signing, &keys.webhook}
+}
+
+func (keys *Keys) add(text []byte) error {
+	var file written
+	if json.Unmarshal(text, &file) != nil { // Its error would quote the file.
+		return mistake("wrong_option", "A member of the file of the keys has another type.")
 	}
-	if text, isThere := written["fields"]; isThere {
-		var one string
-		if json.Unmarshal(text, &one) == nil {
-			keys.fields = []string{one}
-		} else if json.Unmarshal(text, &keys.fields) != nil {
-			return mistake("wrong_option", "fields is neither a text nor a list.")
-		}
+	keys.cipher, keys.encoding = cmp.Or(file.Cipher, keys.cipher), cmp.Or(file.Encoding, keys.encoding)
+	keys.baseURL, keys.apiKey = cmp.Or(file.BaseURL, keys.baseURL), cmp.Or(file.APIKey, keys.apiKey)
+	if file.Signing != nil {
+		keys.signed = *file.Signing
 	}
-	for _, kind := range kinds {
-		var list []struct{ ID, Key string }
-		if text, isThere := written[kind]; isThere && json.Unmarshal(text, &list) != nil {
-			list = []struct{ ID, Key string }{{}}
-			if json.Unmarshal(text, &list[0].Key) != nil {
-				return mistake("wrong_option", kind+" is neither a text nor a list of versions.")
-			}
-		}
+	if file.Fields != nil {
+		keys.fields = file.Fields
+	}
+	for at, list := range [][]writtenKey{file.EncryptionKey, file.SigningKey, file.WebhookSecret} {
 		for _, one := range list {
-			key, err := keyBytes(kind, one.Key)
+			key, err := keyBytes(kinds[at], one.Key)
 			if err != nil {
 				return err
 			}
-			found[kind] = append(found[kind], version{one.ID, key})
+			versions := keys.lists()[at]
+			*versions = append(*versions, version{one.ID, key})
 		}
 	}
 	return nil
 }
 
 func (keys *Keys) check() error {
-	rules := []struct {
-		name, value string
-		allowed     []string
-	}{{"cipher", keys.cipher, ciphers}, {"encoding", keys.encoding, encodings},
-		{"signing.mode", keys.signed.Mode, []string{"fields", "whole"}}}
-	for _, setting := range append([]string{}, keys.fields...) {
-		rules = append(rules, struct {
-			name, value string
-			allowed     []string
-		}{"fields", setting, []string{"specification", "extended"}})
-	}
-	for _, rule := range rules {
-		if !slices.Contains(rule.allowed, rule.value) {
-			return mistake("wrong_option", rule.name+" must be one of "+strings.Join(rule.allowed, ", ")+".")
+	owners := map[string]string{}
+	for at, list := range keys.lists() {
+		if len(*list) == 0 {
+			return mistake("missing_key", kinds[at]+" is missing.")
+		}
+		for _, one := range *list {
+			if owner := cmp.Or(owners[string(one.bytes)], kinds[at]); owner != kinds[at] {
+				return mistake("shared_key", kinds[at]+" is the same key as "+owner+".")
+			}
+			owners[string(one.bytes)] = kinds[at]
 		}
 	}
-	if len(keys.fields) == 0 {
-		return mistake("wrong_option", "fields is an empty list.")
+	for _, rule := range []struct {
+		name           string
+		given, allowed []string
+	}{{"cipher", []string{keys.cipher}, ciphers}, {"encoding", []string{keys.encoding}, encodings},
+		{"signing.mode", []string{keys.signed.Mode}, modes}, {"fields", keys.fields, fieldSets}} {
+		isOther := func(one string) bool { return !slices.Contains(rule.allowed, one) }
+		if len(rule.given) == 0 || slices.ContainsFunc(rule.given, isOther) {
+			return mistake("wrong_option", rule.name+" must be one of "+strings.Join(rule.allowed, ", ")+".")
+		}
 	}
 	return nil
 }
@@ -148,21 +154,22 @@ type KeyFile struct {
 
 // OpenKeys reads the files, and rewrites those of older shapes, with a warning in the log.
 func OpenKeys(paths ...string) (*KeyFile, error) {
+	stamp := stampOf(paths)
 	keys, err := readKeys(paths)
-	return &KeyFile{paths: paths, stamp: stampOf(paths), keys: keys}, err
+	return &KeyFile{paths: paths, stamp: stamp, keys: keys}, err
 }
 
 // Current reads the files again if one has changed.
 func (file *KeyFile) Current() *Keys {
 	file.mutex.Lock()
 	defer file.mutex.Unlock()
-	if stampOf(file.paths) != file.stamp {
+	if stamp := stampOf(file.paths); stamp != file.stamp {
+		file.stamp = stamp // before reading: a change in between is read the next time
 		if keys, err := readKeys(file.paths); err != nil {
 			slog.Warn("paybell: the keys stay as they were", "error", err)
 		} else {
 			file.keys = keys
 		}
-		file.stamp = stampOf(file.paths)
 	}
 	return file.keys
 }
@@ -183,13 +190,12 @@ func readKeys(paths []string) (*Keys, error) {
 		if err != nil {
 			return nil, err
 		}
-		written, isOld, err := modern(content)
+		text, isOld, err := modern(content)
 		if err != nil {
 			return nil, err
 		}
-		if contents[at] = content; isOld {
-			contents[at], _ = json.MarshalIndent(written, "", "  ")
-			slog.Warn("paybell: a file of keys has an older shape", "path", path, "not rewritten", rewrite(path, contents[at]))
+		if contents[at] = text; isOld {
+			slog.Warn("paybell: a file of keys has an older shape", "path", path, "not rewritten", rewrite(path, text))
 		}
 	}
 	return ParseKeys(contents...)
@@ -197,6 +203,9 @@ func readKeys(paths []string) (*Keys, error) {
 
 func rewrite(path string, content []byte) error {
 	info, err := os.Stat(path)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
 	if err != nil {
 		return err
 	}
@@ -216,39 +225,38 @@ func rewrite(path string, content []byte) error {
 }
 
 // The same in today's shape: encryptionKeys and {kind, secret} are those of older files.
-func modern(content []byte) (written map[string]json.RawMessage, isOld bool, err error) {
-	if json.Unmarshal(content, &written) != nil || written == nil { // Its error would quote the file.
+func modern(content []byte) (text []byte, isOld bool, err error) {
+	var file map[string]any
+	if json.Unmarshal(content, &file) != nil || file == nil { // Its error would quote the file.
 		return nil, false, mistake("wrong_option", "The file of the keys is not a JSON object.")
 	}
-	var kind string
-	if json.Unmarshal(written["kind"], &kind) == nil && written["secret"] != nil {
-		entry := map[string]json.RawMessage{"key": written["secret"]}
-		for _, name := range []string{"id", "activeFrom", "expiresOld"} {
-			if written[name] != nil {
-				entry[name] = written[name]
-			}
-		}
-		list, _ := json.Marshal([]any{entry})
+	kind, hasKind := file["kind"].(string)
+	secret, hasSecret := file["secret"].(string)
+	if isOld = hasKind && hasSecret; isOld {
+		maps.DeleteFunc(file, func(name string, _ any) bool {
+			return !slices.Contains([]string{"id", "activeFrom", "expiresOld"}, name)
+		})
+		file["key"] = secret
+		file = object{kind: []any{file}}
 		if kind == "apiKey" {
-			list = written["secret"]
+			file[kind] = secret
 		}
-		return map[string]json.RawMessage{kind: list}, true, nil
 	}
 	for _, kind := range kinds {
-		var list []json.RawMessage
-		if json.Unmarshal(written[kind+"s"], &list) != nil {
-			continue
-		}
-		for at, one := range list {
-			if one[0] == '"' {
-				list[at] = json.RawMessage(`{"key":` + string(one) + `}`)
+		if list, isList := file[kind+"s"].([]any); isList {
+			for at, one := range list {
+				if key, isText := one.(string); isText {
+					list[at] = object{"key": key}
+				}
 			}
+			file[kind], isOld = list, true
+			delete(file, kind+"s")
 		}
-		written[kind], _ = json.Marshal(list)
-		delete(written, kind+"s")
-		isOld = true
 	}
-	return written, isOld, nil
+	if isOld {
+		content, err = json.MarshalIndent(file, "", "  ")
+	}
+	return content, isOld, err
 }
 
 // A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning.

@@ -52,15 +52,9 @@ func (err *Error) Error() string {
 }
 
 func mistake(code, finding string) *Error {
-	known := contract.Errors[code]
-	if finding == "" {
-		finding = known[0]
-	}
-	return &Error{Code: code, Finding: finding, Remedy: known[1]}
+	return &Error{Code: code, Finding: finding, Remedy: contract.Errors[code][1]}
 }
 
-func refused(code, finding string) *Error {
-	err := mistake(code, finding)
-	err.Refused = true
-	return err
+func refused(code string) *Error {
+	return &Error{Code: code, Finding: contract.Errors[code][0], Remedy: contract.Errors[code][1], Refused: true}
 }

@@ -64,7 +64,7 @@ func TestTheSettingDecidesWhichFieldsAreReadAndSigned(t *testing.T) {
 			t.Fatal(code(err), received)
 		}
 	}
-	if _, err := paybell.Open(body, headers, paybell.SampleKeys()); code(err) != "wrong_signing" {
+	if _, err := paybell.Open(body, headers, paybell.SampleKeys()); code(err) != "wrong_fields" {
 		t.Fatal(code(err))
 	}
 	body, headers = sample(t, "settlement", extended)
@@ -125,8 +125,12 @@ func TestFilesAreReadAgainAndOlderShapesRewritten(t *testing.T) {
 	write(t, first, `{"encryptionKeys":[{"id":"1","key":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}],`+
 		`"signingKeys":["AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI="],`+
 		`"webhookSecrets":["whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="]}`)
+	link := filepath.Join(folder, "link.json")
+	if err := os.Symlink(first, link); err != nil {
+		t.Fatal(err)
+	}
 	write(t, rotation, `{"id":"2","kind":"encryptionKey","secret":"`+newKey+`","activeFrom":"2026-01-01T00:00:00Z"}`)
-	keys, err := paybell.OpenKeys(first, rotation)
+	keys, err := paybell.OpenKeys(link, rotation)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,6 +139,9 @@ func TestFilesAreReadAgainAndOlderShapesRewritten(t *testing.T) {
 		if info, _ := os.Stat(path); !strings.Contains(string(text), wanted) || info.Mode().Perm() != 0o640 {
 			t.Error(path, info.Mode())
 		}
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Error("a link was replaced", err)
 	}
 	body, headers := sample(t, "sale", paybell.SampleKeys())
 	if received, err := paybell.Open(body, headers, keys); err != nil || received.KeyID != "1" {

@@ -1,7 +1,6 @@
 package paybell
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -85,14 +84,12 @@ func pull(ctx context.Context, cursor string, source Source, waitSeconds int) (p
 		return page, &Error{Code: answer.Code, Finding: answer.Detail, Remedy: answer.Remedy}
 	}
 	for _, item := range answer.Items {
-		headers, body := http.Header{}, bytes.Buffer{}
+		headers := http.Header{}
 		for name, value := range item.Headers {
 			headers.Set(name, value)
 		}
-		encoder := json.NewEncoder(&body)
-		encoder.SetEscapeHTML(false)
-		_ = encoder.Encode(map[string]string{"data": item.Data})
-		received, err := Open(bytes.TrimSuffix(body.Bytes(), []byte("\n")), headers, keys)
+		body, _ := json.Marshal(map[string]string{"data": item.Data})
+		received, err := Open(body, headers, keys)
 		if err != nil {
 			return Page{}, err
 		}

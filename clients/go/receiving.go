@@ -29,7 +29,11 @@ const FreshnessSeconds, BodyBytesMax = 300, 16 << 20
 // Longer bodies are not tried with other settings: refusing a body must not cost more than sending it.
 const levelsMax, triedBytesMax = 64, 1 << 20
 
-var ciphers, encodings = []string{"aes-256-gcm", "aes-256-cbc", "jwe"}, []string{"base64", "base64url", "hex"}
+var (
+	ciphers, encodings = []string{"aes-256-gcm", "aes-256-cbc", "jwe"}, []string{"base64", "base64url", "hex"}
+	// extended first: it says more of the same IPN
+	fieldSets, modes = []string{"extended", "specification"}, []string{"whole", "fields"}
+)
 
 // Headers are hints that no signature covers: show them and log them, but decide nothing by them.
 type Headers struct {
@@ -50,12 +54,7 @@ type Received struct {
 }
 
 // ID is the one by which you deduplicate.
-func (received *Received) ID() string {
-	if received.Card != nil {
-		return received.Card.ID
-	}
-	return received.Settlement.ID
-}
+func (received *Received) ID() string { return received.ipn["id"].(string) }
 
 // IPN has the fields of Card or Settlement by the tables' names, to store or write them: those of the extended setting
 // only if it is agreed.
@@ -73,25 +72,25 @@ func Open(body []byte, headers http.Header, keys Source) (*Received, error) {
 func OpenAt(body []byte, headers http.Header, source Source, now time.Time) (*Received, error) {
 	keys := source.Current()
 	if len(body) > BodyBytesMax {
-		return nil, refused("too_large", "")
+		return nil, refused("too_large")
 	}
 	if err := checkHeaders(keys, body, headers, now); err != nil {
 		return nil, err
 	}
-	settles, ipn, wire, keyID, code := openBody(body, keys)
+	received, code := openBody(body, keys)
 	if code != "" {
-		code, finding := cmp.Or(mistakeOf(body), explained(body, code, keys)), ""
-		if named := headers.Get("paybell-key"); code == "decryption" && named != "" {
-			finding = fmt.Sprintf("No encryptionKey decrypts it; the message names the version %.64q.", named)
+		err := refused(cmp.Or(mistakeOf(body), explained(body, code, keys)))
+		if named := headers.Get("paybell-key"); err.Code == "decryption" && named != "" {
+			err.Finding = fmt.Sprintf("No encryptionKey decrypts it; the message names the version %.64q.", named)
 		}
-		return nil, refused(code, finding)
+		return nil, err
 	}
-	hints := Headers{headers.Get("paybell-attempt"), headers.Get("paybell-command"),
+	received.NotificationID = headers.Get("webhook-id")
+	received.KeyID = cmp.Or(received.KeyID, headers.Get("paybell-key"))
+	received.Headers = Headers{headers.Get("paybell-attempt"), headers.Get("paybell-command"),
 		headers.Get("paybell-original-transaction"), headers.Get("paybell-out-of-order") == "1"}
-	received := &Received{ipn: ipn, Wire: wire, NotificationID: headers.Get("webhook-id"), Headers: hints}
-	received.KeyID = cmp.Or(keyID, headers.Get("paybell-key"))
-	text, _ := json.Marshal(ipn)
-	if settles {
+	text, _ := json.Marshal(received.ipn)
+	if _, settles := received.ipn["settlementList"]; settles {
 		return received, json.Unmarshal(text, &received.Settlement)
 	}
 	return received, json.Unmarshal(text, &received.Card)
@@ -104,63 +103,60 @@ var (
 
 // Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
 func checkHeaders(keys *Keys, body []byte, headers http.Header, now time.Time) error {
-	id, timestamp, signature := headers.Values("webhook-id"), headers.Values("webhook-timestamp"), headers.Values("webhook-signature")
-	if id == nil || timestamp == nil || signature == nil {
-		return refused("missing_headers", "")
+	id, timestamp, signature := headers.Get("webhook-id"), headers.Get("webhook-timestamp"), headers.Get("webhook-signature")
+	for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
+		if headers.Values(name) == nil {
+			return refused("missing_headers")
+		}
 	}
-	isShaped := idShape.MatchString(id[0]) && timestampShape.MatchString(timestamp[0])
-	matches := func(text []byte, secrets [][]byte) bool {
-		return isShaped && slices.ContainsFunc(secrets, func(secret []byte) bool {
-			mac := hmacOf(secret, id[0]+"."+timestamp[0]+"."+string(text))
+	isShaped := idShape.MatchString(id) && timestampShape.MatchString(timestamp)
+	matches := func(text string, secrets []version) bool {
+		return isShaped && slices.ContainsFunc(secrets, func(secret version) bool {
+			mac := hmacOf(secret, id+"."+timestamp+"."+text)
 			expected := []byte("v1," + base64.StdEncoding.EncodeToString(mac))
-			return slices.ContainsFunc(strings.Split(signature[0], " "), func(entry string) bool {
+			return slices.ContainsFunc(strings.Split(signature, " "), func(entry string) bool {
 				return hmac.Equal(expected, []byte(entry))
 			})
 		})
 	}
-	if !matches(body, keys.webhook) {
+	if !matches(string(body), keys.webhook) {
 		code := mistakeOf(body)
 		if code == "" && len(body) <= triedBytesMax {
-			if found := onlyData.FindSubmatch(body); found != nil && matches(slices.Concat([]byte(`{"data":`), found[1], []byte("}")), keys.webhook) {
+			data := onlyData.ReplaceAll(body, []byte(`{"data":$1}`))
+			if matches(string(data), keys.webhook) {
 				code = "rewritten_body"
-			} else if matches(body, append(encryptionBytes(keys), keys.signing...)) {
+			} else if matches(string(body), slices.Concat(keys.encryption, keys.signing)) {
 				code = "swapped_keys"
 			}
 		}
-		return refused(cmp.Or(code, "webhook_signature"), "")
+		return refused(cmp.Or(code, "webhook_signature"))
 	}
-	seconds, _ := strconv.ParseInt(timestamp[0], 10, 64)
+	seconds, _ := strconv.ParseInt(timestamp, 10, 64)
 	if age := now.Unix() - seconds; age < -FreshnessSeconds || age > FreshnessSeconds {
-		return refused("not_fresh", fmt.Sprintf("webhook-timestamp is %d s old by this clock.", age))
+		err := refused("not_fresh")
+		err.Finding = fmt.Sprintf("webhook-timestamp is %d s old by this clock.", age)
+		return err
 	}
 	return nil
 }
 
-func encryptionBytes(keys *Keys) (all [][]byte) {
-	for _, one := range keys.encryption {
-		all = append(all, one.key)
-	}
-	return all
-}
-
-func hmacOf(key []byte, text string) []byte {
-	mac := hmac.New(sha256.New, key)
+func hmacOf(key version, text string) []byte {
+	mac := hmac.New(sha256.New, key.bytes)
 	mac.Write([]byte(text))
 	return mac.Sum(nil)
 }
 
 // The mistake that the body itself shows, whoever sent it.
 func mistakeOf(body []byte) string {
-	start := bytes.TrimSpace(body[:min(64, len(body))])
-	has := func(prefix string) bool { return bytes.HasPrefix(start, []byte(prefix)) }
+	start := string(bytes.TrimSpace(body[:min(64, len(body))]))
 	switch {
 	case len(body) == 0:
 		return "empty_body"
-	case has("\x1f\x8b"):
+	case strings.HasPrefix(start, "\x1f\x8b"):
 		return "compressed_body"
-	case has("<"):
+	case strings.HasPrefix(start, "<"):
 		return "html_body"
-	case has("[object "), has(`"`):
+	case strings.HasPrefix(start, "[object "), strings.HasPrefix(start, `"`):
 		return "stringified_body"
 	}
 	return ""
@@ -174,158 +170,171 @@ func explained(body []byte, code string, keys *Keys) string {
 	gives := func(change func(*Keys)) string {
 		other := *keys
 		change(&other)
-		_, _, _, _, code := openBody(body, &other)
+		_, code := openBody(body, &other)
 		return code
 	}
 	if code == "signature" {
-		for _, mode := range []string{"whole", "fields"} {
-			if gives(func(other *Keys) {
-				other.signed, other.fields = Signing{Mode: mode}, []string{"specification", "extended"}
-			}) == "" {
+		others := slices.DeleteFunc(slices.Clone(fieldSets), func(set string) bool { return slices.Contains(keys.fields, set) })
+		if gives(func(other *Keys) { other.fields = others }) == "" {
+			return "wrong_fields"
+		}
+		for _, mode := range modes {
+			if gives(func(other *Keys) { other.signed, other.fields = Signing{Mode: mode}, fieldSets }) == "" {
 				return "wrong_signing"
 			}
 		}
-		if gives(func(other *Keys) { other.signing = append(encryptionBytes(keys), keys.webhook...) }) == "" {
+		if gives(func(other *Keys) { other.signing = slices.Concat(keys.encryption, keys.webhook) }) == "" {
 			return "swapped_keys"
 		}
 		return code
 	}
+	decrypts := func(change func(*Keys)) bool { return slices.Contains([]string{"", "signature"}, gives(change)) }
 	for _, cipher := range ciphers {
 		for _, encoding := range encodings {
-			got := gives(func(other *Keys) { other.cipher, other.encoding = cipher, encoding })
-			switch opens := got == "" || got == "signature"; {
-			case opens && cipher != keys.cipher:
+			opens := decrypts(func(other *Keys) { other.cipher, other.encoding = cipher, encoding })
+			if opens && cipher != keys.cipher {
 				return "wrong_cipher"
-			case opens && encoding != keys.encoding && cipher != "jwe":
+			} else if opens && encoding != keys.encoding && cipher != "jwe" {
 				return "wrong_encoding"
 			}
 		}
 	}
-	got := gives(func(other *Keys) {
+	if decrypts(func(other *Keys) {
 		other.encryption = nil
 		for _, key := range slices.Concat(keys.signing, keys.webhook) {
-			other.encryption = append(other.encryption, version{"", key})
+			other.encryption = append(other.encryption, version{bytes: key.bytes})
 		}
-	})
-	if got == "" || got == "signature" {
+	}) {
 		return "swapped_keys"
 	}
 	return code
 }
 
-func openBody(body []byte, keys *Keys) (settles bool, ipn, wire object, keyID, code string) {
-	envelope, code := parse(body)
+func openBody(body []byte, keys *Keys) (*Received, string) {
+	envelope, _, code := parse(body)
 	data, isText := envelope["data"].(string)
 	if code != "" || len(envelope) != 1 || !isText {
-		return false, nil, nil, "", "envelope"
+		return nil, "envelope"
 	}
-	named, iv, sealed, authenticated, code := takeApart(keys, data)
+	message, code := takeApart(keys, data)
 	if code != "" {
-		return false, nil, nil, "", code
+		return nil, code
 	}
 	code = "unknown_key"
 	for _, one := range keys.encryption {
-		if keys.cipher == "jwe" && one.id != "" && one.id != named {
+		if keys.cipher == "jwe" && one.id != "" && one.id != message.keyID {
 			continue
 		}
 		if code == "unknown_key" {
 			code = "decryption"
 		}
-		plain, isOpen := decrypt(keys.cipher, one.key, iv, sealed, authenticated)
+		plain, isOpen := message.decrypt(one.bytes)
 		if !isOpen {
 			continue
 		}
 		// A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
-		settles, ipn, wire, found := checkContent(keys, plain)
+		received, found := checkContent(keys, plain)
 		if found == "" {
-			return settles, ipn, wire, cmp.Or(one.id, named), ""
+			received.KeyID = cmp.Or(one.id, message.keyID)
+			return received, ""
 		}
 		code = found
 	}
-	return false, nil, nil, "", code
+	return nil, code
 }
 
-// The id of the key where the message names it, the IV, the ciphertext, the additional authenticated data.
-func takeApart(keys *Keys, data string) (named string, iv, sealed, authenticated []byte, code string) {
+// keyID is the id of the key where the message names it.
+type sealed struct {
+	isCBC                      bool
+	keyID                      string
+	iv, content, authenticated []byte
+}
+
+func takeApart(keys *Keys, data string) (*sealed, string) {
 	if keys.cipher != "jwe" {
 		raw, isRead := decode(data, keys.encoding)
-		ivBytes, least := 12, 28
-		if keys.cipher == "aes-256-cbc" {
-			ivBytes, least = aes.BlockSize, 2*aes.BlockSize
-			isRead = isRead && len(raw)%aes.BlockSize == 0
+		isCBC, ivBytes := keys.cipher == "aes-256-cbc", 12
+		if isCBC {
+			ivBytes = aes.BlockSize
 		}
-		if !isRead || len(raw) < least {
-			return "", nil, nil, nil, "encoding"
+		if !isRead || len(raw) < ivBytes+16 || isCBC && len(raw)%aes.BlockSize != 0 {
+			return nil, "encoding"
 		}
-		return "", raw[:ivBytes], raw[ivBytes:], nil, ""
+		return &sealed{isCBC: isCBC, iv: raw[:ivBytes], content: raw[ivBytes:]}, ""
 	}
 	parts := strings.Split(data, ".")
 	if len(parts) != 5 || parts[1] != "" {
-		return "", nil, nil, nil, "encoding"
+		return nil, "encoding"
 	}
 	iv, isIV := decode(parts[2], "base64url")
 	content, isContent := decode(parts[3], "base64url")
 	tag, isTag := decode(parts[4], "base64url")
 	if !isIV || !isContent || !isTag || len(iv) != 12 || len(tag) != 16 {
-		return "", nil, nil, nil, "encoding"
+		return nil, "encoding"
 	}
 	text, _ := decode(parts[0], "base64url")
-	header, code := parse(text)
-	named, hasKid := header["kid"].(string)
+	header, _, code := parse(text)
+	keyID, hasKid := header["kid"].(string)
 	_, isZipped := header["zip"]
 	_, isCritical := header["crit"]
 	if code != "" || header["alg"] != "dir" || header["enc"] != "A256GCM" || !hasKid || isZipped || isCritical {
-		return "", nil, nil, nil, "jwe_header"
+		return nil, "jwe_header"
 	}
-	return named, iv, append(content, tag...), []byte(parts[0]), ""
+	return &sealed{keyID: keyID, iv: iv, content: append(content, tag...), authenticated: []byte(parts[0])}, ""
 }
 
-func decrypt(name string, key, iv, sealed, authenticated []byte) ([]byte, bool) {
+func (message *sealed) decrypt(key []byte) (plain []byte, isOpen bool) {
 	block, _ := aes.NewCipher(key)
-	if name != "aes-256-cbc" {
+	if !message.isCBC {
 		gcm, _ := cipher.NewGCM(block)
-		plain, err := gcm.Open(nil, iv, sealed, authenticated)
+		plain, err := gcm.Open(nil, message.iv, message.content, message.authenticated)
 		return plain, err == nil
 	}
-	plain := make([]byte, len(sealed))
-	cipher.NewCBCDecrypter(block, iv).CryptBlocks(plain, sealed)
-	padding := plain[len(plain)-1]
-	isPadded := 0 < padding && padding <= aes.BlockSize &&
-		bytes.HasSuffix(plain, bytes.Repeat([]byte{padding}, int(padding)))
-	return plain[:len(plain)-min(int(padding), len(plain))], isPadded
+	plain = make([]byte, len(message.content))
+	cipher.NewCBCDecrypter(block, message.iv).CryptBlocks(plain, message.content)
+	padding := int(plain[len(plain)-1])
+	isOpen = 0 < padding && padding <= aes.BlockSize && bytes.HasSuffix(plain, bytes.Repeat(plain[len(plain)-1:], padding))
+	return plain[:max(0, len(plain)-padding)], isOpen
 }
 
-func checkContent(keys *Keys, plain []byte) (settles bool, ipn, wire object, code string) {
-	wire, code = parse(plain)
-	if code != "" {
-		return false, nil, nil, code
+func checkContent(keys *Keys, plain []byte) (*Received, string) {
+	wire, isTexts, code := parse(plain)
+	if code != "" || !isTexts {
+		return nil, cmp.Or(code, "wrong_type") // section 2: all scalars are strings, those of unknown fields as well
 	}
 	_, hasList := wire["settlementList"]
 	_, hasQuantity := wire["saleQuantity"]
-	settles = hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
-	if !textsOnly(wire) {
-		return settles, nil, nil, "wrong_type"
-	}
-	for _, setting := range slices.Sorted(slices.Values(keys.fields)) { // extended first: it says more of the same IPN
-		// With the whole IPN signed, one without these fields has the same signed string.
+	settles := hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
+	for _, setting := range fieldSets {
+		table, extended := tableOf(settles), setting == "extended"
 		isMissing := func(name string) bool { return wire[name] == nil }
-		if setting == "extended" && slices.ContainsFunc(tableOf(settles).Extended, isMissing) {
+		// With the whole IPN signed, one without these fields has the same signed string.
+		if !slices.Contains(keys.fields, setting) || extended && slices.ContainsFunc(table.Extended, isMissing) {
 			continue
 		}
-		ipn, code = byTableNames(wire, tableOf(settles), setting == "extended")
+		ipn, code := byTableNames(wire, table.Fields)
 		if code != "" {
-			return settles, nil, nil, code
+			return nil, code
 		}
-		text := signedText(keys.signed, settles, wire, ipn, setting == "extended")
-		signature, _ := hex.DecodeString(ipn["signature"].(string))
-		if slices.ContainsFunc(keys.signing, func(key []byte) bool { return hmac.Equal(hmacOf(key, text), signature) }) {
-			if !settles {
-				ipn["cardScheme"] = strings.ToUpper(ipn["cardScheme"].(string))
+		for _, name := range table.Extended {
+			if extended {
+				text, isText := wire[name].(string)
+				if ipn[name] = text; !isText {
+					return nil, "wrong_type"
+				}
 			}
-			return settles, ipn, wire, ""
+		}
+		text, signature := signedText(keys.signed, settles, wire, ipn, extended), strings.ToLower(ipn["signature"].(string))
+		if slices.ContainsFunc(keys.signing, func(key version) bool {
+			return hmac.Equal([]byte(hex.EncodeToString(hmacOf(key, text))), []byte(signature))
+		}) {
+			if scheme, isCard := ipn["cardScheme"].(string); isCard {
+				ipn["cardScheme"] = strings.ToUpper(scheme)
+			}
+			return &Received{Wire: wire, ipn: ipn}, ""
 		}
 	}
-	return settles, nil, nil, "signature"
+	return nil, "signature"
 }
 
 func tableOf(settles bool) table {
@@ -342,151 +351,116 @@ func signedText(signed Signing, settles bool, wire, ipn object, extended bool) s
 		delete(content, "signature")
 		return canonical(content)
 	}
-	list := signed.Card
+	added, list := tableOf(settles).Extended, signed.Card
 	if settles {
 		list = signed.Settlement
 	}
 	if list == nil {
 		list = tableOf(settles).Signed
 	}
-	names := slices.Clone(list)
-	for _, name := range tableOf(settles).Extended {
-		if extended && !slices.Contains(list, name) {
-			names = append(names, name)
+	var pairs []string
+	for at, name := range slices.Concat(list, added) {
+		value, _ := ipn[name].(string)
+		isNamed := at >= len(list) && slices.Contains(list, name)
+		// A list for both kinds of IPN may name them: they are no part of the other kind.
+		if !isNamed && (extended || !slices.Contains(added, name)) {
+			pairs = append(pairs, name+"="+value)
 		}
 	}
-	// A list for both kinds of IPN may name them: they are no part of the other kind.
-	names = slices.DeleteFunc(names, func(name string) bool {
-		return !extended && slices.Contains(tableOf(settles).Extended, name)
-	})
-	for at, name := range names {
-		value, _ := ipn[name].(string)
-		names[at] = name + "=" + value
-	}
-	return strings.Join(names, "&")
+	return strings.Join(pairs, "&")
 }
 
-func byTableNames(wire object, table table, extended bool) (ipn object, code string) {
+func byTableNames(wire object, fields [][2]string) (ipn object, code string) {
 	ipn = object{}
-	fields := slices.Clone(table.Fields)
-	for _, name := range table.Extended {
-		if extended {
-			fields = append(fields, [2]string{name, ""})
-		}
-	}
-	for _, field := range fields {
-		name, value := field[0], wire[field[0]]
-		if second, isThere := wire[field[1]]; isThere && field[1] != "" {
-			if value != nil {
+	for _, names := range fields {
+		value, isThere := wire[names[0]]
+		if second, isSecond := wire[names[1]]; isSecond && names[1] != "" {
+			if isThere {
 				return nil, "two_names"
 			}
-			value = second
+			value, isThere = second, true
 		}
-		if name != "settlementList" {
-			text, isText := value.(string)
-			if !isText && value != nil {
+		text, isText := value.(string)
+		rows, isList := value.([]any)
+		if names[0] != "settlementList" {
+			if ipn[names[0]] = text; isThere && !isText {
 				return nil, "wrong_type"
 			}
-			ipn[name] = text
 			continue
 		}
-		list, isList := value.([]any)
-		if !isList && value != nil {
-			return nil, "wrong_type"
-		}
-		entries := make([]any, len(list))
-		for at, item := range list {
-			entry, isObject := item.(object)
-			if !isObject {
-				return nil, "wrong_type"
-			}
-			if entries[at], code = byTableNames(entry, contract.Entry, false); code != "" {
+		entries := make([]any, len(rows))
+		for at, row := range rows {
+			entry, isObject := row.(object)
+			isList = isList && isObject
+			if entries[at], code = byTableNames(entry, contract.Entry.Fields); code != "" {
 				return nil, code
 			}
 		}
-		ipn[name] = entries
+		if ipn[names[0]] = entries; isThere && !isList {
+			return nil, "wrong_type"
+		}
 	}
 	return ipn, ""
-}
-
-// Section 2: all scalars are strings. This applies to unknown fields as well.
-func textsOnly(value any) bool {
-	switch value := value.(type) {
-	case string:
-		return true
-	case []any:
-		return !slices.ContainsFunc(value, func(item any) bool { return !textsOnly(item) })
-	case object:
-		for _, item := range value {
-			if !textsOnly(item) {
-				return false
-			}
-		}
-		return true
-	}
-	return false
 }
 
 // A surrogate without the other half is group 1: Go would read U+FFFD in its place.
 var surrogate = regexp.MustCompile(`(?i)\\(?:ud[89ab]..\\ud[c-f]..|(ud[89a-f])|.)`)
 
-// One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels.
-func parse(raw []byte) (object, string) {
+// One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels. isTexts: all its scalars are
+// strings.
+func parse(raw []byte) (read object, isTexts bool, code string) {
 	if !utf8.Valid(raw) {
-		return nil, "not_text"
+		return nil, false, "not_text"
 	}
 	if !json.Valid(raw) {
-		return nil, "not_json"
+		return nil, false, "not_json"
 	}
-	value, code := next(json.NewDecoder(bytes.NewReader(raw)), levelsMax)
-	for _, found := range surrogate.FindAllSubmatchIndex(raw, -1) {
-		if found[2] >= 0 && code == "" {
-			code = "not_json"
-		}
-	}
-	read, isObject := value.(object)
-	if code == "" && !isObject {
+	reader := reader{Decoder: json.NewDecoder(bytes.NewReader(raw)), isTexts: true}
+	read, isObject := reader.value(0).(object)
+	isLone := func(found [][]byte) bool { return found[1] != nil }
+	switch {
+	case reader.levels > levelsMax:
+		code = "not_json"
+	case reader.hasDuplicate:
+		code = "duplicate_key"
+	case !isObject, slices.ContainsFunc(surrogate.FindAllSubmatch(raw, -1), isLone):
 		code = "not_json"
 	}
-	return read, code
+	return read, reader.isTexts, code
 }
 
-// The text is known to be JSON. A nesting that is too deep counts before a duplicate key.
-func next(decoder *json.Decoder, levels int) (any, string) {
-	token, _ := decoder.Token()
-	delimiter, isNested := token.(json.Delim)
+type reader struct {
+	*json.Decoder
+	levels                int
+	isTexts, hasDuplicate bool
+}
+
+// The next value of a text that is known to be JSON.
+func (reader *reader) value(levels int) any {
+	token, _ := reader.Token()
+	_, isText := token.(string)
+	open, isNested := token.(json.Delim)
+	reader.isTexts = reader.isTexts && (isText || isNested)
 	if !isNested {
-		return token, ""
+		return token
 	}
-	if levels == 0 {
-		return nil, "not_json"
+	reader.levels = max(reader.levels, levels+1)
+	read, list := object{}, []any{}
+	for reader.More() {
+		if open == '[' {
+			list = append(list, reader.value(levels+1))
+			continue
+		}
+		key, _ := reader.Token()
+		_, isThere := read[key.(string)]
+		reader.hasDuplicate = reader.hasDuplicate || isThere
+		read[key.(string)] = reader.value(levels + 1)
 	}
-	read, list, code := object{}, []any{}, ""
-	for decoder.More() {
-		name := ""
-		if delimiter == '{' {
-			key, _ := decoder.Token()
-			name, _ = key.(string)
-		}
-		value, found := next(decoder, levels-1)
-		if found == "not_json" {
-			return nil, found
-		}
-		if _, isThere := read[name]; isThere && delimiter == '{' {
-			found = "duplicate_key"
-		}
-		code = cmp.Or(code, found)
-		if delimiter == '{' {
-			read[name] = value
-		} else {
-			list = append(list, value)
-		}
+	_, _ = reader.Token()
+	if open == '[' {
+		return list
 	}
-	_, _ = decoder.Token()
-	if delimiter == '{' {
-		return read, code
-	}
-	return list, code
+	return read
 }
 
 var escapes = func() *strings.Replacer {

@@ -86,7 +86,7 @@ func random(length int) []byte {
 }
 
 func seal(keys *Keys, plain []byte) string {
-	block, _ := aes.NewCipher(keys.encryption[0].key)
+	block, _ := aes.NewCipher(keys.encryption[0].bytes)
 	if keys.cipher == "aes-256-cbc" {
 		iv, padding := random(aes.BlockSize), aes.BlockSize-len(plain)%aes.BlockSize
 		sealed := append(slices.Clone(plain), bytes.Repeat([]byte{byte(padding)}, padding)...)
