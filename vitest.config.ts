@@ -24,6 +24,8 @@ const never = ["**/node_modules/**", "scripts/fixtures/**", ...citus, ...leftOut
 export default defineConfig({
   // Packages find each other's sources, not dist/: the same condition that `npm start` runs with.
   resolve: { conditions: ["paybell-source"] },
+  // In which vitest runs the global set-up.
+  environments: { __vitest__: { resolve: { conditions: ["paybell-source"], externalConditions: ["paybell-source"] } } },
   ssr: { resolve: { conditions: ["paybell-source"], externalConditions: ["paybell-source"] } },
   test: {
     include: all,
