@@ -43,7 +43,7 @@ class Samples(unittest.TestCase):
     def test_headers_may_have_any_case_and_be_pairs(self) -> None:
         made = sample()
         pairs = [(name.title(), value) for name, value in made.headers.items()]
-        self.assertEqual(paybell.open(made.body, pairs, SAMPLE_KEYS).headers.command, "SALE")
+        self.assertEqual(paybell.open(made.body, pairs, SAMPLE_KEYS).headers["paybell-command"], "SALE")
 
 
 class Extended(unittest.TestCase):
@@ -229,7 +229,9 @@ class Pull(unittest.TestCase):
         self.assertEqual(asked[1], "/v1/notifications?limit=100&after=0 Bearer pb_x")
 
     def test_the_services_code_and_the_remedy_are_passed_on(self) -> None:
-        keys, _ = self.serve((410, {"code": "cursor_expired", "detail": "It is gone."}), (502, "?"))
+        keys, _ = self.serve(
+            (410, {"code": "cursor_expired", "detail": "It is gone.", "remedy": "Reconcile."}), (502, "?")
+        )
         for code in ("cursor_expired", "not_paybell"):
             with self.assertRaises(PaybellError) as error:
                 next(catch_up("old", keys))

@@ -7,12 +7,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import logging
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
@@ -21,7 +20,9 @@ from .errors import PaybellError
 
 log = logging.getLogger("paybell")
 KINDS = ("encryptionKey", "signingKey", "webhookSecret")
-PREFIX = "whsec_"
+CIPHERS = ("aes-256-gcm", "aes-256-cbc", "jwe")
+ENCODINGS = ("base64", "base64url", "hex")
+DEFAULTS = {"cipher": "aes-256-gcm", "encoding": "base64", "signing": {"mode": "fields"}, "fields": "specification"}
 
 
 @dataclass(frozen=True)
@@ -32,52 +33,41 @@ class Keys:
     encryption: tuple[tuple[str, bytes], ...]
     signing: tuple[bytes, ...]
     webhook: tuple[bytes, ...]
-    cipher: str = "aes-256-gcm"
-    encoding: str = "base64"
-    signed: Mapping[str, Any] | None = None
-    fields: tuple[str, ...] = ("specification",)
-    base_url: str = ""
-    api_key: str = ""
+    cipher: str
+    encoding: str
+    signed: Mapping[str, Any]
+    fields: tuple[str, ...]
+    base_url: str
+    api_key: str
 
     @staticmethod
     def of(*written: Mapping[str, Any]) -> Keys:
         """From the parsed content of one file or several: their versions are put together."""
-        merged: dict[str, Any] = {}
+        merged: dict[str, Any] = {**DEFAULTS}
         found: dict[str, list[tuple[str, bytes]]] = {kind: [] for kind in KINDS}
+        owners: dict[bytes, str] = {}
         for part in map(modern, written):
             merged.update(part)
             for kind in KINDS:
                 given = part.get(kind, [])
-                versions = [{"key": given}] if isinstance(given, str) else given
-                found[kind] += [(one.get("id", ""), key_bytes(kind, one.get("key"))) for one in versions]
-        owners: dict[bytes, str] = {}
+                for one in [{"key": given}] if isinstance(given, str) else given:
+                    key = key_bytes(kind, one.get("key"))
+                    found[kind].append((one.get("id", ""), key))
+                    if owners.setdefault(key, kind) != kind:
+                        raise PaybellError("shared_key", f"{kind} is the same key as {owners[key]}.")
         for kind in KINDS:
             if not found[kind]:
                 raise PaybellError("missing_key", f"{kind} is missing.")
-            for _, key in found[kind]:
-                if owners.setdefault(key, kind) != kind:
-                    raise PaybellError("shared_key", f"{kind} is the same key as {owners[key]}.")
-        encryption, signing, webhook = (found[kind] for kind in KINDS)
-        fields = merged.get("fields", "specification")
+        cipher, encoding, signed, fields = (merged[name] for name in DEFAULTS)
         fields = (fields,) if isinstance(fields, str) else tuple(fields)
-        cipher, encoding = merged.get("cipher", "aes-256-gcm"), merged.get("encoding", "base64")
-        allowed("cipher", cipher, "aes-256-gcm", "aes-256-cbc", "jwe")
-        allowed("encoding", encoding, "base64", "base64url", "hex")
-        signed = merged.get("signing", {"mode": "fields"})
-        allowed("signing.mode", signed.get("mode"), "fields", "whole")
+        allowed("cipher", cipher, CIPHERS)
+        allowed("encoding", encoding, ENCODINGS)
+        allowed("signing.mode", signed.get("mode"), ("fields", "whole"))
         for setting in fields or ("none",):
-            allowed("fields", setting, "specification", "extended")
-        return Keys(
-            tuple(encryption),
-            tuple(key for _, key in signing),
-            tuple(key for _, key in webhook),
-            cipher,
-            encoding,
-            signed,
-            fields,
-            merged.get("baseUrl", ""),
-            merged.get("apiKey", ""),
-        )
+            allowed("fields", setting, ("specification", "extended"))
+        signing, webhook = (tuple(key for _, key in found[kind]) for kind in KINDS[1:])
+        access = merged.get("baseUrl", ""), merged.get("apiKey", "")
+        return Keys(tuple(found["encryptionKey"]), signing, webhook, cipher, encoding, signed, fields, *access)
 
 
 class KeyFile:
@@ -130,13 +120,9 @@ def modern(written: Mapping[str, Any]) -> Mapping[str, Any]:
         kind, secret = written["kind"], written["secret"]
         times = {name: written[name] for name in ("id", "activeFrom", "expiresOld") if name in written}
         return {kind: secret} if kind == "apiKey" else {kind: [{**times, "key": secret}]}
-    if not any(f"{kind}s" in written for kind in KINDS):
-        return written
-    content = {name: value for name, value in written.items() if name[:-1] not in KINDS}
-    for kind in KINDS:
-        versions = written.get(f"{kind}s", [])
-        content[kind] = [one if isinstance(one, dict) else {"key": one} for one in versions]
-    return content
+    old = {kind: written[f"{kind}s"] for kind in KINDS if f"{kind}s" in written}
+    lists = {kind: [one if isinstance(one, dict) else {"key": one} for one in given] for kind, given in old.items()}
+    return {name: value for name, value in written.items() if name[:-1] not in KINDS} | lists if lists else written
 
 
 def rewrite(path: Path, content: Mapping[str, Any]) -> None:
@@ -155,21 +141,20 @@ def key_bytes(kind: str, text: object) -> bytes:
     """A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning."""
     if not isinstance(text, str) or not text:
         raise PaybellError("missing_key", f"{kind} is missing.")
-    if kind == "webhookSecret":
-        if not text.startswith(PREFIX):
-            raise PaybellError("no_whsec_prefix", f"{kind} does not begin with {PREFIX}.")
-        text = text[len(PREFIX) :]
+    prefix = "whsec_" if kind == "webhookSecret" else ""
+    if not text.startswith(prefix):
+        raise PaybellError("no_whsec_prefix", f"{kind} does not begin with {prefix}.")
     try:
-        raw = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
+        raw = base64.b64decode(text[len(prefix) :])
+    except ValueError:
         raw = b""
-    if base64.b64encode(raw).decode() != text:
+    if prefix + base64.b64encode(raw).decode() != text:
         raise PaybellError("key_not_base64", f"{kind} is not base64.")
     if len(raw) != 32:
         raise PaybellError("key_length", f"{kind} has {len(raw)} bytes instead of 32.")
     return raw
 
 
-def allowed(name: str, value: object, *values: str) -> None:
+def allowed(name: str, value: object, values: Iterable[str]) -> None:
     if value not in values:
         raise PaybellError("wrong_option", f"{name} must be one of {', '.join(values)}.", "Compare with GET /v1/self.")

@@ -7,19 +7,13 @@ import re
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .errors import PaybellError
-from .keys import KeySource, keys_of
+from .keys import Keys, KeySource, keys_of
 from .receiving import Received, open
-
-REMEDIES = {
-    "invalid_cursor": "Give the cursor of an earlier page unchanged; if it is lost, start without one.",
-    "cursor_from_another_history": "The service was restored. Start without a cursor, and reconcile.",
-    "cursor_expired": "Start without a cursor, and reconcile the gap.",
-}
 
 
 @dataclass(frozen=True)
@@ -36,17 +30,13 @@ def catch_up(
     """Fetches everything after a cursor (none: from the oldest; "now": from this moment), page by page. Ends when
     nothing is left, with `wait_seconds` (1 to 30) when nothing arrived for that long. The file of the keys names
     `baseUrl` and `apiKey`. Raises PaybellError with the service's code, or Refused: then its page was not given."""
-    while True:
-        setup = keys_of(keys)
-        query = {"limit": page_max, "after": cursor, "wait": wait_seconds}
-        given = urllib.parse.urlencode({name: value for name, value in query.items() if value is not None})
-        page = ask(f"{checked(setup.base_url)}/v1/notifications?{given}", setup.api_key, timeout)
+    items = [None]
+    while items:
+        setup, query = keys_of(keys), {"limit": page_max, "after": cursor, "wait": wait_seconds}
+        page = ask(setup, {name: value for name, value in query.items() if value is not None}, timeout)
         bodies = [(json.dumps({"data": one["data"]}, separators=(",", ":")), one["headers"]) for one in page["items"]]
-        items = [open(body, headers, setup) for body, headers in bodies]
-        cursor = page["next"]
+        items, cursor = [open(body, headers, setup) for body, headers in bodies], page["next"]
         yield Page(items, cursor)
-        if not items:
-            return
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -56,23 +46,20 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def checked(base_url: str) -> str:
-    if not re.match(r"https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$)", base_url):
+def ask(setup: Keys, query: Mapping[str, object], timeout: float) -> Any:
+    if not re.match(r"https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$)", setup.base_url):
         raise PaybellError("wrong_option", "baseUrl is not https://.", "http:// is for localhost alone.")
-    return base_url.rstrip("/")
-
-
-def ask(url: str, api_key: str, timeout: float) -> Any:
-    request = urllib.request.Request(url, headers={"authorization": f"Bearer {api_key}"})  # noqa: S310
+    url = f"{setup.base_url.rstrip('/')}/v1/notifications?{urllib.parse.urlencode(query)}"
+    request = urllib.request.Request(url, headers={"authorization": f"Bearer {setup.api_key}"})  # noqa: S310
     try:
         with urllib.request.build_opener(NoRedirect).open(request, timeout=timeout) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as error:
         try:
             problem = json.load(error)
-            code, detail, remedy = problem["code"], problem.get("detail", ""), problem.get("remedy", "")
+            found = problem["code"], problem.get("detail", ""), problem.get("remedy", "")
         except (ValueError, KeyError, TypeError):
-            code, detail, remedy = "not_paybell", f"HTTP {error.code} without an answer of Paybell's.", "Check baseUrl."
-        raise PaybellError(code, detail, REMEDIES.get(code, remedy)) from None
+            found = "not_paybell", f"HTTP {error.code} without an answer of Paybell's.", "Check baseUrl."
+        raise PaybellError(*found) from None
     except (OSError, ValueError) as error:
         raise PaybellError("no_answer", "The connection failed.", "Check baseUrl, and try again.") from error

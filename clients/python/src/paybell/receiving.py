@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hmac
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
@@ -19,7 +18,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from .errors import CONTRACT, Refused
 from .ipn import CardIpn, SettlementIpn
-from .keys import Keys, KeySource, keys_of
+from .keys import CIPHERS, ENCODINGS, Keys, KeySource, keys_of
 
 FRESHNESS_SECONDS = 300
 BODY_BYTES_MAX = 16 * 1024 * 1024
@@ -31,26 +30,17 @@ RequestHeaders = Union[Mapping[str, str], Iterable[tuple[str, str]]]
 
 
 @dataclass(frozen=True)
-class Headers:
-    """Hints that no signature covers: show them and log them, but decide nothing by them."""
-
-    attempt: str
-    command: str
-    original_transaction_id: str
-    out_of_order: bool
-
-
-@dataclass(frozen=True)
 class Received:
     """An authentic IPN. `ipn` has the tables' names, missing fields as empty strings. `wire` is the object as it was
-    sent, with the fields that this version does not know."""
+    sent, with the fields that this version does not know. `headers` are by their names in lower case: no signature
+    covers `paybell-command` and the like, so show them and log them, but decide nothing by them."""
 
     kind: str
     ipn: CardIpn | SettlementIpn
     wire: Mapping[str, Any]
     notification_id: str
     key_id: str
-    headers: Headers
+    headers: Mapping[str, str]
 
 
 def open(  # noqa: A001
@@ -62,25 +52,19 @@ def open(  # noqa: A001
     raw = body.encode() if isinstance(body, str) else bytes(body)
     if len(raw) > BODY_BYTES_MAX:
         raise Refused("too_large")
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    got: dict[str, str] = {}
-    for name, value in pairs:
-        got[name.lower()] = f"{got[name.lower()]}, {value}" if name.lower() in got else value
+    lists: dict[str, list[str]] = {}
+    for name, value in headers.items() if isinstance(headers, Mapping) else headers:
+        lists.setdefault(name.lower(), []).append(value)
+    got = {name: ", ".join(values) for name, values in lists.items()}
     check_headers(setup, raw, got, time.time() if now is None else now)
+    named = got.get("paybell-key", "")
     try:
         kind, ipn, wire, key_id = open_body(raw, setup)
     except Refused as refused:
         code = mistake_of(raw) or explained(raw, refused.code, setup)
-        named = got.get("paybell-key", "") if code == "decryption" else ""
-        finding = f"No encryptionKey decrypts it; the message names the version {named[:64]!a}." if named else ""
-        raise Refused(code, finding) from None
-    hints = Headers(
-        got.get("paybell-attempt", ""),
-        got.get("paybell-command", ""),
-        got.get("paybell-original-transaction", ""),
-        got.get("paybell-out-of-order") == "1",
-    )
-    return Received(kind, ipn, wire, got["webhook-id"], key_id or got.get("paybell-key", ""), hints)
+        finding = f"No encryptionKey decrypts it; the message names the version {named[:64]!a}."
+        raise Refused(code, finding if code == "decryption" and named else "") from None
+    return Received(kind, ipn, wire, got["webhook-id"], key_id or named, got)
 
 
 def check_headers(setup: Keys, body: bytes, got: Mapping[str, str], now: float) -> None:
@@ -89,24 +73,28 @@ def check_headers(setup: Keys, body: bytes, got: Mapping[str, str], now: float) 
     if id is None or timestamp is None or signature is None:
         raise Refused("missing_headers")
     well_formed = re.fullmatch(r"[^.\s]{1,256}", id) and re.fullmatch(r"[0-9]{1,12}", timestamp)
-    start, entries = f"{id}.{timestamp}.".encode(), [entry.encode() for entry in signature.split(" ")]
+    entries = [entry.encode() for entry in signature.split(" ")]
 
     def matches(text: bytes, secrets: Iterable[bytes]) -> bool:
-        expected = [b"v1," + base64.b64encode(hmac.digest(key, start + text, "sha256")) for key in secrets]
+        expected = [header_mac(key, id, timestamp, text).encode() for key in secrets]
         return bool(well_formed) and any(hmac.compare_digest(one, entry) for one in expected for entry in entries)
 
     if not matches(body, setup.webhook):
-        code = mistake_of(body)
-        if code is None and len(body) <= TRIED_BYTES_MAX:
-            pair = re.fullmatch(rb'\s*\{\s*"data"\s*:\s*("[^"\\]*")\s*\}\s*', body)
-            if pair and matches(b'{"data":' + pair[1] + b"}", setup.webhook):
-                code = "rewritten_body"
-            elif matches(body, [key for _, key in setup.encryption] + list(setup.signing)):
-                code = "swapped_keys"
+        code, tried = mistake_of(body), body if len(body) <= TRIED_BYTES_MAX else b""
+        pair = re.fullmatch(rb'\s*\{\s*"data"\s*:\s*("[^"\\]*")\s*\}\s*', tried)
+        if pair and matches(b'{"data":' + pair[1] + b"}", setup.webhook):
+            code = code or "rewritten_body"
+        elif tried and matches(tried, [key for _, key in setup.encryption] + list(setup.signing)):
+            code = code or "swapped_keys"
         raise Refused(code or "webhook_signature")
     age = int(now) - int(timestamp)
     if abs(age) > FRESHNESS_SECONDS:
         raise Refused("not_fresh", f"webhook-timestamp is {abs(age)} s {'old' if age > 0 else 'ahead'} by this clock.")
+
+
+def header_mac(secret: bytes, id: str, timestamp: str, body: bytes) -> str:
+    mac = hmac.digest(secret, f"{id}.{timestamp}.".encode() + body, "sha256")
+    return "v1," + base64.b64encode(mac).decode()
 
 
 def mistake_of(body: bytes) -> str | None:
@@ -122,30 +110,27 @@ def explained(body: bytes, code: str, setup: Keys) -> str:
     if len(body) > TRIED_BYTES_MAX:
         return code
 
-    def gives(**change: Any) -> str:
+    encryption, both = tuple(key for _, key in setup.encryption), ("specification", "extended")
+    tries: list[tuple[str, dict[str, Any]]] = [
+        ("wrong_signing", {"signed": {"mode": "whole"}, "fields": both}),
+        ("wrong_signing", {"signed": {"mode": "fields"}, "fields": both}),
+        ("swapped_keys", {"signing": encryption + setup.webhook}),
+    ]
+    if code != "signature":
+        others = tuple(("", key) for key in setup.signing + setup.webhook)
+        own = [("wrong_encoding", {"encoding": one}) for one in ENCODINGS if setup.cipher != "jwe"]
+        pairs = [
+            {"cipher": cipher, "encoding": one} for cipher in CIPHERS if cipher != setup.cipher for one in ENCODINGS
+        ]
+        tries = [*own, *(("wrong_cipher", pair) for pair in pairs), ("swapped_keys", {"encryption": others})]
+    for found, change in tries:
         try:
-            return open_body(body, replace(setup, **change)) and "opened"
+            open_body(body, replace(setup, **change))
+            return found
         except Refused as refused:
-            return refused.code
-
-    encryption = tuple(key for _, key in setup.encryption)
-    if code == "signature":
-        if any(gives(signed={"mode": mode}, fields=("specification", "extended")) == "opened" for mode in SIGNED):
-            return "wrong_signing"
-        return "swapped_keys" if gives(signing=encryption + setup.webhook) == "opened" else code
-    decrypted = ("opened", "signature")
-    for cipher in ("aes-256-gcm", "aes-256-cbc", "jwe"):
-        for encoding in ("base64", "base64url", "hex"):
-            if gives(cipher=cipher, encoding=encoding) in decrypted:
-                if cipher != setup.cipher:
-                    return "wrong_cipher"
-                if encoding != setup.encoding and cipher != "jwe":
-                    return "wrong_encoding"
-    others = tuple(("", key) for key in setup.signing + setup.webhook)
-    return "swapped_keys" if gives(encryption=others) in decrypted else code
-
-
-SIGNED = ("whole", "fields")
+            if code != "signature" == refused.code:
+                return found
+    return code
 
 
 def open_body(body: bytes, setup: Keys) -> tuple[str, Any, dict, str]:
@@ -204,7 +189,8 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
     wire = parse(plain)
     settles = "saleQuantity" in wire or wire.get("transaction_type") == "SETTLE" and "settlementList" in wire
     kind = "settlement" if settles else "card"
-    texts_only(wire)
+    if not all(isinstance(one, str) for one in scalars(wire)):  # Section 2, unknown fields included.
+        raise Refused("wrong_type")
     for setting in sorted(setup.fields):  # "extended" first: it says more of the same IPN.
         # With the whole IPN signed, one without these fields has the same signed string.
         if setting == "extended" and any(name not in wire for name in CONTRACT[kind]["extended"]):
@@ -221,10 +207,9 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
 
 def signed_text(setup: Keys, kind: str, wire: Mapping, ipn: Mapping, extended: bool) -> str:
     """Section 5.1. The extended fields follow the agreed list, unless it names them."""
-    signed = setup.signed or {"mode": "fields"}
-    if signed["mode"] == "whole":
+    if setup.signed["mode"] == "whole":
         return canonical({name: value for name, value in wire.items() if name != "signature"})
-    names, added = signed.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
+    names, added = setup.signed.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
     if extended:
         names = [*names, *(name for name in added if name not in names)]
     # A list for both kinds of IPN may name them: they are no part of the other kind.
@@ -248,54 +233,39 @@ def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
     return ipn
 
 
-def texts_only(value: object) -> None:
-    """Section 2: all scalars are strings. This applies to unknown fields as well."""
-    if isinstance(value, (dict, list)):
+def scalars(value: object, levels: int = LEVELS_MAX) -> Iterator[object]:
+    if not isinstance(value, (dict, list)):
+        yield value
+    elif levels == 0:
+        raise ValueError("too deep")
+    else:
         for item in value.values() if isinstance(value, dict) else value:
-            texts_only(item)
-    elif not isinstance(value, str):
-        raise Refused("wrong_type")
+            yield from scalars(item, levels - 1)
 
 
 def parse(raw: bytes) -> dict[str, Any]:
     """One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels."""
-    duplicates: list[str] = []
+    duplicates = 0
 
-    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def counted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        nonlocal duplicates
         content = dict(pairs)
-        if len(content) < len(pairs):
-            duplicates.append("")
+        duplicates += len(pairs) - len(content)
         return content
 
-    def refuse(_: str) -> None:
-        raise ValueError("no such number")
-
     try:
-        text = raw.decode("utf-8")
+        text = raw.decode()
     except ValueError:
         raise Refused("not_text") from None
-    try:
-        value = json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
-        depth(value, LEVELS_MAX)
+    try:  # int raises for NaN and Infinity, encode for half of a surrogate pair.
+        value = json.loads(text, object_pairs_hook=counted, parse_constant=int)
+        sum(1 for _ in scalars(value))
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise Refused("not_json") from None
-    if duplicates:
-        raise Refused("duplicate_key")
-    try:
-        json.dumps(value, ensure_ascii=False).encode("utf-8")
-    except ValueError:
-        raise Refused("not_json") from None
-    if not isinstance(value, dict):
-        raise Refused("not_json")
+    if duplicates or not isinstance(value, dict):
+        raise Refused("duplicate_key" if duplicates else "not_json")
     return value
-
-
-def depth(value: object, levels: int) -> None:
-    if isinstance(value, (dict, list)):
-        if levels == 0:
-            raise ValueError("too deep")
-        for item in value.values() if isinstance(value, dict) else value:
-            depth(item, levels - 1)
 
 
 quoted = json.JSONEncoder(ensure_ascii=False).encode
@@ -311,16 +281,22 @@ def canonical(value: Any) -> str:
     return "{" + ",".join(quoted(name) + ":" + canonical(value[name]) for name in names) + "}"
 
 
+URL, STANDARD = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
+
+
+def encode(raw: bytes, encoding: str) -> str:
+    if encoding == "hex":
+        return raw.hex()
+    text = base64.b64encode(raw).decode()
+    return text.translate(URL).rstrip("=") if encoding == "base64url" else text
+
+
 def decode(text: str, encoding: str) -> bytes:
     """The bytes, if the text is exactly what an encoder writes: decoders accept stray bits and alphabets."""
-    url = encoding == "base64url"
     try:
-        if encoding == "hex":
-            return binascii.unhexlify(text)
-        raw = base64.b64decode(text + "=" * (-len(text) % 4 if url else 0), b"-_" if url else None)
+        raw = bytes.fromhex(text) if encoding == "hex" else base64.b64decode(text.translate(STANDARD) + "===")
     except ValueError:
         raise Refused("encoding") from None
-    again = base64.b64encode(raw, b"-_" if url else None).decode()
-    if text != (again.rstrip("=") if url else again):
+    if encode(raw, encoding) != (text.lower() if encoding == "hex" else text):
         raise Refused("encoding")
     return raw

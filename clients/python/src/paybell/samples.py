@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.padding import PKCS7
 
 from .errors import CONTRACT, PaybellError
 from .keys import Keys, KeySource, keys_of
-from .receiving import signed_text
+from .receiving import encode, header_mac, signed_text
 
 # Keys that everybody knows: for tests only.
 SAMPLE_KEYS = {
@@ -56,13 +56,11 @@ def sample(kind: str = "sale", keys: KeySource = SAMPLE_KEYS, **fields: Any) -> 
     text = signed_text(setup, table, ipn, ipn, extended)
     ipn["signature"] = hmac.digest(setup.signing[0], text.encode(), "sha256").hex()
     body = json.dumps({"data": seal(setup, json.dumps(ipn, ensure_ascii=False).encode())}, separators=(",", ":"))
-    id, timestamp, secret = str(uuid.uuid4()), str(int(time.time())), setup.webhook[0]
-    mac = base64.b64encode(hmac.digest(secret, f"{id}.{timestamp}.{body}".encode(), "sha256")).decode()
+    id, timestamp = str(uuid.uuid4()), str(int(time.time()))
+    mac = header_mac(setup.webhook[0], id, timestamp, body.encode())
     headers = {"content-type": "application/json", "webhook-id": id, "webhook-timestamp": timestamp}
-    headers.update({"webhook-signature": f"v1,{mac}", "paybell-attempt": "1", "paybell-command": command})
-    if original:
-        headers["paybell-original-transaction"] = original
-    return Sample(body.encode(), headers, ipn)
+    headers |= {"webhook-signature": mac, "paybell-attempt": "1", "paybell-command": command}
+    return Sample(body.encode(), headers | ({"paybell-original-transaction": original} if original else {}), ipn)
 
 
 def seal(setup: Keys, plain: bytes) -> str:
@@ -77,13 +75,3 @@ def seal(setup: Keys, plain: bytes) -> str:
     encryptor = Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
     padded = padder.update(plain) + padder.finalize()
     return encode(iv + encryptor.update(padded) + encryptor.finalize(), setup.encoding)
-
-
-def encode(raw: bytes, encoding: str) -> str:
-    if encoding == "hex":
-        return raw.hex()
-    return (
-        base64.urlsafe_b64encode(raw).decode().rstrip("=")
-        if encoding == "base64url"
-        else base64.b64encode(raw).decode()
-    )
