@@ -176,7 +176,7 @@ export class StartChecks {
   #isProbed(worker: Instance, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {
     for (const [key, attempts] of this.#underWay.get(worker) ?? []) {
       if (!key.startsWith(`${partnerId} ${origin}/`)) continue;
-      if (attempts.some((one) => one.epoch === epoch && one.beganMs >= sinceMs)) return true;
+      if (attempts.some((one) => one.epoch === epoch && one.beganMs > sinceMs)) return true;
     }
     return false;
   }
