@@ -49,6 +49,23 @@ describe("a listener", () => {
     expect((await from("192.0.2.7")).status).toBe(200);
     expect((await from("192.0.2.7, 192.0.2.8")).status).toBe(403);
   });
+
+  test("of operators answers programs of the proxy's own machine, which no proxy names", async () => {
+    service = await new HttpTestService({
+      listener: "operators",
+      env: { PAYBELL_TRUSTED_PROXIES: "127.0.0.1" },
+    }).listen();
+    for (const path of forOperators) {
+      expect((await service.call("GET", path, { key: operatorToken })).status, path).toBe(200);
+    }
+    const from = (address: string) => service.call("GET", "/readyz", { headers: { "x-forwarded-for": address } });
+    expect((await from("127.0.0.1")).status).toBe(200);
+    expect(await from("192.0.2.8")).toMatchObject({ status: 403, body: { detail: expect.stringMatching(/^192/) } });
+    expect(await from("unknown")).toMatchObject({
+      status: 403,
+      body: { code: "address_not_allowed", detail: expect.stringContaining("X-Forwarded-For") },
+    });
+  });
 });
 
 describe("a request that a proxy may read otherwise", () => {

@@ -5,6 +5,7 @@ import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/address-blocks.ts";
+import { notAmong } from "./caller.ts";
 import { RateLimit } from "./rate-limit.ts";
 
 export interface WrongKeysParts {
@@ -56,8 +57,7 @@ export class WrongKeys {
       );
       this.#parts.events?.record({ kind: "key_from_elsewhere", partnerId, subjectId: null, detail: { address } });
     });
-    const shown = address ?? "An unknown address";
-    throw new ServiceError("address_not_allowed", `${shown} is not among callingAddresses.`);
+    throw new ServiceError("address_not_allowed", notAmong("callingAddresses", address));
   }
 
   #report(what: string, tell: () => void): void {
