@@ -2,17 +2,20 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative, resolve } from "node:path";
 import { packClients } from "./build/clients.ts";
+import { packExecutable } from "./build/executable.ts";
 import { packPackages } from "./build/pack.ts";
 
-// `npm run pack -- <folder>`: every package as a .tgz, as it is published, and those in other languages as their
-// ecosystems install them. Default: packed/.
+// `npm run pack -- <folder>`: every package as a .tgz, as it is published, those in other languages as their ecosystems
+// install them, and `paybell` as one executable file. Default: packed/.
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
   const destination = resolve(process.env["INIT_CWD"] ?? root, process.argv[2] ?? "packed");
   const staging = mkdtempSync(join(tmpdir(), "paybell-pack-"));
   try {
-    for (const { tarball } of await packPackages(root, { staging, destination })) {
-      process.stdout.write(`${relative(process.env["INIT_CWD"] ?? root, tarball)}\n`);
+    const packed = await packPackages(root, { staging, destination });
+    const executable = await packExecutable(root, packed, { staging, destination });
+    for (const path of [...packed.map(({ tarball }) => tarball), executable]) {
+      process.stdout.write(`${relative(process.env["INIT_CWD"] ?? root, path)}\n`);
     }
     for (const line of await packClients(root, destination)) process.stdout.write(`${line}\n`);
   } catch (error) {

@@ -110,10 +110,16 @@ async function isFree(port: number): Promise<boolean> {
 }
 
 function spawnNode(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {
-  const child = spawn(process.execPath, ["--conditions=paybell-source", ...args], {
-    env: { PATH: process.env["PATH"], ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
+  const own = { PATH: process.env["PATH"], ...env };
+  return spawnProgram(process.execPath, ["--conditions=paybell-source", ...args], { env: own });
+}
+
+export function spawnProgram(
+  path: string,
+  args: readonly string[],
+  options: { readonly env: NodeJS.ProcessEnv; readonly cwd?: string },
+): SpokenProcess {
+  const child = spawn(path, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
   return { pid: child.pid ?? 0, ...listenTo(child) };
 }
 

@@ -1,6 +1,7 @@
 import { cp, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join, normalize, relative } from "node:path";
+import { isSea } from "node:sea";
 import { canEnter } from "./account.ts";
 import { PostgresStartError } from "./start-error.ts";
 import type { Account } from "./tool.ts";
@@ -21,6 +22,13 @@ export async function installedBinaries(platform = `${process.platform}-${proces
     const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     return { native: join(root, "native"), version: String(version) };
   } catch (error) {
+    if (isSea())
+      throw new PostgresStartError(
+        "binaries_missing",
+        "This file has no PostgreSQL in it.",
+        "Set DATABASE_URL to an empty database of a PostgreSQL of yours, version 15 or later.",
+        error,
+      );
     throw new PostgresStartError(
       "binaries_missing",
       `The PostgreSQL binaries for ${platform} are not installed.`,

@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { isSea } from "node:sea";
 import { readCallbackCas } from "../app/callback-cas.ts";
 import { embeddedUrls } from "../app/database-url.ts";
 import { requireFreePort } from "../app/port.ts";
@@ -53,7 +54,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
   const home = resolve(options.workingDirectory, config.home);
   await requireFreePort(hosts, config.port, { home });
   const furtherCas = await readCallbackCas(config);
-  const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
+  const postgres = await startPostgres(config, home, log);
   const closing: (() => Promise<unknown>)[] = [() => postgres.stop()];
   try {
     const [masterKey, before, { ca }] = await Promise.all([
@@ -67,7 +68,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     const service = await startService({
       receiverControl: { receiver: desk, partnerId: () => partnerId },
       config: { ...config, operatorTokens: [operatorToken] },
-      ...embeddedUrls(postgres),
+      ...postgres.urls,
       masterKey,
       acquirer: simulator(config),
       acquirerName: "simulator",
@@ -153,6 +154,18 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
     for (const close of closing.reverse()) await close().catch(() => undefined);
     throw error;
   }
+}
+
+/** The embedded one; the executable file has none in it, and takes that of DATABASE_URL. */
+async function startPostgres({ databaseUrl, migrationDatabaseUrl }: Config, home: string, log: Log) {
+  if (isSea() && databaseUrl !== null)
+    return {
+      urls: { databaseUrl, ownerUrl: migrationDatabaseUrl },
+      died: new Promise<string>(() => undefined),
+      stop: async () => undefined,
+    };
+  const postgres = await startEmbeddedPostgres({ home, log: (line) => log.info(line) });
+  return { urls: embeddedUrls(postgres), died: postgres.died, stop: () => postgres.stop() };
 }
 
 /** The partner of the last start, or a new one, also if its API key is no longer valid. */
