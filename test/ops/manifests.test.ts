@@ -81,12 +81,25 @@ describe("Kubernetes", () => {
   });
 });
 
+test("the proxy and Prometheus have the addresses that the instances of one machine get", () => {
+  const read = (name: string) => readFileSync(join(ops, name), "utf8");
+  const unit = read("systemd/paybell@.service");
+  const ports = ["PAYBELL_PORT", "PAYBELL_OPERATOR_PORT"].map(
+    (name) => new RegExp(`\\b${name}=(\\d+)%i\\b`).exec(unit)?.[1],
+  );
+  const [partners, operators] = ports.map((port) => [`127.0.0.1:${port}1`, `127.0.0.1:${port}2`]);
+  const servers = [...read("nginx/upstream.conf").matchAll(/^ +server (\S+) max_fails=0;$/gm)].map(([, one]) => one);
+  expect(servers).toEqual([...(partners ?? []), ...(operators ?? [])]);
+  expect(parse(read("systemd/prometheus.yml")).scrape_configs[0].static_configs[0].targets).toEqual(operators);
+});
+
 describe("compose", () => {
   const folder = join(ops, "compose");
   const compose = parse(readFileSync(join(folder, "compose.yml"), "utf8"), { merge: true });
 
   interface Service {
     readonly volumes?: readonly string[];
+    readonly ports?: readonly string[];
     readonly secrets?: readonly string[];
     readonly env_file?: readonly string[];
     readonly depends_on?: readonly string[] | Readonly<Record<string, object>>;
@@ -123,6 +136,17 @@ describe("compose", () => {
     for (const name of ["paybell-1", "paybell-2"]) {
       expect(compose.services[name].depends_on.migrate).toEqual({ condition: "service_completed_successfully" });
     }
+  });
+
+  test("the proxy finds an instance again that was made anew, and shows the console on this machine only", () => {
+    const addressOf = (name: string) => compose.services[name].networks.paybell.ipv4_address;
+    const upstream = readFileSync(join(folder, "upstream.conf"), "utf8");
+    const servers = [...upstream.matchAll(/^ +server (\S+) max_fails=0;$/gm)].map(([, one]) => one);
+    const [first, second] = [addressOf("paybell-1"), addressOf("paybell-2")];
+    expect(servers).toEqual([7420, 7421].flatMap((port) => [`${first}:${port}`, `${second}:${port}`]));
+    expect(compose.services.proxy.ports).toEqual(["443:443", "127.0.0.1:8443:8443"]);
+    const published = services.flatMap(([, { ports = [] }]) => ports);
+    expect(published.filter((one) => !one.startsWith("127.0.0.1:"))).toEqual(["443:443"]);
   });
 
   test("its images are pinned by images.sh, and no password is a default", () => {

@@ -28,7 +28,9 @@ export interface SpokenProcess {
 }
 
 /** One instance of the service in a process of its own. */
-export interface Instance extends SpokenProcess, ServiceClient {}
+export interface Instance extends SpokenProcess, ServiceClient {
+  readonly operatorUrl: string;
+}
 
 export interface InstanceOptions {
   readonly databaseUrl: string;
@@ -80,7 +82,8 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
     if (!line.includes('"ready"')) return undefined;
     return JSON.parse(line) as { urls: string[]; operatorUrls?: string[] };
   });
-  return { ...child, ...serviceClient(urls[0] ?? "", operatorUrls[0]), exited };
+  const [operatorUrl = ""] = operatorUrls;
+  return { ...child, ...serviceClient(urls[0] ?? "", operatorUrl), operatorUrl, exited };
 }
 
 const portsPerProcess = 200;

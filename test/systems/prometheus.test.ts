@@ -9,11 +9,11 @@ const rules = join(ops, "prometheus-rules.yml");
 const promtool = (...args: readonly string[]) => run(pathOf("promtool"), args);
 
 /** A folder with a copy of both files, whose configuration names the rules there, as in the container. */
-function configured(change: (configuration: string) => string = (same) => same): string {
+function configured(sample: string, change: (configuration: string) => string = (same) => same): string {
   const folder = mkdtempSync(join(tmpdir(), "paybell-prometheus-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   cpSync(rules, join(folder, "rules.yml"));
-  const configuration = readFileSync(join(ops, "compose/prometheus.yml"), "utf8");
+  const configuration = readFileSync(join(ops, sample), "utf8");
   const file = join(folder, "prometheus.yml");
   writeFileSync(file, change(configuration.replace("/etc/prometheus/rules.yml", join(folder, "rules.yml"))));
   return file;
@@ -35,13 +35,13 @@ describe("Prometheus", needs("promtool"), () => {
     expect(names(tested, /alertname: (\w+) \}/g).sort()).toEqual(alerts);
   });
 
-  test("accepts the configuration of the compose file, with the rules", async () => {
-    const { stdout } = await promtool("check", "config", configured());
+  test.each(["compose", "systemd"])("accepts the configuration for %s, with the rules", async (folder) => {
+    const { stdout } = await promtool("check", "config", configured(`${folder}/prometheus.yml`));
     expect(stdout).toMatch(/SUCCESS: \d+ rules found/);
   });
 
   test("refuses an unknown function in a rule, and an unknown field of the configuration", async () => {
-    const file = configured((text) => text.replace("scrape_configs", "scrape_config"));
+    const file = configured("systemd/prometheus.yml", (text) => text.replace("scrape_configs", "scrape_config"));
     await expect(promtool("check", "config", file)).rejects.toMatchObject({
       stderr: expect.stringContaining("scrape_config not found"),
     });

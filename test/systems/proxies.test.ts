@@ -14,7 +14,7 @@ import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
 import { freePort, type Instance, type InstanceOptions, partnerHost, spawnInstance } from "../support/instance.ts";
 import { needs, pathOf } from "../support/programs.ts";
-import { eventually, type TestPartner } from "../support/service.ts";
+import { eventually, operatorToken, type TestPartner } from "../support/service.ts";
 
 // The samples as they are, but for names, ports and files, in front of two instances.
 const folder = mkdtempSync(join(tmpdir(), "paybell-proxy-"));
@@ -29,16 +29,15 @@ let options: InstanceOptions;
 beforeAll(async () => {
   database = await createDatabase();
   const { host, callsLoopback } = partnerHost();
-  const shared = { databaseUrl: database.url, masterKey: randomBytes(32), callsLoopback };
-  // An instance that trusts this machine as a proxy refuses an operator without a forwarded address: it is registered
-  // by one that does not.
-  const registrar = await spawnInstance(shared);
-  partner = await registrar.register({ callingAddresses: ["127.0.0.3/32"] }, { host });
-  registrar.signal("SIGTERM");
-  expect(await registrar.exited).toBe(0);
-  // With the time that proxies get by default, in place of none.
-  options = { ...shared, env: { PAYBELL_TRUSTED_PROXIES: "127.0.0.1", PAYBELL_STOP_NOTICE_MS: "3000" } };
+  const env = {
+    PAYBELL_TRUSTED_PROXIES: "127.0.0.1",
+    PAYBELL_OPERATOR_ADDRESSES: "127.0.0.1,127.0.0.5",
+    // The time that proxies get by default, in place of none.
+    PAYBELL_STOP_NOTICE_MS: "3000",
+  };
+  options = { databaseUrl: database.url, masterKey: randomBytes(32), callsLoopback, env };
   instances = await Promise.all([spawnInstance(options), spawnInstance(options)]);
+  partner = await instances[0]?.register({ callingAddresses: ["127.0.0.3/32"] }, { host });
   writeFileSync(join(folder, "paybell.crt"), certificate.cert);
   writeFileSync(join(folder, "paybell.key"), certificate.key, { mode: 0o644 });
 });
@@ -60,15 +59,24 @@ afterEach(async () => {
 
 /** The host and port of each instance, in the sample's places. */
 function pointed(sample: string): string {
-  const text = readFileSync(join(ops, sample), "utf8");
-  const [one = "", other = ""] = instances.map(({ baseUrl }) => new URL(baseUrl).host);
-  return text.replace("paybell-1:7420", one).replace("paybell-2:7420", other);
+  let text = readFileSync(join(ops, sample), "utf8");
+  for (const [at, { baseUrl, operatorUrl }] of instances.entries()) {
+    const [partners, operators] = [new URL(baseUrl).host, new URL(operatorUrl).host];
+    text = text.replace(`paybell-${at + 1}:7420`, partners);
+    text = text.replace(`127.0.0.1:743${at + 1}`, partners).replace(`127.0.0.1:744${at + 1}`, operators);
+  }
+  return text;
 }
 
-/** The arguments that give nginx its sample. */
-function nginxOn(port: number, change: (sample: string) => string = (same) => same): readonly string[] {
-  const sample = pointed("nginx/paybell.conf")
+/** The arguments that give nginx its sample, with a port for partners and one for operators. */
+function nginxOn(
+  [port, operatorPort]: readonly [number, number],
+  change: (sample: string) => string = (same) => same,
+): readonly string[] {
+  const sample = [pointed("nginx/upstream.conf"), readFileSync(join(ops, "nginx/paybell.conf"), "utf8")]
+    .join("\n")
     .replace("listen 443 ssl", `listen 127.0.0.1:${port} ssl`)
+    .replace("listen 8443 ssl", `listen 127.0.0.1:${operatorPort} ssl`)
     .replaceAll("/etc/nginx/tls", folder);
   const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path ${folder};`);
   writeFileSync(
@@ -95,22 +103,29 @@ describe("nginx", needs("nginx"), () => {
   const judge = (args: readonly string[]) => run(pathOf("nginx"), ["-t", ...args]);
 
   test("accepts the sample without a warning, and names a directive that it does not know", async () => {
-    const port = await freePort();
-    const { stderr } = await judge(nginxOn(port));
+    const ports = [await freePort(), await freePort()] as const;
+    const { stderr } = await judge(nginxOn(ports));
     expect(stderr).toMatch(/^nginx: .*syntax is ok\nnginx: .*test is successful\n$/);
-    const wrong = nginxOn(port, (sample) => sample.replace("proxy_read_timeout", "proxy_reading_timeout"));
+    const wrong = nginxOn(ports, (sample) => sample.replace("proxy_read_timeout", "proxy_reading_timeout"));
     await expect(judge(wrong)).rejects.toMatchObject({ stderr: expect.stringContaining("proxy_reading_timeout") });
   });
 
   test("terminates TLS, forwards the caller's address, and keeps its promise while instances restart", async () => {
-    const port = await freePort();
-    proxy = spawn(pathOf("nginx"), nginxOn(port), { stdio: ["ignore", "ignore", "inherit"] });
+    const [port, operatorPort] = [await freePort(), await freePort()];
+    proxy = spawn(pathOf("nginx"), nginxOn([port, operatorPort]), { stdio: ["ignore", "ignore", "inherit"] });
     await expectProxy(port);
+    for (const [from, status] of [
+      ["127.0.0.5", 200],
+      ["127.0.0.6", 403],
+    ] as const) {
+      for (const path of ["/console", "/readyz"])
+        expect([from, path, (await call(operatorPort, from, { path })).status]).toEqual([from, path, status]);
+    }
     // Also on its own refusals, and once.
     for (const path of ["/v1/self", `/${"x".repeat(40_000)}`]) {
       expect(await hstsOf(port, path), path.slice(0, 10)).toEqual(["max-age=31536000"]);
     }
-    await expectCalmRestarts(port);
+    await expectCalmRestarts(port, operatorPort);
   });
 });
 
@@ -148,7 +163,7 @@ async function expectProxy(port: number): Promise<void> {
 const tills = 8;
 
 /** Each instance is stopped and started again, twice, the next one as soon as the last one is ready. */
-async function expectCalmRestarts(port: number): Promise<void> {
+async function expectCalmRestarts(port: number, operatorPort?: number): Promise<void> {
   let isOver = false;
   const answers = new Map<string, number>();
   const loads = Array.from({ length: tills }, async (_, till) => {
@@ -160,11 +175,25 @@ async function expectCalmRestarts(port: number): Promise<void> {
       answers.set(answer, (answers.get(answer) ?? 0) + 1);
     }
   });
+  const operators = async (operatorsAt: number) => {
+    const seen = new Set<number>();
+    while (!isOver) {
+      const authorization = `Bearer ${operatorToken}`;
+      const asked = { path: "/operator/v1/partners", headers: { authorization } };
+      seen.add((await call(operatorsAt, "127.0.0.5", asked)).status);
+    }
+    expect([...seen]).toEqual([200]);
+  };
+  if (operatorPort !== undefined) loads.push(operators(operatorPort));
   for (const nth of [0, 1, 0, 1]) {
     const leaving = instances[nth] as Instance;
     leaving.signal("SIGTERM");
     expect(await leaving.exited, leaving.output()).toBe(0);
-    const env = { ...options.env, PAYBELL_PORT: new URL(leaving.baseUrl).port };
+    const env = {
+      ...options.env,
+      PAYBELL_PORT: new URL(leaving.baseUrl).port,
+      PAYBELL_OPERATOR_PORT: new URL(leaving.operatorUrl).port,
+    };
     instances[nth] = await spawnInstance({ ...options, env });
   }
   isOver = true;

@@ -1,39 +1,49 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { ops, run } from "../ops/files.ts";
 import { needs, pathOf } from "../support/programs.ts";
 
+const units = readdirSync(join(ops, "systemd")).filter((name) => /\.(?:service|timer)$/.test(name));
+
+/** The units in a folder of their own, with a program that is installed here. */
+function installed(change: (unit: string) => string = (same) => same): string {
+  const folder = mkdtempSync(join(tmpdir(), "paybell-systemd-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  for (const name of units) {
+    const text = readFileSync(join(ops, "systemd", name), "utf8");
+    const there = text.replaceAll(/(?<=^Exec\w+=)\S+/gm, "/bin/true");
+    writeFileSync(join(folder, name.replace("@", "@1")), change(there));
+  }
+  return folder;
+}
+
 test(
-  "systemd accepts the unit, without a word, and names a setting that it does not know",
+  "systemd accepts the units, without a word, and names a setting that it does not know",
   needs("systemd"),
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), "paybell-systemd-"));
-    onTestFinished(() => rmSync(folder, { recursive: true }));
-    const unit = join(folder, "paybell.service");
-    cpSync(join(ops, "systemd/paybell.service"), unit);
-    const verify = async () => {
-      const { stdout, stderr } = await run(pathOf("systemd"), ["verify", unit]);
+    const verify = async (folder: string) => {
+      const files = readdirSync(folder).map((name) => join(folder, name));
+      const { stdout, stderr } = await run(pathOf("systemd"), ["verify", ...files]);
       return `${stdout}${stderr}`;
     };
-    expect(await verify()).toBe("");
-    writeFileSync(unit, readFileSync(unit, "utf8").replace("ProtectClock=", "ProtectClocks="));
-    expect(await verify()).toContain("ProtectClocks");
+    expect(units.length).toBe(4);
+    expect(await verify(installed())).toBe("");
+    expect(await verify(installed((unit) => unit.replace("ProtectClock=", "ProtectClocks=")))).toContain(
+      "ProtectClocks",
+    );
   },
 );
 
-test("the unit exposes little of the machine, and writes no core", needs("systemd"), async () => {
-  const folder = mkdtempSync(join(tmpdir(), "paybell-systemd-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
-  const unit = join(folder, "paybell.service");
-  const shipped = readFileSync(join(ops, "systemd/paybell.service"), "utf8");
-  const judge = (text: string) => {
-    writeFileSync(unit, text);
+test("the instances expose little of the machine, and write no core", needs("systemd"), async () => {
+  const judge = (change?: (unit: string) => string) => {
+    const unit = join(installed(change), "paybell@1.service");
     // In tenths.
     return run(pathOf("systemd"), ["security", "--offline=true", "--no-pager", "--threshold=20", unit]);
   };
-  await expect(judge(shipped)).resolves.toBeDefined();
-  await expect(judge(shipped.replaceAll(/^SystemCall.*$/gm, ""))).rejects.toMatchObject({ code: 1 });
-  expect(shipped).toMatch(/^LimitCORE=0$/m);
+  await expect(judge()).resolves.toBeDefined();
+  await expect(judge((unit) => unit.replaceAll(/^SystemCall.*$/gm, ""))).rejects.toMatchObject({ code: 1 });
+  for (const name of units.filter((one) => one.endsWith(".service")))
+    expect(readFileSync(join(ops, "systemd", name), "utf8"), name).toMatch(/^LimitCORE=0$/m);
 });
