@@ -18,8 +18,9 @@ import { listPackages } from "./build/packages.ts";
 import { sbomOf } from "./build/supply.ts";
 import { git } from "./tests/changes.ts";
 
-/** Files that name the tag of the image. */
-const namingImage = ["ops/kubernetes/paybell.yaml", "docs/operator/deploy.md"];
+/** A file that names the tag of the image, and the chart, whose images have that tag. */
+const namingImage = ["docs/operator/deploy.md"];
+const chart = "ops/helm/paybell/Chart.yaml";
 
 /** The manifests of the packages in other languages, which have the same version. */
 const clientManifests = [
@@ -137,6 +138,7 @@ function writeVersion(tree: string, version: string, day: string): string {
     return json({ ...lock, version });
   });
   for (const path of namingImage) edit(path, (text) => text.replaceAll(`paybell:${previous}`, `paybell:${version}`));
+  edit(chart, (text) => text.replace(/^(version|appVersion): .*$/gm, `$1: ${version}`));
   for (const path of clientManifests)
     edit(path, (text) =>
       text

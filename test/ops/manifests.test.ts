@@ -2,10 +2,10 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { parse, parseAllDocuments } from "yaml";
-import { readConfig, settingNames } from "../../packages/server/src/config.ts";
+import { parse } from "yaml";
+import { settingNames } from "../../packages/server/src/config.ts";
 import { needs } from "../support/programs.ts";
-import { ops, run, turnedOn } from "./files.ts";
+import { ops, run } from "./files.ts";
 
 /** Every name of a setting that a file of ops/ writes. */
 const named = (text: string) => [...new Set(text.match(/\bPAYBELL_[A-Z_]+\b/g))];
@@ -18,67 +18,6 @@ test("every setting that the files name exists", () => {
     const strangers = named(readFileSync(path, "utf8")).filter((name) => !known.has(name));
     expect(strangers, path).toEqual([]);
   }
-});
-
-interface EnvVar {
-  readonly name: string;
-  readonly value?: string;
-}
-
-describe("Kubernetes", () => {
-  const path = join(ops, "kubernetes/paybell.yaml");
-
-  test("the lines of both intakes give the instances that read them valid settings and a volume", () => {
-    const text = readFileSync(path, "utf8");
-    const [plain, withIntakes] = [text, turnedOn(text)].map((one) =>
-      parseAllDocuments(one).map((document) => document.toJS()),
-    );
-    const podOf = (documents: typeof plain, component: string) =>
-      documents?.find(({ kind, metadata }) => kind === "Deployment" && metadata.name === component).spec.template.spec;
-    expect(podOf(withIntakes, "paybell-delivery")).toEqual(podOf(plain, "paybell-delivery"));
-    const pod = podOf(withIntakes, "paybell-api");
-    const [{ env, volumeMounts }] = pod.containers;
-    const config = readConfig({
-      ...Object.fromEntries(env.map((one: EnvVar) => [one.name, one.value ?? "a-password-or-token-of-the-secret"])),
-      DATABASE_URL: "postgres://paybell@db.internal/paybell",
-      PAYBELL_MASTER_KEY: Buffer.alloc(32, 1).toString("base64"),
-    });
-    expect(config).toMatchObject({ kafkaTopic: "completions", kafkaTls: "on", kafkaSasl: "SCRAM-SHA-512" });
-    const mount = volumeMounts.find(({ mountPath }: { mountPath: string }) => mountPath === config.intakeFolder);
-    const { claimName } = pod.volumes.find(({ name }: { name: string }) => name === mount.name).persistentVolumeClaim;
-    const claims = withIntakes
-      ?.filter(({ kind }) => kind === "PersistentVolumeClaim")
-      .map(({ metadata }) => metadata.name);
-    expect(claims).toEqual([claimName]);
-  });
-
-  test("budgets and services select existing pods, and pods get more time than a stop needs", () => {
-    const documents = parseAllDocuments(readFileSync(path, "utf8")).map((one) => one.toJS());
-    const deployments = documents.filter(({ kind }) => kind === "Deployment");
-    const labels = deployments.map(({ spec }) => spec.template.metadata.labels);
-    const isOf = (selector: object, pod: object) =>
-      Object.entries(selector).every(([name, value]) => (pod as Record<string, unknown>)[name] === value);
-    for (const { kind, metadata, spec } of documents) {
-      if (kind !== "Service" && kind !== "PodDisruptionBudget") continue;
-      const selector = spec.selector.matchLabels ?? spec.selector;
-      expect(
-        labels.some((pod) => isOf(selector, pod)),
-        metadata.name,
-      ).toBe(true);
-    }
-    for (const { spec } of documents.filter(({ kind }) => kind === "NetworkPolicy")) {
-      expect(labels.every((pod) => isOf(spec.podSelector.matchLabels, pod))).toBe(true);
-      const ports = spec.ingress.map((rule: { ports: { port: string }[] }) => rule.ports.map(({ port }) => port));
-      expect(ports, "each listener has callers of its own").toEqual([["partners"], ["operators"]]);
-    }
-    for (const { spec } of deployments) {
-      expect(spec.template.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(120);
-      expect(spec.template.spec.containers[0].lifecycle, "the notice of a stop is the wait for proxies").toBe(
-        undefined,
-      );
-      expect(isOf(spec.selector.matchLabels, spec.template.metadata.labels)).toBe(true);
-    }
-  });
 });
 
 test("the proxy and Prometheus have the addresses that the instances of one machine get", () => {

@@ -106,7 +106,7 @@ describe("a release", () => {
         "clients/java/pom.xml",
         "clients/python/pyproject.toml",
         "docs/operator/deploy.md",
-        "ops/kubernetes/paybell.yaml",
+        "ops/helm/paybell/Chart.yaml",
         "package-lock.json",
         ...manifests,
       ].sort(),

@@ -61,6 +61,14 @@ const programs = {
     tiers: ["systems"],
     debian: ["systemd"],
   },
+  helm: {
+    title: "Helm",
+    command: "helm",
+    args: ["version", "--short"],
+    atLeast: [3, 8],
+    tiers: ["systems"],
+    otherwise: "go install helm.sh/helm/v3/cmd/helm@v3.19.0",
+  },
   pip: {
     title: "Python",
     command: "python3",
