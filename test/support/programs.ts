@@ -135,7 +135,7 @@ const programs = {
     command: "go",
     args: ["version"],
     atLeast: [1, 23],
-    tiers: ["languages"],
+    tiers: ["languages", "systems"],
     otherwise: "Debian 12 has an older one: install it as Go's own site says",
   },
   bun: {

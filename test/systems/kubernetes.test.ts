@@ -1,13 +1,11 @@
-import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parse, parseAllDocuments, stringify } from "yaml";
 import { readConfig } from "../../packages/server/src/config.ts";
 import { ops, repository, run } from "../ops/files.ts";
+import { fetchOnce } from "../support/fetched.ts";
 import { needs, orSkip, pathOf } from "../support/programs.ts";
 
 const chart = join(ops, "helm/paybell");
@@ -132,24 +130,13 @@ describe("the Helm chart", needs("helm"), () => {
 
 const validator = "kubernetes-validate==1.37.0";
 const programs = needs("helm", "pip");
-const module = programs.skip ? undefined : await fetchModule();
+// With the schemas of every release.
+const module = programs.skip
+  ? undefined
+  : await fetchOnce(`python/${validator}`, (folder) =>
+      run(pathOf("pip"), ["-m", "pip", "install", "--quiet", "--target", folder, validator]),
+    );
 const needed = programs.skip || module !== undefined ? programs : orSkip([`${validator}: pip cannot fetch it here`]);
-
-/** Fetched once, with the schemas of every release; undefined if its package index does not answer. */
-async function fetchModule(): Promise<string | undefined> {
-  const folder = join(repository, "node_modules/.cache/python", validator);
-  if (existsSync(folder)) return folder;
-  const own = `${folder}-${process.pid}`;
-  await mkdir(own, { recursive: true });
-  try {
-    await promisify(execFile)(pathOf("pip"), ["-m", "pip", "install", "--quiet", "--target", own, validator]);
-    renameSync(own, folder);
-    return folder;
-  } catch {
-    rmSync(own, { recursive: true, force: true });
-    return undefined;
-  }
-}
 
 test("the manifests match the published schemas, without unknown fields", { timeout: 300_000, ...needed }, async () => {
   const folder = mkdtempSync(join(tmpdir(), "paybell-kubernetes-"));

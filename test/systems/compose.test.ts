@@ -1,12 +1,13 @@
-import { chownSync, copyFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, copyFileSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { ops, run } from "../ops/files.ts";
+import { fetchOnce } from "../support/fetched.ts";
 import { freePort } from "../support/instance.ts";
-import { needs } from "../support/programs.ts";
+import { needs, orSkip, pathOf } from "../support/programs.ts";
 import { clusterPassword, initCluster, makeClusterFolder, startCluster } from "./postgres-cluster.ts";
 
 test(
@@ -53,3 +54,29 @@ test(
     await expect(ask({ servername: "database" })).rejects.toMatchObject({ code: "DEPTH_ZERO_SELF_SIGNED_CERT" });
   },
 );
+
+// The part of `docker compose` that reads and checks its file.
+const loader = "github.com/compose-spec/compose-go/v2/cmd@v2.9.1";
+const go = needs("go");
+const installed = go.skip
+  ? undefined
+  : await fetchOnce(`go/${loader.replaceAll("/", "-")}`, (folder) =>
+      run(pathOf("go"), ["install", loader], { env: { ...process.env, GOBIN: folder } }),
+    );
+const needed = go.skip || installed !== undefined ? go : orSkip([`${loader}: Go cannot fetch it here`]);
+
+test("compose accepts its file, and names a setting that it does not know", {
+  timeout: 300_000,
+  ...needed,
+}, async () => {
+  const folder = mkdtempSync(join(tmpdir(), "paybell-compose-"));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  cpSync(join(ops, "compose"), folder, { recursive: true });
+  writeFileSync(join(folder, "paybell.env"), "");
+  const file = join(folder, "compose.yml");
+  const load = () => run(join(installed ?? "", "cmd"), ["-no-interpolation", file]);
+  const { services } = parse((await load()).stdout);
+  expect(Object.keys(services)).toEqual(expect.arrayContaining(["migrate", "paybell-1", "paybell-2", "proxy"]));
+  writeFileSync(file, readFileSync(file, "utf8").replaceAll("stop_grace_period", "grace_period"));
+  await expect(load()).rejects.toMatchObject({ stderr: expect.stringContaining("grace_period") });
+});
