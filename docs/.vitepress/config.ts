@@ -96,6 +96,20 @@ function links(md: MarkdownRenderer): void {
   });
 }
 
+/** An anchor for each row of a table that begins with a code, such as a case of certify or the kind of an alert. */
+function anchors(md: MarkdownRenderer): void {
+  md.core.ruler.push("anchors", ({ tokens }) => {
+    const used = new Set(tokens.map((token) => token.attrGet("id")));
+    for (const [at, token] of tokens.entries()) {
+      if (token.type !== "td_open" || tokens[at - 1]?.type !== "tr_open") continue;
+      const [first] = tokens[at + 1]?.children ?? [];
+      if (first?.type !== "code_inline" || !/^[\w.-]+$/.test(first.content) || used.has(first.content)) continue;
+      token.attrSet("id", first.content);
+      used.add(first.content);
+    }
+  });
+}
+
 export default defineConfig({
   title: "Paybell",
   description: "Card payment commands, and signed, encrypted notifications that are never lost",
@@ -107,7 +121,7 @@ export default defineConfig({
   cleanUrls: true,
   // A page loads what it shows, and nothing more.
   router: { prefetchLinks: false },
-  markdown: { config: links, anchor: { slugify: slugOf } },
+  markdown: { config: (md) => void md.use(links).use(anchors), anchor: { slugify: slugOf } },
   buildEnd: async ({ outDir }) => {
     await Promise.all([...files].map((path) => cp(join(docs, path), join(outDir, path), { recursive: true })));
   },

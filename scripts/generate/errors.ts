@@ -17,10 +17,12 @@ export function errorsReference(): GeneratedFile {
       "Errors",
       "This page lists the errors of the partner API and the operator API, by HTTP status.",
       "Every error is `application/problem+json` (RFC 9457): `{type, title, status, code, detail, remedy, " +
-        "instance, errors}`.",
+        "documentation, instance, errors}`.",
       [
         "- `code` is never renamed: branch on it.",
         "- `title` is its meaning below, `detail` says what is wrong with this request, and `remedy` what to do.",
+        "- `documentation` leads to the code's section of this page, relative to the service's address: " +
+          "`/docs/reference/errors#<code>`. `type` is a name, not an address.",
         "- `instance` identifies the request: quote it to the operator.",
         "- `errors` lists every invalid field as `{field, code, message}`, with a path such as `card.number` or " +
           "`completions[3].amount`. If the fields have different codes, the problem's own is `invalid_request`.",

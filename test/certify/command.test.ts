@@ -73,7 +73,7 @@ describe("paybell certify", () => {
     const { stdout } = await certify(args).finally(wrong.close);
     expect(stdout).toMatch(/^ {2}signed {4}aid=A0000000031010&amount=1&approveCode=000000&/m);
     expect(stdout).toContain("\n  yours     differs first in field 2: amount=1.00, where amount=1 was signed\n");
-    expect(stdout).toContain("\n  see       docs/partner/signature.md\n");
+    expect(stdout).toContain("\n  see       /docs/partner/signature, at the service\n");
     expect(await readdir(join(folder, "failed"))).toEqual(["sale-1.json"]);
     const opened = await paybell(["open", join(folder, "failed/sale-1.json"), "--signed-string", yours]);
     expect(opened.code).toBe(0);
@@ -226,7 +226,7 @@ describe("its page", () => {
     const links = [...Object.values(findings).map(({ documentation }) => documentation), ...own];
     for (const link of new Set(links.filter((one) => one !== undefined))) {
       const [path = "", anchor] = link.split("#");
-      const text = await readFile(join(import.meta.dirname, "../..", path), "utf8");
+      const text = await readFile(join(import.meta.dirname, "../..", `${path}.md`), "utf8");
       const anchors = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) => {
         return heading
           .toLowerCase()

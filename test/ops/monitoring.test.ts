@@ -11,6 +11,7 @@ interface Rule {
   readonly alert: string;
   readonly expr: string;
   readonly labels: { readonly severity: string };
+  readonly annotations: { readonly runbook_url: string };
 }
 
 const rulesFile = join(ops, "prometheus-rules.yml");
@@ -62,6 +63,7 @@ describe("the rules for Prometheus", () => {
     const runbook = readFileSync(join(repository, "docs/operator/runbook.md"), "utf8");
     const sections = [...runbook.matchAll(/^## (Paybell\w+)$/gm)].map(([, name]) => name);
     expect(sections).toEqual(rules.map(({ alert }) => alert));
+    for (const { alert, annotations } of rules) expect(annotations.runbook_url).toMatch(`#${alert.toLowerCase()}`);
     const rows = [...runbook.matchAll(/^\| \[(Paybell\w+)\]\(#(\w+)\) \| (\w+) \|(?: [^|]+ \|){4}$/gm)];
     expect(rows.map(([, ...cells]) => cells)).toEqual(
       rules.map(({ alert, labels }) => [alert, alert.toLowerCase(), labels.severity]),

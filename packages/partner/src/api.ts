@@ -299,6 +299,7 @@ export type Problem = {
   code: string;
   detail: string;
   remedy: string;
+  documentation: string;
   instance: string;
   errors?: { field: string; code: string; message: string }[];
 };

@@ -38,7 +38,7 @@ function historyOf(all: readonly Sample[], asked: (string | undefined)[] = [], w
   };
 }
 
-const aProblem = { type: "urn:paybell:error:x", title: "T", remedy: "R", instance: "urn:uuid:x" };
+const aProblem = { type: "urn:paybell:error:x", title: "T", remedy: "R", documentation: "D", instance: "urn:uuid:x" };
 const paybell = receiver(sampleKeys);
 const idsOf = (all: readonly Sample[]) => all.map(({ received }) => received.ipn.id);
 

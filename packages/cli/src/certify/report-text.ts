@@ -47,7 +47,7 @@ export function reportLines(certificate: CertifyReport, style: Style): string[] 
       ),
       ...section("means", means),
       ...section("fix", fix),
-      ...section("see", documentation),
+      ...section("see", documentation && `${documentation}, at the service`),
       "",
     ]),
     ...groups(failed).flatMap((those) => [...failure(those, timeoutMs, style), ""]),
@@ -105,7 +105,7 @@ function failure(those: readonly CaseResult[], timeoutMs: number, style: Style):
     ...came(first, timeoutMs),
     ...section("means", means),
     ...section("fix", fix),
-    ...section("see", documentation),
+    ...section("see", documentation && `${documentation}, at the service`),
   ];
 }
 

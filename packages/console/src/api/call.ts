@@ -10,6 +10,8 @@ export class CallError extends Error {
   readonly status: number;
   readonly code: string;
   readonly remedy: string;
+  /** The address of the guide to the code; empty if the service was not reached. */
+  readonly documentation: string;
   /** The id to look for in the service's log. */
   readonly instance: string;
   /** The problem of each field, by its path. */
@@ -24,6 +26,7 @@ export class CallError extends Error {
       (isReading
         ? "Check your connection, then try again."
         : "It is not known whether the change was made: check before you try again.");
+    this.documentation = problem.documentation ?? "";
     this.instance = problem.instance ?? "";
     this.fields = Object.fromEntries((problem.errors ?? []).map(({ field, message }) => [field, message]));
   }

@@ -1,4 +1,4 @@
-import { Alert, Button, Group, Stack, Text } from "@mantine/core";
+import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
 import { CallError } from "../api/call.ts";
 
@@ -22,7 +22,10 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
         <Text size="sm">{known?.remedy ?? (error instanceof Error ? error.message : String(error))}</Text>
         {known !== undefined && known.instance !== "" && (
           <Text size="xs" className="mono wraps">
-            {known.code} · {known.instance}
+            <Anchor href={known.documentation} target="_blank" inherit underline="always">
+              {known.code}
+            </Anchor>{" "}
+            · {known.instance}
           </Text>
         )}
         {onRetry !== undefined && known?.status !== 403 && (

@@ -1,4 +1,4 @@
-import { Stack, Text, TextInput } from "@mantine/core";
+import { Anchor, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, CallError } from "../api/call.ts";
@@ -66,7 +66,10 @@ const columns: readonly ListColumn<CertifiedCase>[] = [
         {title}
         {finding !== null && (
           <Text size="xs" c="dimmed">
-            {finding.means} {finding.fix}
+            {finding.means} {finding.fix}{" "}
+            <Anchor href={finding.documentation} target="_blank" inherit underline="always">
+              Guide
+            </Anchor>
           </Text>
         )}
       </>

@@ -10,7 +10,7 @@ const hugeEntries = 50_000;
 
 const dedupe = {
   fix: "Deduplicate by the IPN's id: if it is already stored, do nothing and answer 2xx.",
-  documentation: "docs/partner/deduplicate.md",
+  documentation: "/docs/partner/deduplicate",
 } as const;
 
 const ended: Words = {
@@ -23,7 +23,7 @@ const notOrdered: Words = {
   fix:
     "Store a Void whose Sale you have not seen, by paybell-original-transaction, and join them when it comes; " +
     "or fetch the Sale with GET /v1/transactions/<id>. Then answer 2xx.",
-  documentation: "docs/partner/deduplicate.md#a-sale-after-its-void",
+  documentation: "/docs/partner/deduplicate#a-sale-after-its-void",
 };
 
 const tooLarge: Words = {
@@ -173,7 +173,7 @@ export const acceptedCases: readonly Case[] = [
       refused_authentic: {
         means: "You do not verify the bytes that were sent: one byte serialised differently, and a payment is refused.",
         fix: "Compute webhook-signature over the raw bytes of the body. Do not parse and re-serialise it first.",
-        documentation: "docs/partner/signature.md#the-headers-signature",
+        documentation: "/docs/partner/signature#the-headers-signature",
       },
     },
   },
@@ -194,7 +194,7 @@ export const acceptedCases: readonly Case[] = [
       refused_authentic: {
         means: "When the webhook secret is rotated, every notification is refused until you have changed it too.",
         fix: "Split webhook-signature at spaces, and accept if one entry is right.",
-        documentation: "docs/partner/rotate-keys.md#old-and-new-in-your-receiver",
+        documentation: "/docs/partner/rotate-keys#old-and-new-in-your-receiver",
       },
     },
   },

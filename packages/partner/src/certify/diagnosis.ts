@@ -32,7 +32,7 @@ function stopped(results: readonly CaseResult[]): Diagnosis | undefined {
     cases: [lost.code],
     means: `After ${last.code} the endpoint accepts no more connections: usually its process has ended.`,
     fix: `Look in your log for what ${last.code} threw. No request may end the process.`,
-    documentation: "docs/partner/receive.md#four-rules",
+    documentation: "/docs/partner/receive#four-rules",
   };
 }
 
@@ -84,7 +84,7 @@ function clockOff(results: readonly CaseResult[]): Diagnosis | undefined {
     cases: refused.map(({ code }) => code),
     means: `The endpoint's clock is ${off} this machine's. Freshness allows 300 s: it refuses every notification.`,
     fix: "Set the clock by NTP (timedatectl), on the machine that is wrong.",
-    documentation: "docs/partner/signature.md#the-headers-signature",
+    documentation: "/docs/partner/signature#the-headers-signature",
   };
 }
 

@@ -60,6 +60,7 @@ function send(url: string, signal = AbortSignal.timeout(600_000)) {
     url,
     from: "paybell@shop.example",
     to: ["ops@a.example", "b@b.example"],
+    consoleUrl: "https://ops.example",
     timeoutMs: 600_000,
   });
   onTestFinished(() => target.close());
@@ -75,6 +76,7 @@ test("is sent to all, with the count in its subject and a line for each alert", 
   expect(text).toMatch(/^Subject: \[Paybell\] Notifications were parked: their schedule is over \(2 times\)\r$/m);
   expect(text).toContain('{"reason":"tls"}');
   expect(text).toContain('{"reason":"dns"}');
+  expect(text).toContain("What to do: https://ops.example/docs/operator/runbook#parked");
   expect(text).toContain(`<${group.first.id}@paybell>`);
 });
 

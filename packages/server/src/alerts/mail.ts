@@ -1,13 +1,15 @@
 import type { Socket } from "node:net";
 import { createTransport } from "nodemailer";
 import { type AlertChannel, problemOf } from "./target.ts";
-import { linesOf, titleOf } from "./text.ts";
+import { linesOf, runbookOf, titleOf } from "./text.ts";
 
 export interface MailOptions {
   /** smtp://user:password@host:587, or smtps://… */
   readonly url: string;
   readonly from: string;
   readonly to: readonly string[];
+  /** The operators' address of the service; null: unknown. */
+  readonly consoleUrl: string | null;
   /** Timeout of each step of the connection. */
   readonly timeoutMs: number;
   /** Connects through a proxy. Absent: directly. */
@@ -15,7 +17,7 @@ export interface MailOptions {
 }
 
 /** Sends mail by SMTP: encrypted if the server offers it, and always if a password is sent. */
-export function mailTarget({ url, from, to, timeoutMs, connect }: MailOptions): AlertChannel {
+export function mailTarget({ url, from, to, consoleUrl, timeoutMs, connect }: MailOptions): AlertChannel {
   const server = new URL(url);
   const host = server.hostname.replace(/^\[|\]$/g, "");
   const port = server.port === "" ? (server.protocol === "smtps:" ? 465 : 587) : Number(server.port);
@@ -45,7 +47,7 @@ export function mailTarget({ url, from, to, timeoutMs, connect }: MailOptions): 
         from,
         to: [...to],
         subject: `[Paybell] ${titleOf(group)}`,
-        text: [...linesOf(group), "", `What to do: docs/operator/runbook.md, ${group.first.kind}.`, ""].join("\n"),
+        text: [...linesOf(group), "", `What to do: ${runbookOf(group, consoleUrl)}`, ""].join("\n"),
         // The same for each try, so that duplicate mails can be recognized.
         messageId: `<${group.first.id}@paybell>`,
       };

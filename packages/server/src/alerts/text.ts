@@ -2,7 +2,7 @@ import type { EventKind } from "../events.ts";
 import type { Alert } from "./store.ts";
 import type { AlertGroup } from "./target.ts";
 
-/** For people. docs/operator/runbook.md says what to do, by kind. */
+/** For people. The page of `runbookOf` says what to do, by kind. */
 const titles: Readonly<Partial<Record<EventKind, string>>> = {
   parked: "Notifications were parked: their schedule is over",
   reversal_refused: "The acquirer refused a Reversal",
@@ -45,6 +45,11 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   audit_head: "The last entry of the audit: keep it for `paybell audit verify --expect`",
   alert_test: "A test: alerts arrive here",
 };
+
+/** The guide to what to do: its whole address, if that of the operators is known. */
+export function runbookOf({ first }: AlertGroup, consoleUrl: string | null): string {
+  return `${consoleUrl ?? ""}/docs/operator/runbook#${first.kind}`;
+}
 
 const linesMax = 10;
 

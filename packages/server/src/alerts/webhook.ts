@@ -5,6 +5,7 @@ import type { ConnectRules } from "../delivery/transport/connect.ts";
 import { HttpTarget } from "./http.ts";
 import type { Alert } from "./store.ts";
 import type { AlertChannel } from "./target.ts";
+import { runbookOf } from "./text.ts";
 
 /** A URL of the operator, signed like the headers of an IPN: Standard Webhooks v1. */
 export function webhookTarget(
@@ -12,11 +13,13 @@ export function webhookTarget(
   key: KeyObject,
   clock: Pick<Clock, "nowMs">,
   rules: ConnectRules,
+  consoleUrl: string | null = null,
 ): AlertChannel {
   const http = new HttpTarget(url, rules);
   return {
     name: "webhook",
-    send({ first, count, lastAtMs, others }, signal) {
+    send(group, signal) {
+      const { first, count, lastAtMs, others } = group;
       const { id, kind } = first;
       const body = JSON.stringify({
         id,
@@ -25,6 +28,7 @@ export function webhookTarget(
         count,
         lastAt: isoTime(lastAtMs),
         others: others.map(aboutOf),
+        runbook_url: runbookOf(group, consoleUrl),
       });
       const timestampS = Math.floor(clock.nowMs() / 1_000);
       const headers = {

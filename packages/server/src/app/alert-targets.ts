@@ -14,7 +14,14 @@ import { type EgressConfig, egressProxyOf } from "./egress.ts";
 
 type AlertConfig = Pick<
   Config,
-  "alertUrl" | "alertSecret" | "alertAddresses" | "alertSlackUrl" | "alertMailUrl" | "alertMailFrom" | "alertMailTo"
+  | "alertUrl"
+  | "alertSecret"
+  | "alertAddresses"
+  | "alertSlackUrl"
+  | "alertMailUrl"
+  | "alertMailFrom"
+  | "alertMailTo"
+  | "consoleUrl"
 >;
 
 const timeoutMs = 10_000;
@@ -30,15 +37,15 @@ export async function openAlertTargets(
   clock: Pick<Clock, "nowMs">,
   proxy: EgressProxy | undefined,
 ): Promise<readonly AlertChannel[]> {
-  const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo } = config;
+  const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo, consoleUrl } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
     const { webhookTarget } = await import("../alerts/webhook.ts");
-    targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config, proxy)));
+    targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config, proxy), consoleUrl));
   }
   if (alertSlackUrl !== null) {
     const { slackTarget } = await import("../alerts/slack.ts");
-    targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy)));
+    targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy), consoleUrl));
   }
   if (alertMailUrl !== null && alertMailFrom !== null) {
     const { mailTarget } = await import("../alerts/mail.ts");
@@ -48,7 +55,7 @@ export async function openAlertTargets(
     const isDirect = proxy?.isFor(new URL(alertMailUrl).hostname) !== true;
     targets.push(
       mailTarget({
-        ...{ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, timeoutMs },
+        ...{ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, consoleUrl, timeoutMs },
         ...(!isDirect && { connect: through }),
       }),
     );

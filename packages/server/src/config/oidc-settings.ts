@@ -34,7 +34,8 @@ export const oidcSettings = {
     kind: url("https:", "http:"),
     meaning:
       "Origin at which operators' browsers reach the console, such as https://paybell-ops.example; required with " +
-      "PAYBELL_OIDC_ISSUER. The redirect URI to register at the provider is this and /console/sign-in/callback.",
+      "PAYBELL_OIDC_ISSUER. The redirect URI to register at the provider is this and /console/sign-in/callback. " +
+      "Alerts link to the runbook there.",
   }),
   consoleSignIn: setting({
     name: "PAYBELL_CONSOLE_SIGN_IN",

@@ -14,6 +14,8 @@ export interface Problem {
   readonly code: string;
   readonly detail: string;
   readonly remedy: string;
+  /** The address of the guide to the code, relative to the service's own. */
+  readonly documentation: string;
   /** Names this occurrence, in our log too. */
   readonly instance: string;
   readonly errors?: readonly { readonly field: string; readonly code: string; readonly message: string }[];
@@ -29,6 +31,7 @@ export function problemOf(error: ServiceError, instanceId: string): Problem {
     code: error.code,
     detail: error.message,
     remedy,
+    documentation: `/docs/reference/errors#${error.code}`,
     instance: `urn:uuid:${instanceId}`,
     ...(error.fields.length > 0 && {
       errors: error.fields.map(({ field, code, message }) => ({ field, code, message })),

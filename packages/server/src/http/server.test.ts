@@ -162,6 +162,7 @@ describe("every answer", () => {
     const { status, body, text } = await service.call("POST", "/v1/commands", { json: logon });
     expect(status).toBe(500);
     expect(body).toMatchObject({ code: "internal", type: "urn:paybell:error:internal" });
+    expect(body["documentation"]).toBe("/docs/reference/errors#internal");
     expect(text).not.toContain("secret plan");
     const id = String(body["instance"]).replace("urn:uuid:", "");
     const line = service.logged.split("\n").find((one) => one.includes(id) && one.includes('"level":"error"'));

@@ -139,6 +139,7 @@ describe("an alert", () => {
       count: 1,
       lastAt: told.at,
       others: [],
+      runbook_url: "/docs/operator/runbook#parked",
     });
     const signature = String(headers["webhook-signature"]);
     expect(webhookSignatureMatches(signature, told.id, String(headers["webhook-timestamp"]), body, [key])).toBe(true);
@@ -341,7 +342,8 @@ describe("an outage", () => {
     const { text } = JSON.parse(received[0]?.body ?? "") as { text: string };
     expect(text).toMatch(/^\*Paybell: A switch's report was refused \(2 times\)\*\n\d{4}-/);
     expect(text).toContain("&lt;!channel&gt;");
-    expect(text.split("\n")).toHaveLength(3);
+    expect(text.split("\n")).toHaveLength(4);
+    expect(text).toMatch(/\n\/docs\/operator\/runbook#report_refused$/);
   });
 });
 

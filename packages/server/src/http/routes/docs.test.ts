@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto";
+import { caseCodes } from "@paybell/partner/certify";
 import { afterEach, describe, expect, test } from "vitest";
+import { misuses } from "../../../../partner/src/misused.ts";
+import { refusals } from "../../../../partner/src/refused.ts";
+import { alertKinds } from "../../alerts/store.ts";
+import { errors } from "../../errors.ts";
 import { HttpTestService } from "../service.fixture.ts";
 
 let service: HttpTestService;
@@ -68,6 +73,21 @@ describe("the guides", () => {
       expect(await get(`/docs/${path}`), path).toMatchObject({ status: 404, body: { code: "not_found" } });
     }
     expect((await get("/openapi.json")).text).not.toMatch(/"\/operator|"\/metrics|operatorToken/);
+  });
+
+  test("have an anchor for each error code, refusal, case of certify and kind of alert", async () => {
+    service = await new HttpTestService({ listener: "operators" }).listen();
+    const lists = {
+      "/docs/reference/errors": Object.keys(errors),
+      "/docs/partner/errors": Object.keys({ ...refusals, ...misuses }),
+      "/docs/partner/certify": caseCodes,
+      "/docs/operator/runbook": alertKinds,
+    };
+    for (const [path, codes] of Object.entries(lists)) {
+      const { text } = await get(path);
+      const missing = codes.filter((code) => !text.includes(` id="${code}"`));
+      expect(missing, path).toEqual([]);
+    }
   });
 
   test("are compressed, kept by browsers, and not sent again where they are known", async () => {

@@ -4,7 +4,7 @@ import { component, described } from "../../input/descriptions.ts";
 const words = {
   means: described(z.string(), "What it would cause in production"),
   fix: described(z.string(), "What to do about it"),
-  documentation: described(z.string(), "The section of the guides that says more"),
+  documentation: described(z.string(), "The guide that says more, relative to the service's address"),
 };
 
 const exchange = z.object({

@@ -18,6 +18,7 @@ export const problemSchema = component(
     code: described(z.string(), "Stable: branch on it"),
     detail: described(z.string(), "What was wrong this time"),
     remedy: described(z.string(), "What to do about it"),
+    documentation: described(z.string(), "Where the guides explain the code, relative to the service's address"),
     instance: described(z.string(), "Names this occurrence; quote it to the operator"),
     errors: described(z.array(fieldProblem), "Every invalid field").optional(),
   }),
