@@ -9,6 +9,7 @@ import { errorsReference } from "./generate/errors.ts";
 import { fieldsReference } from "./generate/fields.ts";
 import { metricsReference } from "./generate/metrics.ts";
 import { openApiReference } from "./generate/openapi.ts";
+import { pictures } from "./generate/pictures.ts";
 import { receiverErrorsReference } from "./generate/receiver-errors.ts";
 import { settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
@@ -31,6 +32,7 @@ export const generators: readonly Generator[] = [
   consoleApi,
   cliReference,
   clientContracts,
+  pictures,
 ];
 
 export async function generate(): Promise<GeneratedFile[]> {
