@@ -28,6 +28,11 @@ final class Callback
     /** Answers the request of this script. */
     public function run(): void
     {
+        if ($mistake = self::mistake()) {
+            $this->log($mistake);
+            http_response_code(500);
+            return;
+        }
         ini_set('display_errors', 'stderr'); // The sender must not read them.
         $headers = [];
         foreach ($_SERVER as $name => $value) {
@@ -66,6 +71,18 @@ final class Callback
             $this->log("IPN {$received->ipn->id} not processed, it will be delivered again: $error");
             return 500;
         }
+    }
+
+    /** PHP itself would answer 200 to a body above post_max_size, with a warning, before this script begins. */
+    private static function mistake(): string
+    {
+        $limit = ini_get('post_max_size');
+        $units = ['K' => 1 << 10, 'M' => 1 << 20, 'G' => 1 << 30];
+        $bytes = (int) $limit * ($units[strtoupper(substr($limit, -1))] ?? 1);
+        $shows = in_array(strtolower((string) ini_get('display_errors')), ['1', 'on', 'yes', 'true', 'stdout'], true);
+        return $shows && $bytes > 0 && $bytes < BODY_BYTES_MAX
+            ? "every IPN is refused: set post_max_size = 16M in php.ini (it is $limit), or display_errors = Off"
+            : '';
     }
 
     private function log(string $text): void

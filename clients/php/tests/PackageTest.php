@@ -225,25 +225,52 @@ final class PackageTest extends TestCase
         $this->assertSame([$ipn['id'], $ipn['id']], $seen);
     }
 
+    public function testALimitForWhichPhpWouldAnswer200IsRefused(): void
+    {
+        [$body, $headers] = sample();
+        file_put_contents("$this->folder/paybell.json", json_encode(SAMPLE_KEYS));
+        $script = __DIR__ . '/callback.php';
+        $lines = array_map(fn(string $name) => "$name: $headers[$name]", array_keys($headers));
+        $post = ['method' => 'POST', 'header' => $lines, 'content' => $body, 'ignore_errors' => true];
+        $how = ['-d', 'display_errors=1', '-d', 'output_buffering=0'];
+        foreach ([['8M', '500'], ['16M', '204'], ['0', '204']] as [$limit, $status]) {
+            $this->start($script, [...$how, '-d', "post_max_size=$limit"], function (string $url) use ($post, $status) {
+                $answer = file_get_contents($url, false, stream_context_create(['http' => $post]));
+                $this->assertSame(['', $status], [$answer, substr($http_response_header[0], 9, 3)]);
+            });
+        }
+        $this->assertStringContainsString('post_max_size = 16M', file_get_contents("$this->folder/out"));
+    }
+
     /** @param list<array{int, mixed}> $answers */
     private function serve(array $answers, callable $use): array
     {
         foreach ($answers as $at => $answer) {
             file_put_contents("$this->folder/$at.json", json_encode($answer));
         }
+        $this->start(__DIR__ . '/service.php', [], function (string $url) use ($use): void {
+            $use([...SAMPLE_KEYS, 'baseUrl' => $url, 'apiKey' => 'pb_x']);
+        });
+        return file("$this->folder/asked", FILE_IGNORE_NEW_LINES);
+    }
+
+    /** @param list<string> $how */
+    private function start(string $script, array $how, callable $use): void
+    {
         $listener = stream_socket_server('tcp://127.0.0.1:0');
         $port = explode(':', stream_socket_get_name($listener, false))[1];
         fclose($listener);
-        $command = [PHP_BINARY, '-S', "127.0.0.1:$port", __DIR__ . '/service.php'];
+        $command = [PHP_BINARY, ...$how, '-S', "127.0.0.1:$port", $script];
         $files = [1 => ['file', "$this->folder/out", 'a'], 2 => ['pipe', 'w']];
         $service = proc_open($command, $files, $pipes, $this->folder);
         while (!str_contains((string) fgets($pipes[2]), 'started')) {
             $this->assertFalse(feof($pipes[2]), 'the service ended');
         }
         try {
-            $use([...SAMPLE_KEYS, 'baseUrl' => "http://127.0.0.1:$port", 'apiKey' => 'pb_x']);
-            return file("$this->folder/asked", FILE_IGNORE_NEW_LINES);
+            $use("http://127.0.0.1:$port");
         } finally {
+            stream_set_blocking($pipes[2], false);
+            file_put_contents("$this->folder/out", stream_get_contents($pipes[2]), FILE_APPEND);
             proc_terminate($service);
             proc_close($service);
         }
