@@ -7,12 +7,6 @@ namespace Paybell;
 /** @internal One call of the pull API. */
 final class Pulling
 {
-    private const REMEDIES = [
-        'invalid_cursor' => 'Give the cursor of an earlier page unchanged; if it is lost, start without one.',
-        'cursor_from_another_history' => 'The service was restored. Start without a cursor, and reconcile.',
-        'cursor_expired' => 'Start without a cursor, and reconcile the gap.',
-    ];
-
     /** @return array{items: list<array{data: string, headers: array<string, string>}>, next: string} */
     public static function ask(Keys $keys, string $path, float $timeout): array
     {
@@ -22,18 +16,18 @@ final class Pulling
         // A redirection would be sent the API key.
         $how = ['header' => "Authorization: Bearer $keys->apiKey", 'follow_location' => 0, 'ignore_errors' => true];
         $context = stream_context_create(['http' => [...$how, 'timeout' => $timeout]]);
-        $answer = @file_get_contents(rtrim($keys->baseUrl, '/') . $path, false, $context);
-        if ($answer === false) {
+        $stream = @fopen(rtrim($keys->baseUrl, '/') . $path, 'r', false, $context);
+        $answer = $stream === false ? '' : stream_get_contents($stream);
+        if ($stream === false || stream_get_meta_data($stream)['timed_out']) {
             throw new PaybellError('no_answer', 'The connection failed.', 'Check baseUrl, and try again.');
         }
         $read = json_decode($answer, true);
-        $status = (int) substr($http_response_header[0], 9, 3);
+        $status = (int) substr(stream_get_meta_data($stream)['wrapper_data'][0], 9, 3);
         if ($status === 200 && isset($read['items'], $read['next'])) {
             return $read;
         }
         if (is_string($code = $read['code'] ?? null)) {
-            $remedy = self::REMEDIES[$code] ?? $read['remedy'] ?? '';
-            throw new PaybellError($code, $read['detail'] ?? '', $remedy);
+            throw new PaybellError($code, $read['detail'] ?? '', $read['remedy'] ?? '');
         }
         throw new PaybellError('not_paybell', "HTTP $status without an answer of Paybell's.", 'Check baseUrl.');
     }

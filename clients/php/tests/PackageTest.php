@@ -297,7 +297,7 @@ final class PackageTest extends TestCase
 
     public function testTheServicesCodeAndTheRemedyArePassedOn(): void
     {
-        $expired = ['code' => 'cursor_expired', 'detail' => 'It is gone.'];
+        $expired = ['code' => 'cursor_expired', 'detail' => 'It is gone.', 'remedy' => 'Reconcile.'];
         $this->serve([[410, $expired], [502, '?'], [302, '']], function (array $keys): void {
             foreach (['cursor_expired', 'not_paybell', 'not_paybell'] as $code) {
                 $this->assertSame($code, $this->codeOf(fn() => catchUp('old', $keys)->current()));
