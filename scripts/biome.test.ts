@@ -19,6 +19,7 @@ function lintFixture(): {
   longFiles: string[];
   imports: string[];
   cycles: string[];
+  ours: string[];
 } {
   const folder = mkdtempSync(join(tmpdir(), "paybell-biome-"));
   onTestFinished(() => rmSync(folder, { recursive: true }));
@@ -27,6 +28,7 @@ function lintFixture(): {
   writeFileSync(join(folder, "src/just.ts"), "void 0;\n\n".repeat(500));
   writeFileSync(join(folder, "src/just.test.ts"), "void 0;\n".repeat(501));
   cpSync(join(repository, "biome.json"), join(folder, "biome.json"));
+  cpSync(join(repository, "scripts/grit"), join(folder, "scripts/grit"), { recursive: true });
   const biome = join(repository, "node_modules/.bin/biome");
   const args = ["lint", "--vcs-enabled=false", "--reporter=json", "--max-diagnostics=none", "."];
   const { status, stdout } = spawnSync(biome, args, { cwd: folder, encoding: "utf8" });
@@ -43,11 +45,12 @@ function lintFixture(): {
     longFiles: errors.flatMap(({ category, location }) => (category.endsWith("LinesPerFile") ? [location.path] : [])),
     imports: placesOf("lint/style/noRestrictedImports"),
     cycles: placesOf("lint/suspicious/noImportCycles"),
+    ours: placesOf("plugin"),
   };
 }
 
 test("refuses what the fixture does wrong, also where that shows only across files and by types", () => {
-  const { status, rules, longFiles, imports, cycles } = lintFixture();
+  const { status, rules, longFiles, imports, cycles, ours } = lintFixture();
 
   expect(status).toBe(1);
   expect([...rules].sort()).toEqual([
@@ -62,7 +65,10 @@ test("refuses what the fixture does wrong, also where that shows only across fil
     "lint/suspicious/noExplicitAny",
     "lint/suspicious/noFocusedTests",
     "lint/suspicious/noImportCycles",
+    "plugin",
   ]);
+  const defaults = "packages/server/src/ledger/defaults.ts";
+  expect(ours).toEqual([`${defaults}:1`, `${defaults}:2`, `${defaults}:3`]);
   expect(longFiles).toEqual(["src/long.ts"]);
   expect(imports).toEqual([
     "packages/contract/src/index.ts:2",

@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { isTest, isTypeScript, listTree } from "./sources/files.ts";
@@ -48,4 +49,10 @@ test.each([
   });
 
   expect(found).toEqual(files);
+});
+
+test("every source is TypeScript whose types Node itself can strip", () => {
+  expect(() => stripTypeScriptTypes("for (const of of [a, b]) c({ of });")).toThrow("cannot be empty");
+  for (const path of sources.filter((one) => !one.endsWith(".tsx")))
+    expect(() => stripTypeScriptTypes(readFileSync(join(root, "packages", path), "utf8")), path).not.toThrow();
 });

@@ -8,7 +8,8 @@ export const STATIC_CHECKS: readonly Check[] = [
   { name: "types of the console", command: "tsc", args: ["-p", "packages/console"] },
   { name: "format and lint", command: "biome", args: ["ci", "--colors=off", "."] },
   { name: "dead code and dependencies", command: "knip", args: ["--no-progress", "--no-config-hints"] },
-  { name: "who imports whom", command: node, args: ["scripts/imports.ts"] },
+  { name: "who imports whom", command: "depcruise", args: ["packages/*/src"] },
+  { name: "documents", command: "markdownlint-cli2", args: [] },
   { name: "style", command: node, args: ["scripts/tidy.ts"] },
   {
     name: "generated documents are up to date",

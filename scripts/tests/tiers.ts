@@ -33,10 +33,11 @@ export const tiers: readonly Tier[] = [
       "scripts/biome.test.ts",
       "scripts/imports.test.ts",
       "scripts/knip.test.ts",
+      "scripts/markdownlint.test.ts",
       "scripts/tidy.test.ts",
       "test/support",
     ],
-    inputs: ["biome.json", "knip.json", "scripts", "tsconfig.json"],
+    inputs: [".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
   },
   {
     name: "languages",

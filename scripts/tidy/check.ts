@@ -5,29 +5,21 @@ import type { CheckReport } from "../sources/finding.ts";
 import { withSources } from "../sources/program.ts";
 import { BLOCK_RULES } from "./blocks.ts";
 import { DECISION_RULES } from "./decisions.ts";
-import { LINK_RULES } from "./links.ts";
 import { NAMED_FILE_RULES } from "./named-files.ts";
-import { PHRASE_RULES } from "./phrases.ts";
-import { PRERELEASE_RULES } from "./prereleases.ts";
-import { REGISTRY_RULES } from "./registry.ts";
 import { REGULAR_EXPRESSION_RULES } from "./regular-expressions.ts";
 import type { StyleRule } from "./rule.ts";
-import { SIZE_RULES } from "./size.ts";
 import { SKIP_RULES } from "./skipped.ts";
+import { SQL_RULES } from "./sql.ts";
 import { TYPE_NAME_RULES } from "./type-names.ts";
 import { WORD_RULES } from "./words.ts";
 
 export const RULES: readonly StyleRule[] = [
-  ...SIZE_RULES,
   ...TYPE_NAME_RULES,
   ...WORD_RULES,
   ...SKIP_RULES,
-  ...REGISTRY_RULES,
-  ...PRERELEASE_RULES,
+  ...SQL_RULES,
   ...DECISION_RULES,
-  ...LINK_RULES,
   ...NAMED_FILE_RULES,
-  ...PHRASE_RULES,
   ...BLOCK_RULES,
   ...REGULAR_EXPRESSION_RULES,
 ];

@@ -1,12 +1,4 @@
-import {
-  isBinaryExpression,
-  isNumericLiteral,
-  isPrefixUnaryExpression,
-  type Node,
-  SyntaxKind,
-} from "typescript/unstable/ast";
-import { lineOf, nodesOf, type Source } from "../sources/program.ts";
-import { linesMatching, type RuleViolation, type StyleRule } from "./rule.ts";
+import { linesMatching, type StyleRule } from "./rule.ts";
 
 const NAMELESS_FOLDERS = new Set(["util", "utils", "common", "helper", "helpers", "lib", "libs", "misc", "shared"]);
 // The third word is also ISO 4217's "no currency": it counts as a mark only in a comment.
@@ -27,24 +19,4 @@ export const WORD_RULES: readonly StyleRule[] = [
     check: ({ sources, texts }) =>
       [...sources, ...texts].flatMap((text) => linesMatching(text, MARK, () => "this line puts something off")),
   },
-  {
-    rule: "no `||` default on a number: it replaces 0 too",
-    remedy: "Use `??`",
-    check: ({ sources }) => places(sources, isNumericOrDefault, "a number stands behind `||`"),
-  },
 ];
-
-function places(sources: readonly Source[], breaks: (node: Node) => boolean, forbidden: string): RuleViolation[] {
-  return sources.flatMap((source) =>
-    [...nodesOf(source.tree)]
-      .filter(breaks)
-      .map((node) => ({ file: source.path, line: lineOf(source, node), forbidden })),
-  );
-}
-
-function isNumericOrDefault(node: Node): boolean {
-  if (!isBinaryExpression(node)) return false;
-  const { kind } = node.operatorToken;
-  if (kind !== SyntaxKind.BarBarToken && kind !== SyntaxKind.BarBarEqualsToken) return false;
-  return isNumericLiteral(node.right) || (isPrefixUnaryExpression(node.right) && isNumericLiteral(node.right.operand));
-}

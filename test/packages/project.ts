@@ -4,10 +4,16 @@ import { isBuiltin } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import {
+  isCallExpression,
+  isExportDeclaration,
+  isImportDeclaration,
+  type Node,
+  SyntaxKind,
+} from "typescript/unstable/ast";
 import { inject } from "vitest";
 import { listPackages, type Package } from "../../scripts/build/packages.ts";
-import { readImports } from "../../scripts/imports/statements.ts";
-import { withSources } from "../../scripts/sources/program.ts";
+import { isPlainText, nodesOf, withSources } from "../../scripts/sources/program.ts";
 import { withAdmin } from "../support/database.ts";
 
 export const repository = join(import.meta.dirname, "../..");
@@ -84,10 +90,17 @@ export function importedPackages(directory: string, one: Packed): Set<string> {
   // Browsers load the scripts of the guides, whose modules are all in them.
   const files = one.files.filter((path) => /^dist\/(?!guides\/).*\.js$/.test(path));
   const specifiers = withSources(join(directory, one.package.folder), files, (sources) =>
-    sources.flatMap(readImports).flatMap(({ specifier }) => specifier ?? []),
+    sources.flatMap(({ tree }) => [...nodesOf(tree)].flatMap(importedBy)),
   );
   const others = specifiers.filter((specifier) => !specifier.startsWith(".") && !isBuiltin(specifier));
   return new Set(others.map((specifier) => specifier.split("/", specifier.startsWith("@") ? 2 : 1).join("/")));
+}
+
+function importedBy(node: Node): string[] {
+  const isImport = isImportDeclaration(node) || isExportDeclaration(node);
+  const isCall = isCallExpression(node) && node.expression.kind === SyntaxKind.ImportKeyword;
+  const module = isImport ? node.moduleSpecifier : isCall ? node.arguments[0] : undefined;
+  return module !== undefined && isPlainText(module) ? [module.text] : [];
 }
 
 function standsAlone(one: Packed): boolean {

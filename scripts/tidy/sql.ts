@@ -1,5 +1,10 @@
 import { isTemplateExpression, type Node } from "typescript/unstable/ast";
+import { isTest } from "../sources/files.ts";
 import { isPlainText, lineOf, nodesOf, type Source } from "../sources/program.ts";
+import type { RuleViolation, StyleRule } from "./rule.ts";
+
+/** The service's own, and what a partner keeps in a database of theirs. */
+const WITH_SQL = /^packages\/(?:server\/src\/(?:store|postgres)|partner\/src\/stores)\//;
 
 const STATEMENTS = [
   "SELECT\\s[\\s\\S]*\\s?FROM\\s",
@@ -18,15 +23,25 @@ const STATEMENTS = [
 const UPPER = new RegExp(`\\b(?:${STATEMENTS})`);
 const LOWER = new RegExp(`^\\s*(?:${STATEMENTS.replaceAll(/[A-Z]{2,}/g, (word) => word.toLowerCase())})`);
 
-export function looksLikeSql(text: string): boolean {
-  return UPPER.test(text) || LOWER.test(text);
-}
+export const SQL_RULES: readonly StyleRule[] = [
+  {
+    rule: "SQL stands in packages/server/src/store (and postgres/) alone",
+    remedy: "Move the statement into the file of its aggregate in store/ and call it through an interface",
+    check: ({ sources }) =>
+      sources
+        .filter(({ path }) => /^packages\/[^/]+\/src\//.test(path) && !isTest(path) && !WITH_SQL.test(path))
+        .flatMap(statements),
+  },
+];
 
-/** The lines on which a string or a template of `source` holds an SQL statement. */
-export function sqlLines(source: Source): number[] {
+function statements(source: Source): RuleViolation[] {
   return [...nodesOf(source.tree)]
     .filter((node) => looksLikeSql(literalText(node)))
-    .map((node) => lineOf(source, node));
+    .map((node) => ({ file: source.path, line: lineOf(source, node), forbidden: "this text is SQL" }));
+}
+
+export function looksLikeSql(text: string): boolean {
+  return UPPER.test(text) || LOWER.test(text);
 }
 
 function literalText(node: Node): string {
