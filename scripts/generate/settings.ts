@@ -10,7 +10,7 @@ const sections: readonly Section[] = [
     /_PER_MINUTE$|PROCESSOR_PERCENT|L_CONNECTIONS_MAX|UNREAD_BYTES|_(HEADERS|REQUEST|KEEP_ALIVE|ANSWER)_TIMEOUT_MS$/,
   ],
   ["Database", /DATABASE|_HOME$/],
-  ["Master key", /MASTER_KEY|KMS/],
+  ["Master key", /MASTER_KEY|KMS|^AWS_/],
   ["Operators", /OPERATOR_TOKEN|KEY_PROPOSAL|OIDC|CONSOLE/],
   ["Acquirer and terminals", /ACQUIRER|PREAUTH|OPEN_TERMINALS|CLEARING/],
   ["Simulated acquirer", /SIMULATOR/],

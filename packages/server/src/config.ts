@@ -149,15 +149,23 @@ function contradictions(config: Config): string[] {
   return problems;
 }
 
-function keyServiceContradictions({ masterKey, masterKeyOthers, kms, kmsUrl, kmsTokenFile }: Config): string[] {
+function keyServiceContradictions(config: Config): string[] {
+  const { masterKey, masterKeyOthers, kms, kmsUrl } = config;
   const problems: string[] = [];
   if (kms === null && [masterKey, ...masterKeyOthers].some((key) => typeof key === "string")) {
     problems.push("PAYBELL_KMS is required with a master key that a key service wrapped");
   }
   if (kms === null) return problems;
-  if (kmsUrl === null) problems.push("PAYBELL_KMS_URL is required with PAYBELL_KMS");
-  else if (!isSecure(kmsUrl)) problems.push("PAYBELL_KMS_URL must begin with https://, except on localhost");
-  if (kmsTokenFile === null) problems.push("PAYBELL_KMS_TOKEN_FILE is required with PAYBELL_KMS");
+  if (kmsUrl !== null && !isSecure(kmsUrl)) {
+    problems.push("PAYBELL_KMS_URL must begin with https://, except on localhost");
+  }
+  const needed: readonly SettingKey[] = kms === "aws" ? ["kmsKey", "awsRegion"] : ["kmsUrl", "kmsTokenFile"];
+  for (const key of needed) {
+    if (config[key] === null) problems.push(`${settings[key].name} is required with PAYBELL_KMS=${kms}`);
+  }
+  if (kms === "aws" && (config.awsAccessKeyId === null) !== (config.awsSecretAccessKey === null)) {
+    problems.push("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are required together");
+  }
   return problems;
 }
 

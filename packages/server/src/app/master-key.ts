@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { Config } from "../config.ts";
+import { type AwsCredentialSources, AwsKms } from "../kms/aws-kms.ts";
 import type { KeyService } from "../kms/key-service.ts";
 import { VaultTransit } from "../kms/vault-transit.ts";
 import { appendTo, byService } from "../operators/audit.ts";
@@ -16,7 +17,20 @@ import { unlessAborted } from "./signals.ts";
 
 type MasterKeyConfig = Pick<
   Config,
-  "masterKey" | "masterKeyOthers" | "kms" | "kmsUrl" | "kmsMount" | "kmsKey" | "kmsTokenFile"
+  | "masterKey"
+  | "masterKeyOthers"
+  | "kms"
+  | "kmsUrl"
+  | "kmsMount"
+  | "kmsKey"
+  | "kmsTokenFile"
+  | "awsRegion"
+  | "awsAccessKeyId"
+  | "awsSecretAccessKey"
+  | "awsSessionToken"
+  | "awsContainerUrl"
+  | "awsContainerPath"
+  | "awsContainerTokenFile"
 > &
   EgressConfig;
 
@@ -74,13 +88,26 @@ export async function rotateMasterKeyOf(
 }
 
 function keyServiceOf(config: MasterKeyConfig): KeyService | undefined {
-  const { kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile } = config;
-  if (kms === null || kmsUrl === null || kmsTokenFile === null) return undefined;
-  return new VaultTransit({
-    url: kmsUrl,
-    mount: kmsMount,
-    key: kmsKey,
-    tokenFile: kmsTokenFile,
-    fetch: egressFetch(config),
-  });
+  const { kms, kmsUrl, kmsMount, kmsKey, kmsTokenFile, awsRegion } = config;
+  const fetchBy = egressFetch(config);
+  if (kms === "aws" && kmsKey !== null && awsRegion !== null) {
+    const credentials = awsCredentialsOf(config);
+    return new AwsKms({ url: kmsUrl, region: awsRegion, key: kmsKey, credentials, fetch: fetchBy });
+  }
+  if (kms !== "vault" || kmsUrl === null || kmsTokenFile === null) return undefined;
+  const key = kmsKey ?? "paybell";
+  return new VaultTransit({ url: kmsUrl, mount: kmsMount, key, tokenFile: kmsTokenFile, fetch: fetchBy });
+}
+
+/** The address of the agent of ECS. */
+const ecsAgent = "http://169.254.170.2";
+
+function awsCredentialsOf(config: MasterKeyConfig): AwsCredentialSources {
+  const { awsAccessKeyId: accessKeyId, awsSecretAccessKey: secretAccessKey, awsSessionToken } = config;
+  const { awsContainerUrl, awsContainerPath, awsContainerTokenFile } = config;
+  if (accessKeyId !== null && secretAccessKey !== null) {
+    return { fixed: { accessKeyId, secretAccessKey, sessionToken: awsSessionToken ?? undefined } };
+  }
+  const containerUrl = awsContainerPath === null ? awsContainerUrl : `${ecsAgent}${awsContainerPath}`;
+  return { containerUrl: containerUrl ?? undefined, containerTokenFile: awsContainerTokenFile ?? undefined };
 }

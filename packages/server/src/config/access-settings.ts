@@ -1,4 +1,5 @@
-import { listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
+import { listOf, postgresUrl, wholeNumber } from "./kind.ts";
+import { kmsSettings } from "./kms-settings.ts";
 import { masterKeyText, token } from "./secret-kind.ts";
 import { optional, setting } from "./setting.ts";
 
@@ -37,37 +38,7 @@ export const accessSettings = {
       "`paybell master-key rotate` encrypts their values again under PAYBELL_MASTER_KEY.",
     secret: true,
   }),
-  kms: optional({
-    name: "PAYBELL_KMS",
-    kind: oneOf(["vault"]),
-    meaning:
-      "Key service that unwraps the master key at each start: `vault` is the transit engine of Vault or OpenBao. The " +
-      "master key is then what `paybell master-key new` prints, and useless without the service.",
-  }),
-  kmsUrl: optional({
-    name: "PAYBELL_KMS_URL",
-    kind: url("https:", "http:"),
-    meaning: "Where the key service is, such as https://vault.internal:8200.",
-  }),
-  kmsMount: setting({
-    name: "PAYBELL_KMS_MOUNT",
-    kind: text,
-    default: "transit",
-    meaning: "Path at which the transit engine of the key service is mounted.",
-  }),
-  kmsKey: setting({
-    name: "PAYBELL_KMS_KEY",
-    kind: text,
-    default: "paybell",
-    meaning: "Name of the key in the transit engine.",
-  }),
-  kmsTokenFile: optional({
-    name: "PAYBELL_KMS_TOKEN_FILE",
-    kind: text,
-    meaning:
-      "File with the token for the key service. The token's policy needs `update` on `decrypt`, and on `encrypt` to " +
-      "make a key.",
-  }),
+  ...kmsSettings,
   operatorTokens: setting({
     name: "PAYBELL_OPERATOR_TOKEN",
     kind: listOf(token, "tokens that cannot be guessed, such as `openssl rand -hex 32` prints"),

@@ -11,8 +11,8 @@ const key32: Kind<Buffer> = {
 
 /** Plain, or as wrapped by a key service. */
 export const masterKeyText: Kind<Buffer | string> = {
-  description: `${key32.description}, or what a key service wrapped (vault:v1:…)`,
-  read: (value) => key32.read(value) ?? (/^vault:v\d+:[A-Za-z0-9+/=]+$/.test(value) ? value : undefined),
+  description: `${key32.description}, or what a key service wrapped (vault:v1:… or aws:kms:…)`,
+  read: (value) => key32.read(value) ?? (/^(vault:v\d+|aws:kms):[A-Za-z0-9+/=]+$/.test(value) ? value : undefined),
 };
 
 export const token: Kind<string> = {

@@ -3,7 +3,7 @@
  * key in memory, so no command and no delivery waits for it.
  */
 export interface KeyService {
-  /** @returns the text to store, such as `vault:v1:…` */
+  /** @returns the text to store, such as `vault:v1:…` or `aws:kms:…` */
   wrap(key: Buffer): Promise<string>;
   /** @throws KeyServiceError */
   unwrap(wrapped: string): Promise<Buffer>;
@@ -13,5 +13,5 @@ export interface KeyService {
 export class KeyServiceError extends Error {
   override readonly name = "KeyServiceError";
   readonly code = "key_service";
-  readonly remedy = "Check PAYBELL_KMS_URL, the token in PAYBELL_KMS_TOKEN_FILE and its policy, and the key's name.";
+  readonly remedy = "Check the settings of PAYBELL_KMS, the rights of this service there, and the key's name.";
 }

@@ -105,7 +105,7 @@ test("a service takes a wrapped master key, alone or beside others", async () =>
 
 test.each([
   ["refuses the token", () => writeFile(tokenFile, "hvs.another"), /status 403/],
-  ["has no such token", () => rm(tokenFile), /could not be asked/],
+  ["has no such token", () => rm(tokenFile), /token for the key service cannot be read/],
   [
     "quotes what it was sent",
     () => answers((r) => r.writeHead(400).end(JSON.stringify({ errors: [token] }))),

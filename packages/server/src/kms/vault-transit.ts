@@ -1,5 +1,4 @@
-import { readFile } from "node:fs/promises";
-import { messageOf } from "../errors.ts";
+import { askForObject, readTokenOf, timeoutDefaultMs } from "./ask.ts";
 import { type KeyService, KeyServiceError } from "./key-service.ts";
 
 export interface VaultTransitOptions {
@@ -15,8 +14,6 @@ export interface VaultTransitOptions {
   /** Default: that of Node. */
   readonly fetch?: typeof fetch;
 }
-
-const answerBytesMax = 65_536;
 
 /** Vault's transit secrets engine, and compatible services (OpenBao): the key never leaves it. */
 export class VaultTransit implements KeyService {
@@ -34,6 +31,7 @@ export class VaultTransit implements KeyService {
   }
 
   async unwrap(wrapped: string): Promise<Buffer> {
+    if (!wrapped.startsWith("vault:")) throw new KeyServiceError("Vault did not wrap this master key.");
     const { plaintext } = await this.#ask("decrypt", { ciphertext: wrapped });
     if (typeof plaintext !== "string")
       throw new KeyServiceError("The key service answered decrypt without a plaintext.");
@@ -41,46 +39,11 @@ export class VaultTransit implements KeyService {
   }
 
   async #ask(action: "encrypt" | "decrypt", body: object): Promise<Readonly<Record<string, unknown>>> {
-    const { url, mount, key, tokenFile, timeoutMs = 10_000, fetch: fetchBy = fetch } = this.#options;
+    const { url, mount, key, tokenFile, timeoutMs = timeoutDefaultMs, fetch: fetchBy = fetch } = this.#options;
     const address = new URL(`/v1/${mount}/${action}/${encodeURIComponent(key)}`, url);
-    try {
-      const token = (await readFile(tokenFile, "utf8")).trim();
-      const answer = await fetchBy(address, {
-        method: "POST",
-        headers: { "x-vault-token": token, "content-type": "application/json" },
-        body: JSON.stringify(body),
-        redirect: "error",
-        signal: AbortSignal.timeout(timeoutMs),
-      });
-      const text = await readBounded(answer);
-      // Its error message may quote what was sent.
-      if (!answer.ok) throw new KeyServiceError(`The key service answered ${action} with status ${answer.status}.`);
-      if (text === undefined) {
-        const remedy = "does PAYBELL_KMS_URL lead to Vault?";
-        throw new KeyServiceError(`The key service answered ${action} with over 64 KiB: ${remedy}`);
-      }
-      const { data } = JSON.parse(text) as { data?: Readonly<Record<string, unknown>> };
-      return data ?? {};
-    } catch (error) {
-      if (error instanceof KeyServiceError) throw error;
-      const reason = error instanceof SyntaxError ? "its answer is not JSON" : reasonOf(error);
-      throw new KeyServiceError(`The key service at ${address.origin} could not be asked: ${reason}.`);
-    }
+    const token = await readTokenOf(tokenFile);
+    const headers = { "x-vault-token": token, "content-type": "application/json" };
+    const request = { url: address, action, headers, body: JSON.stringify(body), timeoutMs, fetch: fetchBy };
+    return Object((await askForObject(request))["data"]) as Readonly<Record<string, unknown>>;
   }
-}
-
-/** Undefined if it is longer than any answer of Vault. The rest is not read. */
-async function readBounded({ body }: Response): Promise<string | undefined> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body ?? []) {
-    bytes += chunk.byteLength;
-    if (bytes > answerBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString("utf8");
-}
-
-function reasonOf(error: unknown): string {
-  return messageOf(error instanceof Error && error.cause instanceof Error ? error.cause : error);
 }
