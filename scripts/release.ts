@@ -22,12 +22,13 @@ import { git } from "./tests/changes.ts";
 const namingImage = ["docs/operator/deploy.md"];
 const chart = "ops/helm/paybell/Chart.yaml";
 
-/** The manifests of the packages in other languages, which have the same version. */
+/** The manifests of the packages in other languages, which have the same version, and the page that shows it. */
 const clientManifests = [
   "clients/go/paybell.go",
   "clients/java/pom.xml",
   "clients/java/example/pom.xml",
   "clients/python/pyproject.toml",
+  "docs/partner/packages.md",
 ];
 
 export interface Release {
@@ -143,7 +144,8 @@ function writeVersion(tree: string, version: string, day: string): string {
     edit(path, (text) =>
       text
         .replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`)
-        .replace(/(?<=<artifactId>paybell<\/artifactId>\s*<version>)[^<]*/, version),
+        .replace(/(?<=<artifactId>paybell<\/artifactId>\s*<version>)[^<]*/, version)
+        .replaceAll(`paybell-${previous}`, `paybell-${version}`),
     );
   return notes;
 }

@@ -106,6 +106,7 @@ describe("a release", () => {
         "clients/java/pom.xml",
         "clients/python/pyproject.toml",
         "docs/operator/deploy.md",
+        "docs/partner/packages.md",
         "ops/helm/paybell/Chart.yaml",
         "package-lock.json",
         ...manifests,
