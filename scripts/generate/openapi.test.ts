@@ -1,4 +1,5 @@
 import { cardIpnFields, commands, headerNames } from "@paybell/contract";
+import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
 import { type ErrorCode, errors } from "../../packages/server/src/errors.ts";
 import { openApiDocument } from "./openapi.ts";
@@ -159,6 +160,54 @@ const routes = [
   "PUT /operator/v1/two-admin-rule",
   "PUT /v1/callback-url",
 ];
+
+/** A media type, or a parameter, with its schema and example. */
+interface Exampled {
+  readonly schema: Schema;
+  readonly example?: unknown;
+}
+
+const ajv = new Ajv2020({ strict: false, validateFormats: false });
+ajv.addSchema({ components: document.components }, "document");
+
+/** The reasons why the schema of an example refuses it. */
+function objections({ schema, example }: Exampled): readonly unknown[] {
+  const isValid = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')));
+  return isValid(example) ? [] : (isValid.errors ?? []);
+}
+
+describe("the examples of the OpenAPI document", () => {
+  test("are in every operation: of each body, each answer in JSON and each required parameter", () => {
+    const refused: unknown[] = [];
+    for (const { operationId, parameters = [], requestBody, responses } of operations) {
+      const answers = Object.entries(responses).filter(([status]) => status.startsWith("2"));
+      const bodies = [requestBody, ...answers.map(([, answer]) => answer)].flatMap((one) =>
+        Object.entries(one?.content ?? {}).filter(([type]) => type === "application/json"),
+      );
+      const media = [...bodies.map(([, one]) => one), ...parameters.filter(({ required }) => required === true)];
+      for (const one of media as Exampled[]) {
+        refused.push(
+          ...[objections(one)].filter((why) => why.length > 0).map((why) => [operationId, one.example, why]),
+        );
+      }
+    }
+    expect(refused).toEqual([]);
+  });
+
+  test("are in both IPNs, as sent and decrypted", () => {
+    for (const [name, kind] of [
+      ["CardIpn", "cardIpn"],
+      ["SettlementIpn", "settlementIpn"],
+    ] as const) {
+      const { post } = document.webhooks[kind] ?? {};
+      const [ipn] = (document.components.schemas[name] as { readonly examples?: readonly unknown[] }).examples ?? [];
+      expect(objections({ schema: { $ref: `#/components/schemas/${name}` }, example: ipn })).toEqual([]);
+      const sent = post?.requestBody?.content["application/json"] as Exampled;
+      expect(objections(sent)).toEqual([]);
+      expect(sent.example).toEqual({ data: expect.stringMatching(/^[\w+/=]{100,}$/) });
+    }
+  });
+});
 
 describe("the OpenAPI document", () => {
   test("is of version 3.1 and names every route", () => {

@@ -13,6 +13,7 @@ import { createLog } from "../../packages/server/src/log.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { GeneratedFile } from "./document.ts";
 import { formatted } from "./formatted.ts";
+import { samplePost, withExamples } from "./openapi-examples.ts";
 
 /** The parts of an OpenAPI 3.1 document that are used here. */
 export interface OpenApiDocument {
@@ -60,7 +61,8 @@ export async function openApiDocument(listener: HttpListener = "all"): Promise<O
   const app = createHttp(parts as HttpDependencies, listener);
   try {
     await app.ready();
-    return withWebhooks(withPlainNames(withoutUnused(withRequirements(app.swagger() as unknown as OpenApiDocument))));
+    const document = withRequirements(app.swagger() as unknown as OpenApiDocument);
+    return withWebhooks(withExamples(withOpenParts(withPlainNames(withoutUnused(document)))));
   } finally {
     await app.close();
     metrics.close();
@@ -167,18 +169,20 @@ function withWebhooks(document: OpenApiDocument): OpenApiDocument {
       schemas: { ...document.components.schemas, CardIpn: ipnSchema("card"), SettlementIpn: ipnSchema("settlement") },
     },
     webhooks: {
-      cardIpn: webhook("CardIpn", "Completion of a Sale, Void, PreAuth or PreAuth-Complete (section 2.2)."),
-      settlementIpn: webhook("SettlementIpn", "Completion of a Settlement (section 2.3)."),
+      cardIpn: webhook("card", "Completion of a Sale, Void, PreAuth or PreAuth-Complete (section 2.2)."),
+      settlementIpn: webhook("settlement", "Completion of a Settlement (section 2.3)."),
     },
   };
 }
 
 function ipnSchema(kind: IpnKind): Schema {
   const { $schema: _, ...schema } = ipnJsonSchema(kind) as Record<string, unknown>;
-  return schema;
+  return { ...schema, examples: [samplePost(kind).ipn] };
 }
 
-function webhook(schemaName: string, when: string): object {
+function webhook(kind: IpnKind, when: string): object {
+  const schemaName = kind === "card" ? "CardIpn" : "SettlementIpn";
+  const sample = samplePost(kind);
   const data = {
     type: "string",
     description: `The complete IPN JSON object, encrypted (section 5). Opened, it is ${schemaName}.`,
@@ -199,8 +203,9 @@ function webhook(schemaName: string, when: string): object {
         required: !notAlways.includes(key),
         description: headerMeanings[key as keyof typeof headerNames],
         schema: { type: "string" },
+        ...(sample.headers[name] !== undefined && { example: sample.headers[name] }),
       })),
-      requestBody: { required: true, content: { "application/json": { schema } } },
+      requestBody: { required: true, content: { "application/json": { schema, example: { data: sample.data } } } },
       responses: {
         "2XX": { description: "Accepted. The status line alone counts" },
         default: { description: "Not accepted: sent again by the schedule. Redirects are not followed" },
@@ -234,6 +239,28 @@ function withoutUnused(document: OpenApiDocument): OpenApiDocument {
     tags: document.tags.filter(({ name }) => name === "Callbacks" || text.includes(`"tags":["${name}"]`)),
     components: { ...document.components, schemas: kept, securitySchemes },
   };
+}
+
+/** A part of an `allOf` may not forbid the fields of the other parts. */
+function withOpenParts(document: OpenApiDocument): OpenApiDocument {
+  const { schemas } = document.components;
+  const open = new Set<object>();
+  const visit = (schema: Schema = {}): void => {
+    const name = String(schema["$ref"] ?? "").replace("#/components/schemas/", "");
+    if (name !== "") visit(schemas[name]);
+    open.add(schema);
+    for (const key of ["anyOf", "oneOf"]) for (const one of (schema[key] ?? []) as readonly Schema[]) visit(one);
+  };
+  JSON.stringify(document, (key, value) => {
+    if (key === "allOf") for (const part of value as readonly Schema[]) visit(part);
+    return value;
+  });
+  const text = JSON.stringify(document, (_, value) => {
+    if (!open.has(value)) return value;
+    const { additionalProperties: __, ...schema } = value as Schema;
+    return schema;
+  });
+  return JSON.parse(text) as OpenApiDocument;
 }
 
 /** The transform adds "Input" to schemas of request bodies: the suffix is removed unless the plain name is in use. */
