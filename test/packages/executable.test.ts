@@ -104,7 +104,7 @@ test("the executable's sandbox requires a PostgreSQL, and runs on that of DATABA
   const database = await emptyDatabase();
   const port = String(await freePort());
   const sandbox = start(["sandbox"], { DATABASE_URL: database.url, PAYBELL_PORT: port, PAYBELL_HOME: ".paybell" });
-  await sandbox.said((line) => (line.includes("ready in") ? line : undefined));
+  await sandbox.said((line) => (line === `'${paybell}' trigger sale` ? line : undefined));
   await sandbox.said((line) => (line.includes("Ctrl-C stops") ? line : undefined));
   expect(JSON.parse((await command(["trigger", "sale", "--json"])).stdout)).toMatchObject({
     transaction: { status: "SUCCESS" },

@@ -14,6 +14,8 @@ export interface BannerFacts {
   readonly workingDirectory: string;
   /** Milliseconds that the start took. */
   readonly readyAfterMs: number;
+  /** The path of the executable file: its machine may have no Node. Absent: the command runs on an installed one. */
+  readonly executable?: string | undefined;
 }
 
 /** The terminal's text once the sandbox is ready. It contains no secret: the command reads the API key when it runs. */
@@ -30,7 +32,9 @@ export function bannerLines(facts: BannerFacts, style: OutputStyle): string[] {
     "",
     ...wrap(`To make a Sale, paste this ${where}:`, style.columns - indent.length).map((line) => indent + line),
     "",
-    ...saleCommandLines(facts.baseUrl, credentials),
+    ...(facts.executable === undefined
+      ? saleCommandLines(facts.baseUrl, credentials)
+      : [`${quote(facts.executable)} trigger sale`]),
     "",
     ...wrap("Its IPN appears here. Ctrl-C stops.", style.columns - indent.length).map((line) => indent + line),
     "",

@@ -130,6 +130,7 @@ export async function startSandbox(options: SandboxOptions): Promise<Sandbox> {
           credentialsPath: credentialsPath(home),
           workingDirectory: options.workingDirectory,
           readyAfterMs: performance.now() - startedMs,
+          executable: isSea() ? process.execPath : undefined,
         },
         style,
       ),
