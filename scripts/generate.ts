@@ -9,6 +9,7 @@ import { errorsReference } from "./generate/errors.ts";
 import { fieldsReference } from "./generate/fields.ts";
 import { metricsReference } from "./generate/metrics.ts";
 import { openApiReference } from "./generate/openapi.ts";
+import { partnerSettingFlags } from "./generate/partner-settings.ts";
 import { pictures } from "./generate/pictures.ts";
 import { receiverErrorsReference } from "./generate/receiver-errors.ts";
 import { settingsReference } from "./generate/settings.ts";
@@ -30,6 +31,7 @@ export const generators: readonly Generator[] = [
   openApiReference,
   partnerApi,
   consoleApi,
+  partnerSettingFlags,
   cliReference,
   clientContracts,
   pictures,

@@ -57,7 +57,7 @@ test("a clearing file is sent, its exceptions are listed, and one is resolved", 
   const [exception] = listed.json<{ items: { id: string; kind: string }[] }>().items;
   expect(exception?.kind).toBe("missing_here");
   expect((await ok("clearing", "exceptions")).stdout).toContain("123456789012");
-  await ok("clearing", "resolve", exception?.id ?? "", "--reason", "a test file");
+  await ok("clearing", "resolve", exception?.id ?? "", "--reason", "a test file", "--yes");
   expect((await ok("clearing", "exceptions", "--state", "open")).stdout).toBe("None.\n");
   const missing = await line.run(["clearing", "send", "nothing.csv", "--acquirer", "bank"]);
   expect(missing.stderr).toContain("there is no such file");

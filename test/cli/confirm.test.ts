@@ -14,6 +14,9 @@ const restore = {
   commands: [inFlight],
 };
 
+const key = { id, kind: "apiKey", name: "till", expiresAt: null, lastUsedAt: null };
+const proposal = { id, action: "rotateKey", partnerId: id, input: {}, proposedBy: "Ada", expiresAt: "2027-01-01" };
+
 const line = new CommandLine({
   PAYBELL_URL: "http://127.0.0.1:1",
   PAYBELL_OPERATOR_TOKEN: "operator-token-of-the-tests",
@@ -29,7 +32,8 @@ function recorded() {
     const { pathname } = new URL(String(input));
     const isCount = typeof body === "string" && body.includes('"dryRun":true');
     if (method !== "GET" && !isCount) changes.push(`${method} ${pathname}`);
-    const record = { id, tid: "T0000001", tries: 4, keys: [], matched: 957, redelivered: 957, held, name: "first" };
+    const record = { id, tid: "T0000001", tries: 4, keys: [key], matched: 957, redelivered: 957, held, name: "first" };
+    if (pathname.endsWith("/proposals")) return Response.json({ items: [proposal] });
     return Response.json(
       pathname.endsWith("/restore") || pathname.endsWith("/release")
         ? { restore }
@@ -49,12 +53,16 @@ describe.each([
   [["notifications", "redeliver", "--state", "parked", ...partner], "957 notifications of 1 partner are sent"],
   [["partner", "archive", id, "--out", "all.jsonl"], "is deleted"],
   [["partner", "rotate", "apiKey", "--overlap-hours", "0", ...partner], "The present apiKey is not valid any more"],
-  [["api-key", "revoke", id, ...partner], "is refused from then on"],
+  [["api-key", "revoke", "till", ...partner], "(never used), is refused from then on"],
   [["operator", "revoke", id], "The token of Ada (until 2027-01-01, never used) is refused"],
   [["settlement", "abort", id, ...reason], "tid T0000001, state , tries 4"],
   [["reversal", "resolve", id, ...reason], "The reversal is resolved"],
   [["reversal", "retry", id], "The reversal is due again"],
   [["acquirer", "remove", "first"], "The acquirer first is removed"],
+  [["terminal", "release", "T0000001", ...partner], "The terminal T0000001 loses its merchant"],
+  [["clearing", "resolve", id, ...reason], "The exception is resolved, and cannot be opened again"],
+  [["proposal", "confirm", id], "Ada proposed: rotateKey"],
+  [["audit", "rotate-key"], "continue the audit no more"],
 ])("paybell %j", (args, effect) => {
   test("changes nothing without a terminal and without --yes, and ends with 2", async () => {
     const { changes, fetch } = recorded();

@@ -102,8 +102,10 @@ describe("api-key", () => {
     const beyond = await asPartner("till.json", "api-key", "add", "more", "--scopes", "manage");
     expect([beyond.code, beyond.stderr]).toEqual([3, expect.stringContaining("scope")]);
 
-    const listed = await ok("api-key", "list", "--partner", partner.id, "--json");
-    const till = listed.json<Keys>().items.find(({ name }) => name === "till");
+    const till = await eventually("its use is recorded", async () => {
+      const listed = await ok("api-key", "list", "--partner", partner.id, "--json");
+      return listed.json<Keys>().items.find(({ name, lastUsedAt }) => name === "till" && lastUsedAt !== null);
+    });
     expect(till).toMatchObject({ scopes: ["read", "pull"], lastUsedAt: expect.any(String) });
     expect((await asPartner("partner.json", "api-key", "list")).stdout).toMatch(/till +read, pull +last used /);
     expect((await asPartner("partner.json", "api-key", "revoke", till?.id ?? "", "--yes")).code).toBe(0);
@@ -123,7 +125,7 @@ describe("api-key", () => {
     expect((await line.run(["api-key", "add", "reports", "--partner", partner.id])).code).toBe(2);
     expect((await line.run([...args, "--scopes", "all"])).code).toBe(2);
     const unknown = await line.run(["api-key", "revoke", "x", "--partner", partner.id, "--yes"]);
-    expect([unknown.code, unknown.stderr]).toEqual([3, expect.stringContaining("no such API key")]);
+    expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('no valid API key "x"')]);
   });
 });
 
@@ -225,12 +227,28 @@ describe("the records of the operator", () => {
     line.write("change.json", { maxInFlight: 3 });
     const changed = (await ok("partner", "set", id, "--settings", "change.json", "--json")).json();
     expect(changed).toMatchObject({ settings: { maxInFlight: 3, name: "Changing" } });
+    const flags = ["--retry", "5", "60", "--max-per-second", "9", "--reports-amounts", "minor", "--signing", "whole"];
+    expect((await ok("partner", "set", "Changing", ...flags, "--json")).json()).toMatchObject({
+      settings: {
+        maxInFlight: 3,
+        retry: [5, 60],
+        maxPerSecond: 9,
+        signing: { mode: "whole" },
+        reports: { amounts: "minor" },
+      },
+    });
+    const same = await line.run(["partner", "set", id, ...flags]);
+    expect([same.code, same.stdout]).toEqual([1, expect.stringMatching(/^Nothing changes/)]);
+    const emptied = await ok("partner", "set", id, "--max-per-second", "none", "--json");
+    expect(emptied.json()).toMatchObject({ settings: { maxPerSecond: null, retry: [5, 60] } });
     for (const [action, state] of [
       ["pause", "paused"],
       ["resume", "active"],
       ["disable", "disabled"],
     ] as const) {
-      expect((await ok("partner", action, id)).stdout).toBe(`Changing is ${state}.\n`);
+      expect((await ok("partner", action, "changing")).stdout).toBe(`Changing is ${state}.\n`);
+      const again = await line.run(["partner", action, id]);
+      expect([again.code, again.stdout]).toEqual([1, `Changing is ${state} already.\n`]);
       expect((await ok("partner", "show", id, "--json")).json()).toMatchObject({ state });
     }
     expect((await ok("partner", "statistics", id, "--span", "day")).stdout).toMatch(/^Accepted +0\n/);
@@ -239,15 +257,15 @@ describe("the records of the operator", () => {
       env: own,
     });
     expect(statistics.json()).toMatchObject({ span: "hour", accepted: expect.any(Number) });
-    expect((await line.run(["partner", "set", id])).stderr).toContain("--settings");
+    expect((await line.run(["partner", "set", id])).stderr).toContain("--help");
   });
 
   test("a terminal is registered and listed; the service's own message says what is wrong", async () => {
     const of = ["--partner", partner.id];
     const set = await ok("terminal", "set", "T0000077", "--mid", "M00000000000077", "--merchant-name", "Shop", ...of);
     expect(set.stdout).toContain("T0000077 belongs to M00000000000077");
-    expect((await ok("terminal", "list", ...of)).stdout).toMatch(/T0000077 +M00000000000077 +Shop/);
-    expect((await ok("terminal", "release", "T0000077", ...of)).stdout).toContain("T0000077 is released");
+    expect((await ok("terminal", "list", ...of)).stdout).toMatch(/^TID .*\nT0000077 +M00000000000077 +Shop/);
+    expect((await ok("terminal", "release", "T0000077", "--yes", ...of)).stdout).toContain("T0000077 is released");
     expect((await ok("terminal", "list", ...of)).stdout).not.toContain("T0000077");
     const refused = await line.run(["terminal", "set", "T0000078", ...of]);
     expect([refused.code, refused.stderr]).toEqual([3, expect.stringContaining("mid")]);
@@ -267,7 +285,7 @@ describe("the records of the operator", () => {
     ]);
     const shown = await ok("transaction", "show", id);
     expect(shown.stdout).toMatch(/^command +SALE$/m);
-    expect(shown.stdout).toMatch(/^Chain\n.*VOID/m);
+    expect(shown.stdout).toMatch(/^Chain\nCREATED AT .*\n.*VOID/m);
     for (const noun of ["batch", "settlement", "reversal", "event"]) {
       const { items } = (await ok(noun, "list", "--json")).json<{ items: { id: string }[] }>();
       const [first] = items;
@@ -293,6 +311,8 @@ describe("the records of the operator", () => {
     gone.server.answersAlways(204);
     expect((await ok("endpoint", "list", "--state", "gone")).stdout).toContain(found.id);
     expect((await ok("endpoint", "close", found.id)).stdout).toContain("is closed");
+    const again = await line.run(["endpoint", "close", found.id, "--partner", "closing"]);
+    expect([again.code, again.stdout]).toEqual([1, expect.stringContaining("is closed already")]);
   });
 
   test("a partner changes the URL of a command, and removes it", async () => {

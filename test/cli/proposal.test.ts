@@ -31,14 +31,14 @@ test("a key is rotated once a second admin confirms; one alone gets instructions
 
   expect((await as("grace", "proposal", "list")).stdout).toBe("None.\n");
   const proposed = (await as("ada", ...rotate, "--propose", "--json")).json<{ id: string }>();
-  expect((await as("grace", "proposal", "list")).stdout).toMatch(/ada +until .* rotateKey .*signingKey/);
-  const self = await as("ada", "proposal", "confirm", proposed.id);
+  expect((await as("grace", "proposal", "list")).stdout).toMatch(/PROPOSED BY.*\n.*ada +20\S+ +rotateKey .*signingKey/);
+  const self = await as("ada", "proposal", "confirm", proposed.id, "--yes");
   expect([self.code, self.stderr]).toEqual([3, expect.stringContaining("You proposed this yourself")]);
-  const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--out", "new-key.json");
+  const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--yes", "--out", "new-key.json");
   expect(confirmed.code, confirmed.stderr).toBe(0);
   const shown = (await ok("partner", "show", partner.id, "--json")).json<{ keys: { kind: string }[] }>();
   expect(shown.keys.filter(({ kind }) => kind === "signingKey")).toHaveLength(2);
-  const again = await as("grace", "proposal", "confirm", proposed.id);
+  const again = await as("grace", "proposal", "confirm", proposed.id, "--yes");
   expect([again.code, again.stderr]).toEqual([2, expect.stringContaining("no such proposal")]);
 });
 
@@ -50,7 +50,7 @@ test("another admin and an API key take two as well, and a proposal can be withd
   expect((await as("grace", "proposal", "withdraw", id)).stdout).toContain("addOperator");
   const { items } = (await as("grace", "proposal", "list", "--json")).json<{ items: { id: string }[] }>();
   expect(items).toMatchObject([{ action: "addApiKey", partnerId: partner.id }]);
-  const confirmed = await as("grace", "proposal", "confirm", items[0]?.id ?? "");
+  const confirmed = await as("grace", "proposal", "confirm", items[0]?.id ?? "", "--yes");
   expect(confirmed.stdout).toMatch(/pb_/);
 });
 
@@ -62,7 +62,7 @@ test("a confirmed token or key is written as credentials", async () => {
     ["desk", key],
     ["eve", person],
   ] as const) {
-    const confirm = ["proposal", "confirm", proposed.json<{ id: string }>().id, "--out", `${name}.json`];
+    const confirm = ["proposal", "confirm", proposed.json<{ id: string }>().id, "--yes", "--out", `${name}.json`];
     const confirmed = await as("grace", ...confirm);
     expect(confirmed.code, confirmed.stderr).toBe(0);
   }
@@ -78,7 +78,7 @@ test("lower protection of a partner, and the rule itself, take two as well", asy
   const set = ["partner", "set", partner.id, "--settings", "cbc.json"];
   expect((await as("ada", ...set)).stderr).toContain("takes two admins");
   const proposed = (await as("ada", ...set, "--propose", "--json")).json<{ id: string }>();
-  const confirmed = await as("grace", "proposal", "confirm", proposed.id);
+  const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--yes");
   expect([confirmed.code, confirmed.stdout]).toEqual([0, expect.stringContaining("changePartner")]);
   const shown = await ok("partner", "show", partner.id, "--json");
   expect(shown.json()).toMatchObject({ settings: { cipher: "aes-256-cbc" } });
@@ -86,7 +86,7 @@ test("lower protection of a partner, and the rule itself, take two as well", asy
   const rule = ["proposal", "rule", "--minutes", "0"];
   expect((await as("ada", ...rule)).stderr).toContain("two admins");
   const off = (await as("ada", ...rule, "--propose", "--json")).json<{ id: string }>();
-  expect((await as("grace", "proposal", "confirm", off.id)).code).toBe(0);
+  expect((await as("grace", "proposal", "confirm", off.id, "--yes")).code).toBe(0);
   expect((await as("grace", "proposal", "rule")).stdout).toBe("One admin is enough.\n");
 });
 

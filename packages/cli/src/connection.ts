@@ -13,6 +13,7 @@ import {
 } from "./credentials.ts";
 import { Failure } from "./failure.ts";
 import { isLoopback } from "./loopback.ts";
+import { partnerIdNamed } from "./names.ts";
 
 export interface AccessOptions {
   readonly url?: string;
@@ -27,6 +28,11 @@ export function withAccessOptions(command: Command): Command {
     .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
     .option("--allow-http", "allow http:// to other machines");
 }
+
+/** Of a command about one partner, see `partnerIdOf`. */
+export const ofPartner = ["--partner <partner>", "id or name; default: the partner of the credentials"] as const;
+/** Of a list, see `partnerFilter`. */
+export const onlyPartner = ["--partner <partner>", "only those of this partner: its id or name"] as const;
 
 export interface SealingOptions {
   readonly cipher?: string;
@@ -113,14 +119,23 @@ export function callsAsPartner({ credentials }: ClientSettings, named: string | 
   return named === undefined && apiKey !== undefined && operatorToken === undefined;
 }
 
-/** The partner that is named, or else the one that the credentials are of. @throws Failure where neither is known */
-export function partnerIdOf({ credentials }: ClientSettings, named: string | undefined): string {
-  const known = named ?? credentials.partnerId;
+/**
+ * The id of the partner that an operator names by id or name, or else of the one that the credentials are of.
+ *
+ * @throws Failure where neither is known, or the name is not that of one partner
+ */
+export async function partnerIdOf(settings: ClientSettings, named: string | undefined): Promise<string> {
+  const known = named === undefined ? settings.credentials.partnerId : await partnerIdNamed(settings.operator(), named);
   if (known !== undefined) return known;
   throw new Failure("no partner is named.", {
     code: "no_partner",
     remedy: "`paybell partner list` lists them.",
   });
+}
+
+/** The id of the partner that a filter names; undefined for every partner. */
+export async function partnerFilter(settings: ClientSettings, named: string | undefined): Promise<string | undefined> {
+  return named === undefined ? undefined : partnerIdNamed(settings.operator(), named);
 }
 
 /** The receiver options for opening a partner's IPNs. @throws Failure naming each missing key */

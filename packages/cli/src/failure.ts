@@ -48,3 +48,8 @@ export function failureOf(error: unknown): Failure {
   const message = error instanceof Error ? error.message : String(error);
   return new Failure(`this should not happen: ${message}`, { code: "internal", exitCode: exitCodes.internal });
 }
+
+/** A restart, a proxy without a service behind it, too many calls: these are temporary. */
+export function passes({ code, status = 0 }: Failure): boolean {
+  return code === "unreachable" || status === 429 || status >= 500;
+}

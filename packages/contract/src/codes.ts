@@ -25,3 +25,6 @@ export const swipeTypes = [
   { code: "CLS", meaning: "Contactless" },
 ] as const;
 export type SwipeType = (typeof swipeTypes)[number]["code"];
+
+/** How long the old version of a rotated key is valid beside the new one: unless agreed otherwise, and at most. */
+export const overlapHours = { initial: 24, max: 720 } as const;

@@ -4,11 +4,12 @@ import { command, ends, group } from "../command.ts";
 import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
+import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { loadServer } from "../load-server.ts";
 import { readNamedFile } from "../named-file.ts";
-import { columns, type JsonOption, listed, print } from "../output.ts";
+import { type Column, columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 
 interface TestOptions extends JsonOption {
@@ -138,7 +139,12 @@ function updateCommand(context: CommandContext): Command {
     ends(context, async (name: string, options: RegistrationOptions) => {
       const api = (await readClientSettings(context, options)).operator();
       await api.get<AcquirerRecord>(pathOf(name));
-      const updated = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+      const changes = await registrationOf(context, options);
+      if (Object.keys(changes).length === 0) {
+        const remedy = "`paybell acquirer update --help` shows what can be changed.";
+        throw new Failure("no change is given.", { code: "bad_usage", remedy });
+      }
+      const updated = await api.put<AcquirerRecord>(pathOf(name), changes);
       print(context, options, updated, [`${updated.name} is changed.`]);
       return exitCodes.ok;
     }),
@@ -150,7 +156,7 @@ async function registrationOf(context: CommandContext, options: RegistrationOpti
     file === undefined ? undefined : await readNamedFile(context, file, "unreadable_file");
   const { hosts, tls } = options;
   const profile = await read(options.profile);
-  const given = {
+  return definedOf({
     profile: profile === undefined ? undefined : profileIn(options.profile ?? "", profile),
     hosts: hosts?.split(",").map((host) => host.trim()),
     tls,
@@ -159,8 +165,7 @@ async function registrationOf(context: CommandContext, options: RegistrationOpti
     key: await read(options.key),
     macKey: (await read(options.macKey))?.trim(),
     keyEncryptionKey: (await read(options.keyEncryptionKey))?.trim(),
-  };
-  return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
+  });
 }
 
 function profileIn(file: string, text: string): unknown {
@@ -177,8 +182,12 @@ function listCommand(context: CommandContext): Command {
     ends(context, async (options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
-      const rows = items.map(({ name, profile, hosts }) => [name, printable(String(profile.name)), hosts.join(", ")]);
-      print(context, options, { items }, listed(rows));
+      const columnsOf: readonly Column<AcquirerRecord>[] = [
+        ["name", ({ name }) => name],
+        ["profile", ({ profile }) => profile.name],
+        ["hosts", ({ hosts }) => hosts.join(", ")],
+      ];
+      print(context, options, { items }, listed(items, columnsOf));
       return exitCodes.ok;
     }),
   );
@@ -188,7 +197,7 @@ function showCommand(context: CommandContext): Command {
   const made = command("show", {
     summary: "show how an acquirer is registered, never a key",
     examples: ["paybell acquirer show first-bank"],
-  }).argument("<name>", "as `paybell acquirer list` shows it");
+  }).argument("<acquirer>", "as `paybell acquirer list` shows it");
   return withAccessOptions(made).action(
     ends(context, async (name: string, options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
@@ -212,11 +221,12 @@ function removeCommand(context: CommandContext): Command {
   const made = command("remove", {
     summary: "remove an acquirer that no terminal names any more",
     examples: ["paybell acquirer remove first-bank"],
-  }).argument("<name>", "as `paybell acquirer list` shows it");
+  }).argument("<acquirer>", "as `paybell acquirer list` shows it");
   return withAccessOptions(withConfirmation(made)).action(
     ends(context, async (name: string, options: AccessOptions & JsonOption & ConfirmOption) => {
-      await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
       const api = (await readClientSettings(context, options)).operator();
+      await api.get<AcquirerRecord>(pathOf(name));
+      await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
       const removed = await api.delete<AcquirerRecord>(pathOf(name));
       print(context, options, removed, [`${removed.name} is removed.`]);
       return exitCodes.ok;

@@ -5,6 +5,7 @@ import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import {
   type AccessOptions,
   callsAsPartner,
+  ofPartner,
   partnerIdOf,
   readClientSettings,
   withAccessOptions,
@@ -13,8 +14,9 @@ import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
+import { meant } from "../names.ts";
 import { wholeNumber } from "../numbers.ts";
-import { type JsonOption, listed, print } from "../output.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import { apiKeyScopes, type RegisteredPartner } from "../partners/partner.ts";
 import { printable } from "../printable.ts";
 import { propose, proposeOption } from "../proposals/proposal.ts";
@@ -22,6 +24,8 @@ import { propose, proposeOption } from "../proposals/proposal.ts";
 interface OfPartner extends AccessOptions, JsonOption {
   readonly partner?: string;
 }
+
+type KeyVersion = RegisteredPartner["keys"][number];
 
 const asWhom = "With an API key and no operator token, it is about that key's partner.";
 
@@ -40,7 +44,7 @@ async function keysOf(context: CommandContext, options: OfPartner) {
   if (callsAsPartner(settings, partner)) {
     return { api: settings.partner(), record: "/v1/self", keys: "/v1/api-keys", isOwn: true };
   }
-  const record = `/operator/v1/partners/${encodeURIComponent(partnerIdOf(settings, partner))}`;
+  const record = `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, partner))}`;
   return { api: settings.operator(), record, keys: `${record}/api-keys`, isOwn: false };
 }
 
@@ -60,13 +64,13 @@ function addCommand(context: CommandContext): Command {
       `manages API keys. An API key cannot make one with a scope that it does not have itself. ${asWhom}`,
     examples: [
       "paybell api-key add till --scopes commands read --out till.json",
-      "paybell api-key add reports --scopes read --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
+      'paybell api-key add reports --scopes read --partner "Corner Shop"',
     ],
   })
     .argument("<name>", "the program that it is for")
     .addOption(new Option("--scopes <scope...>", "what it may do").choices([...apiKeyScopes]).makeOptionMandatory())
     .option("--expires-in-days <days>", "1 to 3660; default: until it is revoked", wholeNumber(1, 3_660))
-    .option("--partner <id>", "default: the partner of the credentials")
+    .option(...ofPartner)
     .option("--out <file>", "write the key to a new file that only you can read (0600)")
     .option(...proposeOption);
   return withAccessOptions(made).action(
@@ -104,30 +108,34 @@ function listCommand(context: CommandContext): Command {
   const made = command("list", {
     summary: "list the API keys that are valid, with scopes and last use; never a key itself",
     description: asWhom,
-    examples: ["paybell api-key list", "paybell api-key list --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).option("--partner <id>", "default: the partner of the credentials");
+    examples: ["paybell api-key list", 'paybell api-key list --partner "Corner Shop"'],
+  }).option(...ofPartner);
   return withAccessOptions(made).action(
     ends(context, async (options: OfPartner) => {
       const { api, record } = await keysOf(context, options);
       const { keys } = await partnerAt(api, record);
       const items = keys.filter((key) => key.kind === "apiKey" && isValid(key, context.nowMs()));
-      const rows = items.map((key) => [
-        key.id,
-        key.name === undefined ? "(the first)" : printable(key.name),
-        key.scopes?.join(", ") ?? "everything",
-        statusOf(key),
-      ]);
-      print(context, options, { items }, listed(rows));
+      print(context, options, { items }, listed(items, keyColumns));
       return exitCodes.ok;
     }),
   );
 }
 
-function isValid({ expiresAt }: RegisteredPartner["keys"][number], nowMs: number): boolean {
+/** Of the key of the registration. */
+const firstName = "(the first)";
+
+function isValid({ expiresAt }: KeyVersion, nowMs: number): boolean {
   return expiresAt === null || Date.parse(expiresAt) > nowMs;
 }
 
-function statusOf({ expiresAt, lastUsedAt }: RegisteredPartner["keys"][number]): string {
+const keyColumns: readonly Column<KeyVersion>[] = [
+  ["id", ({ id }) => id],
+  ["name", ({ name }) => name ?? firstName],
+  ["scopes", ({ scopes }) => scopes?.join(", ") ?? "everything"],
+  ["use", statusOf],
+];
+
+function statusOf({ expiresAt, lastUsedAt }: KeyVersion): string {
   const used = typeof lastUsedAt === "string" ? `last used ${lastUsedAt}` : "never used";
   return expiresAt === null ? used : `${used}, ends ${expiresAt}`;
 }
@@ -136,16 +144,23 @@ function revokeCommand(context: CommandContext): Command {
   const made = command("revoke", {
     summary: "revoke an API key, within five seconds everywhere",
     description: asWhom,
-    examples: ["paybell api-key revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
+    examples: ["paybell api-key revoke till", "paybell api-key revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
   })
-    .argument("<id>", "as `paybell api-key list` shows it")
-    .option("--partner <id>", "default: the partner of the credentials");
+    .argument("<key>", "its id or name, as `paybell api-key list` shows them")
+    .option(...ofPartner);
   return withAccessOptions(withConfirmation(made)).action(
-    ends(context, async (id: string, options: OfPartner & ConfirmOption) => {
+    ends(context, async (text: string, options: OfPartner & ConfirmOption) => {
       const { api, record, keys } = await keysOf(context, options);
-      const key = (await partnerAt(api, record)).keys.find((one) => one.id === id);
-      const status = key === undefined ? "" : ` (${statusOf(key)})`;
-      await confirm(context, options, `The API key ${printable(id)}${status} is refused from then on.`);
+      const valid = (await partnerAt(api, record)).keys.filter(
+        (one) => one.kind === "apiKey" && isValid(one, context.nowMs()),
+      );
+      const named = valid.map((key) => ({ id: key.id, names: [key.name ?? firstName], key }));
+      const { id, names, key } = meant(named, text, "valid API key", "paybell api-key list");
+      await confirm(
+        context,
+        options,
+        `The API key ${printable(names.join())}, ${id} (${statusOf(key)}), is refused from then on.`,
+      );
       const revoked = await api.post<{ id: string }>(`${keys}/${encodeURIComponent(id)}/revoke`, {});
       print(context, options, revoked, [`The API key ${revoked.id} is revoked.`]);
       return exitCodes.ok;

@@ -1,9 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { command, group } from "../command.ts";
+import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import type { ExitCode } from "../exit-codes.ts";
 import { loadServer } from "../load-server.ts";
-import type { JsonOption } from "../output.ts";
+import type { Column, JsonOption } from "../output.ts";
+import { type NewestOptions, printNewest, withNewest } from "../read-pages.ts";
+import { timeForms, timeReader } from "../times.ts";
 
 export function auditCommand(context: CommandContext): Command {
   const verify = command("verify", {
@@ -31,10 +35,14 @@ export function auditCommand(context: CommandContext): Command {
       "audit any more.",
     examples: ["paybell audit rotate-key"],
     exitCodes: { 0: "there is a new version", 1: "there is none, or the audit or the database could not be read" },
-  }).action(async ({ json = false }: JsonOption) => {
-    const { runAuditRotateKey } = await loadServer(context);
-    context.conclude((await runAuditRotateKey(context, { json })) as ExitCode);
   });
+  withConfirmation(rotate).action(
+    ends(context, async ({ json = false, ...options }: JsonOption & ConfirmOption) => {
+      await confirm(context, options, "The versions before the new one continue the audit no more.");
+      const { runAuditRotateKey } = await loadServer(context);
+      return (await runAuditRotateKey(context, { json })) as ExitCode;
+    }),
+  );
   const exported = command("export", {
     summary: "write the audit for another system: JSON lines, or syslog (RFC 5424)",
     description: "It reads the database of DATABASE_URL, and writes the entries in their order, one a line.",
@@ -47,12 +55,66 @@ export function auditCommand(context: CommandContext): Command {
   })
     .addOption(new Option("--format <format>", "how a line is written").choices(formats).default("json-lines"))
     .option("--after <number>", "begin after the entry of this number", entryNumber, 0)
-    .option("--follow", "go on with what is added", false)
+    .option("--follow", "then go on with what is added, until Ctrl-C", false)
     .action(async (options: ExportOptions) => {
       const { runAuditExport } = await loadServer(context);
       context.conclude((await runAuditExport(context, options)) as ExitCode);
     });
-  return group("audit", "look after the record of who did what", [verify, rotate, exported]);
+  return group("audit", "look after the record of who did what", [listCommand(context), verify, rotate, exported]);
+}
+
+interface AuditRecord {
+  readonly seq: number;
+  readonly at: string;
+  readonly actor: string;
+  readonly role: string;
+  readonly action: string;
+  readonly subject: string;
+  readonly address: string;
+}
+
+const auditColumns: readonly Column<AuditRecord>[] = [
+  ["number", ({ seq }) => seq],
+  ["at", ({ at }) => at],
+  ["actor", ({ actor }) => actor],
+  ["role", ({ role }) => role],
+  ["action", ({ action }) => action],
+  ["subject", ({ subject }) => subject],
+  ["address", ({ address }) => address],
+];
+
+interface ListOptions extends AccessOptions, NewestOptions {
+  readonly actor?: string;
+  readonly subject?: string;
+  readonly action?: string;
+  readonly until?: string;
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", {
+    summary: "list who did what, newest first",
+    description: "It asks the service. With --json each entry also has the values before and after.",
+    examples: ["paybell audit list --since 1h", "paybell audit list --actor Ada --follow"],
+  })
+    .option("--actor <name>", "only of this operator, or `partner <id>`")
+    .option("--subject <id>", "only what was done to this")
+    .option("--action <action>", "only this one, such as rotateKey")
+    .option("--until <time>", `before this time: ${timeForms}`, timeReader(context));
+  return withAccessOptions(withNewest(context, made)).action(
+    ends(
+      context,
+      async ({ actor, subject, action, until, ...options }: ListOptions) => {
+        const api = (await readClientSettings(context, options)).operator();
+        return await printNewest<AuditRecord>(context, options, {
+          ...{ plural: "the audit", api, path: "/operator/v1/audit", columns: auditColumns },
+          query: { actor, subject, action, from: options.since, to: until },
+          idOf: ({ seq }) => String(seq),
+          timeOf: ({ at }) => at,
+        });
+      },
+      "finishes",
+    ),
+  );
 }
 
 const formats = ["json-lines", "syslog"] as const;

@@ -2,17 +2,16 @@ import { createReadStream } from "node:fs";
 import { basename, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { whyUnreadable } from "../named-file.ts";
 import { wholeNumber } from "../numbers.ts";
-import { columns, type JsonOption, listed, print } from "../output.ts";
+import { type Column, columns, fieldColumns, type JsonOption, listed, print, type Shown, textOf } from "../output.ts";
 import { printable } from "../printable.ts";
 import { readPages } from "../read-pages.ts";
-
-type Shown = Readonly<Record<string, unknown>> & { readonly id: string };
 
 interface Options extends AccessOptions, JsonOption {
   readonly acquirer?: string;
@@ -66,14 +65,14 @@ function filesCommand(context: CommandContext): Command {
     summary: "list clearing files, newest first",
     examples: ["paybell clearing files --acquirer first-bank"],
   });
-  const fields = ["receivedAt", "acquirer", "name", "state", "lines", "matched", "missingHere", "missingThere"];
+  const found = ["lines", "matched", "missingHere", "missingThere", "different"];
+  const shown = fieldColumns("receivedAt", "acquirer", "name", "state", ...found, "id");
   return withAccessOptions(made).action(
     ends(context, async (options: Options) => {
       const { acquirer, limit } = options;
       const api = (await readClientSettings(context, options)).operator();
       const items = await readPages<Shown>(api, filesPath, { acquirer }, { itemsMax: limit });
-      const rows = items.map((item) => [...fields, "different", "id"].map((name) => cell(item[name])));
-      print(context, options, { items }, listed(rows));
+      print(context, options, { items }, listed(items, shown));
       return exitCodes.ok;
     }),
   );
@@ -88,7 +87,7 @@ function showCommand(context: CommandContext): Command {
     ends(context, async (id: string, options: Options) => {
       const api = (await readClientSettings(context, options)).operator();
       const found = await api.get<Shown>(`${filesPath}/${encodeURIComponent(id)}`);
-      print(context, options, found, [...columns(Object.entries(found).map(([name, value]) => [name, cell(value)]))]);
+      print(context, options, found, columns(Object.entries(found).map(([name, value]) => [name, textOf(value)])));
       return exitCodes.ok;
     }),
   );
@@ -104,27 +103,24 @@ function exceptionsCommand(context: CommandContext): Command {
       const { acquirer, state, limit } = options;
       const api = (await readClientSettings(context, options)).operator();
       const items = await readPages<Shown>(api, exceptionsPath, { acquirer, state }, { itemsMax: limit });
-      const rows = items.map((item) => {
-        const line = Object(item["line"]) as Readonly<Record<string, unknown>>;
-        const differences = (item["differences"] ?? []) as readonly { field: string; here: string; there: string }[];
-        return [
-          cell(item["createdAt"]),
-          cell(item["kind"]),
-          cell(item["state"]),
-          cell(item["acquirer"]),
-          cell(line["refId"]),
-          differences
-            .map(({ field, here, there }) => `${field} ${printable(here)}, there ${printable(there)}`)
-            .join("; "),
-          cell(item["transactionId"]),
-          item.id,
-        ];
-      });
-      print(context, options, { items }, listed(rows));
+      print(context, options, { items }, listed(items, exceptionColumns));
       return exitCodes.ok;
     }),
   );
 }
+
+const exceptionColumns: readonly Column<Shown>[] = [
+  ...fieldColumns("createdAt", "kind", "state", "acquirer"),
+  ["ref id", ({ line }) => textOf(Object(line)["refId"])],
+  [
+    "differences",
+    ({ differences = [] }) =>
+      (differences as readonly { field: string; here: string; there: string }[])
+        .map(({ field, here, there }) => `${field} ${here}, there ${there}`)
+        .join("; "),
+  ],
+  ...fieldColumns("transactionId", "id"),
+];
 
 function resolveCommand(context: CommandContext): Command {
   const made = command("resolve", {
@@ -133,11 +129,19 @@ function resolveCommand(context: CommandContext): Command {
   })
     .argument("<id>", "as `paybell clearing exceptions` shows it")
     .requiredOption("--reason <text>", "why, for the audit");
-  return withAccessOptions(made).action(
-    ends(context, async (id: string, options: Options) => {
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, async (id: string, options: Options & ConfirmOption) => {
       const { reason } = options;
       const api = (await readClientSettings(context, options)).operator();
-      const resolved = await api.post<Shown>(`${exceptionsPath}/${encodeURIComponent(id)}/resolve`, { reason });
+      const path = `${exceptionsPath}/${encodeURIComponent(id)}`;
+      const found = await api.get<Shown>(path);
+      if (found["state"] === "resolved") {
+        print(context, options, found, [`The exception ${id} is resolved already.`]);
+        return exitCodes.negative;
+      }
+      const shown = exceptionColumns.map(([header, cell]) => `${header} ${cell(found)}`).join(", ");
+      await confirm(context, options, `The exception is resolved, and cannot be opened again: ${shown}.`);
+      const resolved = await api.post<Shown>(`${path}/resolve`, { reason });
       print(context, options, resolved, [`The exception ${printable(resolved.id)} is resolved.`]);
       return exitCodes.ok;
     }),
@@ -148,9 +152,4 @@ function listing(name: string, about: Parameters<typeof command>[1]): Command {
   return command(name, about)
     .option("--acquirer <name>", "of one acquirer; default: that of the settings")
     .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
-}
-
-function cell(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  return printable(typeof value === "string" ? value : JSON.stringify(value));
 }

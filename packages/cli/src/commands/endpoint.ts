@@ -2,12 +2,19 @@ import { notifiedCommands } from "@paybell/contract";
 import type { Endpoint, Self } from "@paybell/partner/client";
 import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import {
+  type AccessOptions,
+  onlyPartner,
+  partnerFilter,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { type JsonOption, listed, print } from "../output.ts";
+import { meant } from "../names.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { readPages } from "../read-pages.ts";
 
@@ -36,39 +43,49 @@ function listCommand(context: CommandContext): Command {
     summary: "list the endpoints that have failed, with their circuits",
     examples: ["paybell endpoint list --state open"],
   })
-    .option("--partner <id>", "of one partner")
+    .option(...onlyPartner)
     .addOption(new Option("--state <state>", "only endpoints in this state").choices(["closed", "open", "gone"]));
   return withAccessOptions(made).action(
     ends(context, async (options: EndpointOptions) => {
-      const { partner, state } = options;
-      const api = (await readClientSettings(context, options)).operator();
-      const items = await readPages<Endpoint>(api, path, { partner, state });
-      const rows = items.map((one) => [
-        one.state,
-        printable(one.target),
-        `${one.failures} failures, ${one.lastReason ?? "no reason"}`,
-        one.probeAt === null ? "" : `tried again at ${one.probeAt}`,
-        `partner ${one.partnerId}`,
-        one.id,
-      ]);
-      print(context, options, { items }, listed(rows));
+      const settings = await readClientSettings(context, options);
+      const query = { partner: await partnerFilter(settings, options.partner), state: options.state };
+      const items = await readPages<Endpoint>(settings.operator(), path, query);
+      print(context, options, { items }, listed(items, endpointColumns));
       return exitCodes.ok;
     }),
   );
 }
 
+const endpointColumns: readonly Column<Endpoint>[] = [
+  ["state", ({ state }) => state],
+  ["target", ({ target }) => target],
+  ["failures", ({ failures }) => failures],
+  ["last reason", ({ lastReason }) => lastReason],
+  ["next try", ({ probeAt }) => probeAt],
+  ["partner", ({ partnerId }) => partnerId],
+  ["id", ({ id }) => id],
+];
+
 function closeCommand(context: CommandContext): Command {
   const made = command("close", {
     summary: "close an endpoint's circuit: deliveries to it continue immediately",
     examples: ["paybell endpoint close 01a1fc39-e58e-73fb-a49a-dce132454876"],
+    exitCodes: { 0: "it is closed", 1: "it was closed already" },
   })
-    .argument("<id>", "as `paybell endpoint list` shows it")
-    .option("--partner <id>", "whose it is, where several have the same");
+    .argument("<endpoint>", "its id or target, as `paybell endpoint list` shows them")
+    .option("--partner <partner>", "whose it is, where several have the same: an id or a name");
   return withAccessOptions(made).action(
-    ends(context, async (id: string, options: EndpointOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const body = definedOf({ partnerId: options.partner });
-      const closed = await api.post<Endpoint>(`${path}/${encodeURIComponent(id)}/close`, body);
+    ends(context, async (text: string, options: EndpointOptions) => {
+      const settings = await readClientSettings(context, options);
+      const [api, partner] = [settings.operator(), await partnerFilter(settings, options.partner)];
+      const known = await readPages<Endpoint>(api, path, { partner });
+      const named = known.map((one) => ({ ...one, names: [one.target, one.partnerId] }));
+      const { id, partnerId, state, target } = meant(named, text, "endpoint", "paybell endpoint list");
+      if (state === "closed") {
+        print(context, options, { id, state }, [`${printable(target)} is closed already: deliveries to it go on.`]);
+        return exitCodes.negative;
+      }
+      const closed = await api.post<Endpoint>(`${path}/${encodeURIComponent(id)}/close`, { partnerId });
       print(context, options, closed, [`${printable(closed.target)} is ${closed.state}: deliveries to it go on.`]);
       return exitCodes.ok;
     }),

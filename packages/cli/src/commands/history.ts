@@ -1,10 +1,17 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import {
+  type AccessOptions,
+  onlyPartner,
+  partnerFilter,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { streamToPrivateFile } from "../keys/private-file.ts";
+import { readDay } from "../times.ts";
 
 const formats = ["json-lines", "csv"] as const;
 
@@ -34,22 +41,17 @@ function exportCommand(context: CommandContext): Command {
   })
     .requiredOption("--day <day>", "such as 2026-11-21", readDay)
     .addOption(new Option("--format <format>", "how a line is written").choices(formats).default("json-lines"))
-    .option("--partner <id>", "only this partner's")
+    .option(...onlyPartner)
     .requiredOption("--out <file>", "a new file that only you can read (0600)");
   return withAccessOptions(made).action(
     ends(context, async ({ day, format, partner, out, ...options }: ExportOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const lines = await streamToPrivateFile(context, out, () =>
-        api.stream(`/operator/v1/history/${day}`, definedOf({ format, partner })),
-      );
+      const settings = await readClientSettings(context, options);
+      const query = definedOf({ format, partner: await partnerFilter(settings, partner) });
+      const api = settings.operator();
+      const lines = await streamToPrivateFile(context, out, () => api.stream(`/operator/v1/history/${day}`, query));
       const notifications = format === "csv" ? lines - 1 : lines;
       context.stdout.write(`Wrote ${notifications} notifications of ${day} to ${out}.\n`);
       return exitCodes.ok;
     }),
   );
-}
-
-function readDay(text: string): string {
-  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
-  throw new InvalidArgumentError("It is a day as 2026-11-21.");
 }

@@ -3,7 +3,13 @@ import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import { type ConfirmOption, confirm, counted, withConfirmation } from "../confirm.ts";
-import { type AccessOptions, type ClientSettings, readClientSettings, withAccessOptions } from "../connection.ts";
+import {
+  type AccessOptions,
+  type ClientSettings,
+  partnerFilter,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
@@ -21,12 +27,11 @@ import {
   redeliveryProgress,
 } from "../notifications/redeliver.ts";
 import { findSealed } from "../notifications/sealed.ts";
-import { wholeNumber } from "../numbers.ts";
-import { columns, type JsonOption, listed, print } from "../output.ts";
+import { type Column, columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
-import { readPages } from "../read-pages.ts";
-import { readTime } from "../times.ts";
+import { type NewestOptions, printNewest, withNewest } from "../read-pages.ts";
+import { timeForms, timeReader } from "../times.ts";
 
 export function notificationsCommand(context: CommandContext): Command {
   const commands = [listCommand, showCommand, redeliverCommand, progressCommand].map((make) => make(context));
@@ -62,15 +67,13 @@ function refusePartnerFilter({ role }: Redeliverer, { partner }: { readonly part
   });
 }
 
-interface ListOptions extends AccessOptions, JsonOption, AsOption {
+interface ListOptions extends AccessOptions, NewestOptions, AsOption {
   readonly partner?: string;
   readonly state?: string;
   readonly reason?: string;
   readonly q?: string;
-  readonly since?: string;
   readonly until?: string;
   readonly after?: string;
-  readonly limit: number;
 }
 
 const states = ["pending", "accepted", "parked"] as const;
@@ -79,54 +82,59 @@ function listCommand(context: CommandContext): Command {
   const made = command("list", {
     summary: "list notifications",
     description:
-      "As the operator: those of every partner, newest first. As a partner: its own, newest first with a filter, " +
-      "otherwise in commit order, with the cursor to continue from.",
+      "As the operator: those of every partner, newest first. As a partner: its own, newest first with a filter or " +
+      "--follow, otherwise in commit order, with the cursor to continue from.",
     examples: [
-      "paybell notifications list --state parked",
+      "paybell notifications list --state parked --since 2d",
       "paybell notifications list --q order-1",
+      'paybell notifications list --partner "Corner Shop" --follow',
       "paybell notifications list --as partner --limit 500",
     ],
   })
-    .option("--partner <id>", "operator: of one partner")
+    .option("--partner <partner>", "operator: only those of this partner, by id or name")
     .addOption(new Option("--state <state>", "only those in this state").choices(states))
     .option("--reason <word>", "with --state parked: why the last attempt failed")
     .option("--q <text>", "a notification id, transaction id, reqId, externalId or merchantTransId")
-    .option("--since <time>", "created at or after this time, ISO 8601", readTime)
-    .option("--until <time>", "created before this time, ISO 8601", readTime)
-    .option("--after <cursor>", "partner, without a filter: after this cursor, from an earlier page")
-    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
-  return withRole(made).action(ends(context, (options: ListOptions) => list(context, options)));
+    .option("--until <time>", `before this time: ${timeForms}`, timeReader(context))
+    .option("--after <cursor>", "partner, without a filter: after this cursor, from an earlier page");
+  return withRole(withNewest(context, made)).action(
+    ends(context, (options: ListOptions) => list(context, options), "finishes"),
+  );
 }
 
 async function list(context: CommandContext, options: ListOptions): Promise<ExitCode> {
-  const side = sideOf(await readClientSettings(context, options), options);
+  const connection = await readClientSettings(context, options);
+  const side = sideOf(connection, options);
   refusePartnerFilter(side, options);
-  const { partner, state, reason, q, since, until, limit, after } = options;
+  const { state, reason, q, since, until, after, follow = false } = options;
+  const partner = await partnerFilter(connection, options.partner);
   const query = { partner, state, reason, q, from: since, to: until };
   const hasFilter = Object.values(query).some((filter) => filter !== undefined);
-  if (side.role === "partner" && !hasFilter) return listInOrder(context, side.api, options);
+  if (side.role === "partner" && !hasFilter && !follow) return listInOrder(context, side.api, options);
   if (after !== undefined) {
     throw new Failure("--after is a cursor of a partner's notifications in commit order.", {
       code: "bad_usage",
-      remedy: "Use it as a partner, and leave the filters out.",
+      remedy: "Leave it out, or use it without filters: `paybell notifications list --as partner --after <cursor>`.",
     });
   }
-  const path = side.role === "operator" ? side.path : `${side.path}/search`;
-  const items = await showing(context, "reading notifications", limit, (onProgress) =>
-    readPages<ListedNotification>(side.api, path, query, { itemsMax: limit, onProgress }),
-  );
-  const rows = items.map((item) => [
-    item.createdAt,
-    printable(item.partnerName),
-    item.command,
-    ...subjectText(item),
-    item.id,
-    item.lastReason ?? "",
-    statusText(item),
-  ]);
-  print(context, options, { items }, listed(rows));
-  return exitCodes.ok;
+  return printNewest<ListedNotification>(context, options, {
+    ...{ plural: "notifications", api: side.api, query, columns: notificationColumns },
+    path: side.role === "operator" ? side.path : `${side.path}/search`,
+    idOf: ({ id }) => id,
+    timeOf: ({ createdAt }) => createdAt,
+  });
 }
+
+const notificationColumns: readonly Column<ListedNotification>[] = [
+  ["created at", ({ createdAt }) => createdAt],
+  ["partner", ({ partnerName }) => partnerName],
+  ["command", (one) => one.command],
+  ["amount", (one) => subjectText(one)[0]],
+  ["reference", (one) => subjectText(one)[1]],
+  ["id", ({ id }) => id],
+  ["reason", ({ lastReason }) => lastReason],
+  ["state", statusText],
+];
 
 /** A partner's own, in commit order. */
 async function listInOrder(context: CommandContext, api: Api, options: ListOptions): Promise<ExitCode> {
@@ -143,10 +151,20 @@ async function listInOrder(context: CommandContext, api: Api, options: ListOptio
       if (page.items.length === 0) break;
     }
   });
-  const rows = items.map(({ createdAt, kind, id, state: now }) => [createdAt, kind, id, now]);
-  print(context, options, { items, next: after }, [...columns(rows), "", `Go on with --after ${after}`]);
+  print(context, options, { items, next: after }, [
+    ...listed(items, orderedColumns),
+    "",
+    `What follows: paybell notifications list --as partner --after ${after}`,
+  ]);
   return exitCodes.ok;
 }
+
+const orderedColumns: readonly Column<SealedNotification>[] = [
+  ["created at", ({ createdAt }) => createdAt],
+  ["kind", ({ kind }) => kind],
+  ["id", ({ id }) => id],
+  ["state", ({ state }) => state],
+];
 
 interface ShowOptions extends AccessOptions, JsonOption, AsOption {
   readonly sealed: boolean;
@@ -228,8 +246,8 @@ function redeliverCommand(context: CommandContext): Command {
     examples: [
       "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
       "paybell notifications redeliver --state parked --reason connect --dry-run",
-      "paybell notifications redeliver --state pending --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
-      "paybell notifications redeliver --as partner --state pending --since 2026-11-21T08:00:00Z --follow",
+      'paybell notifications redeliver --state pending --partner "Corner Shop"',
+      "paybell notifications redeliver --as partner --state pending --since 1h --follow",
       "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
     ],
     exitCodes: {
@@ -240,9 +258,9 @@ function redeliverCommand(context: CommandContext): Command {
     .argument("[ids...]", "notification ids; without any, the filters say which")
     .addOption(new Option("--state <state>", "accepted requires --since").choices(["pending", "parked", "accepted"]))
     .option("--reason <word>", "of parked ones: why the last attempt failed")
-    .option("--partner <id>", "operator: of one partner")
-    .option("--since <time>", "created at or after this time, ISO 8601", readTime)
-    .option("--until <time>", "created before this time, ISO 8601", readTime)
+    .option("--partner <partner>", "operator: only those of this partner, by id or name")
+    .option("--since <time>", `created at or after this time: ${timeForms}`, timeReader(context))
+    .option("--until <time>", `created before this time: ${timeForms}`, timeReader(context))
     .option("--registered", "to the registered URL, even if its command named one")
     .option("--dry-run", "only count")
     .option("--follow", "with filters: wait until each is delivered or parked");
@@ -257,17 +275,18 @@ async function redeliver(
   options: RedeliverOptions,
 ): Promise<ExitCode> {
   const connection = await readClientSettings(context, options);
-  const { state, reason, partner, since, until } = options;
+  const side = sideOf(connection, options);
+  refusePartnerFilter(side, options);
+  const { state, reason, since, until } = options;
+  const partner = await partnerFilter(connection, options.partner);
   const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
   const hasFilter = Object.keys(filter).length > 0;
   const isOfMany = hasFilter || options.dryRun === true || options.follow === true;
   if (ids.length > 0 && isOfMany) throw ambiguous("ids exclude filters, --dry-run and --follow.");
-  const side = sideOf(connection, options);
-  refusePartnerFilter(side, options);
   if (state === "accepted" && since === undefined) {
     throw new Failure("accepted notifications are sent again only with --since.", {
       code: "bad_usage",
-      remedy: "Add a time, such as --since 2026-11-21T08:00:00Z.",
+      remedy: "Add a time: `paybell notifications redeliver --state accepted --since 1h`.",
     });
   }
   if (ids.length > 0) return redeliverIds(context, side, ids, options);
@@ -276,7 +295,10 @@ async function redeliver(
 }
 
 function ambiguous(message: string): Failure {
-  return new Failure(message, { code: "bad_usage", remedy: "Give ids, or a filter such as --state parked." });
+  return new Failure(message, {
+    code: "bad_usage",
+    remedy: "Give ids, or a filter: `paybell notifications redeliver --state parked`.",
+  });
 }
 
 function toOf({ registered }: RedeliverOptions): "original" | "registered" {

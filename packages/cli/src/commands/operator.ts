@@ -5,8 +5,9 @@ import { type AccessOptions, readClientSettings, withAccessOptions } from "../co
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
+import { meant } from "../names.ts";
 import { wholeNumber } from "../numbers.ts";
-import { type JsonOption, listed, print } from "../output.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { operatorCredentials, propose, proposeOption } from "../proposals/proposal.ts";
 
@@ -77,12 +78,18 @@ function listCommand(context: CommandContext): Command {
     ends(context, async (options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const { items } = await api.get<{ items: OperatorRecord[] }>(path);
-      const rows = items.map((one) => [one.id, printable(one.name), one.role, statusOf(one)]);
-      print(context, options, { items }, listed(rows));
+      print(context, options, { items }, listed(items, operatorColumns));
       return exitCodes.ok;
     }),
   );
 }
+
+const operatorColumns: readonly Column<OperatorRecord>[] = [
+  ["id", ({ id }) => id],
+  ["name", ({ name }) => name],
+  ["role", ({ role }) => role],
+  ["token", statusOf],
+];
 
 function statusOf({ expiresAt, lastUsedAt, revokedAt }: OperatorRecord): string {
   if (revokedAt !== null) return `revoked ${revokedAt}`;
@@ -92,16 +99,28 @@ function statusOf({ expiresAt, lastUsedAt, revokedAt }: OperatorRecord): string 
 function revokeCommand(context: CommandContext): Command {
   const made = command("revoke", {
     summary: "revoke an operator's token, within two seconds everywhere",
-    examples: ["paybell operator revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).argument("<id>", "as `paybell operator list` shows it");
+    examples: ["paybell operator revoke Ada", "paybell operator revoke 01a1fc39-e58e-73fb-a49a-dce132454876"],
+    exitCodes: { 0: "it is revoked", 1: "it was revoked already" },
+  }).argument("<operator>", "their id or name, as `paybell operator list` shows them");
   return withAccessOptions(withConfirmation(made)).action(
-    ends(context, async (id: string, options: AccessOptions & JsonOption & ConfirmOption) => {
+    ends(context, async (text: string, options: AccessOptions & JsonOption & ConfirmOption) => {
       const api = (await readClientSettings(context, options)).operator();
       const { items } = await api.get<{ items: OperatorRecord[] }>(path);
-      const found = items.find((one) => one.id === id);
-      const whose = found === undefined ? printable(id) : `${printable(found.name)} (${statusOf(found)})`;
-      await confirm(context, options, `The token of ${whose} is refused from then on.`);
-      const revoked = await api.post<OperatorRecord>(`${path}/${encodeURIComponent(id)}/revoke`, {});
+      // Others may have had the name, whose tokens are revoked.
+      const named = items.map((one) => ({ ...one, names: one.revokedAt === null ? [one.name] : [] }));
+      const found = meant(named, text, "operator with a token", "paybell operator list");
+      if (found.revokedAt !== null) {
+        print(context, options, { ...found, names: undefined }, [
+          `The token of ${printable(found.name)} was revoked already.`,
+        ]);
+        return exitCodes.negative;
+      }
+      await confirm(
+        context,
+        options,
+        `The token of ${printable(found.name)} (${statusOf(found)}) is refused from then on.`,
+      );
+      const revoked = await api.post<OperatorRecord>(`${path}/${found.id}/revoke`, {});
       print(context, options, revoked, [`The token of ${printable(revoked.name)} is revoked.`]);
       return exitCodes.ok;
     }),

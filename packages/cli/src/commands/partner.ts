@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from "node:util";
+import { overlapHours } from "@paybell/contract";
 import type { Figures } from "@paybell/partner/client";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import type { Api } from "../api.ts";
@@ -7,19 +9,19 @@ import {
   type AccessOptions,
   type ClientSettings,
   callsAsPartner,
+  ofPartner,
   partnerIdOf,
   readClientSettings,
   withAccessOptions,
-  withSealing,
 } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf, readCredentials } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { streamToPrivateFile, writePrivateFile } from "../keys/private-file.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { type Column, columns, type JsonOption, listed, print } from "../output.ts";
 import { keyKinds, partnerLines, type RegisteredPartner } from "../partners/partner.ts";
-import { type RegistrationOptions, readRegistration, readSettings } from "../partners/registration.ts";
+import { readSettings, settingsHelp, withPartnerSettings } from "../partners/settings.ts";
 import { printable } from "../printable.ts";
 import { propose, proposeOption } from "../proposals/proposal.ts";
 import { readPages } from "../read-pages.ts";
@@ -39,7 +41,7 @@ export function partnerCommand(context: CommandContext): Command {
   return group("partner", "register partners, show and change them, pause them, and rotate their keys", commands);
 }
 
-interface AddOptions extends AccessOptions, JsonOption, RegistrationOptions {
+interface AddOptions extends AccessOptions, JsonOption {
   readonly out?: string;
   readonly partnerUrl?: string;
 }
@@ -49,29 +51,24 @@ function addCommand(context: CommandContext): Command {
     summary: "register a partner",
     description:
       "Its keys are shown only once: --out writes them to a file that only you can read, which --credentials " +
-      "takes. Settings without their own option go into --settings, under the names of the operator API.",
+      `takes. ${settingsHelp}`,
     examples: [
       'paybell partner add --name "Corner Shop" --call-back-url https://192.0.2.10/ipn \\\n' +
         "      --callback-addresses 192.0.2.10/32 --calling-addresses 192.0.2.0/24 --out corner-shop.json",
     ],
   })
-    .option("--name <name>", "as the operator calls it")
-    .option("--call-back-url <url>", "where its IPNs go when a command names no other")
-    .option("--callback-addresses <cidr...>", "the addresses that may be called")
-    .option("--calling-addresses <cidr...>", "the addresses that it calls from")
-    .option("--wire-names <names>", "table or sample")
-    .option("--time-zone <zone>", "IANA name, as Asia/Ho_Chi_Minh")
-    .option("--settings <file>", "any other setting, as JSON")
     .option("--out <file>", "write its keys to a new file that only you can read (0600)")
     .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
-  return withSealing(withAccessOptions(made)).action(ends(context, (options: AddOptions) => add(context, options)));
+  return withAccessOptions(withPartnerSettings(made)).action(
+    ends(context, (options: AddOptions) => add(context, options)),
+  );
 }
 
 async function add(context: CommandContext, options: AddOptions): Promise<ExitCode> {
   const { out } = options;
   // The sealing options are the new partner's: they say nothing of the connection.
   const api = (await readClientSettings(context, connectionOf(options))).operator();
-  const settings = await readRegistration(context, options);
+  const settings = await readSettings(context, { ...options });
   const baseUrl = options.partnerUrl ?? ((await servesPartners(api)) ? api.baseUrl : undefined);
   async function register() {
     const { id, ...keys } = await api.post<{ id: string }>("/operator/v1/partners", settings);
@@ -119,19 +116,24 @@ function listCommand(context: CommandContext): Command {
     ends(context, async (options: ListOptions) => {
       const api = (await readClientSettings(context, options)).operator();
       const partners = await readPages<RegisteredPartner>(api, "/operator/v1/partners");
-      const rows = partners.map(({ id, state, settings }) => [id, state, printable(settings.name)]);
-      print(context, options, { items: partners }, columns(rows));
+      print(context, options, { items: partners }, listed(partners, partnerColumns));
       return exitCodes.ok;
     }),
   );
 }
 
+const partnerColumns: readonly Column<RegisteredPartner>[] = [
+  ["id", ({ id }) => id],
+  ["state", ({ state }) => state],
+  ["name", ({ settings }) => settings.name],
+];
+
 function showCommand(context: CommandContext): Command {
   const made = command("show", {
     summary: "show a partner's settings and key versions, never a key",
     description: "With a partner's API key and no operator token it shows that partner itself.",
-    examples: ["paybell partner show", "paybell partner show 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).argument("[id]", "default: the partner of the credentials");
+    examples: ["paybell partner show", 'paybell partner show "Corner Shop"'],
+  }).argument(...thePartner);
   return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: AccessOptions & JsonOption) => {
       const partner = await readPartner(await readClientSettings(context, options), id);
@@ -143,42 +145,50 @@ function showCommand(context: CommandContext): Command {
 
 async function readPartner(connection: ClientSettings, id: string | undefined): Promise<RegisteredPartner> {
   if (callsAsPartner(connection, id)) return connection.partner().get<RegisteredPartner>("/v1/self");
-  return connection.operator().get<RegisteredPartner>(pathOf(connection, id));
+  return connection.operator().get<RegisteredPartner>(await pathOf(connection, id));
 }
 
-function pathOf(connection: ClientSettings, id: string | undefined): string {
-  return `/operator/v1/partners/${encodeURIComponent(partnerIdOf(connection, id))}`;
+const thePartner = ["[partner]", "its id or name; default: the partner of the credentials"] as const;
+
+async function pathOf(connection: ClientSettings, named: string | undefined): Promise<string> {
+  return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(connection, named))}`;
 }
 
 interface SetOptions extends AccessOptions, JsonOption {
-  readonly settings?: string;
   readonly propose?: true;
 }
 
 function setCommand(context: CommandContext): Command {
   const made = command("set", {
     summary: "change a partner's settings",
-    description: "The file names the settings that change, as the operator API names them; the others stay.",
-    examples: ["paybell partner set 01a1fc39-e58e-73fb-a49a-dce132454876 --settings change.json"],
+    description: `What is not named stays as it is. ${settingsHelp}`,
+    examples: [
+      'paybell partner set "Corner Shop" --max-in-flight 64 --retry 10 60 600',
+      'paybell partner set "Corner Shop" --call-back-url-by-command SETTLEMENT=https://books.example/ipn',
+      'paybell partner set "Corner Shop" --settings change.json',
+    ],
+    exitCodes: { 0: "it is changed", 1: "nothing changes: the settings were so before" },
   })
-    .argument("[id]", "default: the partner of the credentials")
-    .option("--settings <file>", "what changes, as JSON")
+    .argument(...thePartner)
     .option(...proposeOption);
-  return withAccessOptions(made).action(
+  return withAccessOptions(withPartnerSettings(made)).action(
     ends(context, async (id: string | undefined, options: SetOptions) => {
-      if (options.settings === undefined) {
+      const changes = await readSettings(context, { ...options });
+      if (Object.keys(changes).length === 0) {
         throw new Failure("no change is given.", {
           code: "bad_usage",
-          remedy: 'Name a file with --settings, such as {"maxInFlight": 64}.',
+          remedy: "`paybell partner set --help` lists the settings, such as --max-in-flight 64.",
         });
       }
       const connection = await readClientSettings(context, connectionOf(options));
-      const changes = await readSettings(context, options.settings);
-      const [api, path] = [connection.operator(), pathOf(connection, id)];
+      const [api, path] = [connection.operator(), await pathOf(connection, id)];
       if (options.propose) return await propose(context, { api, path, input: changes }, options);
+      const before = await api.get<RegisteredPartner>(path);
       const partner = await api.patch<RegisteredPartner>(path, changes);
-      print(context, options, partner, partnerLines(partner));
-      return exitCodes.ok;
+      const isUnchanged = isDeepStrictEqual(before.settings, partner.settings);
+      const note = isUnchanged ? ["Nothing changes: the settings were so before.", ""] : [];
+      print(context, options, partner, [...note, ...partnerLines(partner)]);
+      return isUnchanged ? exitCodes.negative : exitCodes.ok;
     }),
   );
 }
@@ -192,14 +202,17 @@ const stateChanges = [
 function stateCommand(context: CommandContext, { name, summary, done }: (typeof stateChanges)[number]): Command {
   const made = command(name, {
     summary,
-    examples: [`paybell partner ${name} 01a1fc39-e58e-73fb-a49a-dce132454876`],
-  }).argument("[id]", "default: the partner of the credentials");
+    examples: [`paybell partner ${name} "Corner Shop"`],
+    exitCodes: { 0: `it ${done} now`, 1: `it ${done} already` },
+  }).argument(...thePartner);
   return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: AccessOptions & JsonOption) => {
       const connection = await readClientSettings(context, options);
-      const partner = await connection.operator().post<RegisteredPartner>(`${pathOf(connection, id)}/${name}`, {});
-      print(context, options, partner, [`${printable(partner.settings.name)} ${done}.`]);
-      return exitCodes.ok;
+      const [api, path] = [connection.operator(), await pathOf(connection, id)];
+      const isAlready = `is ${(await api.get<RegisteredPartner>(path)).state}` === done;
+      const partner = await api.post<RegisteredPartner>(`${path}/${name}`, {});
+      print(context, options, partner, [`${printable(partner.settings.name)} ${done}${isAlready ? " already" : ""}.`]);
+      return isAlready ? exitCodes.negative : exitCodes.ok;
     }),
   );
 }
@@ -214,7 +227,7 @@ function statisticsCommand(context: CommandContext): Command {
     description: "With a partner's API key and no operator token it shows that partner's own.",
     examples: ["paybell partner statistics --span day"],
   })
-    .argument("[id]", "default: the partner of the credentials")
+    .argument(...thePartner)
     .addOption(new Option("--span <span>", "the time up to now").choices(["hour", "day", "week"]).default("hour"));
   return withAccessOptions(made).action(
     ends(context, async (id: string | undefined, options: StatisticsOptions) => {
@@ -222,7 +235,7 @@ function statisticsCommand(context: CommandContext): Command {
       const query = { span: options.span };
       const figures = callsAsPartner(connection, id)
         ? await connection.partner().get<Figures>("/v1/figures", query)
-        : await connection.operator().get<Figures>(`${pathOf(connection, id)}/figures`, query);
+        : await connection.operator().get<Figures>(`${await pathOf(connection, id)}/figures`, query);
       print(context, options, figures, figuresLines(figures, context.stdout.columns ?? 80));
       return exitCodes.ok;
     }),
@@ -252,12 +265,16 @@ function rotateCommand(context: CommandContext): Command {
       "one before that. webhookSecret, apiKey: both are valid during the overlap. The new one is shown only once.",
     examples: [
       "paybell partner rotate encryptionKey --out new-key.json",
-      "paybell partner rotate apiKey --partner 01a1fc39-e58e-73fb-a49a-dce132454876 --overlap-hours 0",
+      'paybell partner rotate apiKey --partner "Corner Shop" --overlap-hours 0',
     ],
   })
     .argument("<key>", `one of ${keyKinds.join(", ")}`)
-    .option("--partner <id>", "default: the partner of the credentials")
-    .addOption(new Option("--overlap-hours <hours>", "0 to 720; 0 after a leak").default(24).argParser(readHours))
+    .option(...ofPartner)
+    .addOption(
+      new Option("--overlap-hours <hours>", `0 to ${overlapHours.max}; 0 after a leak`)
+        .default(overlapHours.initial)
+        .argParser(readHours),
+    )
     .option("--out <file>", "write the new version to a new file that only you can read (0600)")
     .option(...proposeOption);
   return withAccessOptions(withConfirmation(made, "with --overlap-hours 0: do it without asking")).action(
@@ -267,12 +284,12 @@ function rotateCommand(context: CommandContext): Command {
 
 function readHours(text: string): number {
   const hours = Number(text);
-  if (text.trim() !== "" && hours >= 0 && hours <= 720) return hours;
-  throw new InvalidArgumentError("It must be a number from 0 to 720.");
+  if (text.trim() !== "" && hours >= 0 && hours <= overlapHours.max) return hours;
+  throw new InvalidArgumentError(`It must be a number from 0 to ${overlapHours.max}.`);
 }
 
 async function rotate(context: CommandContext, key: string, options: RotateOptions): Promise<ExitCode> {
-  const { out, overlapHours } = options;
+  const { out, overlapHours: hours } = options;
   if (!keyKinds.some((kind) => kind === key)) {
     throw new Failure(`there is no key ${JSON.stringify(key)}: it is one of ${keyKinds.join(", ")}.`, {
       code: "unknown_key_kind",
@@ -280,10 +297,10 @@ async function rotate(context: CommandContext, key: string, options: RotateOptio
   }
   const connection = await readClientSettings(context, options);
   const api = connection.operator();
-  const path = `${pathOf(connection, options.partner)}/keys/rotate`;
-  if (options.propose) return propose(context, { api, path, input: { key, overlapHours } }, options);
-  if (overlapHours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
-  const post = () => api.post<Rotated>(path, { key, overlapHours });
+  const path = `${await pathOf(connection, options.partner)}/keys/rotate`;
+  if (options.propose) return propose(context, { api, path, input: { key, overlapHours: hours } }, options);
+  if (hours === 0) await confirm(context, options, `The present ${key} is not valid any more from then on.`);
+  const post = () => api.post<Rotated>(path, { key, overlapHours: hours });
   const rotated = out === undefined ? await post() : await writePrivateFile(context, out, post, asKeyFile);
   const { secret, ...rest } = rotated;
   print(context, options, out === undefined ? rotated : { ...rest, file: out }, [
@@ -312,15 +329,17 @@ function archiveCommand(context: CommandContext): Command {
       "error says what prevents it. Each line of the file is a JSON object {table, row}; keys and cards are left " +
       "out. Nothing is deleted before the file is complete and on disk. After an interruption run it again, with " +
       "another file for the rest.",
-    examples: ["paybell partner archive 01a1fc39-e58e-73fb-a49a-dce132454876 --out corner-shop.jsonl"],
+    examples: ['paybell partner archive "Corner Shop" --out corner-shop.jsonl'],
   })
-    .argument("<id>", "the partner's")
+    .argument("<partner>", "its id or name")
     .requiredOption("--out <file>", "a new file that only you can read (0600)");
   return withAccessOptions(withConfirmation(made)).action(
-    ends(context, async (id: string, options: ArchiveOptions) => {
+    ends(context, async (named: string, options: ArchiveOptions) => {
       const { out } = options;
-      requireConfirmable(context, options, `The partner ${printable(id)} is deleted, with all its records.`);
-      const api = (await readClientSettings(context, options)).operator();
+      requireConfirmable(context, options, `The partner ${printable(named)} is deleted, with all its records.`);
+      const connection = await readClientSettings(context, options);
+      const id = await partnerIdOf(connection, named);
+      const api = connection.operator();
       const path = `/operator/v1/partners/${encodeURIComponent(id)}`;
       const records = await streamToPrivateFile(context, out, () => api.stream(`${path}/archive`));
       await confirm(context, options, `The partner is deleted: its ${counted(records, "record")} are in ${out}.`);

@@ -1,12 +1,14 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
+import { type Command, Option } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { writePrivateFile } from "../keys/private-file.ts";
-import { columns, type JsonOption, listed, print } from "../output.ts";
+import { wholeNumber } from "../numbers.ts";
+import { type Column, columns, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import {
   confirmed,
@@ -34,19 +36,20 @@ function listCommand(context: CommandContext): Command {
   return withAccessOptions(made).action(
     ends(context, async (options: AccessOptions & JsonOption) => {
       const items = await readProposals((await readClientSettings(context, options)).operator());
-      const rows = items.map((one) => [
-        one.id,
-        printable(one.proposedBy),
-        `until ${one.expiresAt}`,
-        printable(proposalText(one)),
-      ]);
-      print(context, options, { items }, listed(rows));
+      print(context, options, { items }, listed(items, proposalColumns));
       return exitCodes.ok;
     }),
   );
 }
 
-interface ConfirmOptions extends AccessOptions, JsonOption {
+const proposalColumns: readonly Column<OpenProposal>[] = [
+  ["id", ({ id }) => id],
+  ["proposed by", ({ proposedBy }) => proposedBy],
+  ["until", ({ expiresAt }) => expiresAt],
+  ["proposal", proposalText],
+];
+
+interface ConfirmOptions extends AccessOptions, JsonOption, ConfirmOption {
   readonly out?: string;
 }
 
@@ -58,12 +61,12 @@ function confirmCommand(context: CommandContext): Command {
   })
     .argument("<id>", "as `paybell proposal list` shows it")
     .option("--out <file>", "write the new key or token to a new file that only you can read (0600)");
-  return withAccessOptions(made).action(
-    ends(context, (id: string, options: ConfirmOptions) => confirm(context, id, options)),
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, (id: string, options: ConfirmOptions) => confirmProposal(context, id, options)),
   );
 }
 
-async function confirm(context: CommandContext, id: string, options: ConfirmOptions): Promise<ExitCode> {
+async function confirmProposal(context: CommandContext, id: string, options: ConfirmOptions): Promise<ExitCode> {
   const { out } = options;
   const api = (await readClientSettings(context, options)).operator();
   const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());
@@ -73,11 +76,13 @@ async function confirm(context: CommandContext, id: string, options: ConfirmOpti
       remedy: "`paybell proposal list` lists them.",
     });
   }
+  const what = `${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
+  await confirm(context, options, `It is done at once. ${what}`);
   const post = async () => {
     return credentialsOfAnswer(api, proposal, await confirmed(api, proposal));
   };
   const made = out === undefined ? await post() : await writePrivateFile(context, out, post);
-  const done = `Confirmed what ${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
+  const done = `Confirmed what ${what}`;
   if (out !== undefined) {
     const { secret, apiKey, operatorToken, ...shown }: Readonly<Record<string, unknown>> = made;
     print(context, options, { ...shown, file: out }, [done, `It is in ${out}, and nowhere else.`]);
@@ -123,8 +128,13 @@ function ruleCommand(context: CommandContext): Command {
       "It holds for keys, another admin, lower protection of a partner, and the rule itself. Once it asks for two " +
       "admins, two change it: with --propose.",
     examples: ["paybell proposal rule", "paybell proposal rule --minutes 60"],
+    exitCodes: { 0: "it is shown, or changed", 1: "nothing changes: it was so before" },
   })
-    .addOption(new Option("--minutes <minutes>", "the time to confirm; 0: one admin is enough").argParser(readMinutes))
+    .addOption(
+      new Option("--minutes <minutes>", "the time to confirm; 0: one admin is enough").argParser(
+        wholeNumber(0, 10_080),
+      ),
+    )
     .option(...proposeOption);
   return withAccessOptions(made).action(
     ends(context, async ({ minutes, ...options }: RuleOptions) => {
@@ -132,18 +142,15 @@ function ruleCommand(context: CommandContext): Command {
       if (options.propose && minutes !== undefined) {
         return await propose(context, { api, path: rulePath, input: { minutes } }, options);
       }
-      const rule = await (minutes === undefined ? api.get<Rule>(rulePath) : api.put<Rule>(rulePath, { minutes }));
-      const second = `Another admin confirms it within ${rule.minutes} minutes.`;
-      print(context, options, rule, [rule.minutes === 0 ? "One admin is enough." : second]);
-      return exitCodes.ok;
+      const before = await api.get<Rule>(rulePath);
+      const rule = minutes === undefined ? before : await api.put<Rule>(rulePath, { minutes });
+      const isUnchanged = minutes === before.minutes;
+      const text =
+        rule.minutes === 0 ? "One admin is enough" : `Another admin confirms it within ${rule.minutes} minutes`;
+      print(context, options, rule, [`${text}${isUnchanged ? ", as before" : ""}.`]);
+      return isUnchanged ? exitCodes.negative : exitCodes.ok;
     }),
   );
-}
-
-function readMinutes(text: string): number {
-  const minutes = Number(text);
-  if (/^\d{1,5}$/.test(text) && minutes <= 10_080) return minutes;
-  throw new InvalidArgumentError("It must be a whole number from 0 to 10080.");
 }
 
 async function readProposals(api: Api): Promise<readonly OpenProposal[]> {

@@ -1,17 +1,19 @@
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { command, ends, group } from "../command.ts";
 import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import {
+  type AccessOptions,
+  onlyPartner,
+  partnerFilter,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
-import { wholeNumber } from "../numbers.ts";
-import { columns, type JsonOption, listed, print } from "../output.ts";
+import { columns, fieldColumns, type JsonOption, listed, print, type Shown, textOf } from "../output.ts";
 import { printable } from "../printable.ts";
-import { readPages } from "../read-pages.ts";
-
-/** A record of the ledger as the operator API answers it, or an event. */
-type LedgerRecord = Readonly<Record<string, unknown>> & { readonly id: string };
+import { type NewestOptions, printNewest, withNewest } from "../read-pages.ts";
 
 interface Kind {
   readonly noun: string;
@@ -19,7 +21,7 @@ interface Kind {
   /** The values of `--state`. Absent: an event's kinds, which the service names if it refuses one. */
   readonly states?: readonly string[];
   readonly exampleState: string;
-  /** The columns of a list, the id last. */
+  /** The columns of a list: its time first, the id last. */
   readonly fields: readonly string[];
 }
 
@@ -112,34 +114,39 @@ function pathOf({ plural }: Kind, ...parts: readonly string[]): string {
   return ["/operator/v1", plural, ...parts.map(encodeURIComponent)].join("/");
 }
 
-interface ListOptions extends AccessOptions, JsonOption {
+interface ListOptions extends AccessOptions, NewestOptions {
   readonly partner?: string;
   readonly state?: string;
   readonly acquirer?: string;
-  readonly limit: number;
 }
 
 function listCommand(context: CommandContext, kind: Kind): Command {
   const { noun, plural, exampleState, fields } = kind;
   const made = command("list", {
     summary: `list ${plural}, newest first`,
-    examples: [`paybell ${noun} list`, `paybell ${noun} list --state ${exampleState} --limit 500`],
+    examples: [`paybell ${noun} list --since 1h`, `paybell ${noun} list --state ${exampleState} --follow`],
   })
-    .option("--partner <id>", "of one partner")
+    .option(...onlyPartner)
     .addOption(stateOption(kind));
   if (kind === transaction) {
     made.option("--acquirer <name>", "only those that went to it; default: to that of the settings");
   }
-  made.addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
-  return withAccessOptions(made).action(
-    ends(context, async (options: ListOptions) => {
-      const { partner, state, acquirer, limit } = options;
-      const api = (await readClientSettings(context, options)).operator();
-      const items = await readPages<LedgerRecord>(api, pathOf(kind), { partner, state, acquirer }, { itemsMax: limit });
-      const rows = items.map((item) => fields.map((name) => cell(item[name])));
-      print(context, options, { items }, listed(rows));
-      return exitCodes.ok;
-    }),
+  const [time = ""] = fields;
+  return withAccessOptions(withNewest(context, made)).action(
+    ends(
+      context,
+      async (options: ListOptions) => {
+        const settings = await readClientSettings(context, options);
+        const { state, acquirer } = options;
+        return await printNewest<Shown>(context, options, {
+          ...{ plural, api: settings.operator(), path: pathOf(kind), columns: fieldColumns(...fields) },
+          query: { partner: await partnerFilter(settings, options.partner), state, acquirer },
+          idOf: ({ id }) => id,
+          timeOf: (one) => String(one[time]),
+        });
+      },
+      "finishes",
+    ),
   );
 }
 
@@ -167,14 +174,13 @@ function showCommand(context: CommandContext, kind: Kind): Command {
   return withAccessOptions(made).action(
     ends(context, async (id: string, options: AccessOptions & JsonOption) => {
       const api = (await readClientSettings(context, options)).operator();
-      const found = await api.get<LedgerRecord>(pathOf(kind, id));
+      const found = await api.get<Shown>(pathOf(kind, id));
       const chain =
-        kind === transaction ? await api.get<{ items: readonly LedgerRecord[] }>(pathOf(kind, id, "chain")) : undefined;
+        kind === transaction ? await api.get<{ items: readonly Shown[] }>(pathOf(kind, id, "chain")) : undefined;
       const others = (chain?.items ?? []).filter((one) => one.id !== found.id);
       print(context, options, chain === undefined ? found : { ...found, chain: chain.items }, [
-        ...columns(Object.entries(found).map(([name, value]) => [name, cell(value)])),
-        ...(others.length === 0 ? [] : ["", "Chain"]),
-        ...columns(others.map((one) => ["", ...kind.fields.map((name) => cell(one[name]))])),
+        ...columns(Object.entries(found).map(([name, value]) => [name, textOf(value)])),
+        ...(others.length === 0 ? [] : ["", "Chain", ...listed(others, fieldColumns(...kind.fields))]),
       ]);
       return exitCodes.ok;
     }),
@@ -216,18 +222,13 @@ function actionCommand(context: CommandContext, kind: Kind, action: Action): Com
       }
       const api = (await readClientSettings(context, options)).operator();
       if (options.yes !== true) {
-        const found = await api.get<LedgerRecord>(pathOf(kind, id));
-        const shown = kind.fields.map((field) => `${field} ${cell(found[field])}`).join(", ");
+        const found = await api.get<Shown>(pathOf(kind, id));
+        const shown = kind.fields.map((field) => `${field} ${textOf(found[field])}`).join(", ");
         await confirm(context, options, `The ${noun} ${done}: ${shown}.`);
       }
-      const changed = await api.post<LedgerRecord>(pathOf(kind, id, name), reason === undefined ? {} : { reason });
+      const changed = await api.post<Shown>(pathOf(kind, id, name), reason === undefined ? {} : { reason });
       print(context, options, changed, [`The ${noun} ${printable(changed.id)} ${done}.`]);
       return exitCodes.ok;
     }),
   );
-}
-
-function cell(value: unknown): string {
-  if (value === null || value === undefined) return "";
-  return printable(typeof value === "string" ? value : JSON.stringify(value));
 }

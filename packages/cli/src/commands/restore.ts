@@ -2,19 +2,18 @@ import type { Command } from "commander";
 import type { Api } from "../api.ts";
 import { command, ends, group } from "../command.ts";
 import { type ConfirmOption, confirm, counted, withConfirmation } from "../confirm.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import { type AccessOptions, partnerFilter, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { Failure } from "../failure.ts";
 import { loadServer } from "../load-server.ts";
 import { type BulkFilter, countMatching, redeliverShares } from "../notifications/redeliver.ts";
-import { columns, type JsonOption, print } from "../output.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import type { RegisteredPartner } from "../partners/partner.ts";
-import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
 import { readPages } from "../read-pages.ts";
-import { readTime } from "../times.ts";
+import { timeForms, timeReader } from "../times.ts";
 
 const commandsShownMax = 500;
 
@@ -46,7 +45,7 @@ function dataCommand(context: CommandContext): Command {
     .argument("<backup>", "a folder that `paybell backup` made")
     .requiredOption("--into <folder>", "PostgreSQL's data directory to make: missing or empty")
     .option("--wal <folder>", "the archive of the server's log; without it, the end of the backup is restored")
-    .option("--to <time>", "up to this time, ISO 8601; default: to the end of the archive", readTime)
+    .option("--to <time>", `up to this time: ${timeForms}; default: to the end of the archive`, timeReader(context))
     .action(async (backup: string, { into, wal, to, json = false }: DataOptions) => {
       const { runRestore } = await loadServer(context);
       context.conclude((await runRestore(context, { backup, into, wal, to, json })) as ExitCode);
@@ -112,40 +111,43 @@ async function reportLines(api: Api, { restore }: RestoreReport): Promise<string
   if (restore === null) return ["This database was never restored."];
   const { name, endsAt, heldAt, held, releasedAt, partners, commands } = restore;
   const known = partners.length === 0 ? [] : await readPages<RegisteredPartner>(api, "/operator/v1/partners");
-  const names = new Map(known.map(({ id, settings }) => [id, printable(settings.name)]));
+  const names = new Map(known.map(({ id, settings }) => [id, settings.name]));
   return [
     `Restore ${name}: the first instance started on it at ${heldAt}, and held ${held} notifications.`,
     endsAt === null
       ? "No instance ran at the time of the backup."
       : `The ledger ends at ${endsAt}. What was accepted between then and the loss of the database is not here.`,
     ...(partners.length === 0 ? ["No notification is held any more."] : ["", "Held, and perhaps delivered since:"]),
-    ...columns([
-      ...(partners.length === 0 ? [] : [["partner", "name", "held", "tried", "oldest", "newest"]]),
-      ...partners.map((one) => [
-        one.partnerId,
-        names.get(one.partnerId) ?? "",
-        String(one.count),
-        String(one.attempted),
-        one.oldestAt,
-        one.newestAt,
-      ]),
-    ]),
+    ...(partners.length === 0
+      ? []
+      : listed(partners, [["name", ({ partnerId }) => names.get(partnerId)], ...heldColumns])),
     ...(releasedAt === null
       ? commandLines(commands)
       : [`Commands that were in flight were released at ${releasedAt}.`]),
   ];
 }
 
-function commandLines(commands: NonNullable<RestoreReport["restore"]>["commands"]): string[] {
+type Restore = NonNullable<RestoreReport["restore"]>;
+
+const heldColumns: readonly Column<Restore["partners"][number]>[] = [
+  ["partner", ({ partnerId }) => partnerId],
+  ["held", ({ count }) => count],
+  ["tried", ({ attempted }) => attempted],
+  ["oldest", ({ oldestAt }) => oldestAt],
+  ["newest", ({ newestAt }) => newestAt],
+];
+
+const inFlightColumns: readonly Column<Restore["commands"][number]>[] = [
+  ["created at", ({ createdAt }) => createdAt],
+  ["command", (one) => one.command],
+  ["partner", ({ partnerId }) => partnerId],
+  ["transaction", ({ transactionId }) => transactionId],
+  ["req id", ({ reqId }) => reqId],
+];
+
+function commandLines(commands: Restore["commands"]): string[] {
   if (commands.length === 0) return ["No command was in flight."];
-  const rows = commands.map(({ partnerId, transactionId, command: name, reqId, createdAt }) => [
-    createdAt,
-    name,
-    partnerId,
-    transactionId,
-    printable(reqId ?? ""),
-  ]);
-  return ["", "In flight: only the acquirer knows their outcome.", ...columns(rows)];
+  return ["", "In flight: only the acquirer knows their outcome.", ...listed(commands, inFlightColumns)];
 }
 
 interface ReleaseOptions extends AccessOptions, JsonOption, ConfirmOption {
@@ -161,24 +163,25 @@ function releaseCommand(context: CommandContext): Command {
       "command that was in flight ends as ERROR 96, with an IPN and a Reversal. Without an option it does both. It " +
       "shows how many there are, and asks.",
     examples: [
-      "paybell restore release --partner 01a1fc39-e58e-73fb-a49a-dce132454876",
+      'paybell restore release --partner "Corner Shop"',
       "paybell restore release --commands",
       "paybell restore release",
     ],
     exitCodes: { 0: "they are released", 1: "there was nothing to release" },
   })
-    .option("--partner <id>", "only the notifications of this partner")
+    .option("--partner <partner>", "only the notifications of this partner: its id or name")
     .option("--commands", "only the commands");
   return withAccessOptions(withConfirmation(made)).action(
     ends(context, async (options: ReleaseOptions) => {
-      const { partner, commands = false } = options;
-      if (partner !== undefined && commands) {
+      const { commands = false } = options;
+      if (options.partner !== undefined && commands) {
         throw new Failure("--partner and --commands exclude each other.", {
           code: "bad_usage",
-          remedy: "Commands in flight are released for all partners at once.",
+          remedy: "Commands in flight are released for all at once: `paybell restore release --commands`.",
         });
       }
-      const api = (await readClientSettings(context, options)).operator();
+      const settings = await readClientSettings(context, options);
+      const [api, partner] = [settings.operator(), await partnerFilter(settings, options.partner)];
       const report = await api.get<RestoreReport>("/operator/v1/restore");
       const inFlight = partner === undefined ? (report.restore?.commands ?? []).length : 0;
       const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };

@@ -1,13 +1,13 @@
-import type { BatchPage, SettlementPage, Statement } from "@paybell/partner/client";
-import { type Command, InvalidArgumentError, Option } from "commander";
+import type { BatchPage, SettlementPage, Statement, StatementLine, StatementTotals } from "@paybell/partner/client";
+import { type Command, Option } from "commander";
 import { command, ends, group } from "../command.ts";
 import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { exitCodes } from "../exit-codes.ts";
 import { wholeNumber } from "../numbers.ts";
-import { type JsonOption, listed, print } from "../output.ts";
-import { printable } from "../printable.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import { readPages } from "../read-pages.ts";
+import { agoReader, readDay } from "../times.ts";
 
 interface StatementOptions extends AccessOptions, JsonOption {
   readonly csv?: true;
@@ -36,7 +36,7 @@ function dayCommand(context: CommandContext): Command {
       "The day is one of your time zone. What changes later is a line of its own day: a Void, a Refund, a Reversal.",
     examples: ["paybell statement day 2026-11-21", "paybell statement day 2026-11-21 --csv > 2026-11-21.csv"],
   })
-    .argument("<date>", "such as 2026-11-21", readDate)
+    .argument("<date>", "such as 2026-11-21", readDay)
     .option("--csv", "as CSV, as the service writes it");
   return withAccessOptions(made).action(
     ends(context, async (date: string, options: StatementOptions) => {
@@ -47,89 +47,80 @@ function dayCommand(context: CommandContext): Command {
         return exitCodes.ok;
       }
       const statement = await api.get<Statement>(path);
-      const lines = statement.lines.map((line) => [
-        line.at,
-        line.kind === "reversal" ? `${line.command} reversed` : line.command,
-        line.status,
-        line.currency,
-        line.movement,
-        printable(line.merchantTransId),
-        line.id,
-        line.notificationId ?? "",
-      ]);
-      const totals = statement.totals.map((one) => [
-        `${one.currency} ${one.netAmount}`,
-        `${one.saleQuantity} sold ${one.saleTotalAmount}`,
-        `${one.voidQuantity} voided ${one.voidTotalAmount}`,
-        `${one.refundQuantity} refunded ${one.refundTotalAmount}`,
-        `${one.reversedQuantity} reversed ${one.reversedTotalAmount}`,
-      ]);
-      const end = statement.isComplete ? [] : ["The day is not over: lines may follow."];
-      print(context, options, statement, [...listed(lines), "", ...listed(totals), ...end]);
+      const { lines, totals, isComplete } = statement;
+      const end = isComplete ? [] : ["The day is not over: lines may follow."];
+      print(context, options, statement, [...listed(lines, lineColumns), "", ...listed(totals, totalColumns), ...end]);
       return exitCodes.ok;
     }),
   );
 }
 
+const lineColumns: readonly Column<StatementLine>[] = [
+  ["at", ({ at }) => at],
+  ["command", (one) => (one.kind === "reversal" ? `${one.command} reversed` : one.command)],
+  ["status", ({ status }) => status],
+  ["currency", ({ currency }) => currency],
+  ["movement", ({ movement }) => movement],
+  ["reference", ({ merchantTransId }) => merchantTransId],
+  ["id", ({ id }) => id],
+  ["notification", ({ notificationId }) => notificationId],
+];
+
+const totalColumns: readonly Column<StatementTotals>[] = [
+  ["currency", ({ currency }) => currency],
+  ["net", ({ netAmount }) => netAmount],
+  ["sold", (one) => `${one.saleQuantity} for ${one.saleTotalAmount}`],
+  ["voided", (one) => `${one.voidQuantity} for ${one.voidTotalAmount}`],
+  ["refunded", (one) => `${one.refundQuantity} for ${one.refundTotalAmount}`],
+  ["reversed", (one) => `${one.reversedQuantity} for ${one.reversedTotalAmount}`],
+];
+
 function batchesCommand(context: CommandContext): Command {
-  const made = listing("batches", "list your settled batches, the latest first");
-  return withAccessOptions(made).action(
-    ends(context, async ({ limit, ...options }: ListOptions) => {
-      const { tid, from, to } = options;
-      const api = (await readClientSettings(context, options)).partner();
-      type Item = BatchPage["items"][number];
-      const items = await readPages<Item>(api, "/v1/batches", { tid, from, to }, { itemsMax: limit });
-      const rows = items.map((one) => [
-        one.closedAt,
-        one.tid,
-        one.batchNo,
-        one.currency ?? "",
-        one.netAmount,
-        `${one.saleQuantity} sold`,
-        `${one.voidQuantity} voided`,
-        `${one.refundQuantity} refunded`,
-        one.id,
-      ]);
-      print(context, options, { items }, listed(rows));
-      return exitCodes.ok;
-    }),
-  );
+  return listing<BatchPage["items"][number]>(context, "batches", "list your settled batches, the latest first", [
+    ["closed at", ({ closedAt }) => closedAt],
+    ["tid", ({ tid }) => tid],
+    ["batch no", ({ batchNo }) => batchNo],
+    ["currency", ({ currency }) => currency],
+    ["net", ({ netAmount }) => netAmount],
+    ["sold", ({ saleQuantity }) => saleQuantity],
+    ["voided", ({ voidQuantity }) => voidQuantity],
+    ["refunded", ({ refundQuantity }) => refundQuantity],
+    ["id", ({ id }) => id],
+  ]);
 }
 
 function settlementsCommand(context: CommandContext): Command {
-  const made = listing("settlements", "list your settlements, the newest first");
+  return listing<SettlementPage["items"][number]>(context, "settlements", "list your settlements, the newest first", [
+    ["created at", ({ createdAt }) => createdAt],
+    ["status", ({ status }) => status],
+    ["code", ({ isoResponseCode }) => isoResponseCode],
+    ["tid", ({ tid }) => tid],
+    ["batch no", ({ batchNo }) => batchNo],
+    ["currency", ({ currency }) => currency],
+    ["sold", ({ saleTotalAmount }) => saleTotalAmount],
+    ["voided", ({ voidTotalAmount }) => voidTotalAmount],
+    ["id", ({ id }) => id],
+  ]);
+}
+
+function listing<Item>(
+  context: CommandContext,
+  name: string,
+  summary: string,
+  columns: readonly Column<Item>[],
+): Command {
+  const made = command(name, { summary, examples: [`paybell statement ${name} --tid T0000001 --from 2026-11-01`] })
+    .option("--tid <tid>", "of one terminal")
+    .option("--from <time>", "then or later: 2d ago, a day, or a time with its zone", agoReader(context))
+    .option("--to <time>", "earlier: 2d ago, a day, which is included, or a time with its zone", agoReader(context))
+    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
   return withAccessOptions(made).action(
     ends(context, async ({ limit, ...options }: ListOptions) => {
       const { tid, from, to } = options;
       const api = (await readClientSettings(context, options)).partner();
-      type Item = SettlementPage["items"][number];
-      const items = await readPages<Item>(api, "/v1/settlements", { tid, from, to }, { itemsMax: limit });
-      const rows = items.map((one) => [
-        one.createdAt,
-        one.status,
-        one.isoResponseCode,
-        one.tid,
-        one.batchNo,
-        one.currency ?? "",
-        one.saleTotalAmount,
-        one.voidTotalAmount,
-        one.id,
-      ]);
-      print(context, options, { items }, listed(rows));
+      const items = await readPages<Item>(api, `/v1/${name}`, { tid, from, to }, { itemsMax: limit });
+      print(context, options, { items }, listed(items, columns));
       return exitCodes.ok;
     }),
   );
-}
-
-function listing(name: string, summary: string): Command {
-  return command(name, { summary, examples: [`paybell statement ${name} --tid T0000001 --from 2026-11-01`] })
-    .option("--tid <tid>", "of one terminal")
-    .option("--from <time>", "then or later: a day, or a time with its zone")
-    .option("--to <time>", "earlier: a day, which is included, or a time with its zone")
-    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)));
-}
-
-function readDate(text: string): string {
-  if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
-  throw new InvalidArgumentError("It is a day as 2026-11-21.");
 }

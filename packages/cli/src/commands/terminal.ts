@@ -1,10 +1,19 @@
 import type { Command } from "commander";
 import { command, ends, group } from "../command.ts";
-import { type AccessOptions, partnerIdOf, readClientSettings, withAccessOptions } from "../connection.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../confirm.ts";
+import {
+  type AccessOptions,
+  type ClientSettings,
+  ofPartner,
+  partnerIdOf,
+  readClientSettings,
+  withAccessOptions,
+} from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { definedOf } from "../credentials.ts";
 import { exitCodes } from "../exit-codes.ts";
-import { type JsonOption, listed, print } from "../output.ts";
+import { meant } from "../names.ts";
+import { type Column, type JsonOption, listed, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { readPages } from "../read-pages.ts";
 
@@ -32,25 +41,46 @@ export function terminalCommand(context: CommandContext): Command {
   ]);
 }
 
-function pathOf(partnerId: string): string {
-  return `/operator/v1/partners/${encodeURIComponent(partnerId)}/terminals`;
+const terminalColumns: readonly Column<Terminal>[] = [
+  ["tid", ({ tid }) => tid],
+  ["mid", ({ mid }) => mid],
+  ["merchant", ({ merchantName }) => merchantName],
+  ["device", ({ deviceId }) => deviceId],
+  ["acquirer", ({ acquirer }) => acquirer],
+];
+
+async function pathOf(settings: ClientSettings, { partner }: TerminalOptions): Promise<string> {
+  return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, partner))}/terminals`;
+}
+
+const theTerminal = [
+  "<terminal>",
+  "its tid at the acquirer, eight characters; or the merchant's or device's name",
+] as const;
+
+/** The path of a terminal. One that is only known by its commands is in no list: a tid is taken as it is. */
+async function terminalPathOf(settings: ClientSettings, text: string, options: TerminalOptions): Promise<string> {
+  const path = await pathOf(settings, options);
+  if (/^[0-9a-z]{8}$/i.test(text)) return `${path}/${text}`;
+  const known = await readPages<Terminal>(settings.operator(), path);
+  const named = known.map(({ tid, merchantName, deviceId }) => ({ id: tid, names: [merchantName, deviceId] }));
+  return `${path}/${encodeURIComponent(meant(named, text, "terminal", "paybell terminal list").id)}`;
 }
 
 function withPartner(made: Command): Command {
-  return withAccessOptions(made).option("--partner <id>", "default: the partner of the credentials");
+  return withAccessOptions(made).option(...ofPartner);
 }
 
 function listCommand(context: CommandContext): Command {
   const made = command("list", {
     summary: "list a partner's terminals",
-    examples: ["paybell terminal list --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
+    examples: ['paybell terminal list --partner "Corner Shop"'],
   });
   return withPartner(made).action(
     ends(context, async (options: TerminalOptions) => {
       const settings = await readClientSettings(context, options);
-      const items = await readPages<Terminal>(settings.operator(), pathOf(partnerIdOf(settings, options.partner)));
-      const rows = items.map(({ tid, mid, merchantName, acquirer }) => [tid, mid, printable(merchantName), acquirer]);
-      print(context, options, { items }, listed(rows));
+      const items = await readPages<Terminal>(settings.operator(), await pathOf(settings, options));
+      print(context, options, { items }, listed(items, terminalColumns));
       return exitCodes.ok;
     }),
   );
@@ -67,7 +97,7 @@ function setCommand(context: CommandContext): Command {
       "paybell terminal set T0000002 --mid M00000000000001 --acquirer first-bank",
     ],
   })
-    .argument("<tid>", "the terminal's number at the acquirer, eight characters")
+    .argument(...theTerminal)
     .option("--mid <mid>", "the merchant's number at the acquirer")
     .option("--merchant-id <id>", "the partner's own number of the merchant")
     .option("--merchant-name <name>", "as IPNs show it")
@@ -76,11 +106,11 @@ function setCommand(context: CommandContext): Command {
     .option("--app-name <name>", "the application on the device")
     .option("--acquirer <name>", "the registered acquirer of its commands; default: the one of the settings");
   return withPartner(made).action(
-    ends(context, async (tid: string, options: SetOptions) => {
+    ends(context, async (named: string, options: SetOptions) => {
       const { mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer } = options;
       const settings = await readClientSettings(context, options);
       const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer });
-      const path = `${pathOf(partnerIdOf(settings, options.partner))}/${encodeURIComponent(tid)}`;
+      const path = await terminalPathOf(settings, named, options);
       const terminal = await settings.operator().put<Terminal>(path, input);
       const itsAcquirer = terminal.acquirer === "" ? "" : ` Its commands go to ${printable(terminal.acquirer)}.`;
       const belongs = `Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`;
@@ -96,12 +126,17 @@ function releaseCommand(context: CommandContext): Command {
     description:
       "Also one that was never registered, and belongs to the partner by its first command. It is refused while " +
       "money is open on the terminal.",
-    examples: ["paybell terminal release T0000001 --partner 01a1fc39-e58e-73fb-a49a-dce132454876"],
-  }).argument("<tid>", "as `paybell terminal list` shows it");
-  return withPartner(made).action(
-    ends(context, async (tid: string, options: TerminalOptions) => {
+    examples: ['paybell terminal release T0000001 --partner "Corner Shop"'],
+  }).argument(...theTerminal);
+  return withPartner(withConfirmation(made)).action(
+    ends(context, async (named: string, options: TerminalOptions & ConfirmOption) => {
       const settings = await readClientSettings(context, options);
-      const path = `${pathOf(partnerIdOf(settings, options.partner))}/${encodeURIComponent(tid)}`;
+      const path = await terminalPathOf(settings, named, options);
+      await confirm(
+        context,
+        options,
+        `The terminal ${printable(named)} loses its merchant, and any partner may take it.`,
+      );
       const released = await settings.operator().delete<Terminal>(path);
       print(context, options, released, [`Terminal ${printable(released.tid)} is released.`]);
       return exitCodes.ok;

@@ -1,6 +1,6 @@
 import type { NotificationPage } from "@paybell/partner/client";
 import type { Api, How, Query } from "../api.ts";
-import { Failure } from "../failure.ts";
+import { Failure, passes } from "../failure.ts";
 import type { SealedNotification } from "./notification.ts";
 
 const pageItemsMax = 500;
@@ -132,9 +132,4 @@ export class Feed {
 
 function isForgotten({ code }: Failure): boolean {
   return code === "cursor_from_another_history" || code === "cursor_expired";
-}
-
-/** A restart, a proxy without a service behind it, too many calls: these are temporary. */
-function passes({ code, status = 0 }: Failure): boolean {
-  return code === "unreachable" || status === 429 || status >= 500;
 }

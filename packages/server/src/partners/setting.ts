@@ -18,7 +18,7 @@ export interface PartnerSetting<Value> {
   readonly initial: Value | undefined;
   /** The schema of a value in the API; for an object of settings, its table. */
   readonly schema: z.ZodType | SettingTable;
-  readonly meaning: string | undefined;
+  readonly meaning: string;
   readonly check: SettingCheck;
 }
 
@@ -33,12 +33,12 @@ export type ValuesOf<Table> = {
 export function choice<const Words extends readonly string[]>(
   words: Words,
   initial: Words[number],
-  meaning?: string,
+  meaning: string,
 ): PartnerSetting<Words[number]> {
   return { initial, schema: z.enum(words), meaning, check: (field, value) => choiceProblems(field, value, words) };
 }
 
-export function wholeNumber(min: number, max: number, initial: number, meaning?: string): PartnerSetting<number> {
+export function wholeNumber(min: number, max: number, initial: number, meaning: string): PartnerSetting<number> {
   const schema = z.int().min(min).max(max);
   return { initial, schema, meaning, check: (field, value) => wholeNumberProblems(field, value, min, max) };
 }

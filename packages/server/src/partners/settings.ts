@@ -64,7 +64,7 @@ const required = {
   name: {
     initial: undefined,
     schema: z.string().max(nameCharactersMax),
-    meaning: undefined,
+    meaning: "The partner, as the operator calls it",
     check: nameProblems,
   } as PartnerSetting<string>,
   callbackAddresses: {
@@ -118,8 +118,8 @@ const optional = {
     check: callbackPortProblems,
   } as PartnerSetting<readonly number[] | null>,
   contract: choice(contractVersions, contractVersion, "The version of the notification contract that is sent"),
-  cipher: choice(ciphers, defaultSealing.cipher),
-  encoding: choice(encodings, defaultSealing.encoding),
+  cipher: choice(ciphers, defaultSealing.cipher, "How IPNs are encrypted"),
+  encoding: choice(encodings, defaultSealing.encoding, "How encrypted bytes are written; jwe has its own way"),
   signing: {
     initial: defaultSigning,
     schema: z.union([
@@ -133,7 +133,7 @@ const optional = {
     meaning: "fields: the specification's order, or the agreed lists; whole: RFC 8785 of the whole IPN",
     check: signingShapeProblems,
   } as PartnerSetting<Signing>,
-  wireNames: choice(wireNames, "table"),
+  wireNames: choice(wireNames, "table", "Names of fields: as the specification's table or its sample spells them"),
   fields: choice(
     fieldSets,
     "specification",
@@ -148,25 +148,25 @@ const optional = {
   } as PartnerSetting<TransactionTypes>,
   swipeTypes: choice(["code", "contact"], "code", "contact: sends C as CL and CTL as CLS"),
   settlementTotal: choice(["sum", "net"], "sum", "totalAmount: Sales plus Voids, or Sales less Voids"),
-  transactionTime: choice(["table", "iso8601"], "table"),
+  transactionTime: choice(["table", "iso8601"], "table", "Its format: the specification's table, or ISO 8601"),
   timeZone: {
     initial: "UTC",
     schema: z.string(),
     meaning: "IANA name, such as Asia/Ho_Chi_Minh",
     check: timeZoneProblems,
   } as PartnerSetting<string>,
-  ordering: choice(["chain", "none"], "chain"),
+  ordering: choice(["chain", "none"], "chain", "chain: an IPN waits until the earlier ones of its chain are delivered"),
   retry: {
     initial: defaultRetrySeconds,
     schema: z.array(z.int().min(1).max(retryBounds.stepSecondsMax)).min(1).max(retryBounds.stepsMax),
     meaning: "Seconds to wait after each failed attempt",
     check: retryProblems,
   } as PartnerSetting<readonly number[]>,
-  maxInFlight: wholeNumber(1, 512, 32),
+  maxInFlight: wholeNumber(1, 512, 32, "Attempts under way at the same time"),
   maxPerSecond: {
     initial: null,
     schema: z.int().min(1).max(perSecondMax).nullable(),
-    meaning: undefined,
+    meaning: "Attempts a second; null: no limit",
     check: (field, value) => (value === null ? [] : wholeNumberProblems(field, value, 1, perSecondMax)),
   } as PartnerSetting<number | null>,
   terminals: choice(["open", "registered"], "open", "open: a terminal is known from its first command on"),

@@ -1,0 +1,50 @@
+import type { Api } from "./api.ts";
+import { Failure } from "./failure.ts";
+import { columns } from "./output.ts";
+import type { RegisteredPartner } from "./partners/partner.ts";
+import { printable } from "./printable.ts";
+import { readPages } from "./read-pages.ts";
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+export function isUuid(text: string): boolean {
+  return uuid.test(text);
+}
+
+/** Something that a command takes by its id or by a name. */
+export interface Named {
+  readonly id: string;
+  readonly names: readonly string[];
+}
+
+/**
+ * The one that is meant by an id, or by a name in any case of its letters.
+ *
+ * @param lister the command that lists them
+ * @throws Failure if there is none, or several have the name: it lists them
+ */
+export function meant<One extends Named>(all: readonly One[], text: string, noun: string, lister: string): One {
+  const named = (is: (name: string) => boolean) => all.filter(({ names }) => names.some(is));
+  const exact = all.filter(({ id }) => id.toLowerCase() === text.toLowerCase());
+  const same = exact.length > 0 ? exact : named((name) => name === text);
+  const found = same.length > 0 ? same : named((name) => name.toLowerCase() === text.toLowerCase());
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  const remedy = `\`${lister}\` lists them.`;
+  if (only === undefined) {
+    throw new Failure(`there is no ${noun} ${JSON.stringify(text)}.`, { code: "not_found", remedy });
+  }
+  throw new Failure(`${found.length} have the name ${JSON.stringify(text)}: give an id.`, {
+    code: "ambiguous_name",
+    lines: columns(found.map(({ id, names }) => [id, ...names.map(printable)])),
+    remedy,
+  });
+}
+
+/** The id of the partner that an operator names. @throws Failure if there is none, or several have the name */
+export async function partnerIdNamed(operator: Api, text: string): Promise<string> {
+  if (isUuid(text)) return text;
+  const partners = await readPages<RegisteredPartner>(operator, "/operator/v1/partners");
+  const named = partners.map(({ id, settings }) => ({ id, names: [settings.name] }));
+  return meant(named, text, "partner", "paybell partner list").id;
+}

@@ -1,0 +1,176 @@
+import { afterAll, describe, expect, test } from "vitest";
+import { CommandLine } from "./command-line.ts";
+
+const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
+const other = "01a1fc40-577c-728c-bd54-142edc79a520";
+const at = "2026-11-22T14:05:00.000Z";
+const totals = { saleQuantity: 1, saleTotalAmount: "1", voidQuantity: 0, voidTotalAmount: "0", netAmount: "1" };
+
+/** One that has what every list shows. */
+const item = {
+  ...{ id, seq: 7, at, createdAt: at, closedAt: at, receivedAt: at, expiresAt: at, startedAt: at, dueAt: at },
+  ...{ name: "first", state: "parked", kind: "card", command: "SALE", role: "admin", action: "rotateKey", input: {} },
+  ...{ partnerId: id, partnerName: "Corner Shop", proposedBy: "Ada", actor: "Ada", revokedAt: null, lastUsedAt: null },
+  ...{ subject: {}, attemptsMade: 3, target: "https://shop.example", failures: 3, probeAt: null, tid: "T0000001" },
+  ...{ settings: { name: "Corner Shop" }, keys: [], profile: { name: "host" }, hosts: ["host:1"], differences: [] },
+  ...{ batchNo: "000001", status: "SUCCESS", mid: "M1", merchantName: "Shop", ...totals },
+};
+const key = { id, kind: "apiKey", name: "till", expiresAt: null, lastUsedAt: null };
+
+const line = new CommandLine({
+  PAYBELL_URL: "http://127.0.0.1:1",
+  PAYBELL_OPERATOR_TOKEN: "operator-token-of-the-tests",
+  PAYBELL_API_KEY: "pb_key-of-the-tests",
+});
+afterAll(() => line.remove());
+
+/** Answers every list with the same items, and records what was asked. */
+function service(...items: readonly object[]) {
+  const asked: URL[] = [];
+  const answer: typeof fetch = async (input) => {
+    const url = new URL(String(input));
+    asked.push(url);
+    const page = { items: url.searchParams.has("after") ? [] : items, next: null };
+    return Response.json({ ...page, lines: [item], totals: [item], isComplete: true, keys: [key] });
+  };
+  return { asked, fetch: answer };
+}
+
+test.each([
+  [["partner", "list"], "ID  STATE  NAME"],
+  [["terminal", "list", "--partner", id], "TID  MID  MERCHANT"],
+  [["operator", "list"], "ID  NAME  ROLE  TOKEN"],
+  [["api-key", "list", "--partner", id], "ID  NAME  SCOPES  USE"],
+  [["proposal", "list"], "ID  PROPOSED BY  UNTIL  PROPOSAL"],
+  [["acquirer", "list"], "NAME  PROFILE  HOSTS"],
+  [["endpoint", "list"], "STATE  TARGET  FAILURES  PARTNER  ID"],
+  [["audit", "list"], "NUMBER  AT  ACTOR  ROLE  ACTION  SUBJECT"],
+  [["notifications", "list"], "CREATED AT  PARTNER  COMMAND  ID  STATE"],
+  [["notifications", "list", "--as", "partner"], "CREATED AT  KIND  ID  STATE"],
+  [["transaction", "list"], "CREATED AT  COMMAND  STATE  TID  ID"],
+  [["batch", "list"], "CLOSED AT  TID  MID  BATCH NO  SALE QUANTITY  ID"],
+  [["settlement", "list"], "CREATED AT  KIND  TID  STATE  DUE AT  ID"],
+  [["reversal", "list"], "CREATED AT  TID  STATE  DUE AT  ID"],
+  [["event", "list"], "AT  KIND  PARTNER ID  ID"],
+  [["clearing", "files"], "RECEIVED AT  NAME  STATE  ID"],
+  [["clearing", "exceptions"], "CREATED AT  KIND  STATE  ID"],
+  [["statement", "day", "2026-11-21"], "AT  COMMAND  STATUS  ID"],
+  [["statement", "batches"], "CLOSED AT  TID  BATCH NO  NET  SOLD  VOIDED  ID"],
+  [["statement", "settlements"], "CREATED AT  STATUS  TID  BATCH NO  SOLD  VOIDED  ID"],
+])("paybell %j has headers", async (args, headers) => {
+  const { code, stdout, stderr } = await line.run(args, { fetch: service(item).fetch });
+  expect([code, stderr]).toEqual([0, ""]);
+  expect(stdout.split("\n")[0]?.replaceAll(/ {2,}/g, "  ")).toBe(headers);
+});
+
+describe("--since", () => {
+  const nowMs = () => Date.parse(at);
+
+  test.each(["notifications", "audit"])("of %s is asked of the service", async (noun) => {
+    const { asked, fetch } = service(item);
+    await line.run([noun, "list", "--since", "30m"], { fetch, nowMs });
+    expect(asked[0]?.searchParams.get("from")).toBe("2026-11-22T13:35:00.000Z");
+  });
+
+  test("of a list that the service orders by time ends it", async () => {
+    const old = { ...item, id: other, createdAt: "2026-11-22T13:04:59.999Z" };
+    const ran = await line.run(["transaction", "list", "--since", "1h", "--json"], {
+      fetch: service(item, old, { ...item, id: "later" }).fetch,
+      nowMs,
+    });
+    expect(ran.json<{ items: object[] }>().items).toEqual([item]);
+  });
+
+  test("that is no time is refused", async () => {
+    const { code, stderr } = await line.run(["event", "list", "--since", "yesterday"], { fetch: service().fetch });
+    expect([code, stderr]).toEqual([2, expect.stringContaining("30m, 1h or 2d")]);
+  });
+});
+
+describe("--follow", () => {
+  const later = { ...item, id: other, seq: 8, at: "2026-11-22T14:05:01.000Z", createdAt: "2026-11-22T14:05:01.000Z" };
+
+  test.each(["notifications", "event", "transaction", "audit"])(
+    "of %s shows what is added, once, and survives a restart of the service",
+    async (noun) => {
+      const list: object[] = [item];
+      let isUp = true;
+      const growing: typeof fetch = async () =>
+        isUp ? Response.json({ items: list.toReversed(), next: null }) : Response.json({}, { status: 502 });
+      const following = line.start([noun, "list", "--follow"], { fetch: growing });
+      await following.said(noun === "audit" ? "7" : id);
+      isUp = false;
+      await following.said("answered 502");
+      isUp = true;
+      list.push(later);
+      await following.said(noun === "audit" ? "8 " : other);
+      following.interrupt();
+      const { code, stdout } = await following.ended;
+      expect(code).toBe(0);
+      const [headers, ...rows] = stdout.trimEnd().split("\n");
+      expect([headers, rows.length]).toEqual([expect.stringMatching(/^(?:CREATED AT|AT|NUMBER) /), 2]);
+    },
+  );
+
+  test("with --json writes an object a line", async () => {
+    const following = line.start(["event", "list", "--follow", "--json"], { fetch: service(later, item).fetch });
+    await following.said(other);
+    following.interrupt();
+    const { stdout } = await following.ended;
+    const rows = stdout.trimEnd().split("\n");
+    expect(rows.map((row) => (JSON.parse(row) as { id: string }).id)).toEqual([id, other]);
+  });
+});
+
+describe("a name in place of an id", () => {
+  const partners = [
+    { ...item, settings: { name: "Corner Shop" } },
+    { ...item, id: other, settings: { name: "Twin" } },
+    { ...item, id: "01a1fc40-577c-728c-bd54-142edc79a521", settings: { name: "Twin" } },
+  ];
+
+  test.each([
+    ["partner", "show", "corner shop"],
+    ["partner", "statistics", "Corner Shop"],
+    ["terminal", "list", "--partner", "Corner Shop"],
+    ["api-key", "list", "--partner", "Corner Shop"],
+    ["terminal", "release", "T0000001", "--partner", "Corner Shop", "--yes"],
+  ])("%j asks about that partner", async (...args) => {
+    const { asked, fetch } = service(...partners);
+    await line.run(args, { fetch });
+    expect(asked.at(-1)?.pathname).toContain(`/operator/v1/partners/${id}`);
+  });
+
+  test.each(["notifications", "event", "transaction", "endpoint"])("%s list filters by it", async (noun) => {
+    const { asked, fetch } = service(...partners);
+    await line.run([noun, "list", "--partner", "Corner Shop"], { fetch });
+    expect(asked.at(-1)?.searchParams.get("partner")).toBe(id);
+  });
+
+  test("that several partners have is refused with the candidates", async () => {
+    const { code, stderr } = await line.run(["partner", "pause", "twin"], { fetch: service(...partners).fetch });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(
+      /2 have the name "twin".*\n {2}\S+520 {2}Twin\n {2}\S+521 {2}Twin\n.*`paybell partner list`/,
+    );
+  });
+
+  test("that no partner has is refused", async () => {
+    const { code, stderr } = await line.run(["event", "list", "--partner", "x"], { fetch: service(...partners).fetch });
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/no partner "x".\n.*`paybell partner list`/)]);
+  });
+
+  test("is that of an operator whose token is valid, and not of others before", async () => {
+    const { asked, fetch } = service({ ...item, id: other, revokedAt: at }, item);
+    await line.run(["operator", "revoke", "first", "--yes"], { fetch });
+    expect(asked.at(-1)?.pathname).toBe(`/operator/v1/operators/${id}/revoke`);
+    const again = await line.run(["operator", "revoke", other, "--yes"], { fetch });
+    expect([again.code, again.stdout]).toEqual([1, "The token of first was revoked already.\n"]);
+  });
+
+  test("is that of a terminal's merchant", async () => {
+    const { asked, fetch } = service(item);
+    await line.run(["terminal", "release", "shop", "--partner", id, "--yes"], { fetch });
+    expect(asked.at(-1)?.pathname).toBe(`/operator/v1/partners/${id}/terminals/T0000001`);
+  });
+});
