@@ -24,7 +24,8 @@ afterEach(() => line.remove());
 type Command = ReturnType<typeof program>;
 
 /** A context in which nothing runs, for questions that only commander answers. */
-const nowhere = { stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext;
+const streams = { stdout: process.stdout, stderr: process.stderr };
+const nowhere = { ...streams, process, nowMs: Date.now } as unknown as CommandContext;
 
 function leaves(one: Command): Command[] {
   return one.commands.length === 0 ? [one] : one.commands.flatMap(leaves);
@@ -284,6 +285,51 @@ describe("credentials", () => {
 });
 
 describe("errors", () => {
+  const token = { PAYBELL_URL: "https://paybell.example", PAYBELL_OPERATOR_TOKEN: "token", PAYBELL_API_KEY: "pb_key" };
+  const id = "01a1fc40-577c-728c-bd54-142edc79a51f";
+
+  test.each([
+    [["partner", "show", id], 404, "not_found", "`paybell partner list`"],
+    [["terminal", "release", "T0000001", "--partner", id, "--yes"], 404, "not_found", "`paybell terminal list`"],
+    [["notifications", "show", id], 404, "not_found", "`paybell notifications list`"],
+    [["clearing", "show", id], 404, "not_found", "`paybell clearing files`"],
+    [["proposal", "withdraw", id], 404, "not_found", "`paybell proposal list`"],
+    [["clearing", "show", "x"], 400, "invalid_value", "`paybell clearing show --help`"],
+    [["event", "list", "--partner", id], 400, "unknown_partner", "`paybell partner list`"],
+    [["notifications", "list", "--as", "partner", "--after", "xyz"], 400, "invalid_cursor", "without --after"],
+    [["operator", "list"], 403, "role_not_allowed", "`paybell operator add <name> --role <role>`"],
+    [["partner", "rotate", "apiKey", "--partner", id], 403, "second_admin_required", "`paybell proposal confirm`"],
+    [["operator", "list"], 401, "unauthorized", "`paybell operator add`"],
+    [["notifications", "list", "--as", "partner"], 401, "unauthorized", "`paybell partner rotate apiKey`"],
+    [["partner", "list"], 503, "unavailable", "`paybell status`"],
+  ] as const)("of %j, which is answered %d %s, name the next command", async (args, status, code, next) => {
+    const answer: typeof fetch = async () =>
+      Response.json({ code, title: "T", detail: code === "unauthorized" ? "T" : "D", remedy: "R." }, { status });
+    const ran = await line.run(args, { env: token, fetch: answer });
+    expect([ran.code, ran.stderr]).toEqual([3, expect.stringContaining(next)]);
+  });
+
+  test.each([
+    [["partner", "rotate", "masterKey", "--partner", id]],
+    [["partner", "add", "--name", "A", "--settings", "none.json"]],
+    [["terminal", "list"]],
+    [["trigger", "everything"]],
+    [["open", "none.json"]],
+    [["clearing", "send", "none.csv", "--acquirer", "bank"]],
+    [["endpoint", "change"]],
+    [["listen", "--forward", "ftp://x"]],
+    [["status", "--url", "paybell"]],
+    [["restore", "release", "--partner", id, "--commands"]],
+    [["proposal", "confirm", id]],
+    [["notifications", "list", "--after", "xyz"]],
+    [["certify", "ftp://x"]],
+    [["operator", "revoke", "Ada"]],
+  ])("of %j name the next command", async (args) => {
+    const none: typeof fetch = async () => Response.json({ items: [], next: null });
+    const { code, stderr } = await line.run(args, { env: token, fetch: none, stdin: "" });
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/→ .*`paybell [a-z]/)]);
+  });
+
   test.each([
     [502, "<html>Bad gateway</html>", "not as Paybell does"],
     [200, "<html>Welcome</html>", "not as Paybell does"],
@@ -315,7 +361,7 @@ describe("errors", () => {
     const odd: typeof fetch = () => Promise.resolve({ status: 200, text: async () => '{"items": 5}' } as Response);
     const { code, stderr } = await line.run(["partner", "list"], { env, fetch: odd });
     expect(code).toBe(4);
-    expect(stderr).toMatch(/^paybell: this should not happen: .*\n$/);
+    expect(stderr).toMatch(/^paybell: this should not happen: .*\n {2}→ Report it, .*`paybell --version`.*\n$/);
   });
 
   test("untrusted text in them cannot control the terminal", async () => {

@@ -122,6 +122,17 @@ describe("--follow", () => {
   });
 });
 
+test("TAB completes names, and the id where a shell would read more than letters in a name, or several have it", async () => {
+  const hostile = "$(touch x)\n`touch y`";
+  const named = (partnerId: string, name: string) => ({ id: partnerId, settings: { name } });
+  const partners = [named("1", "Corner"), named("2", hostile), named("3", "Twin"), named("4", "Twin")];
+  const { stdout } = await line.run(["complete", "--", "partner", "show", ""], { fetch: service(...partners).fetch });
+  expect(stdout).toBe("Corner\t1\n2\t$(touch x) `touch y`\n3\tTwin\n4\tTwin\n");
+  const refused: typeof fetch = async () => Response.json({}, { status: 503 });
+  const without = await line.run(["complete", "--", "partner", "show", ""], { fetch: refused });
+  expect([without.code, without.stdout, without.stderr]).toEqual([0, "", ""]);
+});
+
 describe("a name in place of an id", () => {
   const partners = [
     { ...item, settings: { name: "Corner Shop" } },

@@ -338,7 +338,7 @@ describe("the records of the operator", () => {
     expect((await ok("top", "--json")).json()).toMatchObject({ pending: expect.any(Number) });
   });
 
-  test("top begins with the partners that receive nothing now, and why", async () => {
+  test("top and status begin with the partners that receive nothing now, and why; a partner's status with its own", async () => {
     const shop = await service.register({ name: "Refusing", retry: [3_600] });
     shop.server.answersAlways(400);
     await shop.run(sale());
@@ -346,10 +346,17 @@ describe("the records of the operator", () => {
       const printed = (await ok("top")).stdout;
       return printed.includes(shop.id) ? printed : undefined;
     });
-    expect(stdout).toMatch(/^Trouble now\n/);
-    expect(stdout).toMatch(
-      /^ {2}Refusing +answered 400 +since 2\S+Z +1 wait +next try at 2\S+Z +parked at 2\S+Z +\S+$/m,
-    );
+    const why =
+      /^Trouble now\n(?:.*\n)*? {2}Refusing +answered 400 +since 2\S+Z +1 wait +next try at 2\S+Z +parked at 2\S+Z +\S+$/m;
+    expect(stdout).toMatch(why);
+    expect((await ok("status")).stdout).toMatch(why);
+    const env = { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: shop.secrets.apiKey };
+    const own = await line.run(["status"], { env });
+    expect([own.code, own.stdout]).toEqual([1, expect.stringMatching(why)]);
+    expect(own.stdout).toMatch(/^Pending +1, the oldest since 2/m);
+    const partners = { ...env, PAYBELL_API_KEY: partner.secrets.apiKey };
+    const fine = await line.run(["status"], { env: partners });
+    expect([fine.code, fine.stdout]).toEqual([0, expect.stringMatching(/^You receive your notifications\n/)]);
   });
 
   test("completion prints a script, and complete prints the completions", async () => {

@@ -1,6 +1,7 @@
 import { Readable } from "node:stream";
 import { parseJson } from "@paybell/contract";
 import type { CommandContext } from "./context.ts";
+import { definedOf } from "./credentials.ts";
 import { exitCodes } from "./exit-codes.ts";
 import { Failure } from "./failure.ts";
 import { printable } from "./printable.ts";
@@ -42,6 +43,8 @@ export interface Key {
   readonly text: string;
   /** The kind of key and its source, as in "the API key in PAYBELL_API_KEY". */
   readonly name: string;
+  /** The command that makes another. */
+  readonly maker: string;
 }
 
 /** @param key is sent to `baseUrl` and nowhere else */
@@ -76,7 +79,7 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
     const response = await send("GET", `${path}${queryText(query)}`, { headers }).catch((error: unknown) => {
       throw unreachable(baseUrl, error);
     });
-    if (!response.ok) throw refused(baseUrl, response.status, await response.text(), key);
+    if (!response.ok) throw refused({ baseUrl, path, key }, response.status, await response.text());
     if (response.body === null) throw noPaybell(baseUrl, response.status);
     return wholeBody(baseUrl, response.body);
   };
@@ -98,16 +101,16 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
       .catch((error: unknown) => {
         throw unreachable(baseUrl, error);
       });
-    return answered(response.status, await response.text());
+    return answered(path, response.status, await response.text());
   }
 
   async function answer<Answer>(...request: Parameters<typeof call>): Promise<Answer> {
     const { status, text } = await call(...request);
-    return answered(status, text);
+    return answered(request[1], status, text);
   }
 
-  function answered<Answer>(status: number, text: string): Answer {
-    if (status < 200 || status > 299) throw refused(baseUrl, status, text, key);
+  function answered<Answer>(path: string, status: number, text: string): Answer {
+    if (status < 200 || status > 299) throw refused({ baseUrl, path, key }, status, text);
     const value = parse(text);
     if (value === undefined) throw noPaybell(baseUrl, status);
     return value as Answer;
@@ -160,8 +163,53 @@ interface Problem {
   readonly errors?: readonly { readonly message?: unknown }[];
 }
 
+interface Asked {
+  readonly baseUrl: string;
+  readonly path: string;
+  readonly key: Key | undefined;
+}
+
+/** The commands that list what a path of the API names. */
+const listers: Readonly<Record<string, string>> = {
+  partners: "partner list",
+  terminals: "terminal list",
+  acquirers: "acquirer list",
+  operators: "operator list",
+  proposals: "proposal list",
+  notifications: "notifications list",
+  redeliveries: "notifications list",
+  transactions: "transaction list",
+  batches: "batch list",
+  settlements: "settlement list",
+  reversals: "reversal list",
+  events: "event list",
+  "clearing-files": "clearing files",
+  "clearing-exceptions": "clearing exceptions",
+  "api-keys": "api-key list",
+};
+
+/** What to type next, where the service's own remedy speaks of its API. */
+const nextCommands: Readonly<Record<string, string>> = {
+  unknown_partner: "`paybell partner list` lists them.",
+  role_not_allowed: "An admin makes a token with another role: `paybell operator add <name> --role <role>`.",
+  invalid_cursor: "The last line of `paybell notifications list --as partner` has one; without --after it begins anew.",
+  second_admin_required: "Run it again with --propose; another admin then runs `paybell proposal confirm`.",
+  partner_disabled: "The operator lets it call again: `paybell partner resume`.",
+  terminal_not_registered: "The operator registers it: `paybell terminal set`.",
+  no_acquirer: "The operator registers one: `paybell acquirer add`.",
+};
+
+function nextCommand(code: string, path: string): string | undefined {
+  const lister = path
+    .split(/[/?]/)
+    .flatMap((part) => listers[part] ?? [])
+    .at(-1);
+  if (code !== "not_found" || lister === undefined) return nextCommands[code];
+  return `\`paybell ${lister}\` lists what there is.`;
+}
+
 /** RFC 9457, as Paybell answers every error. */
-function refused(baseUrl: string, status: number, text: string, key: Key | undefined): Failure {
+function refused({ baseUrl, path, key }: Asked, status: number, text: string): Failure {
   const { code, title, detail, remedy, errors = [] }: Problem = parse(text) ?? {};
   if (typeof code !== "string" || typeof detail !== "string") return noPaybell(baseUrl, status);
   if (code === "unauthorized" && key !== undefined) {
@@ -170,7 +218,10 @@ function refused(baseUrl: string, status: number, text: string, key: Key | undef
       status,
       exitCode: exitCodes.service,
       // The service distinguishes an API key from an operator's token, and says which one it got.
-      remedy: detail === title ? "Is it that of this service, whole, and not replaced since?" : printable(detail),
+      remedy:
+        detail === title
+          ? `Is it that of this service, whole, and not replaced since? A new one: \`paybell ${key.maker}\`.`
+          : printable(detail),
     });
   }
   const lines = errors.map(({ message }) => printable(String(message))).filter((line) => line !== detail);
@@ -180,7 +231,7 @@ function refused(baseUrl: string, status: number, text: string, key: Key | undef
     status,
     exitCode: exitCodes.service,
     lines,
-    ...(typeof remedy === "string" && { remedy: printable(remedy) }),
+    ...definedOf({ remedy: nextCommand(code, path) ?? (typeof remedy === "string" ? printable(remedy) : undefined) }),
   });
 }
 
@@ -201,7 +252,7 @@ function unreachable(baseUrl: string, error: unknown): Failure {
   return new Failure(`${baseUrl} cannot be reached${why}.`, {
     code: "unreachable",
     exitCode: exitCodes.service,
-    remedy: "Is the service running, and is this its URL?",
+    remedy: "Is the service running, and is this its URL? `paybell sandbox` starts one; --url names another.",
   });
 }
 

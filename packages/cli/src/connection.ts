@@ -81,7 +81,8 @@ export async function readClientSettings(
     const baseUrl = readBaseUrl(credentials.baseUrl, allowHttp);
     const text = credentials[field];
     const place = named[field] === undefined ? file?.path : variable;
-    if (text !== undefined) return api(context, baseUrl, keyOf(text, `the ${what} in ${place}`));
+    const maker = field === "apiKey" ? "partner rotate apiKey" : "operator add";
+    if (text !== undefined) return api(context, baseUrl, { ...keyOf(text, `the ${what} in ${place}`), maker });
     throw new Failure(`there is no ${what}${unused}.`, {
       code: "no_credentials",
       remedy: `Set ${variable}, or name a file that has it with --credentials.`,
@@ -97,7 +98,7 @@ export async function readClientSettings(
 }
 
 /** The error of a header that cannot be sent would quote the key. */
-function keyOf(text: string, name: string): Key {
+function keyOf(text: string, name: string): Omit<Key, "maker"> {
   if (/^[\x21-\x7e]+$/.test(text)) return { text, name };
   throw new Failure(`${name} has a line break, a space, or another character that is in no key.`, {
     code: "bad_credentials",

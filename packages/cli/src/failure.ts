@@ -42,11 +42,22 @@ export function failureJson({ message, code, lines, remedy }: Failure): object {
   return { error: { code, message, ...(lines.length > 0 && { lines }), ...(remedy !== "" && { remedy }) } };
 }
 
+/** The failure with a command to type next. @param path of the command that failed, such as `partner set` */
+export function withNext(failure: Failure, path: string): Failure {
+  if (failure.remedy.includes("`")) return failure;
+  const isOurs = failure.exitCode !== exitCodes.service || (failure.status ?? 500) < 500;
+  const next = isOurs ? `\`paybell ${path}--help\` says how it is used.` : "`paybell status` says whether it is ready.";
+  const { code, exitCode, status, lines, remedy } = failure;
+  const details = { code, exitCode, lines, remedy: remedy === "" ? next : `${remedy} ${next}` };
+  return new Failure(failure.message, status === undefined ? details : { ...details, status });
+}
+
 /** Converts any thrown value. An unexpected error is our own mistake: its message is shown, its stack is not. */
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return error;
   const message = error instanceof Error ? error.message : String(error);
-  return new Failure(`this should not happen: ${message}`, { code: "internal", exitCode: exitCodes.internal });
+  const remedy = "Report it, with the command and what `paybell --version` prints.";
+  return new Failure(`this should not happen: ${message}`, { code: "internal", exitCode: exitCodes.internal, remedy });
 }
 
 /** A restart, a proxy without a service behind it, too many calls: these are temporary. */

@@ -1,7 +1,7 @@
-import { CommanderError } from "commander";
+import { type Command, CommanderError } from "commander";
 import type { HostEnvironment } from "./context.ts";
 import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { Failure, failureJson, failureOf, failureText } from "./failure.ts";
+import { Failure, failureJson, failureOf, failureText, withNext } from "./failure.ts";
 import { program } from "./program.ts";
 
 /** Runs one command line, without `node` and the script's name. Never throws; resolves to the exit code. */
@@ -11,8 +11,9 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
     code = ended;
   };
   const isJson = args.includes("--json");
+  const root = program({ ...machine, conclude }, !isJson);
   try {
-    await program({ ...machine, conclude }, !isJson).parseAsync(args, { from: "user" });
+    await root.parseAsync(args, { from: "user" });
     return code;
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -20,7 +21,8 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
       // Without --json commander has printed it already.
       if (!isJson) return exitCodes.usage;
     }
-    const failure = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
+    const thrown = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
+    const failure = withNext(thrown, pathIn(root, args));
     // After Ctrl-C the user needs no message.
     if (failure.exitCode === exitCodes.interrupted) return failure.exitCode;
     const text = isJson ? JSON.stringify(failureJson(failure), null, 2) : failureText(failure);
@@ -31,8 +33,17 @@ export async function run(args: readonly string[], machine: HostEnvironment): Pr
 
 function wrongUsage({ message }: CommanderError): Failure {
   const [what = ""] = message.replace(/^error: /, "").split("\n");
-  return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, {
-    code: "bad_usage",
-    remedy: "See --help.",
-  });
+  return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, { code: "bad_usage" });
+}
+
+/** The words that name the command, each with a space behind it. */
+function pathIn(root: Command, args: readonly string[]): string {
+  let command: Command | undefined = root;
+  let path = "";
+  for (const word of args) {
+    command = command?.commands.find((one) => one.name() === word);
+    if (command === undefined) break;
+    path += `${word} `;
+  }
+  return path;
 }

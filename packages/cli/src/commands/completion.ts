@@ -1,7 +1,8 @@
 import { Argument, type Command } from "commander";
 import { command } from "../command.ts";
-import { candidates } from "../completion/candidates.ts";
+import { type Candidate, candidates } from "../completion/candidates.ts";
 import { scripts } from "../completion/scripts.ts";
+import { readClientSettings } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 
 export function completionCommand({ stdout }: CommandContext): Command {
@@ -18,18 +19,54 @@ export function completionCommand({ stdout }: CommandContext): Command {
 }
 
 /** Hidden: the scripts call it. */
-export function completeCommand({ stdout }: CommandContext, root: Command): Command {
+export function completeCommand(context: CommandContext, root: Command): Command {
   return command("complete", {
     summary: "print the possible completions, for the script of `paybell completion`",
     examples: ["paybell complete -- notifications l"],
     json: false,
   })
     .argument("[words...]")
-    .action((words: readonly string[]) => {
-      for (const { value, description } of candidates(root, words)) {
-        stdout.write(`${value}\t${oneLine(description)}\n`);
-      }
+    .action(async (words: readonly string[]) => {
+      const all = await candidates(root, words, (placeholder) => {
+        const path = lists[placeholder];
+        return path === undefined ? undefined : namesAt(context, path);
+      });
+      for (const { value, description } of all) context.stdout.write(`${value}\t${oneLine(description)}\n`);
     });
+}
+
+/** What has a name, by the placeholder of its options and arguments. */
+const lists: Readonly<Record<string, string>> = {
+  partner: "/operator/v1/partners?limit=500",
+  operator: "/operator/v1/operators",
+  acquirer: "/operator/v1/acquirers",
+};
+
+interface Item {
+  readonly id?: string;
+  readonly name?: string;
+  readonly settings?: { readonly name: string };
+  readonly revokedAt?: string | null;
+}
+
+/**
+ * Names as candidates; the id, described by the name, where the name is not that of one, or has a character that a shell
+ * treats as more than a letter. None if no answer comes while a person waits.
+ */
+async function namesAt(context: CommandContext, path: string): Promise<Candidate[]> {
+  try {
+    const operator = (await readClientSettings(context)).operator();
+    const { items } = await operator.get<{ items: readonly Item[] }>(path, {}, { timeoutMs: 2_000 });
+    const named = items.filter(({ revokedAt = null }) => revokedAt === null);
+    const names = named.map(({ name, settings }) => name ?? settings?.name ?? "");
+    return named.map(({ id = "" }, at) => {
+      const name = names[at] ?? "";
+      const isPlain = /^\w[\w.-]*$/.test(name) && names.indexOf(name) === names.lastIndexOf(name);
+      return isPlain ? { value: name, description: id } : { value: id, description: name };
+    });
+  } catch {
+    return [];
+  }
 }
 
 /** A line of its own would be a candidate, and a control character could command the terminal. */

@@ -1,12 +1,14 @@
+import type { Backlog } from "@paybell/partner/client";
 import { type Command, Option } from "commander";
 import { command, ends } from "../command.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../connection.ts";
+import { type AccessOptions, callsAsPartner, readClientSettings, withAccessOptions } from "../connection.ts";
 import type { CommandContext } from "../context.ts";
 import { type ExitCode, exitCodes } from "../exit-codes.ts";
 import { wholeNumber } from "../numbers.ts";
 import { columns, type JsonOption, print } from "../output.ts";
 import { printable } from "../printable.ts";
 import { showing } from "../progress.ts";
+import { type TroubleView, troubleLines } from "../status/overview.ts";
 import { type DeliveryStatus, readStatus } from "../status/status.ts";
 import { type Style, styleFor } from "../style.ts";
 
@@ -16,9 +18,12 @@ interface StatusOptions extends AccessOptions, JsonOption {
 
 export function statusCommand(context: CommandContext): Command {
   const made = command("status", {
-    summary: "show whether the service is ready, the backlog, failing endpoints, and expiring keys",
+    summary: "show trouble now, whether the service is ready, the backlog, failing endpoints, and expiring keys",
+    description:
+      "It begins with the partners that do not receive their notifications: what is wrong, since when, how many wait, " +
+      "the next try, and when parking begins. With an API key and no operator token it shows this of that partner.",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
-    exitCodes: { 0: "the service is ready", 1: "it is not" },
+    exitCodes: { 0: "the service is ready; of a partner: it is not in trouble", 1: "it is not ready, or in trouble" },
   }).addOption(
     new Option("--keys-within <days>", "list keys that expire within this many days")
       .default(14)
@@ -30,11 +35,21 @@ export function statusCommand(context: CommandContext): Command {
 async function status(context: CommandContext, options: StatusOptions): Promise<ExitCode> {
   const { keysWithin: keysWithinDays } = options;
   const connection = await readClientSettings(context, options);
+  const view = { style: styleFor(context.stdout, context.env), nowMs: context.nowMs() };
+  if (callsAsPartner(connection, undefined)) {
+    const backlog = await connection.partner().get<Backlog>("/v1/backlog");
+    print(context, options, backlog, backlogLines(backlog, view));
+    return backlog.trouble === null ? exitCodes.ok : exitCodes.negative;
+  }
   const operator = connection.operator();
   const found = await showing(context, "reading partners", undefined, (counted) =>
-    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: context.nowMs(), counted }),
+    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: view.nowMs, counted }),
   );
-  print(context, options, found, linesOf(found, keysWithinDays, styleFor(context.stdout, context.env)));
+  print(context, options, found, [
+    ...troubleLines(found.trouble, view),
+    "",
+    ...linesOf(found, keysWithinDays, view.style),
+  ]);
   return found.ready ? exitCodes.ok : exitCodes.negative;
 }
 
@@ -69,6 +84,18 @@ function linesOf(
         printable(partner),
       ]),
     ),
+  ];
+}
+
+/** A partner's own. */
+function backlogLines({ trouble, pending, oldestPendingAt, parked, pull }: Backlog, view: TroubleView): string[] {
+  const left = pull?.left === null || pull?.left === undefined ? "" : `, ${pull.left} follow`;
+  return [
+    ...(trouble === null ? [view.style.good("You receive your notifications")] : troubleLines([trouble], view)),
+    "",
+    `Pending  ${pending === 0 ? "nothing" : `${pending}, the oldest since ${oldestPendingAt}`}`,
+    `Parked   ${parked === 0 ? "nothing" : `${parked}: paybell notifications list --state parked`}`,
+    `Pulled   ${pull === null ? "never" : `at ${pull.at}${left}${pull.problem === null ? "" : `: ${pull.problem}`}`}`,
   ];
 }
 

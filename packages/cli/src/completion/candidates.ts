@@ -7,19 +7,22 @@ export interface Candidate {
   readonly description: string;
 }
 
+/** The values of an option or argument by its placeholder, such as `partner`; undefined if there are none to look up. */
+export type LookUp = (placeholder: string) => Promise<readonly Candidate[]> | undefined;
+
 /**
  * The possible values of the last word; the words before it are what was typed after `paybell`. None, if any value is
  * possible: then the shell completes the names of files.
  */
-export function candidates(root: Command, words: readonly string[]): Candidate[] {
+export async function candidates(root: Command, words: readonly string[], lookUp: LookUp): Promise<Candidate[]> {
   const current = words.at(-1) ?? "";
   const { command, operands, option } = read(root, words.slice(0, -1));
   const [, flag, value = ""] = /^(--[^=]+)=(.*)$/s.exec(current) ?? [];
-  if (flag !== undefined) return valuesOf(optionNamed(command, flag), value, `${flag}=`);
+  if (flag !== undefined) return valuesOf(lookUp, optionNamed(command, flag), value, `${flag}=`);
   if (current.startsWith("-")) return starting(current, optionsOf(command));
-  if (option !== undefined) return valuesOf(option, current);
+  if (option !== undefined) return valuesOf(lookUp, option, current);
   const argument = command.registeredArguments[operands] ?? command.registeredArguments.findLast((one) => one.variadic);
-  const named = [...(operands === 0 ? subcommandsOf(command) : []), ...choicesOf(argument)];
+  const named = [...(operands === 0 ? subcommandsOf(command) : []), ...(await choicesOf(lookUp, argument))];
   // A command that takes no further word has only options.
   return starting(current, named.length === 0 && argument === undefined ? optionsOf(command) : named);
 }
@@ -68,13 +71,15 @@ function subcommandsOf(command: Command): Candidate[] {
   return all.map((one) => ({ value: one.name(), description: one.summary() || one.description() }));
 }
 
-function choicesOf(of: Argument | Option | undefined): Candidate[] {
-  return (of?.argChoices ?? []).map((value) => ({ value, description: "" }));
+async function choicesOf(lookUp: LookUp, of: Argument | Option | undefined): Promise<readonly Candidate[]> {
+  if (of?.argChoices !== undefined) return of.argChoices.map((value) => ({ value, description: "" }));
+  const placeholder = of !== undefined && "flags" in of ? /<([a-z]+)>$/.exec(of.flags)?.[1] : of?.name();
+  return (placeholder === undefined ? undefined : await lookUp(placeholder)) ?? [];
 }
 
-function valuesOf(option: Option | undefined, typed: string, before = ""): Candidate[] {
+async function valuesOf(lookUp: LookUp, option: Option | undefined, typed: string, before = ""): Promise<Candidate[]> {
   // In bash the word after `--option` may be the `=` itself.
-  const all = starting(typed === "=" ? "" : typed, choicesOf(option));
+  const all = starting(typed === "=" ? "" : typed, await choicesOf(lookUp, option));
   return all.map(({ value, description }) => ({ value: `${before}${value}`, description }));
 }
 

@@ -1,4 +1,4 @@
-import type { Figures } from "@paybell/partner/client";
+import type { Figures, Trouble } from "@paybell/partner/client";
 import { columns } from "../output.ts";
 import { printable } from "../printable.ts";
 import type { Style } from "../style.ts";
@@ -19,24 +19,14 @@ export interface Overview {
   readonly trouble: readonly Trouble[];
 }
 
-interface Trouble {
-  readonly partnerId: string;
-  readonly partnerName: string;
-  readonly because: string;
-  readonly reason: string | null;
-  readonly httpStatus: number | null;
-  readonly since: string | null;
-  /** 1,000: or more. */
-  readonly waiting: number;
-  readonly nextAttemptAt: string | null;
-  readonly parkingAt: string | null;
+export interface TroubleView {
+  readonly style: Style;
+  readonly nowMs: number;
 }
 
-interface View {
-  readonly style: Style;
+interface View extends TroubleView {
   /** The width of the terminal in columns. */
   readonly width: number;
-  readonly nowMs: number;
 }
 
 const bars = "▁▂▃▄▅▆▇█";
@@ -48,9 +38,7 @@ export function overviewLines(overview: Overview, view: View): string[] {
   const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
   const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
   return [
-    ...(trouble.length === 0
-      ? [style.good("No partner is in trouble")]
-      : [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))]),
+    ...troubleLines(trouble, view),
     "",
     style.strong(`Deliveries of the last hour, as of ${figures.asOf}`),
     "",
@@ -70,6 +58,12 @@ export function overviewLines(overview: Overview, view: View): string[] {
       ),
     ),
   ];
+}
+
+/** Who does not receive its notifications now, and why, the first to be parked first. */
+export function troubleLines(trouble: readonly Trouble[], { style, nowMs }: TroubleView): string[] {
+  if (trouble.length === 0) return [style.good("No partner is in trouble")];
+  return [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))];
 }
 
 function troubleCells(trouble: Trouble, nowMs: number): string[] {

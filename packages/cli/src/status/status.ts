@@ -1,10 +1,12 @@
 import { parseJson } from "@paybell/contract";
-import type { Endpoint, KeyVersion } from "@paybell/partner/client";
+import type { Endpoint, KeyVersion, Trouble } from "@paybell/partner/client";
 import { type Api, noPaybell } from "../api.ts";
 import type { RegisteredPartner } from "../partners/partner.ts";
 import { readPages } from "../read-pages.ts";
+import type { Overview } from "./overview.ts";
 
 export interface DeliveryStatus {
+  readonly trouble: readonly Trouble[];
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
   readonly backlog: Backlog | null;
@@ -34,7 +36,8 @@ export async function readStatus(
   operator: Api,
   { keysWithinDays, nowMs, counted }: { keysWithinDays: number; nowMs: number; counted: (partners: number) => void },
 ): Promise<DeliveryStatus> {
-  const [readiness, backlog, open, gone] = await Promise.all([
+  const [{ trouble }, readiness, backlog, open, gone] = await Promise.all([
+    operator.get<Pick<Overview, "trouble">>("/operator/v1/overview"),
     readReadiness(anyone),
     readBacklog(anyone),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
@@ -54,7 +57,7 @@ export async function readStatus(
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));
   }
   keysEnding.sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1));
-  return { ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
+  return { trouble, ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
 }
 
 async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "checks">> {
