@@ -71,7 +71,9 @@ test("an acquirer is added, shown, used, changed while it is, and removed", asyn
   expect([heard(0), heard(1)]).toEqual([1, 1]);
   const metrics = await (await fetch(`${service.baseUrl}/metrics`)).text();
   expect(metrics).toContain('paybell_acquirer_links_in_use{acquirer="first-bank"} 1');
-  expect((await ok("acquirer", "list")).stdout).toBe(`first-bank  example-host  ${at(1)}\n`);
+  expect((await ok("acquirer", "list")).stdout).toBe(
+    `NAME        PROFILE       HOSTS\nfirst-bank  example-host  ${at(1)}\n`,
+  );
   const shown = await ok("acquirer", "show", "first-bank");
   expect(shown.stdout).toContain("is set");
   const other = await partner.run(sale());
