@@ -1,9 +1,8 @@
-import { clientVariables } from "../../packages/cli/src/client-variables.ts";
-import { command, describedOf } from "../../packages/cli/src/command.ts";
-import { withAccessOptions, withSealing } from "../../packages/cli/src/connection.ts";
-import type { CommandContext } from "../../packages/cli/src/context.ts";
-import { exitCodeMeanings } from "../../packages/cli/src/exit-codes.ts";
+import { withAccessOptions, withSealing } from "../../packages/cli/src/client/connection.ts";
+import { clientVariables } from "../../packages/cli/src/client/credentials.ts";
 import { program } from "../../packages/cli/src/program.ts";
+import { type CommandContext, command, describedOf } from "../../packages/cli/src/shell/command.ts";
+import { exitCodeMeanings } from "../../packages/cli/src/shell/failure.ts";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 
 type Command = ReturnType<typeof program>;

@@ -38,7 +38,7 @@ function service(...items: readonly object[]) {
 
 test.each([
   [["partner", "list"], "ID  STATE  NAME"],
-  [["terminal", "list", "--partner", id], "TID  MID  MERCHANT"],
+  [["terminal", "list", "--partner", id], "TID  MID  MERCHANT NAME"],
   [["operator", "list"], "ID  NAME  ROLE  TOKEN"],
   [["api-key", "list", "--partner", id], "ID  NAME  SCOPES  USE"],
   [["proposal", "list"], "ID  PROPOSED BY  UNTIL  PROPOSAL"],
@@ -55,7 +55,7 @@ test.each([
   [["clearing", "files"], "RECEIVED AT  NAME  STATE  ID"],
   [["clearing", "exceptions"], "CREATED AT  KIND  STATE  ID"],
   [["statement", "day", "2026-11-21"], "AT  COMMAND  STATUS  ID"],
-  [["statement", "batches"], "CLOSED AT  TID  BATCH NO  NET  SOLD  VOIDED  ID"],
+  [["statement", "batches"], "CLOSED AT  TID  BATCH NO  NET AMOUNT  SOLD  VOIDED  ID"],
   [["statement", "settlements"], "CREATED AT  STATUS  TID  BATCH NO  SOLD  VOIDED  ID"],
 ])("paybell %j has headers", async (args, headers) => {
   const { code, stdout, stderr } = await line.run(args, { fetch: service(item).fetch });
@@ -122,7 +122,7 @@ describe("--follow", () => {
   });
 });
 
-test("TAB completes names, and the id where a shell would read more than letters in a name, or several have it", async () => {
+test("TAB completes names, or the id if a shell would read more than letters, or several have the name", async () => {
   const hostile = "$(touch x)\n`touch y`";
   const named = (partnerId: string, name: string) => ({ id: partnerId, settings: { name } });
   const partners = [named("1", "Corner"), named("2", hostile), named("3", "Twin"), named("4", "Twin")];

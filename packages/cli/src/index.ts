@@ -1,3 +1,3 @@
-export type { HostEnvironment } from "./context.ts";
-export { type ExitCode, exitCodes } from "./exit-codes.ts";
 export { run } from "./run.ts";
+export type { HostEnvironment } from "./shell/command.ts";
+export { type ExitCode, exitCodes } from "./shell/failure.ts";

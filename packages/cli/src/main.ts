@@ -1,15 +1,16 @@
+import { run } from "./run.ts";
+
 /**
  * The command `paybell`: the only file that touches the process.
  *
- * - A command is one file in `commands/`: a factory that takes the `CommandContext` (streams, environment, fetch, the
- *   signal of Ctrl-C) and returns the result of `command()` of `command.ts`, with its arguments, options and action.
- *   `program.ts` lists the factories.
- * - The action is wrapped by `ends()`, resolves to a code of `exit-codes.ts`, and prints by `output.ts`: one JSON
- *   document to stdout with `--json`, otherwise lines for a person.
+ * - A folder has the commands about one thing. A command is a factory that takes the `CommandContext` (streams,
+ *   environment, fetch, the signal of Ctrl-C) and returns the result of `command()` of `shell/command.ts`, with its
+ *   arguments, options and action. `program.ts` lists the factories.
+ * - The action is wrapped by `ends()`, resolves to a code of `shell/failure.ts`, and prints by `shell/output.ts`: one
+ *   JSON document to stdout with `--json`, otherwise lines for a person.
  * - A command ends early by a `Failure`: message, remedy, stable code, exit code. Nothing prints a stack.
- * - `connection.ts` finds the service and the keys, from flags, environment, and `.paybell/sandbox.json`.
+ * - `client/connection.ts` finds the service and the keys, from flags, environment, and `.paybell/sandbox.json`.
  */
-import { run } from "./run.ts";
 
 const interruption = new AbortController();
 // A second Ctrl-C has no further effect: commands end immediately, and those of the service handle it themselves.

@@ -1,42 +1,31 @@
 import { readFileSync } from "node:fs";
 import { Command } from "commander";
-import { acquirerCommand } from "./commands/acquirer.ts";
-import { alertsCommand } from "./commands/alerts.ts";
-import { apiKeyCommand } from "./commands/api-key.ts";
-import { auditCommand } from "./commands/audit.ts";
-import { backupCommand, verifyCommand } from "./commands/backup.ts";
-import { certifyCommand } from "./commands/certify.ts";
-import { checkCommand } from "./commands/check.ts";
-import { clearingCommand } from "./commands/clearing.ts";
-import { completeCommand, completionCommand } from "./commands/completion.ts";
-import { endpointCommand } from "./commands/endpoint.ts";
-import { historyCommand } from "./commands/history.ts";
-import { keysCommand } from "./commands/keys.ts";
-import { listenCommand } from "./commands/listen.ts";
-import { masterKeyCommand } from "./commands/master-key.ts";
-import { migrateCommand } from "./commands/migrate.ts";
-import { notificationsCommand } from "./commands/notifications.ts";
-import { openCommand } from "./commands/open.ts";
-import { operatorCommand } from "./commands/operator.ts";
-import { partnerCommand } from "./commands/partner.ts";
-import { proposalCommand } from "./commands/proposal.ts";
-import {
-  batchCommand,
-  eventCommand,
-  reversalCommand,
-  settlementCommand,
-  transactionCommand,
-} from "./commands/records.ts";
-import { restoreCommand } from "./commands/restore.ts";
-import { sandboxCommand } from "./commands/sandbox.ts";
-import { serveCommand } from "./commands/serve.ts";
-import { statementCommand } from "./commands/statement.ts";
-import { statusCommand } from "./commands/status.ts";
-import { terminalCommand } from "./commands/terminal.ts";
-import { topCommand } from "./commands/top.ts";
-import { triggerCommand } from "./commands/trigger.ts";
-import type { CommandContext } from "./context.ts";
-import { exitCodeMeanings } from "./exit-codes.ts";
+import { certifyCommand } from "./certify/certify.ts";
+import { completeCommand, completionCommand } from "./completion/completion.ts";
+import { listenCommand } from "./listen/listen.ts";
+import { clearingCommand } from "./money/clearing.ts";
+import { batchCommand, eventCommand, reversalCommand, settlementCommand, transactionCommand } from "./money/records.ts";
+import { statementCommand } from "./money/statement.ts";
+import { endpointCommand } from "./notifications/endpoint.ts";
+import { historyCommand } from "./notifications/history.ts";
+import { notificationsCommand } from "./notifications/notifications.ts";
+import { openCommand } from "./open/open.ts";
+import { auditCommand } from "./operators/audit.ts";
+import { operatorCommand } from "./operators/operator.ts";
+import { proposalCommand } from "./operators/proposal.ts";
+import { apiKeyCommand } from "./partners/api-key.ts";
+import { keysCommand } from "./partners/keys.ts";
+import { partnerCommand } from "./partners/partner.ts";
+import { terminalCommand } from "./partners/terminal.ts";
+import { acquirerCommand } from "./service/acquirer.ts";
+import { backupCommand, masterKeyCommand, migrateCommand, verifyCommand } from "./service/database.ts";
+import { restoreCommand } from "./service/restore.ts";
+import { alertsCommand, checkCommand, sandboxCommand, serveCommand } from "./service/run.ts";
+import type { CommandContext } from "./shell/command.ts";
+import { exitCodeMeanings } from "./shell/failure.ts";
+import { statusCommand } from "./status/status.ts";
+import { topCommand } from "./status/top.ts";
+import { triggerCommand } from "./trigger/trigger.ts";
 
 const groups = [
   [

@@ -1,8 +1,7 @@
 import { type Command, CommanderError } from "commander";
-import type { HostEnvironment } from "./context.ts";
-import { type ExitCode, exitCodes } from "./exit-codes.ts";
-import { Failure, failureJson, failureOf, failureText, withNext } from "./failure.ts";
 import { program } from "./program.ts";
+import type { HostEnvironment } from "./shell/command.ts";
+import { type ExitCode, exitCodes, Failure, failureJson, failureOf, failureText, withNext } from "./shell/failure.ts";
 
 /** Runs one command line, without `node` and the script's name. Never throws; resolves to the exit code. */
 export async function run(args: readonly string[], machine: HostEnvironment): Promise<ExitCode> {

@@ -26,5 +26,5 @@ export const swipeTypes = [
 ] as const;
 export type SwipeType = (typeof swipeTypes)[number]["code"];
 
-/** How long the old version of a rotated key is valid beside the new one: unless agreed otherwise, and at most. */
+/** The time in which both versions of a rotated key are valid: unless agreed otherwise, and at most. */
 export const overlapHours = { initial: 24, max: 720 } as const;

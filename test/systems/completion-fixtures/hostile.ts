@@ -1,5 +1,5 @@
-import { command, group } from "../../../packages/cli/src/command.ts";
 import { program } from "../../../packages/cli/src/program.ts";
+import { command, group } from "../../../packages/cli/src/shell/command.ts";
 
 // `paybell`, with a command that is described by the words of a test.
 const text = process.env["TEST_DESCRIPTION"] ?? "";

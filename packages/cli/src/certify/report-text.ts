@@ -7,9 +7,7 @@ import {
   type RequestResult,
 } from "@paybell/partner/certify";
 import { differenceOf } from "../open/signature.ts";
-import { columns } from "../output.ts";
-import { printable } from "../printable.ts";
-import type { Style } from "../style.ts";
+import { columns, printable, type Style } from "../shell/output.ts";
 
 const textColumns = 100;
 /** Enough of a response's body to recognise the server. */

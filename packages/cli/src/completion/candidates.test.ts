@@ -1,7 +1,7 @@
 import { type Command, Option } from "commander";
 import { describe, expect, test } from "vitest";
-import { command, group } from "../command.ts";
 import { program } from "../program.ts";
+import { command, group } from "../shell/command.ts";
 import { candidates } from "./candidates.ts";
 
 const root = program({

@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from "commander";
-import { defaultOf } from "../command.ts";
+import { defaultOf } from "../shell/command.ts";
 
 /** A word that may come next, and its meaning in one line; empty if it has none. */
 export interface Candidate {
@@ -7,7 +7,7 @@ export interface Candidate {
   readonly description: string;
 }
 
-/** The values of an option or argument by its placeholder, such as `partner`; undefined if there are none to look up. */
+/** The values of an option or argument by its placeholder, such as `partner`; undefined: there are none to look up. */
 export type LookUp = (placeholder: string) => Promise<readonly Candidate[]> | undefined;
 
 /**

@@ -1,7 +1,7 @@
 import type { NotificationPage } from "@paybell/partner/client";
-import type { Api, How, Query } from "../api.ts";
-import { Failure, passes } from "../failure.ts";
-import type { SealedNotification } from "./notification.ts";
+import type { Api, How, Query } from "../client/api.ts";
+import { Failure, passes } from "../shell/failure.ts";
+import type { SealedNotification } from "./opened.ts";
 
 const pageItemsMax = 500;
 /** Shorter than proxies between us and the service keep a silent connection. */

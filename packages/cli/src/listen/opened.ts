@@ -1,10 +1,17 @@
 import { IpnRefused, Misused, type ReceivedIpn, type ReceiverOptions, receiver } from "@paybell/partner";
-import type { Self } from "@paybell/partner/client";
-import type { Api } from "../api.ts";
-import { type ClientSettings, receiverOptionsOf } from "../connection.ts";
-import { definedOf } from "../credentials.ts";
-import { Failure } from "../failure.ts";
-import { bodyOf, type SealedNotification } from "./notification.ts";
+import type { NotificationPage, Self } from "@paybell/partner/client";
+import type { Api } from "../client/api.ts";
+import { type ClientSettings, receiverOptionsOf } from "../client/connection.ts";
+import { definedOf } from "../client/credentials.ts";
+import { Failure } from "../shell/failure.ts";
+
+/** One notification as it is pulled, sealed. */
+export type SealedNotification = NotificationPage["items"][number];
+
+/** The body that a callback would carry: what webhook-signature covers. */
+export function bodyOf({ data }: Pick<SealedNotification, "data">): string {
+  return JSON.stringify({ data });
+}
 
 /** The result of opening a notification with our own keys: the IPN, or why there is none. */
 export type Opened =

@@ -1,9 +1,7 @@
 import type { ReceivedIpn } from "@paybell/partner";
-import { printable } from "../printable.ts";
-import type { Style } from "../style.ts";
+import { printable, type Style } from "../shell/output.ts";
 import type { Forwarded } from "./forward.ts";
-import type { SealedNotification } from "./notification.ts";
-import type { Opened } from "./opened.ts";
+import type { Opened, SealedNotification } from "./opened.ts";
 
 /** One notification, and what became of it here. */
 export interface Event {

@@ -1,11 +1,10 @@
-import type { CommandContext } from "../context.ts";
-import { Failure } from "../failure.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CommandContext } from "../shell/command.ts";
+import { Failure } from "../shell/failure.ts";
 import { type Fed, Feed, type FeedEvents, type NotificationSource } from "./feed.ts";
 import { forward } from "./forward.ts";
-import { bodyOf, type SealedNotification } from "./notification.ts";
-import type { Opened, Opener } from "./opened.ts";
+import { bodyOf, type Opened, type Opener, type SealedNotification } from "./opened.ts";
 import type { Event } from "./output.ts";
-import { sleep } from "./sleep.ts";
 
 /** The wait between requests if the service answers immediately without notifications: it is starting or stopping. */
 const askEveryMs = 500;
@@ -91,7 +90,8 @@ export class Relay {
       }
       this.#unfinishedFrom = undefined;
       if (this.#done >= countMax) return;
-      if (fed.length === 0) await sleep(askedMs + askEveryMs - nowMs(), interrupted);
+      const waitMs = Math.max(0, askedMs + askEveryMs - nowMs());
+      if (fed.length === 0) await sleep(waitMs, undefined, { signal: interrupted }).catch(() => undefined);
     }
   }
 

@@ -1,5 +1,7 @@
-import type { ListedNotification, Notification, NotificationDetail } from "@paybell/partner/client";
-import { printable } from "../printable.ts";
+import type { ListedNotification, Notification, NotificationDetail, NotificationPage } from "@paybell/partner/client";
+import type { Api } from "../client/api.ts";
+import { bodyOf } from "../listen/opened.ts";
+import { printable } from "../shell/output.ts";
 
 type Attempt = NotificationDetail["attempts"][number];
 
@@ -53,4 +55,38 @@ export function attemptLines(attempt: Attempt): string[] {
 /** `2026-11-21T10:00:00.000Z  parked  {"reason":"tls"}` */
 export function eventLine({ kind, at, detail }: NotificationEvent): string {
   return printable(`${at}  ${kind}  ${JSON.stringify(detail)}`);
+}
+
+/** The POST of a notification, as it would be made now: the input of `paybell open`. */
+export interface SealedPost {
+  readonly body: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const pageItems = 500;
+/** Ids and times are made a moment before the commit that orders them. */
+const outOfOrderMs = 60_000;
+
+/**
+ * Searches the pull API, from the oldest on; undefined if it is no longer stored. @param looked called with the number
+ * skipped so far
+ */
+export async function findSealed(
+  api: Api,
+  { id, createdAt }: NotificationDetail,
+  looked: (count: number) => void,
+): Promise<SealedPost | undefined> {
+  const untilMs = Date.parse(createdAt) + outOfOrderMs;
+  let after: string | undefined;
+  let count = 0;
+  for (;;) {
+    const { items, next } = await api.get<NotificationPage>("/v1/notifications", { after, limit: pageItems });
+    const found = items.find((item) => item.id === id);
+    if (found !== undefined) return { body: bodyOf(found), headers: found.headers };
+    const last = items.at(-1);
+    if (last === undefined || Date.parse(last.createdAt) > untilMs) return undefined;
+    count += items.length;
+    looked(count);
+    after = next;
+  }
 }

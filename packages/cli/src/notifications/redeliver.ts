@@ -1,10 +1,10 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RedeliveryProgress } from "@paybell/partner/client";
-import type { Api } from "../api.ts";
-import { definedOf } from "../credentials.ts";
-import { Failure } from "../failure.ts";
-import { sleep } from "../listen/sleep.ts";
-import type { RegisteredPartner } from "../partners/partner.ts";
-import { readPages } from "../read-pages.ts";
+import type { Api } from "../client/api.ts";
+import { definedOf } from "../client/credentials.ts";
+import { readPages } from "../client/lists.ts";
+import type { RegisteredPartner } from "../client/names.ts";
+import { Failure } from "../shell/failure.ts";
 
 export interface EachRedelivered {
   readonly redelivered: number;
@@ -130,7 +130,7 @@ export async function redeliveryProgress(
     const progress = await api.get<RedeliveryProgress>(`${pathOf(role)}/${encodeURIComponent(id)}`);
     onProgress(progress.redelivered - progress.pending, progress.redelivered);
     if (signal === undefined || signal.aborted || progress.pending === progress.held.paused) return progress;
-    await sleep(askEveryMs, signal);
+    await sleep(askEveryMs, undefined, { signal }).catch(() => undefined);
   }
 }
 

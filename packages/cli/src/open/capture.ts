@@ -1,5 +1,5 @@
 import { parseJson } from "@paybell/contract";
-import { Failure } from "../failure.ts";
+import { Failure } from "../shell/failure.ts";
 
 /** A captured POST. */
 export interface Capture {

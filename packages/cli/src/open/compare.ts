@@ -1,6 +1,6 @@
 import { ipnFields, signedFields } from "@paybell/contract";
-import type { Api } from "../api.ts";
-import { Failure } from "../failure.ts";
+import type { Api } from "../client/api.ts";
+import { Failure } from "../shell/failure.ts";
 import type { Explanation } from "./explain.ts";
 
 export interface FieldDifference {

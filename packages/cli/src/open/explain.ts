@@ -14,10 +14,9 @@ import {
   type WireNames,
 } from "@paybell/contract";
 import { IpnRefused } from "@paybell/partner";
-import type { Credentials } from "../credentials.ts";
+import type { Credentials } from "../client/credentials.ts";
 import type { Capture } from "./capture.ts";
-import type { OpenFinding } from "./finding.ts";
-import { judgeHeaders } from "./headers.ts";
+import { judgeHeaders, type OpenFinding } from "./headers.ts";
 import type { NamedKeys } from "./named-keys.ts";
 import { kidOf, unseal } from "./seal.ts";
 import { type Difference, judgeSignature } from "./signature.ts";

@@ -1,8 +1,16 @@
 import { headerNames, hmacKey, parseJson, webhookKey, webhookSignatureMatches } from "@paybell/contract";
 import { freshnessSecondsDefault } from "@paybell/partner";
 import type { Capture } from "./capture.ts";
-import type { OpenFinding } from "./finding.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
+
+/** One step of opening: what was found, and what to do where it is wrong. */
+export interface OpenFinding {
+  readonly step: "body" | "headers" | "freshness" | "seal" | "content" | "signature";
+  /** `note`: does not decide whether it is authentic. */
+  readonly level: "right" | "note" | "wrong";
+  readonly text: string;
+  readonly remedy?: string;
+}
 
 const three = [headerNames.id, headerNames.timestamp, headerNames.signature] as const;
 

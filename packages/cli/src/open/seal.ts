@@ -1,5 +1,5 @@
 import { NotAuthentic, open, parseJson, type Sealing, sealingKey, sealings } from "@paybell/contract";
-import type { OpenFinding } from "./finding.ts";
+import type { OpenFinding } from "./headers.ts";
 import type { NamedKey, NamedKeys } from "./named-keys.ts";
 
 export interface Unsealed {

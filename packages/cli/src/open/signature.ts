@@ -8,7 +8,7 @@ import {
   signedFields,
   signedString,
 } from "@paybell/contract";
-import type { OpenFinding } from "./finding.ts";
+import type { OpenFinding } from "./headers.ts";
 import type { NamedKeys } from "./named-keys.ts";
 
 type Wire = Readonly<Record<string, unknown>>;

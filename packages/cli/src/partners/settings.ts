@@ -1,22 +1,9 @@
 import { parseJson } from "@paybell/contract";
 import { type Command, Option } from "commander";
-import type { CommandContext } from "../context.ts";
-import { Failure } from "../failure.ts";
-import { readNamedFile } from "../named-file.ts";
-import { settingFlags } from "./setting-flags.ts";
-
-/** A setting of a partner as a flag: `generate.ts` writes the table from the service's. */
-export interface SettingFlag {
-  readonly name: string;
-  /** The setting that it is a part of. */
-  readonly group?: string;
-  readonly kind: "text" | "number" | "list" | "numbers" | "map" | "json";
-  readonly meaning: string;
-  readonly choices?: readonly string[];
-  readonly nullable?: true;
-  /** Absent: a registration must name it. */
-  readonly initial?: string;
-}
+import type { CommandContext } from "../shell/command.ts";
+import { Failure } from "../shell/failure.ts";
+import { readNamedFile } from "../shell/files.ts";
+import { type SettingFlag, settingFlags } from "./setting-flags.ts";
 
 const values = {
   text: "<text>",
@@ -46,7 +33,7 @@ export function withPartnerSettings(made: Command): Command {
 }
 
 export const settingsHelp =
-  "`none` empties a setting. A value that begins with @ names a file with the value, such as --callback-ca @bank.pem. " +
+  "`none` empties a setting. A value that begins with @ names a file with the value, as in --callback-ca @bank.pem. " +
   "The service checks every value.";
 
 /** The settings that the file and the flags name. @throws Failure naming the flag that cannot be read */

@@ -1,7 +1,5 @@
 import type { Figures, Trouble } from "@paybell/partner/client";
-import { columns } from "../output.ts";
-import { printable } from "../printable.ts";
-import type { Style } from "../style.ts";
+import { columns, printable, type Style } from "../shell/output.ts";
 
 /** The answer of `GET /operator/v1/overview`. */
 export interface Overview {
@@ -19,12 +17,12 @@ export interface Overview {
   readonly trouble: readonly Trouble[];
 }
 
-export interface TroubleView {
+export interface TroubleStyle {
   readonly style: Style;
   readonly nowMs: number;
 }
 
-interface View extends TroubleView {
+interface View extends TroubleStyle {
   /** The width of the terminal in columns. */
   readonly width: number;
 }
@@ -60,8 +58,8 @@ export function overviewLines(overview: Overview, view: View): string[] {
   ];
 }
 
-/** Who does not receive its notifications now, and why, the first to be parked first. */
-export function troubleLines(trouble: readonly Trouble[], { style, nowMs }: TroubleView): string[] {
+/** The partners that do not receive their notifications now, and why, the first to be parked first. */
+export function troubleLines(trouble: readonly Trouble[], { style, nowMs }: TroubleStyle): string[] {
   if (trouble.length === 0) return [style.good("No partner is in trouble")];
   return [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))];
 }

@@ -1,15 +1,125 @@
 import { parseJson } from "@paybell/contract";
-import type { Endpoint, KeyVersion, Trouble } from "@paybell/partner/client";
-import { type Api, noPaybell } from "../api.ts";
-import type { RegisteredPartner } from "../partners/partner.ts";
-import { readPages } from "../read-pages.ts";
-import type { Overview } from "./overview.ts";
+import type { Backlog, Endpoint, KeyVersion, Trouble } from "@paybell/partner/client";
+import { type Command, Option } from "commander";
+import { type Api, noPaybell } from "../client/api.ts";
+import { type AccessOptions, callsAsPartner, readClientSettings, withAccessOptions } from "../client/connection.ts";
+import { readPages } from "../client/lists.ts";
+import type { RegisteredPartner } from "../client/names.ts";
+import { type CommandContext, command, ends } from "../shell/command.ts";
+import { type ExitCode, exitCodes } from "../shell/failure.ts";
+import { wholeNumber } from "../shell/options.ts";
+import { columns, type JsonOption, print, printable, type Style, styleFor } from "../shell/output.ts";
+import { showing } from "../shell/progress.ts";
+import { type Overview, type TroubleStyle, troubleLines } from "./overview.ts";
 
-export interface DeliveryStatus {
+interface StatusOptions extends AccessOptions, JsonOption {
+  readonly keysWithin: number;
+}
+
+export function statusCommand(context: CommandContext): Command {
+  const made = command("status", {
+    summary: "show trouble now, whether the service is ready, the backlog, failing endpoints, and expiring keys",
+    description:
+      "It begins with the partners that do not receive their notifications: what is wrong, since when, how many " +
+      "wait, the next try, and when parking begins. With an API key and no operator token it shows that partner's own.",
+    examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
+    exitCodes: { 0: "the service is ready; of a partner: it is not in trouble", 1: "it is not ready, or in trouble" },
+  }).addOption(
+    new Option("--keys-within <days>", "list keys that expire within this many days")
+      .default(14)
+      .argParser(wholeNumber(0, 9_999)),
+  );
+  return withAccessOptions(made).action(ends(context, (options: StatusOptions) => status(context, options)));
+}
+
+async function status(context: CommandContext, options: StatusOptions): Promise<ExitCode> {
+  const { keysWithin: keysWithinDays } = options;
+  const connection = await readClientSettings(context, options);
+  const view = { style: styleFor(context.stdout, context.env), nowMs: context.nowMs() };
+  if (callsAsPartner(connection, undefined)) {
+    const backlog = await connection.partner().get<Backlog>("/v1/backlog");
+    print(context, options, backlog, backlogLines(backlog, view));
+    return backlog.trouble === null ? exitCodes.ok : exitCodes.negative;
+  }
+  const operator = connection.operator();
+  const found = await showing(context, "reading partners", undefined, (counted) =>
+    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: view.nowMs, counted }),
+  );
+  print(context, options, found, [
+    ...troubleLines(found.trouble, view),
+    "",
+    ...linesOf(found, keysWithinDays, view.style),
+  ]);
+  return found.ready ? exitCodes.ok : exitCodes.negative;
+}
+
+function linesOf(
+  { ready, checks, backlog, endpoints, keysEnding, partners }: DeliveryStatus,
+  days: number,
+  style: Style,
+): string[] {
+  return [
+    ready ? style.good("Ready") : style.bad("Not ready"),
+    ...columns(Object.entries(checks).map(([name, check]) => [`  ${signOf(check)}`, name, printable(check.detail)])),
+    "",
+    `Backlog    ${backlogText(backlog)}`,
+    ...(backlog === null ? [] : [`Parked     ${parkedText(backlog)}`]),
+    `Partners   ${partners.total}, ${partners.paused} paused, ${partners.disabled} disabled`,
+    `Endpoints  ${endpoints.length === 0 ? "none fails" : `${endpoints.length} open or gone`}`,
+    ...columns(
+      endpoints.map(({ state, target, failures, lastReason, probeAt, partnerId }) => [
+        `  ${state}`,
+        printable(target),
+        `${failures} failures, ${lastReason ?? "no reason"}`,
+        probeAt === null ? "until it is closed manually" : `tried again at ${probeAt}`,
+        `partner ${partnerId}`,
+      ]),
+    ),
+    `Keys       ${keysEnding.length === 0 ? "none ends" : `${keysEnding.length} end`} within ${days} days`,
+    ...columns(
+      keysEnding.map(({ kind, partner, expiresAt, partnerId }) => [
+        `  ${kind}`,
+        `ends ${expiresAt}`,
+        `partner ${partnerId}`,
+        printable(partner),
+      ]),
+    ),
+  ];
+}
+
+/** A partner's own. */
+function backlogLines({ trouble, pending, oldestPendingAt, parked, pull }: Backlog, view: TroubleStyle): string[] {
+  const left = pull?.left === null || pull?.left === undefined ? "" : `, ${pull.left} follow`;
+  return [
+    ...(trouble === null ? [view.style.good("You receive your notifications")] : troubleLines([trouble], view)),
+    "",
+    `Pending  ${pending === 0 ? "nothing" : `${pending}, the oldest since ${oldestPendingAt}`}`,
+    `Parked   ${parked === 0 ? "nothing" : `${parked}: paybell notifications list --state parked`}`,
+    `Pulled   ${pull === null ? "never" : `at ${pull.at}${left}${pull.problem === null ? "" : `: ${pull.problem}`}`}`,
+  ];
+}
+
+function signOf({ ok, detail }: DeliveryStatus["checks"][string]): string {
+  if (!ok) return "✗";
+  return detail.startsWith("warning: ") ? "!" : "✓";
+}
+
+function parkedText({ parked }: NonNullable<DeliveryStatus["backlog"]>): string {
+  if (parked === 0) return "nothing is parked";
+  return `${parked} parked: paybell notifications list --state parked`;
+}
+
+function backlogText(backlog: DeliveryStatus["backlog"]): string {
+  if (backlog === null) return "not shown: /metrics does not answer us";
+  if (backlog.pending === 0) return "nothing is pending";
+  return `${backlog.pending} pending, the oldest for ${Math.round(backlog.oldestPendingSeconds)} s`;
+}
+
+interface DeliveryStatus {
   readonly trouble: readonly Trouble[];
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
-  readonly backlog: Backlog | null;
+  readonly backlog: CountedBacklog | null;
   readonly endpoints: readonly Endpoint[];
   /** Key versions that end within the days that were asked for, the first to end first. */
   readonly keysEnding: readonly EndingKey[];
@@ -17,21 +127,21 @@ export interface DeliveryStatus {
 }
 
 /** The backlog of all instances, as counted by the one that was asked. */
-export interface Backlog {
+interface CountedBacklog {
   readonly pending: number;
   /** Given up for now: they stay until they are redelivered. */
   readonly parked: number;
   readonly oldestPendingSeconds: number;
 }
 
-export interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
+interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
   readonly partnerId: string;
   readonly partner: string;
   readonly expiresAt: string;
 }
 
 /** The operator's first overview. @throws Failure if the service cannot be reached */
-export async function readStatus(
+async function readStatus(
   anyone: Api,
   operator: Api,
   { keysWithinDays, nowMs, counted }: { keysWithinDays: number; nowMs: number; counted: (partners: number) => void },
@@ -72,7 +182,7 @@ async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "
 }
 
 /** Null where the metrics are not shown to us: a proxy may keep them to itself. */
-async function readBacklog(api: Api): Promise<Backlog | null> {
+async function readBacklog(api: Api): Promise<CountedBacklog | null> {
   const { status, text } = await api.look("/metrics");
   const pending = gauge(text, "paybell_notifications_pending");
   const parked = gauge(text, "paybell_parked_notifications");

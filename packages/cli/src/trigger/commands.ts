@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import type { Api } from "../api.ts";
-import type { CommandContext } from "../context.ts";
-import { exitCodes } from "../exit-codes.ts";
-import { Failure } from "../failure.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Api } from "../client/api.ts";
+import type { CommandContext } from "../shell/command.ts";
 
 /** The fields of the answer of POST /v1/commands that are shown. */
 export interface RanCommand {
@@ -92,26 +91,11 @@ export class Commander {
   async #outcome(answered: RanCommand): Promise<RanCommand> {
     let transaction = answered;
     while (transaction.status === "INIT") {
-      await pause(this.#context.signal);
+      await sleep(lookEveryMs, undefined, { signal: this.#context.signal });
       transaction = await this.#api.get<RanCommand>(`/v1/transactions/${answered.id}`);
     }
     return transaction;
   }
 }
 
-const lookEveryMs = 250;
-
-/** The pause between two polls. */
-export function pause(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => {
-      clearTimeout(timer);
-      reject(new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted }));
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener("abort", onAbort);
-      resolve();
-    }, lookEveryMs);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-}
+export const lookEveryMs = 250;

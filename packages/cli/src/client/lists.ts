@@ -1,0 +1,132 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Command, Option } from "commander";
+import type { CommandContext } from "../shell/command.ts";
+import { type ExitCode, exitCodes, Failure, failureText, passes } from "../shell/failure.ts";
+import { timeForms, timeReader, wholeNumber } from "../shell/options.ts";
+import { type JsonOption, listed, print, Table, type TableColumn } from "../shell/output.ts";
+import { showing } from "../shell/progress.ts";
+import type { Api, Query } from "./api.ts";
+
+interface Page<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+const pageItems = 500;
+
+interface Reading<Item> {
+  readonly itemsMax?: number | undefined;
+  /** Called after each page, with the number read. */
+  readonly onProgress?: (count: number) => void;
+  /** Called with each item: whether it ends the reading, and is left out. */
+  readonly isBeyond?: (item: Item) => boolean;
+}
+
+/** Every item of a paged list. */
+export async function readPages<Item>(
+  api: Api,
+  path: string,
+  query: Query = {},
+  { itemsMax = Number.POSITIVE_INFINITY, onProgress, isBeyond = () => false }: Reading<Item> = {},
+): Promise<readonly Item[]> {
+  const all: Item[] = [];
+  let after: string | undefined;
+  for (;;) {
+    const limit = Math.min(pageItems, itemsMax - all.length);
+    const page = await api.get<Page<Item>>(path, { ...query, after, limit });
+    const end = page.items.findIndex(isBeyond);
+    for (const item of end < 0 ? page.items : page.items.slice(0, end)) all.push(item);
+    onProgress?.(all.length);
+    if (end >= 0 || page.next === null || all.length >= itemsMax) return all.slice(0, itemsMax);
+    after = page.next;
+  }
+}
+
+/** A list of the service that has the newest first. */
+export interface NewestFirst<Item> {
+  readonly plural: string;
+  readonly api: Api;
+  readonly path: string;
+  readonly query: Query;
+  readonly columns: readonly TableColumn<Item>[];
+  idOf(item: Item): string;
+  /** ISO 8601 in UTC. */
+  timeOf(item: Item): string;
+}
+
+export interface NewestOptions extends JsonOption {
+  readonly limit: number;
+  readonly since?: string;
+  readonly follow?: boolean;
+}
+
+export function withNewest(context: CommandContext, made: Command): Command {
+  return made
+    .option("--since <time>", `at or after this time: ${timeForms}`, timeReader(context))
+    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)))
+    .option("--follow", "oldest first, then what is added, until Ctrl-C");
+}
+
+const followEveryMs = 2_000;
+/** A time is taken a moment before the commit that shows it: an item may appear below newer ones. */
+const lateMs = 10_000;
+
+/** Prints a list; with `--follow` what is added, too: with `--json` one object a line. */
+export async function printNewest<Item>(
+  context: CommandContext,
+  options: NewestOptions,
+  list: NewestFirst<Item>,
+): Promise<ExitCode> {
+  const { limit: itemsMax, since, follow = false } = options;
+  if (follow) return followNewest(context, options, list);
+  const items = await showing(context, `reading ${list.plural}`, itemsMax, (onProgress) =>
+    readSince(list, since, { itemsMax, onProgress }),
+  );
+  print(context, options, { items }, listed(items, list.columns));
+  return exitCodes.ok;
+}
+
+async function followNewest<Item>(
+  { stdout, stderr, signal }: CommandContext,
+  { limit, since = "", json = false }: NewestOptions,
+  list: NewestFirst<Item>,
+): Promise<ExitCode> {
+  const table = new Table(list.columns);
+  let shown: ReadonlySet<string> | undefined;
+  /** Older ones are not shown, though some may exist. */
+  let oldest = since;
+  let from = since;
+  for (;;) {
+    try {
+      const isFirst = shown === undefined;
+      const items = (await readSince(list, from, { itemsMax: isFirst ? limit : undefined })).toReversed();
+      const added = items.filter((item) => shown?.has(list.idOf(item)) !== true);
+      const lines = json ? added.map((item) => JSON.stringify(item)) : table.lines(added);
+      stdout.write(lines.map((line) => `${line}\n`).join(""));
+      const [first, last] = [items[0], items.at(-1)];
+      if (isFirst && first !== undefined && items.length === limit) oldest = list.timeOf(first);
+      const late = last === undefined ? "" : new Date(Date.parse(list.timeOf(last)) - lateMs).toISOString();
+      from = late > oldest ? late : oldest;
+      shown = new Set(items.map(list.idOf));
+    } catch (error) {
+      if (signal.aborted) return exitCodes.ok;
+      // A restart of the service is not the end. A list that never began is.
+      if (shown === undefined || !(error instanceof Failure) || !passes(error)) throw error;
+      stderr.write(`${failureText(error)}\n`);
+    }
+    await sleep(followEveryMs, undefined, { signal }).catch(() => undefined);
+    if (signal.aborted) return exitCodes.ok;
+  }
+}
+
+async function readSince<Item>(
+  { api, path, query, idOf, timeOf }: NewestFirst<Item>,
+  since: string | undefined,
+  reading: Reading<Item>,
+): Promise<readonly Item[]> {
+  if (since === undefined || since === "") return readPages(api, path, query, reading);
+  // The order is that of the ids, which is that of time, except of ids that a switch made.
+  const isBeyond = (item: Item) => timeOf(item) < since && ["7", undefined].includes(idOf(item)[14]);
+  const items = await readPages(api, path, query, { ...reading, isBeyond });
+  return items.filter((item) => timeOf(item) >= since);
+}

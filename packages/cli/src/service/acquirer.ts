@@ -1,0 +1,232 @@
+import { parseJson } from "@paybell/contract";
+import { type Command, Option } from "commander";
+import { type AccessOptions, readClientSettings, withAccessOptions } from "../client/connection.ts";
+import { definedOf } from "../client/credentials.ts";
+import { type CommandContext, command, ends, group } from "../shell/command.ts";
+import { type ConfirmOption, confirm, withConfirmation } from "../shell/confirm.ts";
+import { type ExitCode, exitCodes, Failure } from "../shell/failure.ts";
+import { readNamedFile } from "../shell/files.ts";
+import { columns, type JsonOption, listed, print, printable, type TableColumn } from "../shell/output.ts";
+import { loadServer } from "./run.ts";
+
+interface TestOptions extends JsonOption {
+  readonly mid?: string;
+  readonly tid?: string;
+  readonly token?: string;
+  readonly amount?: string;
+  readonly currency: string;
+  readonly batch: string;
+  readonly trace: string;
+}
+
+export function acquirerCommand(context: CommandContext): Command {
+  return group("acquirer", "register acquirers, and try the link to a host", [
+    addCommand(context),
+    listCommand(context),
+    showCommand(context),
+    updateCommand(context),
+    removeCommand(context),
+    testCommand(context),
+  ]);
+}
+
+function testCommand(context: CommandContext): Command {
+  return command("test", {
+    summary: "run a certification against the acquirer's host, and print every message",
+    description:
+      "Signs on, then sends a Logon, a Sale and its Void, a Sale and its Reversal, and a Settlement to the host " +
+      "of the settings (PAYBELL_ACQUIRER=iso8583 and its other settings), or to that of a registered acquirer, which " +
+      "is read from DATABASE_URL under PAYBELL_MASTER_KEY. It needs no service, but a terminal that nothing else " +
+      "uses: the Settlement closes its batch. No card number, token or key is printed.",
+    examples: [
+      "paybell acquirer test --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000",
+      "paybell acquirer test first-bank --mid M00000000000001 --tid T0000001 --token tok_approve --amount 10000",
+    ],
+    exitCodes: {
+      0: "every step ended as expected",
+      1: "a step did not, which is marked ERROR",
+      2: "nothing was sent: a setting or an option is wrong",
+    },
+  })
+    .argument("[name]", "a registered acquirer; default: the one of the settings")
+    .option("--mid <mid>", "the merchant; required")
+    .option("--tid <tid>", "a terminal that nothing else uses; required")
+    .option("--token <token>", "a test card's token, as the host knows it; required")
+    .option("--amount <amount>", "the amount of each Sale, such as 10000 or 12.50; required")
+    .option("--currency <code>", "the Sales' currency", "VND")
+    .option("--batch <number>", "the terminal's open batch, six digits; it must be empty", "000001")
+    .option("--trace <number>", "the first message's trace number", "1")
+    .action(async (name: string | undefined, { json = false, ...options }: TestOptions) => {
+      const { runAcquirerTest } = await loadServer(context);
+      const named = name === undefined ? {} : { name };
+      context.conclude((await runAcquirerTest(context, { ...options, ...named, json })) as ExitCode);
+    });
+}
+
+interface AcquirerRecord {
+  readonly name: string;
+  /** Absent where it was just registered or changed. */
+  readonly link?: { readonly ok: boolean; readonly detail: string };
+  readonly profile: { readonly name?: string };
+  readonly hosts: readonly string[];
+  readonly tls: string;
+  readonly certificate: string;
+  readonly hasMacKey: boolean;
+  readonly updatedAt: string;
+}
+
+interface RegistrationOptions extends AccessOptions, JsonOption {
+  readonly profile?: string;
+  readonly hosts?: string;
+  readonly tls?: string;
+  readonly ca?: string;
+  readonly certificate?: string;
+  readonly key?: string;
+  readonly macKey?: string;
+  readonly keyEncryptionKey?: string;
+}
+
+const acquirersPath = "/operator/v1/acquirers";
+const pathOf = (name: string) => `${acquirersPath}/${encodeURIComponent(name)}`;
+
+function withRegistration(made: Command): Command {
+  return withAccessOptions(made.argument("<name>", "a-z, 0-9 and -"))
+    .option("--profile <file>", "JSON of the host's profile")
+    .option("--hosts <hosts>", "name:port, several separated by commas: the preferred one first")
+    .addOption(
+      new Option("--tls <tls>", "off if the line is encrypted by other means; default on").choices(["on", "off"]),
+    )
+    .option("--ca <file>", "PEM of the hosts' authorities; default: the well-known ones")
+    .option("--certificate <file>", "PEM of the client certificate")
+    .option("--key <file>", "PEM of the client certificate's key")
+    .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal")
+    .option("--key-encryption-key <file>", "file with the key for new MAC keys over the link, in hexadecimal");
+}
+
+function addCommand(context: CommandContext): Command {
+  const made = command("add", {
+    summary: "register an acquirer, for terminals that name it",
+    description:
+      "The keys are read from files and stored encrypted under the master key; nothing shows them " +
+      "again. `paybell terminal set --acquirer` gives a terminal this acquirer.",
+    examples: ["paybell acquirer add first-bank --profile host.json --hosts first.bank.example:5000 --mac-key mac.hex"],
+  });
+  return withRegistration(made).action(
+    ends(context, async (name: string, options: RegistrationOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+      if (items.some((one) => one.name === name)) {
+        const remedy = "`paybell acquirer update` changes it.";
+        throw new Failure(`there is an acquirer ${name} already.`, { code: "acquirer_exists", remedy });
+      }
+      const added = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+      print(context, options, added, [`${added.name} is registered.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function updateCommand(context: CommandContext): Command {
+  const made = command("update", {
+    summary: "change an acquirer: running instances apply it within seconds",
+    description: "Values that are left out stay. The old link is closed after the answers in flight have come.",
+    examples: ["paybell acquirer update first-bank --hosts first.bank.example:5000,second.bank.example:5000"],
+  });
+  return withRegistration(made).action(
+    ends(context, async (name: string, options: RegistrationOptions) => {
+      const api = (await readClientSettings(context, options)).operator();
+      await api.get<AcquirerRecord>(pathOf(name));
+      const changes = await registrationOf(context, options);
+      if (Object.keys(changes).length === 0) {
+        const remedy = "`paybell acquirer update --help` shows what can be changed.";
+        throw new Failure("no change is given.", { code: "bad_usage", remedy });
+      }
+      const updated = await api.put<AcquirerRecord>(pathOf(name), changes);
+      print(context, options, updated, [`${updated.name} is changed.`]);
+      return exitCodes.ok;
+    }),
+  );
+}
+
+async function registrationOf(context: CommandContext, options: RegistrationOptions): Promise<object> {
+  const read = async (file: string | undefined) =>
+    file === undefined ? undefined : await readNamedFile(context, file, "unreadable_file");
+  const { hosts, tls } = options;
+  const profile = await read(options.profile);
+  return definedOf({
+    profile: profile === undefined ? undefined : profileIn(options.profile ?? "", profile),
+    hosts: hosts?.split(",").map((host) => host.trim()),
+    tls,
+    ca: await read(options.ca),
+    certificate: await read(options.certificate),
+    key: await read(options.key),
+    macKey: (await read(options.macKey))?.trim(),
+    keyEncryptionKey: (await read(options.keyEncryptionKey))?.trim(),
+  });
+}
+
+function profileIn(file: string, text: string): unknown {
+  try {
+    return parseJson(text);
+  } catch {
+    throw new Failure(`${file} is not JSON.`, { code: "unreadable_file" });
+  }
+}
+
+function listCommand(context: CommandContext): Command {
+  const made = command("list", { summary: "list the registered acquirers", examples: ["paybell acquirer list"] });
+  return withAccessOptions(made).action(
+    ends(context, async (options: AccessOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+      const columnsOf: readonly TableColumn<AcquirerRecord>[] = [
+        ["name", ({ name }) => name],
+        ["profile", ({ profile }) => profile.name],
+        ["hosts", ({ hosts }) => hosts.join(", ")],
+      ];
+      print(context, options, { items }, listed(items, columnsOf));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function showCommand(context: CommandContext): Command {
+  const made = command("show", {
+    summary: "show how an acquirer is registered, never a key",
+    examples: ["paybell acquirer show first-bank"],
+  }).argument("<acquirer>", "as `paybell acquirer list` shows it");
+  return withAccessOptions(made).action(
+    ends(context, async (name: string, options: AccessOptions & JsonOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      const shown = await api.get<AcquirerRecord>(pathOf(name));
+      const { profile, hosts, tls, certificate, hasMacKey, updatedAt, link } = shown;
+      const rows = [
+        ["profile", printable(String(profile.name))],
+        ["hosts", hosts.join(", ")],
+        ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
+        ["MAC key", hasMacKey ? "is set" : "none"],
+        ["changed", updatedAt],
+        ["link", `${link?.ok === true ? "" : "down: "}${printable(link?.detail ?? "")}`],
+      ];
+      print(context, options, shown, columns(rows));
+      return exitCodes.ok;
+    }),
+  );
+}
+
+function removeCommand(context: CommandContext): Command {
+  const made = command("remove", {
+    summary: "remove an acquirer that no terminal names any more",
+    examples: ["paybell acquirer remove first-bank"],
+  }).argument("<acquirer>", "as `paybell acquirer list` shows it");
+  return withAccessOptions(withConfirmation(made)).action(
+    ends(context, async (name: string, options: AccessOptions & JsonOption & ConfirmOption) => {
+      const api = (await readClientSettings(context, options)).operator();
+      await api.get<AcquirerRecord>(pathOf(name));
+      await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
+      const removed = await api.delete<AcquirerRecord>(pathOf(name));
+      print(context, options, removed, [`${removed.name} is removed.`]);
+      return exitCodes.ok;
+    }),
+  );
+}

@@ -1,0 +1,26 @@
+import { InvalidArgumentError } from "commander";
+import { expect, test } from "vitest";
+import { timeReader } from "./options.ts";
+
+const readTime = timeReader({ nowMs: () => Date.parse("2026-11-25T12:00:00.000Z") });
+
+test.each([
+  ["2026-11-21", "2026-11-21T00:00:00.000Z"],
+  ["2026-11-21T08:00Z", "2026-11-21T08:00:00.000Z"],
+  ["2026-11-21T08:00:00.250+01:00", "2026-11-21T07:00:00.250Z"],
+  ["45s", "2026-11-25T11:59:15.000Z"],
+  ["30m", "2026-11-25T11:30:00.000Z"],
+  ["1h", "2026-11-25T11:00:00.000Z"],
+  ["2d", "2026-11-23T12:00:00.000Z"],
+  ["1w", "2026-11-18T12:00:00.000Z"],
+])("%s is a time", (text, time) => {
+  expect(readTime(text)).toBe(time);
+});
+
+// JavaScript reads the first four as times of 2001: everything since then would be sent again.
+test.each([
+  ...["11-22", "1", "order-7", "nov", "2026", "2026-11-21 08:00", "2026-11-21T08:00:00", "2026-13-01", ""],
+  ...["1y", "h", "-1h", "1.5h", "1h30m", "999999w"],
+])("%j is refused", (text) => {
+  expect(() => readTime(text)).toThrow(InvalidArgumentError);
+});
