@@ -168,24 +168,20 @@ interface Asked {
   readonly key: Key | undefined;
 }
 
-/** The commands that list what a path of the API names. */
-const listers: Readonly<Record<string, string>> = {
-  partners: "partner list",
-  terminals: "terminal list",
-  acquirers: "acquirer list",
-  operators: "operator list",
-  proposals: "proposal list",
+const regular = /^(partner|terminal|acquirer|operator|proposal|transaction|settlement|reversal|event|api-key)s$/;
+const irregular: Readonly<Record<string, string>> = {
   notifications: "notifications list",
   redeliveries: "notifications list",
-  transactions: "transaction list",
   batches: "batch list",
-  settlements: "settlement list",
-  reversals: "reversal list",
-  events: "event list",
   "clearing-files": "clearing files",
   "clearing-exceptions": "clearing exceptions",
-  "api-keys": "api-key list",
 };
+
+/** The command that lists what a part of a path names. */
+function listerOf(part: string): string | undefined {
+  const noun = regular.exec(part)?.[1];
+  return noun === undefined ? irregular[part] : `${noun} list`;
+}
 
 /** The next command for an error whose own remedy speaks of the API. */
 const nextCommands: Readonly<Record<string, string>> = {
@@ -201,7 +197,7 @@ const nextCommands: Readonly<Record<string, string>> = {
 function nextCommand(code: string, path: string): string | undefined {
   const lister = path
     .split(/[/?]/)
-    .flatMap((part) => listers[part] ?? [])
+    .flatMap((part) => listerOf(part) ?? [])
     .at(-1);
   if (code !== "not_found" || lister === undefined) return nextCommands[code];
   return `\`paybell ${lister}\` lists what there is.`;

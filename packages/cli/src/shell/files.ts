@@ -1,5 +1,5 @@
-import { fsyncSync, ftruncateSync, rmSync, writeSync } from "node:fs";
-import { access, type FileHandle, open, readFile, rename } from "node:fs/promises";
+import { existsSync, fsyncSync, ftruncateSync, rmSync, writeSync } from "node:fs";
+import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { CommandContext } from "./command.ts";
 import { Failure } from "./failure.ts";
@@ -85,13 +85,7 @@ export async function streamToPrivateFile(
   open: () => Promise<AsyncIterable<Uint8Array>>,
 ): Promise<number> {
   const place = resolve(workingDirectory, path);
-  if (
-    await access(place).then(
-      () => true,
-      () => false,
-    )
-  )
-    throw existsAlready(path);
+  if (existsSync(place)) throw existsAlready(path);
   const draft = `${place}.partial`;
   const file = await create(draft, `${path}.partial`);
   const remove = removing(draft, signal);
