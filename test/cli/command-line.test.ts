@@ -202,7 +202,7 @@ async function parsed(words: readonly string[]): Promise<string> {
 /** The words after each `paybell` of a shell line, quotes taken away. */
 function commandsIn(example: string): string[][] {
   const joined = example.replaceAll(/\\\n\s*/g, " ");
-  return [...joined.matchAll(/(?<![\w/@.])paybell ((?:"[^"]*"|[^|>)"]+)+)/g)].map(([, rest = ""]) =>
+  return [...joined.matchAll(/(?<![\w/@.])paybell ((?:"[^"]*"|[^|>&)"]+)+)/g)].map(([, rest = ""]) =>
     [...rest.matchAll(/"([^"]*)"|(\S+)/g)].map(([, quoted, plain = ""]) => quoted ?? plain),
   );
 }
