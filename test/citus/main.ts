@@ -26,6 +26,7 @@ const leftOut: Readonly<Record<string, string>> = {
   "test/examples.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox-ending.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/stuck-notification.test.ts": "is about statements of one schema",
   "test/taken-port.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/tutorial.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/fairness.test.ts":
