@@ -110,6 +110,15 @@ function anchors(md: MarkdownRenderer): void {
   });
 }
 
+/** A tag in a text is a placeholder, such as <id>: Vue would take it for a component that never ends. */
+function plainTags(md: MarkdownRenderer): void {
+  md.core.ruler.push("plain-tags", ({ tokens }) => {
+    for (const token of tokens.flatMap((one) => [one, ...(one.children ?? [])])) {
+      if (token.type.startsWith("html_") && /^<(?!!--)/.test(token.content)) token.type = "text";
+    }
+  });
+}
+
 export default defineConfig({
   title: "Paybell",
   description: "Card payment commands, and signed, encrypted notifications that are never lost",
@@ -121,7 +130,7 @@ export default defineConfig({
   cleanUrls: true,
   // A page loads what it shows, and nothing more.
   router: { prefetchLinks: false },
-  markdown: { config: (md) => void md.use(links).use(anchors), anchor: { slugify: slugOf } },
+  markdown: { config: (md) => void md.use(links).use(anchors).use(plainTags), anchor: { slugify: slugOf } },
   buildEnd: async ({ outDir }) => {
     await Promise.all([...files].map((path) => cp(join(docs, path), join(outDir, path), { recursive: true })));
   },
