@@ -1,25 +1,8 @@
 import type { ServiceSetting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
+import { settingSections } from "../../packages/server/src/config/shown.ts";
 import { code, type GeneratedFile, markdown } from "./document.ts";
-import { type Section, sectionTables } from "./sections.ts";
-
-const sections: readonly Section[] = [
-  ["Listeners", /_(HOST|PORT|OPERATOR_ADDRESSES|TRUSTED_PROXIES|DOCS)$|STOP_NOTICE/],
-  [
-    "Limits for callers",
-    /_PER_MINUTE$|PROCESSOR_PERCENT|L_CONNECTIONS_MAX|UNREAD_BYTES|_(HEADERS|REQUEST|KEEP_ALIVE|ANSWER)_TIMEOUT_MS$/,
-  ],
-  ["Database", /DATABASE|_HOME$/],
-  ["Master key", /MASTER_KEY|KMS|^AWS_/],
-  ["Operators", /OPERATOR_TOKEN|KEY_PROPOSAL|OIDC|CONSOLE/],
-  ["Acquirer and terminals", /ACQUIRER|PREAUTH|OPEN_TERMINALS|CLEARING/],
-  ["Simulated acquirer", /SIMULATOR/],
-  ["Completions from a switch", /INTAKE|KAFKA/],
-  ["Delivery", /EGRESS|CALLBACK|SLOTS|WORKERS|BYTES_IN_FLIGHT|_(ATTEMPT|CONNECT|DRAIN)_TIMEOUT_MS$|RETRY/],
-  ["Retention", /_DAYS$/],
-  ["Alerts and events", /ALERT|_FEED$/],
-  ["Logs, metrics and traces", /LOG_LEVEL|METRICS|^OTEL_/],
-];
+import { sectionTables } from "./sections.ts";
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
@@ -37,7 +20,7 @@ export function settingsReference(): GeneratedFile {
       "`OTEL_RESOURCE_ATTRIBUTES` and the exporter's `OTEL_EXPORTER_OTLP_TIMEOUT`, `_COMPRESSION`, `_CERTIFICATE`, " +
         "`_CLIENT_CERTIFICATE` and `_CLIENT_KEY` work as OpenTelemetry says " +
         "([traces](../operator/monitoring.md#traces)).",
-      ...sectionTables(list, sections, {
+      ...sectionTables(list, settingSections, {
         nameOf: ({ name }) => name,
         columns: ["Name", "Value", "Default", "Meaning"],
         rowOf: (setting) => [code(setting.name), valueText(setting), defaultText(setting), setting.meaning],

@@ -241,6 +241,7 @@ export type Notification = {
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
+  schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -285,12 +286,14 @@ export type NotificationSubject = {
 };
 
 export type OwnRedeliveries = {
-  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; ids?: string[]; reason?: string };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
   redelivery?: string;
 };
+
+export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number };
 
 export type Problem = {
   type: string;
@@ -314,6 +317,22 @@ export type RedeliveryProgress = {
   pending: number;
   parked: number;
   held: { paused: number; order: number };
+};
+
+export type RotatedKey = {
+  id: string;
+  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
+  secret: string;
+  activeFrom: string;
+  expiresOld: string;
+};
+
+export type SealedNotification = {
+  data: string;
+  headers: Record<string, string>;
+  cipher: Cipher;
+  encoding: Encoding;
+  encryptionKeyId: string;
 };
 
 export type Self = {
@@ -483,6 +502,7 @@ export type ErrorCode =
   | "callback_url_fixed"
   | "callback_url_not_confirmed"
   | "card_number_in_clear"
+  | "content_changed"
   | "cursor_expired"
   | "cursor_from_another_history"
   | "delimiter_in_signed_field"
@@ -588,6 +608,9 @@ export interface PartnerApi<Options> {
       billId?: undefined | string;
       lastFour?: undefined | string;
       contains?: undefined | string;
+      result?: undefined | "approved" | "declined";
+      amountFrom?: undefined | string;
+      amountTo?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
     },
@@ -610,6 +633,8 @@ export interface PartnerApi<Options> {
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
+  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
+  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
   /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
   redeliverNotification(
     id: string,
@@ -639,6 +664,8 @@ export interface PartnerApi<Options> {
   addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
   revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
+  /** Replace one of your keys. POST /v1/keys/rotate */
+  rotateOwnKey(body: OwnRotation, options?: Options): Promise<RotatedKey>;
   /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
 }
@@ -657,6 +684,7 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   redeliverOwn: ["POST", "/v1/redeliveries", "body"],
   getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
+  getSealedNotification: ["GET", "/v1/notifications/{id}/sealed"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
@@ -668,5 +696,6 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getSelf: ["GET", "/v1/self"],
   addOwnApiKey: ["POST", "/v1/api-keys", "body"],
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
+  rotateOwnKey: ["POST", "/v1/keys/rotate", "body"],
   getFigures: ["GET", "/v1/figures", "query"],
 };

@@ -245,6 +245,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       seal: sealing(partners.seals, partners.contents, systemClock, readReqId(database.homes)),
       contents: partners.contents,
       clock: systemClock,
+      findPartner: (id) => directory.find(id),
       newReqId: randomUUID,
       onDue(partnerId) {
         hints.due({ partnerId });

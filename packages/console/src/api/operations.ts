@@ -403,9 +403,12 @@ export type Figures = {
   deliveryP99Ms: number | null;
 };
 
+export type FoundTerminal = Terminal & { partnerId: string };
+
 export type InspectedNotification = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
+  schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -494,6 +497,7 @@ export type Notification = {
 export type NotificationDetail = Notification & {
   callBackUrl: string | null;
   subject: NotificationSubject;
+  schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
   attempts: {
     attemptNo: number;
     startedAt: string;
@@ -571,12 +575,14 @@ export type Overview = {
 };
 
 export type OwnRedeliveries = {
-  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; ids?: string[]; reason?: string };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
   redelivery?: string;
 };
+
+export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number };
 
 export type Partner = {
   id: string;
@@ -626,6 +632,39 @@ export type PartnerApiKeyToMake = {
   scopes: ("read" | "pull" | "commands" | "manage")[];
   expiresInDays?: number;
   proposal?: string;
+};
+
+export type PartnerDefaults = {
+  callBackUrl: string | null;
+  callBackUrlByCommand: Record<string, string>;
+  callBackUrlChange: "operator" | "partner";
+  callbackCa: string | null;
+  callbackPins: string[];
+  callbackPorts: number[] | null;
+  contract: "1";
+  cipher: Cipher;
+  encoding: Encoding;
+  signing: { mode: "fields"; card?: string[]; settlement?: string[] } | { mode: "whole" };
+  wireNames: WireNames;
+  fields: FieldSet;
+  transactionTypes: Record<string, TransactionType>;
+  swipeTypes: "code" | "contact";
+  settlementTotal: "sum" | "net";
+  transactionTime: "table" | "iso8601";
+  timeZone: string;
+  ordering: "chain" | "none";
+  retry: number[];
+  maxInFlight: number;
+  maxPerSecond: number | null;
+  terminals: "open" | "registered";
+  refunds: "off" | "silent" | "notified";
+  reports: {
+    identity?: "externalId" | "externalId+command";
+    amounts?: "major" | "minor";
+    zeroAmounts?: "declined" | "any";
+    responseCodes?: "1987" | "1993";
+    schemes?: Record<string, string>;
+  };
 };
 
 export type PartnerPatch = {
@@ -732,6 +771,7 @@ export type ProofOfDelivery = {
         partnerName: string;
         callBackUrl: string | null;
         subject: NotificationSubject;
+        schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
         attempts: {
           attemptNo: number;
           startedAt: string;
@@ -781,7 +821,14 @@ export type Reason = { reason: string };
 export type RedeliveredNotification = Notification & { held: "paused" | "order" | null };
 
 export type Redeliveries = {
-  filter: { partner?: string; state?: "pending" | "accepted" | "parked"; from?: string; to?: string; reason?: string };
+  filter: {
+    partner?: string;
+    state?: "pending" | "accepted" | "parked";
+    from?: string;
+    to?: string;
+    ids?: string[];
+    reason?: string;
+  };
   to?: "original" | "registered";
   dryRun?: boolean;
   limit?: number;
@@ -861,6 +908,14 @@ export type SandboxReceiver = {
 
 export type SandboxReceiverMode = { mode: "accept" | "fail" | "hang" | "refuse" | "reject" };
 
+export type SealedNotification = {
+  data: string;
+  headers: Record<string, string>;
+  cipher: Cipher;
+  encoding: Encoding;
+  encryptionKeyId: string;
+};
+
 export type Self = Partner & { egressAddresses: string[]; proofPublicKey: string };
 
 export type Session =
@@ -877,6 +932,7 @@ export type Session =
       name: string;
       partnerId: string;
       scopes: ("read" | "pull" | "commands" | "manage")[] | null;
+      view: { by: string; until: string } | null;
       csrf: string;
       expiresAt: string;
       sandbox: boolean;
@@ -885,6 +941,7 @@ export type Session =
 export type Settings = {
   items: {
     name: string;
+    section: string;
     value: string | null;
     default: string | null;
     source: "environment" | "default";
@@ -1119,6 +1176,10 @@ export type Trouble = {
 
 export type TwoAdminRule = { minutes: number };
 
+export type ViewLink = { id: string; url: string; expiresAt: string };
+
+export type ViewLinkToMake = { minutes?: number };
+
 export type Waiting = {
   because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
   since: string | null;
@@ -1180,6 +1241,9 @@ export interface Api<Options> {
       billId?: undefined | string;
       lastFour?: undefined | string;
       contains?: undefined | string;
+      result?: undefined | "approved" | "declined";
+      amountFrom?: undefined | string;
+      amountTo?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
     },
@@ -1202,6 +1266,8 @@ export interface Api<Options> {
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
   /** Get a notification with its attempts. GET /v1/notifications/{id} */
   getNotification(id: string, options?: Options): Promise<NotificationDetail>;
+  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
+  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
   /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
   redeliverNotification(
     id: string,
@@ -1231,6 +1297,8 @@ export interface Api<Options> {
   addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
   revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
+  /** Replace one of your keys. POST /v1/keys/rotate */
+  rotateOwnKey(body: OwnRotation, options?: Options): Promise<RotatedKey>;
   /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
   /** Register a partner. POST /operator/v1/partners */
@@ -1240,6 +1308,8 @@ export interface Api<Options> {
     query?: { after?: undefined | string; limit?: undefined | number },
     options?: Options,
   ): Promise<{ items: Partner[]; next: string | null }>;
+  /** See the settings that a new partner gets. GET /operator/v1/partner-defaults */
+  getPartnerDefaults(options?: Options): Promise<PartnerDefaults>;
   /** Get a partner. GET /operator/v1/partners/{id} */
   getPartner(id: string, options?: Options): Promise<Partner>;
   /** Change a partner's settings. PATCH /operator/v1/partners/{id} */
@@ -1258,6 +1328,8 @@ export interface Api<Options> {
   putTerminal(id: string, tid: string, body: TerminalRegistration, options?: Options): Promise<Terminal>;
   /** Release a terminal, so that it belongs to no partner. DELETE /operator/v1/partners/{id}/terminals/{tid} */
   removeTerminal(id: string, tid: string, options?: Options): Promise<Terminal>;
+  /** Find terminals of all partners. GET /operator/v1/terminals */
+  findTerminals(query: { q: string }, options?: Options): Promise<{ items: FoundTerminal[] }>;
   /** List a partner's terminals. GET /operator/v1/partners/{id}/terminals */
   listTerminals(
     id: string,
@@ -1278,6 +1350,10 @@ export interface Api<Options> {
   addApiKey(id: string, body: PartnerApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
   revokeApiKey(id: string, keyId: string, options?: Options): Promise<{ id: string }>;
+  /** Make a link that shows a partner's pages for up to an hour, read only. POST /operator/v1/partners/{id}/view-links */
+  makeViewLink(id: string, body: ViewLinkToMake, options?: Options): Promise<ViewLink>;
+  /** Revoke a link that shows a partner's pages. POST /operator/v1/partners/{id}/view-links/{linkId}/revoke */
+  revokeViewLink(id: string, linkId: string, options?: Options): Promise<{ id: string }>;
   /** Set the client certificate for a partner's server. PUT /operator/v1/partners/{id}/callback-certificate */
   putCallbackCertificate(id: string, body: CallbackCertificate, options?: Options): Promise<Partner>;
   /** Remove the client certificate for a partner's server. DELETE /operator/v1/partners/{id}/callback-certificate */
@@ -1311,6 +1387,9 @@ export interface Api<Options> {
       billId?: undefined | string;
       lastFour?: undefined | string;
       contains?: undefined | string;
+      result?: undefined | "approved" | "declined";
+      amountFrom?: undefined | string;
+      amountTo?: undefined | string;
       after?: undefined | string;
       limit?: undefined | number;
     },
@@ -1648,6 +1727,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   redeliverOwn: ["POST", "/v1/redeliveries", "body"],
   getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
+  getSealedNotification: ["GET", "/v1/notifications/{id}/sealed"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
@@ -1659,9 +1739,11 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   getSelf: ["GET", "/v1/self"],
   addOwnApiKey: ["POST", "/v1/api-keys", "body"],
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
+  rotateOwnKey: ["POST", "/v1/keys/rotate", "body"],
   getFigures: ["GET", "/v1/figures", "query"],
   registerPartner: ["POST", "/operator/v1/partners", "body"],
   listPartners: ["GET", "/operator/v1/partners", "query"],
+  getPartnerDefaults: ["GET", "/operator/v1/partner-defaults"],
   getPartner: ["GET", "/operator/v1/partners/{id}"],
   changePartner: ["PATCH", "/operator/v1/partners/{id}", "body"],
   removePartner: ["DELETE", "/operator/v1/partners/{id}", "query"],
@@ -1671,6 +1753,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   disablePartner: ["POST", "/operator/v1/partners/{id}/disable"],
   putTerminal: ["PUT", "/operator/v1/partners/{id}/terminals/{tid}", "body"],
   removeTerminal: ["DELETE", "/operator/v1/partners/{id}/terminals/{tid}"],
+  findTerminals: ["GET", "/operator/v1/terminals", "query"],
   listTerminals: ["GET", "/operator/v1/partners/{id}/terminals", "query"],
   putAcquirer: ["PUT", "/operator/v1/acquirers/{name}", "body"],
   getAcquirer: ["GET", "/operator/v1/acquirers/{name}"],
@@ -1679,6 +1762,8 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   listAcquirerTerminals: ["GET", "/operator/v1/acquirers/{name}/terminals"],
   addApiKey: ["POST", "/operator/v1/partners/{id}/api-keys", "body"],
   revokeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/{keyId}/revoke"],
+  makeViewLink: ["POST", "/operator/v1/partners/{id}/view-links", "body"],
+  revokeViewLink: ["POST", "/operator/v1/partners/{id}/view-links/{linkId}/revoke"],
   putCallbackCertificate: ["PUT", "/operator/v1/partners/{id}/callback-certificate", "body"],
   removeCallbackCertificate: ["DELETE", "/operator/v1/partners/{id}/callback-certificate"],
   reportCompletions: ["POST", "/operator/v1/completions", "body"],

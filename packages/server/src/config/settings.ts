@@ -4,7 +4,7 @@ import { hostAndPort, keyInHex } from "./acquirer-kind.ts";
 import { alertSettings } from "./alert-settings.ts";
 import { egressSettings } from "./egress-settings.ts";
 import { intakeSettings } from "./intake-settings.ts";
-import { addressRange, listOf, oneOf, postgresUrl, text, wholeNumber } from "./kind.ts";
+import { addressRange, listOf, oneOf, postgresUrl, text, url, wholeNumber } from "./kind.ts";
 import { oidcSettings } from "./oidc-settings.ts";
 import { optional, setting } from "./setting.ts";
 import { traceSettings } from "./trace-settings.ts";
@@ -50,6 +50,13 @@ export const settings = {
     kind: listOf(addressRange, "IP addresses or CIDR ranges"),
     default: ["127.0.0.0/8", "::1/128"],
     meaning: "Addresses that may call the operators' listener.",
+  }),
+  partnersUrl: optional({
+    name: "PAYBELL_PARTNERS_URL",
+    kind: url("https:", "http:"),
+    meaning:
+      "Origin at which partners reach the service, such as https://paybell.example, for links that show a partner's " +
+      "pages. Not set: such a link has no origin, and the operator adds it.",
   }),
   connectionsMax: setting({
     name: "PAYBELL_CONNECTIONS_MAX",

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultSettings } from "../partners/settings.ts";
 import { retryBounds } from "../retry-schedule.ts";
+import { comingAttemptsMs } from "./coming-attempts.ts";
 import {
   jitter,
   nextAttempt,
@@ -41,6 +42,22 @@ function attemptsUntilParked(retryS: readonly number[], randoms: readonly number
   }
   throw new Error("never parked");
 }
+
+test("the coming attempts are those that are made if each fails, whatever was made before", () => {
+  fc.assert(
+    fc.property(retrySteps, fc.nat(29), (retryS, at) => {
+      // Jitter in its middle does not move them.
+      const madeMs = attemptsUntilParked(retryS, [0.5]);
+      const next = Math.min(at + 1, madeMs.length - 1);
+      const coming = comingAttemptsMs(retryS, {
+        atMs: madeMs[next] ?? 0,
+        stepsMade: next + 1,
+        endMs: madeMs.at(-1) ?? 0,
+      });
+      expect(coming.map(Math.round)).toEqual(madeMs.slice(next).map(Math.round));
+    }),
+  );
+});
 
 describe("the schedule", () => {
   test("of the contract's decisions takes about three days", () => {

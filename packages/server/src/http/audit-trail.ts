@@ -23,6 +23,7 @@ const inSql: ReadonlySet<string> = new Set([
   "registerPartner",
   "changePartner",
   "rotateKey",
+  "rotateOwnKey",
   "pausePartner",
   "resumePartner",
   "disablePartner",
@@ -73,7 +74,7 @@ export function auditTrail(
       ...actor,
       address: addressOf(request),
       action: intent + actionOf(request),
-      subject: subjectOf(request) || subject,
+      subject: [subjectOf(request), madeBy.get(request)].filter(Boolean).join("/") || subject,
       before: before.get(request) ?? "",
       after,
     };
@@ -119,6 +120,13 @@ export function auditTrail(
   };
 }
 
+const madeBy = new WeakMap<FastifyRequest, string>();
+
+/** The outcome of this request's action is about this object, too, which the action made. */
+export function auditMade(request: FastifyRequest, id: string): void {
+  madeBy.set(request, id);
+}
+
 /** Begins the name of an action that is about to happen. */
 const intentPrefix = "begin ";
 
@@ -146,6 +154,7 @@ interface Params {
   readonly id?: string;
   readonly tid?: string;
   readonly keyId?: string;
+  readonly linkId?: string;
   readonly name?: string;
   readonly day?: string;
 }
@@ -157,6 +166,8 @@ type StateReader = (parts: HttpDependencies, params: Params) => Promise<unknown>
  */
 const states: readonly (readonly [path: string, read: StateReader])[] = [
   ["/operator/v1/partners/:id/terminals/:tid", ofPartner((registry, id, { tid = "" }) => registry.terminal(id, tid))],
+  // Links are kept by nobody: their ids are the entries' subjects.
+  ["/operator/v1/partners/:id/view-links", async () => undefined],
   ["/operator/v1/partners/:id", ofPartner((registry, id) => registry.find(id))],
   [
     "/operator/v1/proposals/:id",
@@ -205,7 +216,8 @@ async function stateOf(
   { params, routeOptions: { url = "" } }: FastifyRequest,
   caller: PartnerId | undefined,
 ): Promise<string | undefined> {
-  if (url.startsWith("/v1/api-keys") && caller !== undefined) return cut(await parts.registry.find(caller));
+  if ((url.startsWith("/v1/api-keys") || url.startsWith("/v1/keys/")) && caller !== undefined)
+    return cut(await parts.registry.find(caller));
   const [, read] = states.find(([path]) => url.startsWith(path)) ?? [];
   if (read === undefined) return undefined;
   const state = await read(parts, params as Params);
@@ -214,8 +226,8 @@ async function stateOf(
 
 /** Empty for a route that makes an object: its transaction names it. */
 function subjectOf({ params }: FastifyRequest): string {
-  const { id, tid, keyId, name, day } = params as Params;
-  return [id, tid, keyId, name, day].filter((part) => part !== undefined).join("/");
+  const { id, tid, keyId, linkId, name, day } = params as Params;
+  return [id, tid, keyId, linkId, name, day].filter((part) => part !== undefined).join("/");
 }
 
 function askedFor({ body }: FastifyRequest): string {

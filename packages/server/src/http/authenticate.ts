@@ -8,6 +8,7 @@ import type { ApiKeyHolder, ApiKeyScope, Partner, PartnerDirectory } from "../pa
 import { isApiKey } from "../partners/secrets.ts";
 import type { CallerAddress } from "./caller.ts";
 import type { Sessions } from "./sessions.ts";
+import { isViewLink, type PartnerView, type ViewLinks } from "./view-links.ts";
 import type { WrongKeys } from "./wrong-keys.ts";
 
 /** The caller of a request, once the hook has admitted it. */
@@ -19,6 +20,7 @@ export class Callers {
   readonly #callerAddress: CallerAddress;
   readonly #wrongKeys: WrongKeys;
   readonly #sessions: Pick<Sessions, "tokenOf">;
+  readonly #viewLinks: Pick<ViewLinks, "open">;
 
   constructor({ directory, apiKeys }: Known, address: CallerAddress, doors: Doors) {
     this.#directory = directory;
@@ -26,6 +28,7 @@ export class Callers {
     this.#callerAddress = address;
     this.#wrongKeys = doors.wrongKeys;
     this.#sessions = doors.sessions;
+    this.#viewLinks = doors.viewLinks;
   }
 
   /**
@@ -34,14 +37,25 @@ export class Callers {
    * what they allow.
    */
   readonly authenticate = async (request: FastifyRequest): Promise<void> => {
-    const holder = await this.admit(request, await this.#sessions.tokenOf(request));
+    const token = await this.#sessions.tokenOf(request);
+    const view = token === undefined ? undefined : await this.view(request, token);
+    if (view === undefined && token !== undefined && isViewLink(token) && request.headers.authorization === undefined) {
+      // It is not a guess: the page that it opened still asks.
+      throw new ServiceError("unauthorized", "The link has expired, or was revoked.");
+    }
+    const holder = view === undefined ? await this.admit(request, token) : viewer(view);
     const needed = scopeFor(request);
     if (needed !== undefined && holder.scopes !== null && !holder.scopes.includes(needed)) {
       throw scopeNotAllowed([needed]);
     }
     this.#holders.set(request, holder);
-    this.#apiKeys.used(holder.partner.id, holder.keyId);
+    if (view === undefined) this.#apiKeys.used(holder.partner.id, holder.keyId);
   };
+
+  /** The partner that a link shows: to the console's pages, from any address; undefined for what is no valid link. */
+  async view({ headers }: FastifyRequest, token: string): Promise<PartnerView | undefined> {
+    return headers.authorization === undefined && isViewLink(token) ? await this.#viewLinks.open(token) : undefined;
+  }
 
   /**
    * Finds the partner of an API key, if the request comes from one of the partner's own addresses.
@@ -110,7 +124,7 @@ function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undef
   const { operationId } = (routeOptions.schema ?? {}) as { operationId?: string };
   if (operationId === "getSelf") return undefined;
   if (operationId === "runCommand") return "commands";
-  if (operationId === "pullNotifications") return "pull";
+  if (operationId === "pullNotifications" || operationId === "getSealedNotification") return "pull";
   return method === "GET" || method === "HEAD" ? "read" : "manage";
 }
 
@@ -118,4 +132,10 @@ function scopeFor({ method, routeOptions }: FastifyRequest): ApiKeyScope | undef
 export interface Doors {
   readonly wrongKeys: WrongKeys;
   readonly sessions: Pick<Sessions, "tokenOf">;
+  readonly viewLinks: Pick<ViewLinks, "open">;
+}
+
+/** A link that was opened allows reading. */
+function viewer({ partner, id }: PartnerView): ApiKeyHolder {
+  return { partner, keyId: id, scopes: ["read"] };
 }

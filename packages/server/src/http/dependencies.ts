@@ -54,6 +54,7 @@ export interface HttpDependencies {
     | "unreadBytesMax"
     | "docs"
     | "consoleSignIn"
+    | "partnersUrl"
   > &
     LimitSettings;
   readonly log: Log;
@@ -62,6 +63,7 @@ export interface HttpDependencies {
   readonly reports: Pick<Reports, "report" | "recordRefused">;
   readonly registry: Pick<
     PartnerRegistry,
+    | "defaults"
     | "register"
     | "change"
     | "preview"
@@ -73,6 +75,7 @@ export interface HttpDependencies {
     | "removeTerminal"
     | "terminal"
     | "terminals"
+    | "findTerminals"
     | "putCallbackCertificate"
     | "removeCallbackCertificate"
   >;
@@ -91,6 +94,7 @@ export interface HttpDependencies {
     | "find"
     | "inspect"
     | "explain"
+    | "sealed"
     | "prove"
     | "search"
     | "redeliver"

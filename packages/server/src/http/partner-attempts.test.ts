@@ -28,6 +28,7 @@ function seen(attempt: Partial<Attempt>): Attempt {
     kind: "card",
     state: "pending",
     waiting: null,
+    schedule: null,
     partnerName: "Shop",
     attemptsMade: 1,
     nextAttemptAt: null,

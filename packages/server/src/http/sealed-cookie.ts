@@ -2,7 +2,7 @@ import { createCipheriv, createDecipheriv, type KeyObject, randomBytes } from "n
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyRequest } from "fastify";
 
-/** Sizes of its parts: the cookie is nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
+/** Sizes of the parts of what is sealed: nonce[12] ‖ ciphertext ‖ tag[16], AES-256-GCM, as base64url. */
 const nonceBytes = 12;
 const tagBytes = 16;
 
@@ -25,12 +25,13 @@ export class SealedCookie<Value> {
   /** Undefined where there is none, or where it was not sealed by this key for this name. */
   read({ headers }: FastifyRequest): Value | undefined {
     const sealed = headers.cookie === undefined ? undefined : parseCookie(headers.cookie)[this.#options.name];
-    return sealed === undefined ? undefined : this.#open(sealed);
+    const text = sealed === undefined ? undefined : openSealed(this.#key, this.#options.name, sealed);
+    return text === undefined ? undefined : (JSON.parse(text) as Value);
   }
 
   /** @returns the header Set-Cookie */
   write(request: FastifyRequest, value: Value, maxAgeS: number): string {
-    return this.#setCookie(request, this.#seal(value), maxAgeS);
+    return this.#setCookie(request, sealText(this.#key, this.#options.name, JSON.stringify(value)), maxAgeS);
   }
 
   /** @returns the header Set-Cookie that has the browser forget it */
@@ -42,28 +43,27 @@ export class SealedCookie<Value> {
     const secure = !isLoopback(request.hostname);
     return stringifySetCookie({ ...this.#options, value, httpOnly: true, secure, maxAge });
   }
+}
 
-  #seal(value: Value): string {
-    const nonce = randomBytes(nonceBytes);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce, { authTagLength: tagBytes });
-    cipher.setAAD(Buffer.from(this.#options.name));
-    const ciphertext = Buffer.concat([cipher.update(JSON.stringify(value)), cipher.final()]);
-    return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString("base64url");
-  }
+/** Encrypts a text so that only this key opens it, and only for this purpose. */
+export function sealText(key: KeyObject, purpose: string, text: string): string {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  cipher.setAAD(Buffer.from(purpose));
+  const ciphertext = Buffer.concat([cipher.update(text), cipher.final()]);
+  return Buffer.concat([nonce, ciphertext, cipher.getAuthTag()]).toString("base64url");
+}
 
-  #open(sealed: string): Value | undefined {
-    const bytes = Buffer.from(sealed, "base64url");
-    if (bytes.length <= nonceBytes + tagBytes) return undefined;
-    const decipher = createDecipheriv("aes-256-gcm", this.#key, bytes.subarray(0, nonceBytes), {
-      authTagLength: tagBytes,
-    });
-    decipher.setAAD(Buffer.from(this.#options.name)).setAuthTag(bytes.subarray(-tagBytes));
-    try {
-      const plain = Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]);
-      return JSON.parse(plain.toString()) as Value;
-    } catch {
-      return undefined;
-    }
+/** Undefined for what was not sealed by this key for this purpose. */
+export function openSealed(key: KeyObject, purpose: string, sealed: string): string | undefined {
+  const bytes = Buffer.from(sealed, "base64url");
+  if (bytes.length <= nonceBytes + tagBytes) return undefined;
+  const decipher = createDecipheriv("aes-256-gcm", key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes });
+  decipher.setAAD(Buffer.from(purpose)).setAuthTag(bytes.subarray(-tagBytes));
+  try {
+    return Buffer.concat([decipher.update(bytes.subarray(nonceBytes, -tagBytes)), decipher.final()]).toString();
+  } catch {
+    return undefined;
   }
 }
 

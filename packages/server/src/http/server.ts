@@ -16,7 +16,7 @@ import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
 import { operatorAddressesOnly } from "./operator-addresses.ts";
 import { OperatorCallers } from "./operator-callers.ts";
-import { apiKeyRoutes, operatorApiKeyRoutes } from "./routes/api-keys.ts";
+import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./routes/api-keys.ts";
 import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
 import { callbackRoutes, operatorCallbackRoutes } from "./routes/callbacks.ts";
 import { commandRoutes } from "./routes/commands.ts";
@@ -46,12 +46,14 @@ import { settingRoutes } from "./routes/settings.ts";
 import { statementRoutes } from "./routes/statements.ts";
 import { aliveRoute, systemRoutes } from "./routes/system.ts";
 import { transactionRoutes } from "./routes/transactions.ts";
+import { viewLinkRoutes } from "./routes/view-links.ts";
 import { documentProblems } from "./schemas/problem.ts";
 import { secondAdmin } from "./second-admin.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { Sessions } from "./sessions.ts";
 import { SignInTrail } from "./sign-in-trail.ts";
 import { validate } from "./validation.ts";
+import { ViewLinks } from "./view-links.ts";
 import { WrongKeys } from "./wrong-keys.ts";
 
 const bodyBytesMax = 64 * 1024;
@@ -118,7 +120,11 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
   app.addHook("onSend", limits.ofAnswer(address));
   const wrongKeys = new WrongKeys(parts);
   const sessions = new Sessions(parts, listener);
-  const doors = { operatorTokens: parts.config.operatorTokens, wrongKeys, address, limits, sessions, listener };
+  const doors = {
+    operatorTokens: parts.config.operatorTokens,
+    ...{ wrongKeys, address, limits, sessions, listener },
+    viewLinks: new ViewLinks(parts),
+  };
   endConnectionsOnStop(app, parts);
   app.addHook("preClose", (done) => {
     parts.endWaits();
@@ -163,6 +169,7 @@ interface Gate extends Doors {
   readonly address: CallerAddress;
   readonly limits: Limits;
   readonly sessions: Sessions;
+  readonly viewLinks: ViewLinks;
   readonly listener: HttpListener;
 }
 
@@ -188,6 +195,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
   callbackRoutes(routes);
   selfRoutes(routes);
   apiKeyRoutes(routes);
+  ownKeyRoutes(routes);
   figuresRoutes(routes);
 }
 
@@ -232,6 +240,7 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   operatorPartnerRoutes(app, parts, callers);
   operatorAcquirerRoutes(app, parts);
   operatorApiKeyRoutes(app, parts);
+  viewLinkRoutes(app, parts, gate.viewLinks, callers);
   callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);

@@ -30,7 +30,7 @@ import { Operators } from "../operators/operators.ts";
 import type { Proposal } from "../operators/proposals.ts";
 import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts";
 import type { PartnerRecord } from "../partners/registry.ts";
-import { completeSettings, settingsProblems } from "../partners/settings.ts";
+import { completeSettings, defaultSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
 import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { HttpListener } from "./caller.ts";
@@ -160,7 +160,7 @@ export class HttpTestService {
       isUnavailable: (error) => error instanceof Error && error.message === databaseAway,
       refusesToken: async (_partner, _tid, token) => (token.startsWith("tok_") ? undefined : "It is no test card."),
       directory: {
-        find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id }),
+        find: async (id) => (id === this.strangerId ? undefined : { ...this.partner, id, state: this.state }),
         findByApiKey: async (key) => {
           this.#failIfTold("findByApiKey");
           const found = key === apiKey ? this.partner : key === otherApiKey ? this.other : undefined;
@@ -353,6 +353,7 @@ export class HttpTestService {
       return completeSettings(next);
     };
     return {
+      defaults: defaultSettings,
       register: async (input) => {
         refuse(settingsProblems(input, { sandbox: false }));
         const partner = recordOf({ ...partnerOfATest(), settings: completeSettings(input) });
@@ -403,6 +404,10 @@ export class HttpTestService {
       },
       removeCallbackCertificate: async (id) => require(id),
       terminal: async (_, tid) => terminals.get(tid),
+      findTerminals: async (text) =>
+        [...terminals.values()]
+          .filter(({ tid }) => tid === text)
+          .map((one) => ({ ...one, partnerId: this.partner.id })),
       terminals: async (id, page) => {
         require(id);
         this.asked.push(["terminals", page]);
@@ -428,10 +433,14 @@ export class HttpTestService {
       partnerName: "Shop",
     } as const;
     const held = { paused: 0, order: 0 };
-    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject };
+    const detail = { ...summary, callBackUrl: null, attempts: [], subject: unknownSubject, schedule: null };
     this.asked.push(["notification", summary.id]);
     return {
       keyUse: async () => [],
+      sealed: async (id, partner) => {
+        this.asked.push(["sealed", id, partner.id]);
+        return { data: "sealed", headers: {}, cipher: "jwe", encoding: "base64url", encryptionKeyId: this.keyId };
+      },
       pull: async (partner, options) => {
         this.#failIfTold("pull");
         const { wait: patience, ...page } = options;

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type IncomingMessage, request } from "node:http";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { apiKey, HttpTestService, operatorToken } from "./service.fixture.ts";
 
 let service: HttpTestService;
@@ -242,4 +242,17 @@ describe.each([
     await one.close();
     expect([refused.status, taken.status]).toEqual([401, 200]);
   });
+});
+
+test("a wrong token is refused in words that fit where it was tried", async () => {
+  const partners = await new HttpTestService({ listener: "partners" }).listen();
+  onTestFinished(() => partners.close());
+  const refusalOf = async (token: string) => {
+    const { status, body } = await partners.call("POST", "/console/session", { key: null, json: { token } });
+    expect(status).toBe(401);
+    return String(body["detail"]);
+  };
+  expect(await refusalOf(`pb_${"x".repeat(43)}`)).toBe("Nobody has this token: it is mistyped, revoked or expired.");
+  expect(await refusalOf(`pbo_${"x".repeat(43)}`)).toBe("Operators sign in at their own address, not here.");
+  expect(await refusalOf("a token of the settings")).toContain("A partner's API key begins with pb_");
 });

@@ -46,7 +46,12 @@ export class SignInTrail {
   }
 
   /** Rejects where it cannot be recorded: nobody signs in unseen. */
-  async began(request: FastifyRequest, who: SignedIn, by: "token" | "OpenID", subject = ""): Promise<void> {
+  async began(
+    request: FastifyRequest,
+    who: SignedIn,
+    by: "token" | "OpenID" | "view link",
+    subject = "",
+  ): Promise<void> {
     await this.#parts.audit.append(this.#entry(request, { ...who, action: "signIn", subject, after: { by } }));
   }
 

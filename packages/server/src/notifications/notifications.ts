@@ -1,10 +1,13 @@
 import type { Clock } from "../clock.ts";
+import { comingAttemptsMs } from "../delivery/coming-attempts.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
+import { dataOf } from "../delivery/envelope.ts";
+import { scheduleEndMs } from "../delivery/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
-import { queueOf, registeredUrl } from "../registered-url.ts";
+import { callbackUrlOf, queueOf, registeredUrl } from "../registered-url.ts";
 import { type BacklogView, backlogOf, PullNotes } from "./backlog.ts";
 import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
@@ -28,6 +31,7 @@ import {
   type ListedNotification,
   type NotificationDetail,
   type NotificationSummary,
+  type ScheduleView,
   summaryOf,
   unknownSubject,
 } from "./view.ts";
@@ -44,6 +48,7 @@ export interface NotificationsParts {
   readonly arrivals: Pick<LongPolls, "wait" | "notify">;
   readonly proofs: Pick<ProofSigner, "prove" | "proveKept">;
   readonly clock: Pick<Clock, "nowMs">;
+  readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
   /** A UUID v4, for the reqId of a test. */
   readonly newReqId: () => string;
   /** Called when something of this partner was made due. */
@@ -54,7 +59,7 @@ export interface NotificationsParts {
 export interface NotificationFilter {
   readonly partnerId?: PartnerId | undefined;
   readonly state?: NotificationState | undefined;
-  /** For parked ones: why they were parked, or one of several reasons. */
+  /** Why the last attempt failed, or one of several reasons. */
   readonly reason?: string | readonly string[] | undefined;
   readonly from?: string | undefined;
   readonly to?: string | undefined;
@@ -71,6 +76,8 @@ export interface NotificationSearch extends NotificationFilter, SubjectMatch {
 export interface RedeliveryFilter extends NotificationFilter {
   /** `parked` when absent. */
   readonly state?: NotificationState | undefined;
+  /** Only these, in whatever state. */
+  readonly ids?: readonly string[] | undefined;
 }
 
 export interface RedeliveredNotification extends NotificationSummary {
@@ -119,6 +126,15 @@ export interface RedeliveryProgress extends RedeliveryCounts {
   readonly id: RedeliveryId;
   readonly createdAt: string;
   readonly delivered: number;
+}
+
+/** A notification that the partner's key opens, and what the partner needs to know for it. */
+export interface OwnSealedNotification {
+  readonly data: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly cipher: string;
+  readonly encoding: string;
+  readonly encryptionKeyId: string;
 }
 
 /** The operations of partners and the operator on existing notifications. */
@@ -194,6 +210,26 @@ export class Notifications {
   }
 
   /**
+   * Seals it as an attempt would now, for its partner alone. It counts against the key's seals.
+   *
+   * @throws ServiceError `not_found`, `content_changed`
+   */
+  async sealed(id: string, partner: Partner): Promise<OwnSealedNotification> {
+    const known = readId<"notification">(id);
+    const content = known && (await this.#parts.store.contents(partner.id, [known])).get(known);
+    if (content === undefined) throw new ServiceError("not_found", "There is no such notification.");
+    const { settings } = partner;
+    const envelope = await this.#parts.seal(partner, content, callbackUrlOf(content, settings) ?? "");
+    return {
+      data: dataOf(envelope.body),
+      headers: envelope.headers,
+      cipher: settings.cipher,
+      encoding: settings.encoding,
+      encryptionKeyId: partner.keys.encryption.id,
+    };
+  }
+
+  /**
    * Returns its history, or what is kept of it, signed for a dispute.
    *
    * @throws ServiceError `not_found`, `content_changed`
@@ -214,11 +250,11 @@ export class Notifications {
   /**
    * Returns the newest first. A page may have fewer than `limit` items and still have a `next`.
    *
-   * @throws ServiceError `invalid_value` of a reason: only parked ones have one; `invalid_cursor`
+   * @throws ServiceError `invalid_value` of a reason: accepted ones have none; `invalid_cursor`
    */
   async search(search: NotificationSearch): Promise<{ items: ListedNotification[]; next: string | null }> {
-    if (search.reason !== undefined && search.state !== "parked") {
-      const message = "reason is allowed only with state=parked.";
+    if (search.reason !== undefined && search.state === "accepted") {
+      const message = "reason is not allowed with state=accepted: these have none.";
       throw badFields([{ field: "reason", code: "invalid_value", message }]);
     }
     const limit = Math.min(Math.max(1, search.limit), searchRowsMax);
@@ -226,7 +262,8 @@ export class Notifications {
     const found: NotificationStatus[] = [];
     let scanned = 0;
     // A search for rare items reads in larger steps.
-    const isRare = search.partnerId !== undefined && (matchesContent(search) || search.state === "accepted");
+    const isByStatus = search.state === "accepted" || (search.reason !== undefined && search.state !== "parked");
+    const isRare = search.partnerId !== undefined && (matchesContent(search) || isByStatus);
     const endsMs = matchesContent(search) ? this.#parts.clock.nowMs() + scanMsMax : Number.POSITIVE_INFINITY;
     for await (const { standings, lastId, rows } of this.#walk(range, isRare ? scanRows : limit + 1, search)) {
       scanned += rows;
@@ -279,28 +316,24 @@ export class Notifications {
       return { field, code, message: `${field} ${rule}.` };
     });
     if (problem) throw badFields([problem, ...problems]);
-    const state = filter.state ?? "parked";
+    const { state = filter.ids === undefined ? "parked" : undefined } = filter;
     const id = (redelivery && readId<"redelivery">(redelivery)) || newId<"redelivery">(this.#parts.clock.nowMs());
     const ids: NotificationId[] = [];
     const held = { paused: 0, order: 0 };
     let [matched, redelivered] = [0, 0];
     const result = () => ({ id: redelivered > 0 ? id : null, matched, redelivered, held, ids });
-    // Partner by partner: a step over all of them would read a batch of each, and use one.
-    for (const partnerId of filter.partnerId ? [filter.partnerId] : await this.#parts.store.partnerIds()) {
-      const range = this.#range({ ...filter, state, partnerId }, "oldest");
-      for await (const batch of this.#batches(range)) {
-        const matching = batch
-          .filter((standing) => standing.state === state)
-          .map((standing) => standing.id)
-          .slice(0, limit - matched);
-        matched += matching.length;
-        ids.push(...matching.slice(0, idsShown - ids.length));
-        for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id)) {
-          redelivered += 1;
-          if (by !== null) held[by] += 1;
-        }
-        if (matched >= limit) return result();
+    for await (const { partnerId, batch } of this.#selected(filter, state)) {
+      const matching = batch
+        .filter((standing) => state === undefined || standing.state === state)
+        .map((standing) => standing.id)
+        .slice(0, limit - matched);
+      matched += matching.length;
+      ids.push(...matching.slice(0, idsShown - ids.length));
+      for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id)) {
+        redelivered += 1;
+        if (by !== null) held[by] += 1;
       }
+      if (matched >= limit) return result();
     }
     return result();
   }
@@ -399,6 +432,26 @@ export class Notifications {
     }
   }
 
+  /** The selection of a redelivery, in batches of one partner. */
+  async *#selected(
+    { ids, ...filter }: RedeliveryFilter,
+    state: NotificationState | undefined,
+  ): AsyncGenerator<{ partnerId: PartnerId; batch: readonly NotificationStatus[] }> {
+    const { store } = this.#parts;
+    if (ids !== undefined) {
+      const known = [...new Set(ids)].flatMap((text) => readId<"notification">(text) ?? []).sort();
+      const keys = await Promise.all(known.map((id) => store.locate(id, filter.partnerId)));
+      const standings = await store.statuses(keys.filter((key) => key !== undefined));
+      for (const [partnerId, batch] of Map.groupBy(standings, (one) => one.partnerId)) yield { partnerId, batch };
+      return;
+    }
+    // Partner by partner: a step over all of them would read a batch of each, and use one.
+    for (const partnerId of filter.partnerId ? [filter.partnerId] : await store.partnerIds()) {
+      const range = this.#range({ ...filter, state, partnerId }, "oldest");
+      for await (const batch of this.#batches(range)) yield { partnerId, batch };
+    }
+  }
+
   async #redeliverBatch(
     partnerId: PartnerId,
     ids: readonly NotificationId[],
@@ -419,15 +472,30 @@ export class Notifications {
 
   async #detail(standing: NotificationStatus): Promise<NotificationDetail> {
     const { store } = this.#parts;
-    const [attempts, subjects] = await Promise.all([
+    const [attempts, subjects, schedule] = await Promise.all([
       store.attempts(standing, attemptRowsMax),
       store.subjects([standing]),
+      this.#schedule(standing),
     ]);
     return {
       ...summaryOf(standing),
       callBackUrl: standing.callBackUrl,
       subject: subjects.get(standing.id) ?? unknownSubject,
+      schedule,
       attempts: attempts.map(attemptView),
+    };
+  }
+
+  /** Null where nothing is sent before a person acts. */
+  async #schedule({ partnerId, waiting, schedule }: NotificationStatus): Promise<ScheduleView | null> {
+    const partner = schedule === null ? undefined : await this.#parts.findPartner(partnerId);
+    if (schedule === null || waiting === null || waiting.untilMs === null || partner === undefined) return null;
+    const endMs = scheduleEndMs(partner, schedule.startMs);
+    const next = { atMs: waiting.untilMs, stepsMade: schedule.stepsMade, endMs };
+    return {
+      beganAt: isoTime(schedule.startMs),
+      attempts: comingAttemptsMs(partner.settings.retry, next).map(isoTime),
+      endsAt: isoTime(endMs),
     };
   }
 
@@ -460,8 +528,13 @@ function reasonsOf({ reason }: NotificationFilter): readonly string[] | undefine
   return typeof reason === "string" ? [reason] : reason;
 }
 
-function matchesContent({ command, tid, mid, refId, approveCode, billId, lastFour, contains }: SubjectMatch): boolean {
-  return [command, tid, mid, refId, approveCode, billId, lastFour, contains].some((value) => value !== undefined);
+const contentFields = [
+  ...["command", "tid", "mid", "refId", "approveCode", "billId", "lastFour", "contains"],
+  ...["result", "amountFrom", "amountTo"],
+] as readonly (keyof SubjectMatch)[];
+
+function matchesContent(match: SubjectMatch): boolean {
+  return contentFields.some((name) => match[name] !== undefined);
 }
 
 interface BrokenRule extends Omit<FieldProblem, "message"> {
@@ -472,9 +545,14 @@ interface BrokenRule extends Omit<FieldProblem, "message"> {
 /** Returns everything that is wrong with the filter of a redelivery. */
 export function redeliveryProblems(filter: RedeliveryFilter): BrokenRule[] {
   const problems: BrokenRule[] = [];
-  if (filter.state === "accepted" && filter.from === undefined) {
+  if (filter.state === "accepted" && filter.from === undefined && filter.ids === undefined) {
     const rule = "is required: accepted notifications are sent again only from a given time on";
     problems.push({ field: "filter.from", code: "missing_field", rule });
+  }
+  if (filter.ids !== undefined) {
+    const others = (["from", "to", "reason"] as const).filter((name) => filter[name] !== undefined);
+    const rule = "is not allowed beside filter.ids, which name the notifications";
+    return others.map((name) => ({ field: `filter.${name}`, code: "invalid_value", rule }));
   }
   if (filter.state !== undefined && filter.state !== "parked" && filter.reason !== undefined) {
     const rule = "is not allowed here: only parked notifications have a reason";

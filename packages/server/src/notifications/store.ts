@@ -68,6 +68,8 @@ export interface NotificationStatus extends NotificationKey {
   readonly outcomeAtMs: number | null;
   /** The reason for which a pending one waits. */
   readonly waiting: WaitingFor | null;
+  /** The schedule of a pending one. */
+  readonly schedule: RunningSchedule | null;
   readonly partnerName: string;
 }
 
@@ -97,6 +99,11 @@ export interface SubjectMatch {
   readonly billId?: string | undefined;
   readonly lastFour?: string | undefined;
   readonly contains?: string | undefined;
+  /** By isoResponseCode: 00, or another one. */
+  readonly result?: "approved" | "declined" | undefined;
+  /** Bounds of the amount, or a settlement's totalAmount: decimals, both inclusive. */
+  readonly amountFrom?: string | undefined;
+  readonly amountTo?: string | undefined;
 }
 
 /** Why a pending notification was not delivered yet, and the earliest time it can be; null: until a person acts. */
@@ -111,6 +118,13 @@ export type WaitingFor =
     }
   | { readonly because: "order"; readonly after: NotificationId; readonly untilMs: number }
   | { readonly because: "retry" | "turn"; readonly untilMs: number };
+
+/** The position of a pending notification in its retry schedule. */
+export interface RunningSchedule {
+  readonly startMs: number;
+  /** Steps made once the next attempt was made; one that a person asked for is none. */
+  readonly stepsMade: number;
+}
 
 /** One recorded POST. */
 export interface RecordedAttempt extends Attempt {

@@ -37,6 +37,8 @@ export interface NotificationDetail extends NotificationSummary {
   /** The command's own URL; null: the registered one. */
   readonly callBackUrl: string | null;
   readonly subject: NotificationSubject;
+  /** Null unless it is pending and its schedule runs. */
+  readonly schedule: ScheduleView | null;
   /** The oldest first; if there are more than 500, the newest. */
   readonly attempts: readonly AttemptView[];
 }
@@ -45,6 +47,15 @@ export interface NotificationDetail extends NotificationSummary {
 export interface InspectedNotification extends NotificationDetail {
   /** Events about it and its transaction, the oldest first; if there are more than 100, the newest. */
   readonly events: readonly EventView[];
+}
+
+/** Times are ISO 8601. */
+export interface ScheduleView {
+  readonly beganAt: string;
+  /** If each of them fails. The last one is at the schedule's end. */
+  readonly attempts: readonly string[];
+  /** Then it is parked. */
+  readonly endsAt: string;
 }
 
 export interface WaitingView {

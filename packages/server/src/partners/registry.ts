@@ -14,7 +14,7 @@ import {
   scheduleProblems,
   settingsProblems,
 } from "./settings.ts";
-import type { CallbackKeyToStore, NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
+import type { CallbackKeyToStore, FoundTerminal, NewKey, PartnerStore, StoredPartner, TerminalStore } from "./store.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "./terminal.ts";
 
 /** Shown once. Keys as base64 of 32 bytes, webhookSecret as whsec_ and base64, apiKey as pb_ and base64url. */
@@ -83,6 +83,7 @@ export interface RegistryParts {
   changed(id: PartnerId): Promise<void>;
 }
 
+const terminalsFoundMax = 50;
 /** 30 days. */
 const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly RotatedKind[];
@@ -93,6 +94,11 @@ export class PartnerRegistry {
 
   constructor(parts: RegistryParts) {
     this.#parts = parts;
+  }
+
+  /** A new partner's settings, where its registration does not name them. */
+  get defaults(): DefaultSettings {
+    return this.#parts.defaults;
   }
 
   /** Registers a partner with four new keys. Invalid settings are refused, all of them named. */
@@ -260,6 +266,11 @@ export class PartnerRegistry {
     await this.#require(id);
     const rows = await this.#parts.terminals.list(id, page.after, page.limit + 1);
     return pageOf(rows, page.limit, (terminal) => terminal.tid);
+  }
+
+  /** By tid, mid or the beginning of the merchant's name. */
+  async findTerminals(text: string): Promise<readonly FoundTerminal[]> {
+    return await this.#parts.terminals.search(text, terminalsFoundMax);
   }
 
   #refuse(given: object, problems: readonly FieldProblem[]): void {

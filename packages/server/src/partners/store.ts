@@ -144,6 +144,12 @@ export interface TerminalStore {
   remove(partnerId: PartnerId, tid: string, preAuthDays: number): Promise<RemovedTerminal>;
   find(partnerId: PartnerId, tid: string): Promise<Terminal | undefined>;
   list(partnerId: PartnerId, after: string | undefined, limit: number): Promise<readonly Terminal[]>;
+  /** By tid, mid or the beginning of the merchant's name, of all partners. */
+  search(text: string, limit: number): Promise<readonly FoundTerminal[]>;
+}
+
+export interface FoundTerminal extends Terminal {
+  readonly partnerId: PartnerId;
 }
 
 export type UpsertedTerminal =

@@ -14,6 +14,7 @@ const calls: readonly (readonly [needed: ApiKeyScope, method: string, path: stri
   ["commands", "POST", "/v1/commands", logon],
   ["pull", "GET", "/v1/notifications", undefined],
   ["read", "GET", "/v1/endpoints", undefined],
+  ["pull", "GET", `/v1/notifications/${newId()}/sealed`, undefined],
   ["manage", "POST", "/v1/test-notification", undefined],
   ["manage", "POST", "/v1/api-keys", { name: "till", scopes: ["manage"] }],
 ];
@@ -51,6 +52,20 @@ test("a partner revokes its own keys, and gets 404 for an unknown one", async ()
   expect((await service.call("POST", path)).status).toBe(200);
   expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId, ["manage", "read"]]);
   for (const id of [newId(), "x"]) expect((await service.call("POST", `/v1/api-keys/${id}/revoke`)).status).toBe(404);
+});
+
+test("a partner replaces its own keys by a key without limits, and the audit has which, without it", async () => {
+  const json = { key: "encryptionKey", overlapHours: 72 };
+  const rotated = await service.call("POST", "/v1/keys/rotate", { json });
+  expect(rotated).toMatchObject({ status: 200, body: { kind: "encryptionKey", secret: "new-secret" } });
+  expect(service.asked).toContainEqual(["rotate", "encryptionKey", 72]);
+  expect(service.audit.records).toMatchObject([{ action: "rotateOwnKey", actor: `partner ${service.partner.id}` }]);
+  expect(JSON.stringify(service.audit.records)).not.toContain("new-secret");
+  const wrong = await service.call("POST", "/v1/keys/rotate", { json: { key: "callbackKey", overlapHours: 721 } });
+  expect((wrong.body["errors"] as { field: string }[]).map(({ field }) => field)).toEqual(["key", "overlapHours"]);
+  service.scopes = ["read", "pull", "commands", "manage"];
+  const refused = await service.call("POST", "/v1/keys/rotate", { json });
+  expect(refused).toMatchObject({ status: 403, body: { code: "scope_not_allowed" } });
 });
 
 test("an operator makes and revokes them for any partner, and needs to be admin to make one", async () => {

@@ -4,6 +4,7 @@ import { type KeyId, type PartnerId, readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { apiKeyBody, newApiKeySchema, operatorApiKeyBody, revokedApiKeySchema } from "../schemas/api-key.ts";
+import { ownRotateBody, rotatedSchema } from "../schemas/partner.ts";
 import { bodyErrors, responses } from "../schemas/problem.ts";
 
 const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
@@ -46,6 +47,36 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
       },
     },
     async (request) => revoke(parts, callers.partner(request).id, request.params.keyId, callers.scopes(request)),
+  );
+}
+
+/** A partner's own keys: one whose key has no limits replaces them itself. */
+export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.post(
+    "/v1/keys/rotate",
+    {
+      schema: {
+        operationId: "rotateOwnKey",
+        tags: ["Self"],
+        summary: "Replace one of your keys",
+        description:
+          "Takes an API key without scopes: a new one of those allows everything. Encryption and signing: the old " +
+          "version is used until the overlap ends, so install the new one first; with an overlap of 0 the new one is " +
+          "used at once. Webhook secret and API key: both are valid during the overlap.",
+        body: ownRotateBody,
+        response: responses(
+          { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
+          ...bodyErrors,
+        ),
+      },
+    },
+    async (request) => {
+      if (callers.scopes(request) !== null) {
+        throw new ServiceError("scope_not_allowed", "Only an API key without limits replaces keys.");
+      }
+      const { key, overlapHours } = request.body;
+      return await parts.registry.rotate(callers.partner(request).id, key, overlapHours);
+    },
   );
 }
 

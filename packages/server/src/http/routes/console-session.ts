@@ -12,6 +12,7 @@ import { bodyErrors, responses } from "../schemas/problem.ts";
 import { sessionBody, sessionSchema } from "../schemas/session.ts";
 import type { OpenSession, Sessions } from "../sessions.ts";
 import type { SignInTrail } from "../sign-in-trail.ts";
+import { isViewLink } from "../view-links.ts";
 import type { WrongKeys } from "../wrong-keys.ts";
 
 export interface ConsoleSessionRoutes {
@@ -49,33 +50,46 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       }
       return { kind: "operator" as const, name: operator.name, role: operator.role };
     }
+    const view = await partners?.view(request, token);
+    if (view !== undefined) {
+      const { partner, by, endsAtMs } = view;
+      const until = new Date(endsAtMs).toISOString();
+      const named = { name: partner.settings.name, partnerId: partner.id, scopes: ["read"] as const };
+      return { kind: "partner" as const, ...named, view: { by, until } };
+    }
     const isNobodys = async () => isOperatorToken(token) || (await parts.directory.findByApiKey(token)) === undefined;
     if (partners === undefined || (await isNobodys())) {
       return wrongKeys.refuse(address(request.raw), refusalOf(token, routes));
     }
     const { partner, scopes } = await partners.admit(request, token);
-    return { kind: "partner" as const, name: partner.settings.name, partnerId: partner.id, scopes };
+    return { kind: "partner" as const, name: partner.settings.name, partnerId: partner.id, scopes, view: null };
   };
 
   /** As the audit names them, also where they could not sign in any more. */
-  const ownerOf = async (token: string) => {
+  const ownerOf = async (request: FastifyRequest, token: string) => {
+    const view = await partners?.view(request, token);
+    if (view !== undefined) {
+      const who = { actor: `partner ${view.partnerId}`, role: "view link", tokenId: view.id };
+      return { who, subject: null, by: "view link" as const };
+    }
     const operator = await operators?.find(token);
     if (operator !== undefined) {
       const { name: actor, role, tokenId, subject } = operator;
-      return { who: { actor, role, tokenId }, subject };
+      return { who: { actor, role, tokenId }, subject, by: "token" as const };
     }
     const holder = await parts.directory.findByApiKey(token);
-    if (holder === undefined) return { who: { actor: "", role: "", tokenId: "" }, subject: null };
+    const by = "token" as const;
+    if (holder === undefined) return { who: { actor: "", role: "", tokenId: "" }, subject: null, by };
     const { partner, keyId } = holder;
-    return { who: { actor: `partner ${partner.id}`, role: "partner", tokenId: keyId }, subject: null };
+    return { who: { actor: `partner ${partner.id}`, role: "partner", tokenId: keyId }, subject: null, by };
   };
 
   const signIn = async (request: FastifyRequest, token: string) => {
     try {
       const signing = await whoHas(request, token);
-      const { who } = await ownerOf(token);
+      const { who, by } = await ownerOf(request, token);
       trail.limit(who.tokenId);
-      await trail.began(request, who, "token");
+      await trail.began(request, who, by);
       return signing;
     } catch (error) {
       // A throttled caller is an event, and counted. An unavailable audit has no room for a refusal either.
@@ -143,7 +157,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
       await sessions.tokenOf(request);
       const token = await sessions.end(request);
       if (token !== undefined) {
-        const { who, subject } = await ownerOf(token);
+        const { who, subject } = await ownerOf(request, token);
         // The token of a sign-in by OpenID was made for this session alone.
         const id = subject === null ? undefined : readId<"operator">(who.tokenId);
         if (id !== undefined) await parts.operators.revoke(id);
@@ -155,7 +169,12 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
 }
 
 function refusalOf(token: string, { operators, partners }: ConsoleSessionRoutes): string {
-  if (isApiKey(token) && partners === undefined) return "Partners sign in where they call the API, not here.";
-  if (operators === undefined) return "Operators sign in at their own address, not here.";
-  return "Nobody has this token: it is mistyped, revoked or expired.";
+  if (isViewLink(token)) return "The link has expired, or was revoked: ask your operator for another one.";
+  const nobodys = "Nobody has this token: it is mistyped, revoked or expired.";
+  if (partners === undefined && isApiKey(token)) return "Partners sign in where they call the API, not here.";
+  if (operators !== undefined || isApiKey(token)) return nobodys;
+  // The token of the settings has no form of its own.
+  return isOperatorToken(token)
+    ? "Operators sign in at their own address, not here."
+    : `${nobodys} A partner's API key begins with pb_; operators sign in at their own address.`;
 }

@@ -23,6 +23,7 @@ import {
   redeliveryParams,
   redeliveryProgressSchema,
 } from "../schemas/redelivery.ts";
+import { sealedSchema } from "../schemas/sealed-notification.ts";
 
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
@@ -153,6 +154,24 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
       if (found === undefined) throw notFound();
       return asItsPartnerSees(found);
     },
+  );
+  app.get(
+    "/v1/notifications/:id/sealed",
+    {
+      schema: {
+        operationId: "getSealedNotification",
+        tags: ["Notifications"],
+        summary: "Fetch one notification, sealed as it would be sent now",
+        description: "Your key opens it. Other than the list in commit order, it does not count as pulled.",
+        params,
+        response: responses(
+          { 200: { schema: sealedSchema, description: "The sealed IPN" } },
+          "not_found",
+          "content_changed",
+        ),
+      },
+    },
+    async (request) => await parts.notifications.sealed(request.params.id, callers.partner(request)),
   );
   app.post(
     "/v1/notifications/:id/redeliver",

@@ -10,6 +10,7 @@ import type { OperatorCallers } from "../operator-callers.ts";
 import { pageQuery } from "../schemas/notification.ts";
 import {
   newPartnerSchema,
+  partnerDefaultsSchema,
   partnerInputSchema,
   partnerPageSchema,
   partnerPatchSchema,
@@ -18,7 +19,13 @@ import {
   rotatedSchema,
 } from "../schemas/partner.ts";
 import { responses } from "../schemas/problem.ts";
-import { terminalBody, terminalPageSchema, terminalSchema } from "../schemas/terminal.ts";
+import {
+  foundTerminalsSchema,
+  terminalBody,
+  terminalPageSchema,
+  terminalQuery,
+  terminalSchema,
+} from "../schemas/terminal.ts";
 import { requireMayLower } from "../second-admin.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
@@ -80,6 +87,18 @@ export function operatorPartnerRoutes(
       if (id === undefined) throw new ServiceError("invalid_cursor");
       return await registry.list({ after: id, limit });
     },
+  );
+  app.get(
+    "/operator/v1/partner-defaults",
+    {
+      schema: {
+        operationId: "getPartnerDefaults",
+        tags,
+        summary: "See the settings that a new partner gets",
+        response: responses({ 200: { schema: partnerDefaultsSchema, description: "The defaults of this service" } }),
+      },
+    },
+    async () => registry.defaults,
   );
   app.get(
     "/operator/v1/partners/:id",
@@ -218,6 +237,19 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
       },
     },
     async (request) => await registry.removeTerminal(requirePartnerId(request.params.id), request.params.tid),
+  );
+  app.get(
+    "/operator/v1/terminals",
+    {
+      schema: {
+        operationId: "findTerminals",
+        tags,
+        summary: "Find terminals of all partners",
+        querystring: terminalQuery,
+        response: responses({ 200: { schema: foundTerminalsSchema, description: "The first 50" } }),
+      },
+    },
+    async (request) => ({ items: await registry.findTerminals(request.query.q) }),
   );
   app.get(
     "/operator/v1/partners/:id/terminals",

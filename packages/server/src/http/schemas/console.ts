@@ -7,6 +7,7 @@ export const settingListSchema = component(
     items: z.array(
       z.object({
         name: described(z.string(), "Its environment variable"),
+        section: described(z.string(), "Its topic, as in the reference"),
         value: described(z.string().nullable(), "The value in use; null: not set; of a secret, only that it is set"),
         default: z.string().nullable(),
         source: described(z.enum(["environment", "default"]), "Where its value comes from"),

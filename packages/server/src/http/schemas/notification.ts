@@ -86,6 +86,16 @@ export const detailSchema = component(
     ...summary,
     callBackUrl: z.string().nullable(),
     subject: subjectSchema,
+    schedule: described(
+      z
+        .object({
+          beganAt: time,
+          attempts: described(z.array(time), "If each of them fails; the last one is at the end"),
+          endsAt: described(time, "It is parked then"),
+        })
+        .nullable(),
+      "The retry schedule of a pending one; null: nothing is sent before a person acts",
+    ),
     attempts: z.array(attempt),
   }),
   "NotificationDetail",
@@ -139,9 +149,14 @@ export const pullQuery = z.strictObject({
   ).optional(),
 });
 
+const amount = z
+  .string()
+  .max(27)
+  .refine((text) => /^\d{1,20}(?:\.\d{1,6})?$/.test(text), { message: "must be a decimal number such as 12.50" });
+
 const searched = {
   state: z.enum(notificationStates).optional(),
-  reason: described(z.string().max(64), "With `state=parked`: why the last attempt failed").optional(),
+  reason: described(z.string().max(64), "Why the last attempt failed; not with `state=accepted`").optional(),
   q: described(
     z.string().max(128),
     "A notification id, transaction id, reqId, externalId or merchantTransId; where none is it, its beginning",
@@ -156,6 +171,9 @@ const searched = {
   billId: z.string().max(256).optional(),
   lastFour: described(z.string().regex(/^\d{4}$/), "Of the card number").optional(),
   contains: described(z.string().max(64), "A part of merchantTransId").optional(),
+  result: described(z.enum(["approved", "declined"]), "By isoResponseCode: 00, or another one").optional(),
+  amountFrom: described(amount, "The least amount, or totalAmount of a settlement, in whatever currency").optional(),
+  amountTo: described(amount, "The highest").optional(),
   after: described(z.string().max(512), "`next` of the previous page").optional(),
   limit,
 };

@@ -31,6 +31,12 @@ export const partnerPatchSchema = component(
   "The settings to change",
 );
 
+export const partnerDefaultsSchema = component(
+  z.object(Object.fromEntries(Object.keys(defaultSettings).map((name) => [name, settings[name] as z.ZodType]))),
+  "PartnerDefaults",
+  "The settings of a new partner, where its registration does not name them",
+);
+
 export const newPartnerSchema = component(
   z.object({
     id: z.uuid(),
@@ -86,12 +92,13 @@ export const selfSchema = component(
   "The calling partner, as registered",
 );
 
+const rotation = {
+  key: keyKind,
+  overlapHours: described(z.number().min(0).max(720), "How long the old version stays valid"),
+};
+export const ownRotateBody = component(z.strictObject(rotation), "OwnRotation", "Which of your keys to replace");
 export const rotateBody = component(
-  z.strictObject({
-    key: keyKind,
-    overlapHours: described(z.number().min(0).max(720), "How long the old version stays valid"),
-    proposal: confirmedProposal,
-  }),
+  z.strictObject({ ...rotation, proposal: confirmedProposal }),
   "Rotation",
   "Which key to replace",
 );

@@ -17,6 +17,7 @@ const filterFields = {
   state: z.enum(["pending", "accepted", "parked"]).optional(),
   from: moment.optional(),
   to: moment.optional(),
+  ids: described(z.array(z.uuid()).min(1).max(500), "Only these, in whatever state").optional(),
   reason: described(z.string().max(64), "Of parked ones: why the last attempt failed").optional(),
 };
 

@@ -6,7 +6,10 @@ import { apiKeyScopes } from "../../partners/api-keys.ts";
 export const sessionBody = component(
   z
     .strictObject({
-      token: described(z.string().max(512), "An operator's token or a partner's API key; not needed in the sandbox"),
+      token: described(
+        z.string().max(1_024),
+        "An operator's token, a partner's API key, or that of a view link; not needed in the sandbox",
+      ),
     })
     .partial()
     .optional(),
@@ -22,10 +25,15 @@ const every = {
 
 const scopes = described(z.array(z.enum(apiKeyScopes)).nullable(), "Of the API key; null: everything");
 
+const view = described(
+  z.object({ by: z.string(), until: z.iso.datetime() }).nullable(),
+  "It was opened by an operator's link, reads only, and ends then; null: by an API key",
+);
+
 export const sessionSchema = component(
   z.discriminatedUnion("kind", [
     z.object({ kind: z.literal("operator"), name: z.string(), role: z.enum(roles), ...every }),
-    z.object({ kind: z.literal("partner"), name: z.string(), partnerId: z.uuid(), scopes, ...every }),
+    z.object({ kind: z.literal("partner"), name: z.string(), partnerId: z.uuid(), scopes, view, ...every }),
   ]),
   "Session",
   "Who is signed in to the console",

@@ -26,3 +26,10 @@ export const terminalSchema = component(
   "A terminal as registered",
 );
 export const terminalPageSchema = z.object({ items: z.array(terminalSchema), next: z.string().nullable() });
+
+export const terminalQuery = z.strictObject({
+  q: described(z.string().min(1).max(128), "A tid, a mid, or the beginning of a merchant's name"),
+});
+export const foundTerminalsSchema = z.object({
+  items: z.array(component(terminalSchema.extend({ partnerId: z.uuid() }), "FoundTerminal", "A terminal of a partner")),
+});

@@ -55,6 +55,12 @@ export async function openBench(watch: (pool: Pool) => Pool = (pool) => pool): P
     contents,
     proofs: new ProofSigner(createSecretKey(Buffer.alloc(32, 1))),
     clock,
+    findPartner: async (id) => {
+      const { rows } = await pool.query<{ settings: PartnerSettings }>("SELECT settings FROM partners WHERE id = $1", [
+        id,
+      ]);
+      return rows[0] && { ...partnerSnapshot(rows[0].settings), id };
+    },
     newReqId: randomUUID,
     onDue: (partnerId) => void told.push(partnerId),
   });

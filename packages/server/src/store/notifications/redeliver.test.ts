@@ -250,6 +250,25 @@ describe("a redelivery of many", () => {
     expect(bench.told).toEqual([other.id]);
   });
 
+  test("takes those that are named, of every partner and in every state, and none by anything else", async () => {
+    const other = await registerPartner(bench.pool);
+    const accepted = await insertNotification(bench.pool, partner.id);
+    const pending = await insertNotification(bench.pool, other.id, { state: "pending" });
+    const parked = await insertNotification(bench.pool, other.id, { state: "parked" });
+    await insertNotification(bench.pool, other.id, { state: "parked" });
+    const ids = [parked, accepted, newId<"notification">(), pending, parked];
+    const dry = await bench.notifications.redeliverMany({ ids }, { to: "original", dryRun: true });
+    expect([dry.matched, dry.ids.toSorted()]).toEqual([3, [accepted, pending, parked].toSorted()]);
+    const own = { ids, partnerId: partner.id };
+    expect(await bench.notifications.redeliverMany(own, { to: "original" })).toMatchObject({ ids: [accepted] });
+    const rest = await bench.notifications.redeliverMany({ ids, state: "parked" }, { to: "original" });
+    expect(rest.ids).toEqual([parked]);
+    expect([await places(accepted), await places(parked)]).toEqual(Array(2).fill({ pending: 1, parked: 0 }));
+    const from = new Date().toISOString();
+    const refused = bench.notifications.redeliverMany({ ids, from, reason: "tls" }, { to: "original" });
+    await expect(refused).rejects.toMatchObject({ fields: [{ field: "filter.from" }, { field: "filter.reason" }] });
+  });
+
   test("takes accepted ones since a time, and leaves those on their way alone", async () => {
     const accepted = await insertNotification(bench.pool, partner.id);
     const pending = await insertNotification(bench.pool, partner.id, { state: "pending", round: 3 });

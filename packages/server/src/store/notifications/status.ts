@@ -9,6 +9,7 @@ import type {
   NotificationStatus,
   ParkedReason,
   RecordedAttempt,
+  RunningSchedule,
   WaitingFor,
 } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
@@ -27,7 +28,8 @@ const standings = `
     greatest(made.attempts, p.attempts_made, d.attempts_made) AS attempts_made,
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
     CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at,
-    p.due_at, a.state AS partner_state, coalesce(a.stopped_at, a.updated_at) AS partner_since,
+    p.due_at, p.schedule_start, p.attempts_made + 1 - p.asked - p.is_asked::integer AS steps_made,
+    a.state AS partner_state, coalesce(a.stopped_at, a.updated_at) AS partner_since,
     a.settings ->> 'name' AS partner_name,
     e.id AS endpoint_id, e.state AS endpoint_state, e.target, e.last_reason AS endpoint_reason, e.probe_at,
     ${earlierThan("p")} AS after_id
@@ -97,6 +99,8 @@ interface StatusRow {
   readonly outcome_at: Date | null;
   /** Null unless it is pending. */
   readonly due_at: Date | null;
+  readonly schedule_start: Date | null;
+  readonly steps_made: number | null;
   readonly partner_state: "active" | "paused" | "disabled" | null;
   readonly partner_since: Date | null;
   readonly partner_name: string | null;
@@ -143,8 +147,13 @@ export async function readStatuses(
     lastReason: row.last_reason,
     outcomeAtMs: row.outcome_at?.getTime() ?? null,
     waiting: waitingFor(row),
+    schedule: scheduleOf(row),
     partnerName: row.partner_name ?? "",
   }));
+}
+
+function scheduleOf({ schedule_start: start, steps_made: stepsMade }: StatusRow): RunningSchedule | null {
+  return start === null || stepsMade === null ? null : { startMs: start.getTime(), stepsMade };
 }
 
 /** Null unless it is pending. */

@@ -30,6 +30,11 @@ describe("a search by content", () => {
     ["approveCode", { approveCode: "A1B2C3" }, { approveCode: "A1B2C3" }],
     ["billId", { billId: "B-7" }, { billId: "B-7" }],
     ["a card's last four digits", { cardNumber: "411111******1007" }, { lastFour: "1007" }],
+    ["an approval", { isoResponseCode: "00" }, { result: "approved" as const }],
+    ["a decline", { isoResponseCode: "51" }, { result: "declined" as const }],
+    ["its amount", { amount: "12.50" }, { amountFrom: "12.5", amountTo: "12.50" }],
+    ["the least amount", { amount: "150000" }, { amountFrom: "13" }],
+    ["the total of a settlement", { totalAmount: "0" }, { amountTo: "0" }],
     ["a part of merchantTransId, in either case", { merchantTransId: "shop-Order-17-a" }, { contains: "order-17" }],
   ])("finds by %s what has it, and nothing else", async (_, fields, search) => {
     await withFields({ tid: "T2", mid: "M2", cardNumber: "411111******2222", merchantTransId: "another" });
@@ -58,6 +63,33 @@ describe("a search by content", () => {
     }
     expect(page.items.map(({ id }) => id)).toEqual([oldest]);
   });
+});
+
+test("a pending notification has its schedule: the coming attempts, and when it is parked", async () => {
+  await bench.pool.query(`UPDATE partners SET settings = settings || '{"retry": [5, 30, 120]}'`);
+  const id = await insertNotification(bench.pool, partner.id, { state: "pending" });
+  const scheduleOf = async (more: string) => {
+    await bench.pool.query(
+      `UPDATE pending SET schedule_start = '2026-11-21T10:00:00Z', due_at = '2026-11-21T10:00:05Z', ${more}
+       WHERE id = $1`,
+      [id],
+    );
+    return (await bench.notifications.find(id))?.schedule;
+  };
+  const at = (time: string) => `2026-11-21T${time}.000Z`;
+  const [beganAt, endsAt] = [at("10:00:00"), at("10:02:35")];
+  const attempts = [at("10:00:05"), at("10:00:35"), endsAt];
+  expect(await scheduleOf("attempts_made = 1")).toEqual({ beganAt, endsAt, attempts });
+  // Three more that a person asked for, and the next one, too.
+  expect(await scheduleOf("attempts_made = 4, asked = 3")).toEqual({ beganAt, endsAt, attempts });
+  expect(await scheduleOf("attempts_made = 5, asked = 3, is_asked = true")).toEqual({ beganAt, endsAt, attempts });
+  expect(await scheduleOf("attempts_made = 3, asked = 0, is_asked = false")).toEqual({
+    beganAt,
+    endsAt,
+    attempts: [at("10:00:05"), endsAt],
+  });
+  await bench.pool.query("UPDATE partners SET state = 'paused'");
+  expect((await bench.notifications.find(id))?.schedule).toBeNull();
 });
 
 describe("the reason for which a notification waits", () => {

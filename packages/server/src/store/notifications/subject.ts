@@ -34,6 +34,11 @@ const matching = `
     AND ($9::text IS NULL OR f.fields ->> 'approveCode' = $9) AND ($10::text IS NULL OR f.fields ->> 'billId' = $10)
     AND ($11::text IS NULL OR right(f.fields ->> 'cardNumber', 4) = $11)
     AND ($12::text IS NULL OR position(lower($12) IN lower(f.fields ->> 'merchantTransId')) > 0)
+    AND ($13::text IS NULL OR ($13 = 'approved') = (f.fields ->> 'isoResponseCode' = '00'))
+    AND (($14::numeric IS NULL AND $15::numeric IS NULL) OR (CASE
+      WHEN coalesce(f.fields ->> 'amount', f.fields ->> 'totalAmount') ~ '^[0-9]{1,20}([.][0-9]{1,6})?$'
+      THEN coalesce(f.fields ->> 'amount', f.fields ->> 'totalAmount')::numeric
+        BETWEEN coalesce($14::numeric, 0) AND coalesce($15::numeric, 'Infinity') END))
   ORDER BY k.place`;
 
 // A settlement with thousands of entries is not read for a list: that would be megabytes for one line.
@@ -57,8 +62,9 @@ export async function readMatching(
   match: SubjectMatch,
 ): Promise<readonly NotificationKey[]> {
   if (keys.length === 0) return [];
-  const { command, tid, mid, refId, approveCode, billId, lastFour, contains } = match;
-  const wanted = [command, tid, mid, refId, approveCode, billId, lastFour, contains].map((value) => value ?? null);
+  const { command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo } = match;
+  const texts = [command, tid, mid, refId, approveCode, billId, lastFour, contains, result, amountFrom, amountTo];
+  const wanted = texts.map((value) => value ?? null);
   return (await queryAlongIndexes<NotificationKey>(pool, matching, [...boundsOf(keys), ...wanted])).rows;
 }
 

@@ -25,6 +25,23 @@ test("a registration that meets the terminal's first command leaves its mid as t
   expect(await put("M1")).toMatchObject({ outcome: "put", terminal: { mid: "M1", appName: "app" } });
 });
 
+test("a search finds terminals of every partner by tid, mid or the beginning of the merchant's name", async () => {
+  const [one, other] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  await terminals.upsert(one, completeTerminal("F1", { mid: "FM1", merchantName: "Cafe 100%" }), 30);
+  await terminals.upsert(other, completeTerminal("F2", { mid: "FM1", merchantName: "The cafe" }), 30);
+  const found = async (text: string, limit = 10) =>
+    (await terminals.search(text, limit)).map(({ partnerId, tid }) => [partnerId, tid]);
+  expect(await found("F1")).toEqual([[one, "F1"]]);
+  const both = [
+    [one, "F1"],
+    [other, "F2"],
+  ];
+  expect(await found("FM1")).toEqual(both);
+  expect(await found("FM1", 1)).toEqual([both[0]]);
+  expect(await found("CAFE 100%")).toEqual([both[0]]);
+  expect(await found("%")).toEqual([]);
+});
+
 test.each(["registration", "release"])("a %s that waits for a command finds what it left open", async (kind) => {
   const [claimant, owner] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
   const terminal = completeTerminal(`T-${kind}`, { mid: "M3" });

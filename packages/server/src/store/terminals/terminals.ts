@@ -1,7 +1,7 @@
 import type { PoolClient } from "pg";
 import type { PartnerId } from "../../ids.ts";
 import type { TerminalAcquirerStore } from "../../ledger/terminal-acquirers.ts";
-import type { RemovedTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
+import type { FoundTerminal, RemovedTerminal, TerminalStore, UpsertedTerminal } from "../../partners/store.ts";
 import type { Terminal } from "../../partners/terminal.ts";
 import type { Homes } from "../database/homes.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
@@ -170,6 +170,21 @@ export class PostgresTerminals implements TerminalStore, TerminalAcquirerStore {
         [partnerId, after ?? "", limit],
       );
     return rows.map(readTerminal);
+  }
+
+  async search(text: string, limit: number): Promise<readonly FoundTerminal[]> {
+    const answers = await Promise.all(
+      this.#homes.all.map(({ pool }) =>
+        pool.query<TerminalRow & { partner_id: PartnerId }>(
+          `SELECT partner_id, ${shown} FROM terminals
+           WHERE tid = $1 OR mid = $1 OR starts_with(lower(merchant_name), lower($1))
+           ORDER BY tid, partner_id LIMIT $2`,
+          [text, limit],
+        ),
+      ),
+    );
+    const rows = answers.flatMap((answer) => answer.rows).sort((a, z) => (a.tid < z.tid ? -1 : 1));
+    return rows.slice(0, limit).map((row) => ({ ...readTerminal(row), partnerId: row.partner_id }));
   }
 }
 

@@ -1,0 +1,95 @@
+import { z } from "zod";
+import { ServiceError } from "../../errors.ts";
+import { readId } from "../../ids.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { auditMade } from "../audit-trail.ts";
+import type { HttpApp, HttpDependencies } from "../dependencies.ts";
+import type { OperatorCallers } from "../operator-callers.ts";
+import { bodyErrors, responses } from "../schemas/problem.ts";
+import { type ViewLinks, viewMinutesMax } from "../view-links.ts";
+import { requirePartnerId } from "./operator-partners.ts";
+
+const params = z.object({ id: described(z.string(), "The partner's id") });
+const linkParams = z.object({
+  ...params.shape,
+  linkId: described(z.string(), "The link's id, from its answer or the audit"),
+});
+const body = component(
+  z.strictObject({
+    minutes: described(
+      z.int().min(1).max(viewMinutesMax),
+      `How long it is valid; ${viewMinutesMax} by default`,
+    ).optional(),
+  }),
+  "ViewLinkToMake",
+  "How long a link shows a partner's pages",
+);
+const made = component(
+  z.object({
+    id: z.uuid(),
+    url: described(z.string(), "Begins with PAYBELL_PARTNERS_URL; where that is not set, with /console/"),
+    expiresAt: z.iso.datetime(),
+  }),
+  "ViewLink",
+  "A link that shows a partner's pages in the console. It is shown only once",
+);
+
+/** Links by which somebody reads a partner's pages in the console without its API key. */
+export function viewLinkRoutes(
+  app: HttpApp,
+  { config, registry }: Pick<HttpDependencies, "config" | "registry">,
+  viewLinks: ViewLinks,
+  callers: Pick<OperatorCallers, "actor">,
+): void {
+  app.post(
+    "/operator/v1/partners/:id/view-links",
+    {
+      schema: {
+        operationId: "makeViewLink",
+        tags: ["Partners"],
+        summary: "Make a link that shows a partner's pages for up to an hour, read only",
+        description:
+          "Whoever has it sees what the partner sees, from any address that reaches the console. It changes nothing, " +
+          "and does not show the content of IPNs. The audit has who made it, and each time it is opened.",
+        params,
+        body: body.optional(),
+        response: responses({ 201: { schema: made, description: "The link" } }, "not_found", ...bodyErrors),
+      },
+    },
+    async (request, reply) => {
+      const partner = await registry.find(requirePartnerId(request.params.id));
+      if (partner === undefined) throw new ServiceError("not_found", "There is no such partner.");
+      const { id, token, expiresAt } = viewLinks.make(
+        partner.id,
+        callers.actor(request).name,
+        request.body?.minutes ?? viewMinutesMax,
+      );
+      auditMade(request, id);
+      // After the #: a browser sends it to no server, so that no access log has it.
+      const path = `/console/#view=${token}`;
+      const url = config.partnersUrl === null ? path : new URL(path, config.partnersUrl).href;
+      return reply.code(201).send({ id, url, expiresAt });
+    },
+  );
+  app.post(
+    "/operator/v1/partners/:id/view-links/:linkId/revoke",
+    {
+      schema: {
+        operationId: "revokeViewLink",
+        tags: ["Partners"],
+        summary: "Revoke a link that shows a partner's pages",
+        params: linkParams,
+        response: responses(
+          { 200: { schema: z.object({ id: z.uuid() }), description: "Every instance refuses it within two seconds" } },
+          "not_found",
+        ),
+      },
+    },
+    async (request) => {
+      const id = readId<"key">(request.params.linkId);
+      if (id === undefined) throw new ServiceError("not_found", "There is no such link.");
+      await viewLinks.revoke(requirePartnerId(request.params.id), id);
+      return { id };
+    },
+  );
+}
