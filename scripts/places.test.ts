@@ -15,6 +15,7 @@ test.each([
     "the name of a cipher",
     /"aes-256-cbc"|aes-256-gcm, aes-256-cbc/,
     [
+      "console/src/notifications/opening.ts",
       "contract/src/seal.ts",
       "contract/src/sealing.ts",
       "partner/src/certify/refused.ts",

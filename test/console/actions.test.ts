@@ -167,7 +167,7 @@ describe("money in doubt", () => {
       await page.goto(`${browser.baseUrl}/console/audit?subject=${resolved}`);
       await page.getByText("resolve reversal").first().waitFor();
       await page.getByRole("button", { name: "Details" }).first().click();
-      await page.getByText("the acquirer said so").waitFor();
+      await page.getByText("reason: the acquirer said so").waitFor();
     },
     limitMs,
   );

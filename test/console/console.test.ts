@@ -255,7 +255,7 @@ describe("a page", () => {
     "has placeholders that can be read, in %s",
     async (scheme) => {
       const page = await bench.open("/partners/new", { scheme });
-      const field = page.getByPlaceholder("The default").first();
+      const field = page.getByPlaceholder("Order, id, refId, last four, partner, terminal, setting");
       await field.waitFor();
       const [text, ground] = await field.evaluate((input) => {
         const { getComputedStyle } = globalThis as unknown as {

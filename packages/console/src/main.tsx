@@ -1,6 +1,7 @@
 import "@fontsource-variable/inter/wght.css";
 import "@mantine/core/styles.css";
 import "./page.css";
+import "./shell/face.css";
 import { MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";

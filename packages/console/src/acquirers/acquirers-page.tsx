@@ -47,7 +47,7 @@ export function AcquirersPage() {
           ))}
           {found.data.items.length === 0 && (
             <Empty title="No acquirer is registered in addition">
-              PUT /operator/v1/acquirers/ and a name registers one; a terminal then names it.
+              An admin registers one by <span className="mono">paybell acquirer add</span>; a terminal then names it.
             </Empty>
           )}
         </>

@@ -20,7 +20,8 @@ function isPassing(error: unknown): boolean {
   return error instanceof CallError && (error.status === 0 || error.status === 503);
 }
 
-const retryMsMax = 15_000;
+/** Also how long the page may not know that the service is back. */
+const retryMsMax = 4_000;
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({ onError: onFailure }),

@@ -1,4 +1,6 @@
-import type { ReactNode } from "react";
+import { Checkbox } from "@mantine/core";
+import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
+import { type ReactNode, useState } from "react";
 import { Empty } from "./empty.tsx";
 import { Failure } from "./failure.tsx";
 import { More } from "./more.tsx";
@@ -10,6 +12,8 @@ export interface ListColumn<Item> {
   readonly show: (item: Item) => ReactNode;
   /** `actions`: its name is not seen. `clipped`, `long`: a longer value ends in dots. `prose`: wraps between words. */
   readonly look?: "number" | "nowrap" | "mono" | "wraps" | "prose" | "clipped" | "long" | "actions";
+  /** The rows that are loaded can be sorted by it. */
+  readonly sortBy?: (item: Item) => string | number | null;
   /** Left out of smaller windows. */
   readonly from?: "tablet" | "desktop";
 }
@@ -19,30 +23,48 @@ interface TableOf<Item> {
   readonly keyOf: (item: Item) => string | number;
   /** The page that a row opens. */
   readonly to?: (item: Item) => string;
+  /** The keys of the rows that are selected for an action. */
+  readonly selection?: { readonly selected: ReadonlySet<string>; onChange(selected: ReadonlySet<string>): void };
 }
 
 /** A dense table: it scrolls sideways rather than widen the page. */
-export function Table<Item>({ columns, items, keyOf, to }: TableOf<Item> & { readonly items: readonly Item[] }) {
-  const cells = (item: Item) =>
-    columns.map(({ name, show, look, from }) => (
+export function Table<Item>(table: TableOf<Item> & { readonly items: readonly Item[] }) {
+  const { columns, items, keyOf, to, selection } = table;
+  const [sort, setSort] = useState<Sort>();
+  const cells = (item: Item) => [
+    selection !== undefined && <SelectCell key="" of={String(keyOf(item))} {...selection} />,
+    ...columns.map(({ name, show, look, from }) => (
       <td key={name} className={classOf(look, from)}>
         {isCut(look) ? <div className={look === "long" ? "clipped long" : "clipped"}>{show(item)}</div> : show(item)}
       </td>
-    ));
+    )),
+  ];
   return (
     <div className="table-scroll">
       <table className="dense-table">
         <thead>
           <tr>
-            {columns.map(({ name, look, from }) => (
-              <th key={name} scope="col" className={classOf(isAtRight(look) ? look : undefined, from)}>
-                {look === "actions" ? <span className="unseen">{name}</span> : name}
+            {selection !== undefined && <SelectAll keys={items.map((item) => String(keyOf(item)))} {...selection} />}
+            {columns.map(({ name, look, from, sortBy }) => (
+              <th
+                key={name}
+                scope="col"
+                className={classOf(isAtRight(look) ? look : undefined, from)}
+                aria-sort={sort?.by !== name ? undefined : sort.isDown ? "descending" : "ascending"}
+              >
+                {look === "actions" ? (
+                  <span className="unseen">{name}</span>
+                ) : sortBy === undefined || items.length < 2 ? (
+                  name
+                ) : (
+                  <SortButton name={name} sort={sort} onSort={setSort} />
+                )}
               </th>
             ))}
           </tr>
         </thead>
         <tbody>
-          {items.map((item) =>
+          {sorted(items, columns, sort).map((item) =>
             to === undefined ? (
               <tr key={keyOf(item)}>{cells(item)}</tr>
             ) : (
@@ -54,6 +76,79 @@ export function Table<Item>({ columns, items, keyOf, to }: TableOf<Item> & { rea
         </tbody>
       </table>
     </div>
+  );
+}
+
+interface Sort {
+  readonly by: string;
+  readonly isDown: boolean;
+}
+
+/** First ascending, then descending, then in the list's own order. */
+function SortButton({
+  name,
+  sort,
+  onSort,
+}: {
+  readonly name: string;
+  readonly sort: Sort | undefined;
+  onSort(sort: Sort | undefined): void;
+}) {
+  const isOwn = sort?.by === name;
+  const next = !isOwn ? { by: name, isDown: false } : sort.isDown ? undefined : { by: name, isDown: true };
+  return (
+    <button type="button" className="sort" onClick={() => onSort(next)}>
+      {name}
+      {isOwn && (sort.isDown ? <IconArrowDown size={12} aria-hidden /> : <IconArrowUp size={12} aria-hidden />)}
+    </button>
+  );
+}
+
+/** Rows without a value are last, in both directions. */
+function sorted<Item>(items: readonly Item[], columns: readonly ListColumn<Item>[], sort: Sort | undefined) {
+  const sortBy = columns.find(({ name }) => name === sort?.by)?.sortBy;
+  if (sortBy === undefined || sort === undefined) return items;
+  const direction = sort.isDown ? -1 : 1;
+  return items.toSorted((one, other) => {
+    const [a, b] = [sortBy(one), sortBy(other)];
+    if (a === null || b === null) return Number(a === null) - Number(b === null);
+    if (typeof a === "string" && typeof b === "string") return direction * a.localeCompare(b);
+    return direction * (Number(a) - Number(b));
+  });
+}
+
+type Selection = NonNullable<TableOf<never>["selection"]>;
+
+function SelectCell({ of, selected, onChange }: Selection & { readonly of: string }) {
+  return (
+    <td className="select from-tablet">
+      <Checkbox
+        size="xs"
+        aria-label="Select"
+        checked={selected.has(of)}
+        onChange={({ currentTarget: { checked } }) => {
+          const next = new Set(selected);
+          if (checked) next.add(of);
+          else next.delete(of);
+          onChange(next);
+        }}
+      />
+    </td>
+  );
+}
+
+function SelectAll({ keys, selected, onChange }: Selection & { readonly keys: readonly string[] }) {
+  const count = keys.filter((key) => selected.has(key)).length;
+  return (
+    <th scope="col" className="select from-tablet">
+      <Checkbox
+        size="xs"
+        aria-label="Select all that are shown"
+        checked={count > 0 && count === keys.length}
+        indeterminate={count > 0 && count < keys.length}
+        onChange={({ currentTarget: { checked } }) => onChange(new Set(checked ? keys : []))}
+      />
+    </th>
   );
 }
 

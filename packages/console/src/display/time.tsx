@@ -79,6 +79,19 @@ export function ComingTime({ at }: { readonly at: string }) {
   return Date.parse(at) <= useNow() ? <span>now</span> : <Time at={at} />;
 }
 
+/** A moment as an input of the kind datetime-local has it: in the viewer's zone. */
+export function localInput(at: string | null): string {
+  const atMs = Date.parse(at ?? "");
+  if (Number.isNaN(atMs)) return "";
+  return new Date(atMs - new Date(atMs).getTimezoneOffset() * minuteMs).toISOString().slice(0, 16);
+}
+
+/** The reverse; null where nothing is filled in. */
+export function momentOfInput(local: string): string | null {
+  const atMs = Date.parse(local);
+  return Number.isNaN(atMs) ? null : new Date(atMs).toISOString();
+}
+
 function preciseTime(atMs: number, now: number): string {
   return `${clockTime(atMs, now)}.${String(new Date(atMs).getMilliseconds()).padStart(3, "0")}`;
 }

@@ -6,6 +6,7 @@ import { useState } from "react";
 import { api } from "../api/call.ts";
 import type { ExplainedNotification } from "../api/operations.ts";
 import { Failure } from "../display/failure.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { curlOf } from "./curl.ts";
@@ -49,45 +50,16 @@ export function Content({ id }: { readonly id: string }) {
 
 function Explained({ content }: { readonly content: ExplainedNotification }) {
   const { kind, ipn, signed, headers, body, cipher, encoding, encryptionKeyId } = content;
-  const fields = new Map<string, Field>(
-    ipnFields(kind).flatMap((field) => [[field.name, field], ...(field.alias ? [[field.alias, field] as const] : [])]),
-  );
-  const given = Object.entries(ipn);
   return (
     <Tabs defaultValue="fields" keepMounted={false}>
       <Tabs.List mb="sm">
-        <Tabs.Tab value="fields">Fields ({given.length})</Tabs.Tab>
+        <Tabs.Tab value="fields">Fields ({Object.keys(ipn).length})</Tabs.Tab>
         <Tabs.Tab value="signature">Signature explained</Tabs.Tab>
         <Tabs.Tab value="headers">Headers</Tabs.Tab>
         <Tabs.Tab value="body">Encrypted body</Tabs.Tab>
       </Tabs.List>
       <Tabs.Panel value="fields">
-        <div className="table-scroll">
-          <table className="dense-table">
-            <thead>
-              <tr>
-                <th scope="col">Field</th>
-                <th scope="col">Value</th>
-                <th scope="col" className="from-tablet">
-                  Meaning
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {given.map(([name, value]) => (
-                <tr key={name}>
-                  <td className="mono">{name}</td>
-                  <td className="wraps">{typeof value === "string" ? value : JSON.stringify(value)}</td>
-                  <td className="from-tablet">
-                    <Text size="xs" c="dimmed">
-                      {fields.get(name)?.meaning}
-                    </Text>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <FieldTable kind={kind} ipn={ipn} />
       </Tabs.Panel>
       <Tabs.Panel value="signature">
         <Text size="sm" mb="xs">
@@ -136,4 +108,29 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
       </Tabs.Panel>
     </Tabs>
   );
+}
+
+/** The fields of an IPN with their meanings. */
+export function FieldTable({ kind, ipn }: { readonly kind: ExplainedNotification["kind"]; readonly ipn: object }) {
+  const fields = new Map<string, Field>(
+    ipnFields(kind).flatMap((field) => [[field.name, field], ...(field.alias ? [[field.alias, field] as const] : [])]),
+  );
+  const columns: readonly ListColumn<[name: string, value: unknown]>[] = [
+    { name: "Field", show: ([name]) => name, look: "mono" },
+    {
+      name: "Value",
+      show: ([, value]) => (typeof value === "string" ? value : JSON.stringify(value)),
+      look: "wraps",
+    },
+    {
+      name: "Meaning",
+      show: ([name]) => (
+        <Text size="xs" c="dimmed">
+          {fields.get(name)?.meaning}
+        </Text>
+      ),
+      from: "tablet",
+    },
+  ];
+  return <Table items={Object.entries(ipn)} columns={columns} keyOf={([name]) => name} />;
 }

@@ -3,38 +3,60 @@ import { notifiedCommands } from "@paybell/contract";
 import { IconFilter, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { useSearchParams } from "wouter";
+import { localInput, momentOfInput } from "../display/time.tsx";
 import { PartnerSelect } from "../partners/partner-select.tsx";
 import { useSession } from "../session/session.ts";
 import { textFilters } from "./search-of.ts";
+import { reasons } from "./words.ts";
 
+const between = "between";
 const spanNames = [
   { value: "", label: "Any time" },
   { value: "1h", label: "Last hour" },
   { value: "24h", label: "Last 24 hours" },
   { value: "7d", label: "Last 7 days" },
+  { value: between, label: "Between…" },
 ];
 
-/** Filters of the list. They are in the URL, so that a view can be shared. */
-export function Filters() {
+/** Filters of the list. They are in the URL, so that a view can be shared. `problems`: by the API, of each field. */
+export function Filters({ problems }: { readonly problems: Readonly<Record<string, string>> }) {
   const { session } = useSession();
   const [params, setParams] = useSearchParams();
   const given = textFilters.filter(([name]) => params.has(name));
   const [showsMore, setShowsMore] = useState(given.length > 0);
-  const set = (name: string, value: string | null) =>
+  const hasBounds = params.has("from") || params.has("to");
+  const [showsBounds, setShowsBounds] = useState(hasBounds);
+  const set = (...values: readonly (readonly [name: string, value: string | null])[]) =>
     setParams((before) => {
       const next = new URLSearchParams(before);
-      if (value === null || value === "") next.delete(name);
-      else next.set(name, value);
+      for (const [name, value] of values) {
+        if (value === null || value === "") next.delete(name);
+        else next.set(name, value);
+      }
       return next;
     });
+  const choice = (name: string, label: string, data: { value: string; label: string }[], w: number) => (
+    <Select
+      size="xs"
+      w={w}
+      aria-label={label}
+      placeholder={`Any ${label.toLowerCase()}`}
+      clearable
+      data={data}
+      value={params.get(name)}
+      onChange={(value) => set([name, value])}
+      error={problems[name]}
+    />
+  );
   return (
     <>
-      <Group gap="xs">
+      <Group gap="xs" align="start">
         <SegmentedControl
           size="xs"
           aria-label="State"
           value={params.get("state") ?? ""}
-          onChange={(value) => set("state", value)}
+          // Delivered ones have no reason.
+          onChange={(value) => set(["state", value], ...(value === "accepted" ? [["reason", null] as const] : []))}
           data={[
             { value: "", label: "All" },
             { value: "pending", label: "Pending" },
@@ -43,27 +65,55 @@ export function Filters() {
           ]}
         />
         {session.kind === "operator" && (
-          <PartnerSelect value={params.get("partner")} onChange={(value) => set("partner", value)} />
+          <PartnerSelect value={params.get("partner")} onChange={(value) => set(["partner", value])} />
         )}
+        {choice(
+          "command",
+          "Command",
+          notifiedCommands.map((value) => ({ value, label: value.replace("_", "-") })),
+          120,
+        )}
+        {choice(
+          "result",
+          "Result",
+          [
+            { value: "approved", label: "Approved" },
+            { value: "declined", label: "Declined" },
+          ],
+          105,
+        )}
+        {params.get("state") !== "accepted" &&
+          choice(
+            "reason",
+            "Reason",
+            Object.entries(reasons).map(([value, label]) => ({ value, label })),
+            150,
+          )}
         <Select
           size="xs"
-          w={150}
-          aria-label="Command"
-          placeholder="Any command"
-          clearable
-          data={notifiedCommands.map((value) => ({ value, label: value.replace("_", "-") }))}
-          value={params.get("command")}
-          onChange={(value) => set("command", value)}
-        />
-        <Select
-          size="xs"
-          w={140}
+          w={120}
           aria-label="Time"
           data={spanNames}
-          value={params.get("span") ?? ""}
-          onChange={(value) => set("span", value)}
+          value={showsBounds || hasBounds ? between : (params.get("span") ?? "")}
+          onChange={(value) => {
+            setShowsBounds(value === between);
+            if (value !== between) set(["span", value], ["from", null], ["to", null]);
+            else set(["span", null]);
+          }}
           allowDeselect={false}
         />
+        {(showsBounds || hasBounds) &&
+          (["from", "to"] as const).map((name) => (
+            <TextInput
+              key={name}
+              size="xs"
+              type="datetime-local"
+              aria-label={name === "from" ? "Created from" : "Created before"}
+              value={localInput(params.get(name))}
+              onChange={({ currentTarget: { value } }) => set([name, momentOfInput(value)])}
+              error={problems[name]}
+            />
+          ))}
         <Button
           size="xs"
           variant="default"
@@ -79,7 +129,10 @@ export function Filters() {
             variant="subtle"
             color="gray"
             leftSection={<IconX size={14} aria-hidden />}
-            onClick={() => setParams({})}
+            onClick={() => {
+              setShowsBounds(false);
+              setParams({});
+            }}
           >
             Clear
           </Button>
@@ -91,30 +144,24 @@ export function Filters() {
           onSubmit={(event) => {
             event.preventDefault();
             const form = new FormData(event.currentTarget);
-            setParams((before) => {
-              const next = new URLSearchParams(before);
-              for (const [name] of textFilters) {
-                const value = String(form.get(name) ?? "").trim();
-                if (value === "") next.delete(name);
-                else next.set(name, value);
-              }
-              return next;
-            });
+            set(...textFilters.map(([name]) => [name, String(form.get(`filter-${name}`) ?? "").trim()] as const));
           }}
         >
-          <Group gap="xs" align="end">
+          <Group gap="xs" align="start">
             {textFilters.map(([name, label]) => (
               <TextInput
                 key={name}
-                name={name}
+                // A form whose field is named as one of its methods, such as contains, loses the method.
+                name={`filter-${name}`}
                 label={label}
                 size="xs"
                 w={150}
                 defaultValue={params.get(name) ?? ""}
                 autoComplete="off"
+                error={problems[name]}
               />
             ))}
-            <Button type="submit" size="xs">
+            <Button type="submit" size="xs" mt={20}>
               Apply
             </Button>
           </Group>

@@ -5,10 +5,12 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import { api, CallError } from "../api/call.ts";
+import type { NotificationDetail } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { download } from "../display/download.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
+import { Fields } from "../display/fields.tsx";
 import { Identifier } from "../display/identifier.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
@@ -16,19 +18,21 @@ import { State } from "../display/state.tsx";
 import { useNow } from "../display/time.tsx";
 import { pageOf } from "../money/page-of.ts";
 import { PartnerName } from "../partners/partner-name.tsx";
-import { useMay, useSession } from "../session/session.ts";
+import { useHasScope, useMay, useMayManage, useSession } from "../session/session.ts";
 import { Content } from "./content.tsx";
 import { useNotificationApi } from "./notification-api.ts";
+import { OwnContent } from "./own-content.tsx";
+import { Schedule } from "./schedule.tsx";
 import { Timeline } from "./timeline.tsx";
-import { headlineOf } from "./words.ts";
+import { headlineOf, resultOf } from "./words.ts";
 
 const lookEveryMs = 2_000;
 
 /** One notification: did they get it, if not why, and what can be done. */
 export function NotificationPage({ id }: { readonly id: string }) {
   const desk = useNotificationApi();
-  const { session } = useSession();
   const mayRead = useMay("operator");
+  const mayOpen = useHasScope("pull");
   const now = useNow();
   const found = useQuery({
     queryKey: ["notification", id],
@@ -51,7 +55,6 @@ export function NotificationPage({ id }: { readonly id: string }) {
   const one = found.data;
   const { subject } = one;
   const headline = headlineOf(one, now);
-  const registered = one.callBackUrl ?? "The registered callback URL";
   return (
     <Stack gap="md">
       <Stack gap={6}>
@@ -75,101 +78,58 @@ export function NotificationPage({ id }: { readonly id: string }) {
           </Text>
         )}
       </Stack>
-      <Actions id={id} isPending={one.state === "pending"} isOperator={session.kind === "operator"} />
+      <Actions id={id} isPending={one.state === "pending"} />
       <Group align="stretch" gap="md" className="two-columns">
         <Panel title="Timeline">
+          <Schedule one={one} />
           <Timeline one={one} />
         </Panel>
         <Panel title="Notification">
-          <dl className="fields">
-            <dt>Notification</dt>
-            <dd>
-              <Identifier id={one.id} />
-            </dd>
-            {one.transactionId !== null && (
-              <>
-                <dt>Transaction</dt>
-                <dd>
-                  <Identifier
-                    id={one.transactionId}
-                    {...(session.kind === "operator" && {
-                      to: pageOf({ id: one.transactionId, command: one.command }),
-                    })}
-                  />
-                </dd>
-              </>
-            )}
-            {subject.reqId && (
-              <>
-                <dt>reqId</dt>
-                <dd>
-                  <Identifier id={subject.reqId} />
-                </dd>
-              </>
-            )}
-            {subject.refId && (
-              <>
-                <dt>refId</dt>
-                <dd>
-                  <Identifier id={subject.refId} whole />
-                </dd>
-              </>
-            )}
-            {subject.approveCode && (
-              <>
-                <dt>Approve code</dt>
-                <dd className="mono">{subject.approveCode}</dd>
-              </>
-            )}
-            {subject.lastFour && (
-              <>
-                <dt>Card</dt>
-                <dd className="mono">•••• {subject.lastFour}</dd>
-              </>
-            )}
-            {subject.tid && (
-              <>
-                <dt>Terminal</dt>
-                <dd className="mono">{subject.tid}</dd>
-              </>
-            )}
-            {subject.mid && (
-              <>
-                <dt>Merchant</dt>
-                <dd className="mono">{subject.mid}</dd>
-              </>
-            )}
-            {session.kind === "operator" && (
-              <>
-                <dt>Partner</dt>
-                <dd>
-                  <PartnerName id={one.partnerId} />
-                </dd>
-              </>
-            )}
-            <dt>Goes to</dt>
-            <dd>{registered}</dd>
-          </dl>
+          <About one={one} />
         </Panel>
       </Group>
       {mayRead && <Content id={id} />}
+      {mayOpen && <OwnContent id={id} kind={one.kind} />}
     </Stack>
   );
 }
 
-function Actions({
-  id,
-  isPending,
-  isOperator,
-}: {
-  readonly id: string;
-  readonly isPending: boolean;
-  readonly isOperator: boolean;
-}) {
+function About({ one }: { readonly one: NotificationDetail }) {
+  const isOperator = useSession().session.kind === "operator";
+  const { subject, transactionId: transaction, command } = one;
+  /** The list of what shares it, for a value that several notifications have. */
+  const others = (name: "tid" | "mid" | "lastFour", value: string | null, shown = value) =>
+    value && (
+      <Link href={`/notifications?${new URLSearchParams({ [name]: value })}`} className="mono">
+        {shown}
+      </Link>
+    );
+  return (
+    <Fields
+      of={{
+        Notification: <Identifier id={one.id} />,
+        Transaction: transaction !== null && (
+          <Identifier id={transaction} {...(isOperator && { to: pageOf({ id: transaction, command }) })} />
+        ),
+        reqId: subject.reqId && <Identifier id={subject.reqId} />,
+        refId: subject.refId && <Identifier id={subject.refId} whole />,
+        "Approve code": subject.approveCode && <span className="mono">{subject.approveCode}</span>,
+        Result: resultOf(one)?.meaning,
+        Card: others("lastFour", subject.lastFour, `•••• ${subject.lastFour}`),
+        Terminal: others("tid", subject.tid),
+        Merchant: others("mid", subject.mid),
+        Partner: isOperator && <PartnerName id={one.partnerId} />,
+        "Goes to": one.callBackUrl ?? "The registered callback URL",
+      }}
+    />
+  );
+}
+
+function Actions({ id, isPending }: { readonly id: string; readonly isPending: boolean }) {
   const desk = useNotificationApi();
   const queries = useQueryClient();
   const mayProve = useMay("operator");
-  const mayAct = mayProve || !isOperator;
+  const mayAct = useMayManage();
   const redeliver = useMutation({
     mutationFn: (to: "original" | "registered") => desk.redeliver(id, to),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["notification", id] }),

@@ -6,11 +6,20 @@ import { notificationStates, State } from "../display/state.tsx";
 import { shownTime, Time, useNow } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner-name.tsx";
 import { useSession } from "../session/session.ts";
-import { reasonInWords } from "./words.ts";
+import { reasonInWords, resultOf } from "./words.ts";
 
 const columns: readonly ListColumn<ListedNotification>[] = [
-  { name: "State", show: ({ state }) => <State {...notificationStates[state]} /> },
-  { name: "Created", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  {
+    name: "State",
+    show: ({ state }) => <State {...notificationStates[state]} />,
+    sortBy: ({ state }) => notificationStates[state].word,
+  },
+  {
+    name: "Created",
+    show: ({ createdAt }) => <Time at={createdAt} />,
+    look: "nowrap",
+    sortBy: ({ createdAt }) => createdAt,
+  },
   {
     name: "Order",
     show: ({ id, subject }) => (
@@ -19,9 +28,15 @@ const columns: readonly ListColumn<ListedNotification>[] = [
       </Link>
     ),
     look: "clipped",
+    sortBy: ({ subject }) => subject.merchantTransId,
   },
-  { name: "Command", show: ({ command }) => command.replace("_", "-"), look: "nowrap", from: "tablet" },
-  { name: "Amount", show: ({ subject }) => shownAmount(subject.amount, subject.currency), look: "number" },
+  { name: "Command", show: (item) => <Result item={item} />, from: "tablet", sortBy: resultOrder },
+  {
+    name: "Amount",
+    show: ({ subject }) => shownAmount(subject.amount, subject.currency),
+    look: "number",
+    sortBy: ({ subject }) => (subject.amount === null ? null : Number(subject.amount)),
+  },
   partnerColumn,
   {
     name: "Merchant, terminal",
@@ -34,8 +49,13 @@ const columns: readonly ListColumn<ListedNotification>[] = [
 const ownColumns = columns.filter((column) => column !== partnerColumn);
 
 /** Notifications with their distinguishing fields. */
-export function NotificationTable({ items }: { readonly items: readonly ListedNotification[] }) {
-  return <Table items={items} {...useTable()} />;
+export function NotificationTable({
+  items,
+  ...selection
+}: {
+  readonly items: readonly ListedNotification[];
+} & Pick<Parameters<typeof Table<ListedNotification>>[0], "selection">) {
+  return <Table items={items} {...useTable()} {...selection} />;
 }
 
 /** The same of what a query found, in each of its states. */
@@ -50,6 +70,25 @@ function useTable() {
     keyOf: ({ id }: ListedNotification) => id,
     to: ({ id }: ListedNotification) => `/notifications/${id}`,
   };
+}
+
+/** The command and its result: a Sale that was declined is delivered, too. */
+function Result({ item }: { readonly item: ListedNotification }) {
+  const result = resultOf(item);
+  return (
+    <>
+      {item.command.replace("_", "-")}{" "}
+      {result !== undefined && (
+        <span className="result" data-good={result.isGood} title={result.meaning}>
+          {result.word}
+        </span>
+      )}
+    </>
+  );
+}
+
+function resultOrder(item: ListedNotification): string {
+  return `${item.command} ${resultOf(item)?.word ?? ""}`;
 }
 
 function Delivery({ item }: { readonly item: ListedNotification }) {

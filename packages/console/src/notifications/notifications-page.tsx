@@ -1,34 +1,64 @@
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Stack, Switch, Text } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
+import { api, CallError } from "../api/call.ts";
 import type { ListedNotification } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { Time } from "../display/time.tsx";
+import { Replay } from "../parked/replay.tsx";
+import { useMayManage, useSession } from "../session/session.ts";
 import { Filters } from "./filters.tsx";
 import { type Search, useNotificationApi } from "./notification-api.ts";
 import { NotificationTable } from "./notification-table.tsx";
+import { SavedViews } from "./saved-views.tsx";
 import { searchOf } from "./search-of.ts";
 
 const pageRows = 50;
 const newEveryMs = 5_000;
+const followEveryMs = 2_000;
 
 /** Every notification, the newest first, filtered by the URL. */
 export function NotificationsPage() {
   const [params] = useSearchParams();
-  const search = searchOf(params);
+  const [follows, setFollows] = useState(false);
+  const [problems, setProblems] = useState<Readonly<Record<string, string>>>({});
   return (
-    <Page title="Notifications">
-      <Filters />
-      <Found key={params.toString()} search={search} />
+    <Page
+      title="Notifications"
+      actions={
+        <>
+          <Switch
+            size="xs"
+            label="Follow"
+            checked={follows}
+            onChange={(event) => setFollows(event.currentTarget.checked)}
+          />
+          <SavedViews />
+        </>
+      }
+    >
+      <Filters problems={problems} />
+      <Found key={params.toString()} search={searchOf(params)} follows={follows} onProblems={setProblems} />
     </Page>
   );
 }
 
-function Found({ search }: { readonly search: Search }) {
+interface Shown {
+  readonly search: Search;
+  /** New ones appear by themselves. */
+  readonly follows: boolean;
+  /** Gets what the API says of each filter. */
+  onProblems(problems: Readonly<Record<string, string>>): void;
+}
+
+function Found({ search, follows, onProblems }: Shown) {
   const desk = useNotificationApi();
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const mayAct = useMayManage();
   const pages = useInfiniteQuery({
     queryKey: ["notifications", search],
     queryFn: ({ pageParam, signal }) =>
@@ -39,20 +69,32 @@ function Found({ search }: { readonly search: Search }) {
     staleTime: Number.POSITIVE_INFINITY,
   });
   const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
-  const newer = useNewer(search, items, pages.isSuccess);
+  const newer = useNewer(search, items, pages.isSuccess, follows);
+  const { refetch } = pages;
+  useEffect(() => {
+    if (follows && newer > 0) void refetch();
+  }, [follows, newer, refetch]);
+  const problems = pages.error instanceof CallError ? pages.error.fields : none;
+  useEffect(() => onProblems(problems), [problems, onProblems]);
   if (pages.isPending) return <Loading />;
+  if (pages.isError && Object.keys(problems).length > 0) return <Empty title="Correct the filters that are marked" />;
   if (pages.isError && items.length === 0) return <Failure error={pages.error} onRetry={() => void pages.refetch()} />;
   const reach = pages.data?.pages.at(-1)?.next ?? null;
   return (
     <Stack gap="xs">
-      {newer > 0 && (
+      {selected.size > 0 && <Selected key={[...selected].join()} ids={[...selected]} onSent={() => pages.refetch()} />}
+      {newer > 0 && !follows && (
         <Group justify="center">
           <Button size="compact-sm" variant="light" onClick={() => void pages.refetch()}>
             {newer === pageRows ? `${newer} or more new` : `${newer} new`}
           </Button>
         </Group>
       )}
-      {items.length === 0 ? <NothingFound search={search} reach={reach} /> : <NotificationTable items={items} />}
+      {items.length === 0 ? (
+        <NothingFound search={search} reach={reach} />
+      ) : (
+        <NotificationTable items={items} {...(mayAct && { selection: { selected, onChange: setSelected } })} />
+      )}
       {reach !== null && (
         <Group justify="center" gap="sm">
           <Button
@@ -72,15 +114,31 @@ function Found({ search }: { readonly search: Search }) {
   );
 }
 
+const none = {};
+
+/** The rows that were selected, to be sent in one step. */
+function Selected({ ids, onSent }: { readonly ids: readonly string[]; onSent(): Promise<unknown> }) {
+  const isOperator = useSession().session.kind === "operator";
+  const filter = { ids: [...ids] };
+  return (
+    <Replay
+      title={ids.length === 1 ? "1 selected" : `${ids.length} selected`}
+      what="selected"
+      redeliver={(step) => (isOperator ? api.redeliver({ filter, ...step }) : api.redeliverOwn({ filter, ...step }))}
+      onSettled={onSent}
+    />
+  );
+}
+
 /** The number of newer ones, which wait behind a button so that the list does not jump. */
-function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean): number {
+function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean, follows: boolean): number {
   const desk = useNotificationApi();
   const newest = items[0]?.id;
   const { data } = useQuery({
     queryKey: ["notifications-newer", search, newest],
     queryFn: ({ signal }) => desk.search({ ...search, limit: pageRows }, signal),
     enabled: isReady && search.q === undefined && search.to === undefined,
-    refetchInterval: newEveryMs,
+    refetchInterval: follows ? followEveryMs : newEveryMs,
     staleTime: newEveryMs,
     initialData: { items: [...items].slice(0, pageRows), next: null },
     initialDataUpdatedAt: Date.now(),

@@ -8,6 +8,8 @@ export type Span = keyof typeof spans;
 export const textFilters = [
   ["q", "Id, reqId or order"],
   ["contains", "Part of the order"],
+  ["amountFrom", "Amount from"],
+  ["amountTo", "Amount to"],
   ["refId", "refId"],
   ["approveCode", "Approve code"],
   ["lastFour", "Card's last four"],
@@ -31,6 +33,8 @@ export function searchOf(params: URLSearchParams): Search {
     partner: text("partner"),
     state: oneOf("state", states),
     command: oneOf("command", notifiedCommands),
+    result: oneOf("result", ["approved", "declined"]),
+    reason: text("reason"),
     from,
     to: text("to"),
   };

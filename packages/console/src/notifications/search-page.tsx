@@ -1,41 +1,66 @@
 import { Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
-import { useLocation, useSearchParams } from "wouter";
+import { Link, useLocation, useSearchParams } from "wouter";
 import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
 import { Time } from "../display/time.tsx";
+import { usePartners } from "../partners/use-partners.ts";
+import { useSession } from "../session/session.ts";
+import { type FoundPage, findPages } from "../shell/find-pages.ts";
 import { type NotificationApi, type Search, useNotificationApi } from "./notification-api.ts";
 import { NotificationTable } from "./notification-table.tsx";
 
 const rows = 50;
 
-/** Finds a quoted id, recognised by its shape. A single hit opens by itself. */
+/** Finds a quoted id, recognised by its shape, and whatever else has this name. A single hit opens by itself. */
 export function SearchPage() {
   const [params] = useSearchParams();
   const [, navigate] = useLocation();
+  const { session } = useSession();
   const desk = useNotificationApi();
+  const partners = usePartners();
   const q = (params.get("q") ?? "").trim();
+  const areNamesKnown = session.kind === "partner" || !partners.isPending;
+  const pages = useQuery({
+    queryKey: ["search-pages", q, partners.dataUpdatedAt],
+    queryFn: () => findPages(q, session, partners.data ?? []),
+    enabled: q !== "" && areNamesKnown,
+  });
   const found = useQuery({
     queryKey: ["search", q],
     queryFn: ({ signal }) => lookFor(desk, q, signal),
     enabled: q !== "",
   });
-  const [only, ...others] = found.data?.items ?? [];
-  const opens = only !== undefined && others.length === 0 ? only.id : undefined;
+  const others = pages.data ?? [];
+  const hits = [...(found.data?.items ?? []).map(({ id }) => `/notifications/${id}`), ...others.map(({ to }) => to)];
+  const isDone = found.isSuccess && !pages.isPending;
+  const opens = isDone && hits.length === 1 ? hits[0] : undefined;
   useEffect(() => {
-    if (opens !== undefined) navigate(`/notifications/${opens}`, { replace: true });
+    if (opens !== undefined) navigate(opens, { replace: true });
   }, [opens, navigate]);
   if (q === "")
     return (
       <Page title="Search">
-        <Empty title="Search for an order, an id, a refId or a card's last four digits" />
+        <Empty title="Nothing to search for">
+          Type an order, an id, a refId, a card's last four digits, a partner, a terminal or a setting.
+        </Empty>
       </Page>
     );
   return (
     <Page title={`Search: ${q}`}>
+      {others.length > 0 && opens === undefined && (
+        <Table
+          items={others}
+          columns={pageColumns}
+          keyOf={({ kind, name, to }) => `${kind} ${name} ${to}`}
+          to={({ to }) => to}
+        />
+      )}
+      {pages.isError && <Failure error={pages.error} onRetry={() => void pages.refetch()} />}
       {found.isPending && <Loading />}
       {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
       {found.data !== undefined && opens === undefined && (
@@ -52,7 +77,7 @@ export function SearchPage() {
           {found.data.items.length > 0 ? (
             <NotificationTable items={found.data.items} />
           ) : (
-            <Empty title="Nothing found">
+            <Empty title={others.length === 0 ? "Nothing found" : "No notification found"}>
               An id, a reqId and an order, or its beginning, are found however old they are. Anything else is searched
               for among the newest notifications.
             </Empty>
@@ -62,6 +87,12 @@ export function SearchPage() {
     </Page>
   );
 }
+
+const pageColumns: readonly ListColumn<FoundPage>[] = [
+  { name: "What", show: ({ kind }) => kind, look: "nowrap" },
+  { name: "Name", show: ({ name, to }) => <Link href={to}>{name}</Link>, look: "wraps" },
+  { name: "About", show: ({ about }) => about, look: "prose", from: "tablet" },
+];
 
 /** Filters that a text may be a value of. */
 function guesses(q: string): readonly (readonly [string, Search])[] {

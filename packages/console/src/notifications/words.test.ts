@@ -18,7 +18,9 @@ const attempt = {
   instanceId: "i",
 };
 const one = {
+  command: "SALE",
   state: "pending",
+  subject: { isoResponseCode: "00" },
   attemptsMade: 1,
   lastReason: "status",
   createdAt,
@@ -48,8 +50,18 @@ describe("the headline of a notification", () => {
     };
     expect(headlineOf(delivered, nowMs)).toMatchObject({
       tone: "good",
-      text: expect.stringMatching(/^Delivered at the third attempt, .*\(after 2 min 36 s\)$/),
+      text: expect.stringMatching(/^Delivered at the third attempt, .*\(after 2 min 36 s\): approved$/),
     });
+  });
+
+  test.each([
+    ["SALE", "51", ": declined (51), Not sufficient funds"],
+    ["SETTLEMENT", "00", ": settled"],
+    ["SETTLEMENT", "95", ": not settled (95), Reconcile error"],
+    ["SALE", null, ")"],
+  ] as const)("says of what a %s with the code %s was delivered", (command, isoResponseCode, ending) => {
+    const delivered = { ...one, command, state: "accepted" as const, subject: { ...one.subject, isoResponseCode } };
+    expect(headlineOf(delivered, nowMs).text.endsWith(ending)).toBe(true);
   });
 
   test("says why it was parked", () => {

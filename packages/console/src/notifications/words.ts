@@ -1,4 +1,5 @@
-import type { NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
+import { responseMeaning } from "@paybell/contract";
+import type { ListedNotification, NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
 import type { StateTone } from "../display/state.tsx";
 import { clockTime, duration } from "../display/time.tsx";
 
@@ -33,6 +34,17 @@ export function reasonInWords(reason: string | null, httpStatus: number | null =
   return reasons[reason] ?? reason.replaceAll("_", " ");
 }
 
+/** The result of the command that a notification reports. Undefined where it is not known. */
+export function resultOf({
+  command,
+  subject: { isoResponseCode: code },
+}: Pick<ListedNotification, "command" | "subject">): { isGood: boolean; word: string; meaning: string } | undefined {
+  if (!code) return undefined;
+  const [good, bad] = command === "SETTLEMENT" ? ["settled", "not settled"] : ["approved", "declined"];
+  const isGood = code === "00";
+  return { isGood, word: isGood ? good : `${bad} (${code})`, meaning: responseMeaning(code) };
+}
+
 export interface Headline {
   readonly tone: StateTone;
   readonly text: string;
@@ -45,7 +57,9 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);
     const tookMs = at - Date.parse(one.createdAt);
     const nth = one.attempts.length > 1 ? `at the ${ordinal(one.attempts.length)} attempt` : "at the first attempt";
-    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})` };
+    const result = resultOf(one);
+    const told = result === undefined ? "" : `: ${result.word}${result.isGood ? "" : `, ${result.meaning}`}`;
+    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})${told}` };
   }
   if (one.state === "parked") {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);

@@ -1,9 +1,13 @@
-import { Checkbox, Text, TextInput } from "@mantine/core";
+import { Accordion, Badge, Checkbox, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
+import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
-import { List, type ListColumn } from "../display/list.tsx";
+import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
+import { Loading } from "../display/rows.tsx";
 
 type Setting = Awaited<ReturnType<typeof api.listSettings>>["items"][number];
 
@@ -11,11 +15,18 @@ const columns: readonly ListColumn<Setting>[] = [
   { name: "Setting", show: ({ name }) => <BreakingName name={name} />, look: "mono" },
   {
     name: "Value",
-    show: ({ value, unit }) => (value === null ? "–" : [value, unit].filter(Boolean).join(" ")),
+    show: ({ value, unit, source }) => {
+      const text = value === null ? "–" : [value, unit].filter(Boolean).join(" ");
+      return source === "environment" ? <strong>{text}</strong> : text;
+    },
     look: "wraps",
   },
-  { name: "Source", show: ({ source }) => (source === "environment" ? <strong>set</strong> : "default") },
-  { name: "Default", show: (one) => one.default ?? "–", look: "wraps", from: "tablet" },
+  {
+    name: "Default",
+    show: ({ source, default: standard }) => (source === "default" ? "in use" : (standard ?? "–")),
+    look: "wraps",
+    from: "tablet",
+  },
   {
     name: "Meaning",
     show: ({ meaning }) => (
@@ -46,16 +57,20 @@ function WithCode({ text }: { readonly text: string }) {
   ));
 }
 
-/** The settings of the instance that answered: they are changed where it is started. */
+/** The settings of the instance that answered, by topic: they are changed where it is started. */
 export function SettingsPage() {
   const found = useQuery({ queryKey: ["settings"], queryFn: () => api.listSettings() });
-  const [text, setText] = useState("");
+  const [params, setParams] = useSearchParams();
+  const text = params.get("q") ?? "";
   const [onlyChanged, setOnlyChanged] = useState(false);
+  const [opened, setOpened] = useState<string[]>([]);
   const wanted = text.trim().toLowerCase();
   const items = (found.data?.items ?? []).filter(
     ({ name, meaning, source }) =>
       (!onlyChanged || source === "environment") && `${name} ${meaning}`.toLowerCase().includes(wanted),
   );
+  const groups = Map.groupBy(items, ({ section }) => section);
+  const isNarrowed = onlyChanged || wanted !== "";
   return (
     <Page
       title="Settings"
@@ -73,12 +88,44 @@ export function SettingsPage() {
             placeholder="Name or meaning"
             aria-label="Filter settings"
             value={text}
-            onChange={(event) => setText(event.currentTarget.value)}
+            onChange={({ currentTarget: { value } }) => setParams(value === "" ? {} : { q: value }, { replace: true })}
           />
         </>
       }
     >
-      <List of={found} items={items} columns={columns} keyOf={({ name }) => name} empty="No setting matches" />
+      {found.isPending && <Loading />}
+      {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
+      {found.data !== undefined && items.length === 0 && <Empty title="No setting matches" />}
+      <Accordion
+        multiple
+        variant="contained"
+        value={isNarrowed ? [...groups.keys()] : opened}
+        onChange={setOpened}
+        order={2}
+        keepMounted={false}
+      >
+        {[...groups].map(([topic, those]) => {
+          const set = those.filter(({ source }) => source === "environment").length;
+          return (
+            <Accordion.Item key={topic} value={topic}>
+              <Accordion.Control>
+                {topic}{" "}
+                <Text span size="xs" c="dimmed">
+                  {those.length}
+                </Text>{" "}
+                {set > 0 && (
+                  <Badge size="sm" variant="light" tt="none">
+                    {set} set
+                  </Badge>
+                )}
+              </Accordion.Control>
+              <Accordion.Panel>
+                <Table items={those} columns={columns} keyOf={({ name }) => name} />
+              </Accordion.Panel>
+            </Accordion.Item>
+          );
+        })}
+      </Accordion>
     </Page>
   );
 }

@@ -7,7 +7,12 @@ import type { Figures } from "../api/operations.ts";
 import type { OverviewSpan } from "./span.tsx";
 
 const spanS: Readonly<Record<OverviewSpan, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400 };
-const height = 190;
+const deliveredHeight = 170;
+const failedHeight = 84;
+const syncKey = "deliveries";
+
+type Series = "accepted" | "failed" | "parked";
+const names: Readonly<Record<Series, string>> = { accepted: "Delivered", failed: "Failed attempts", parked: "Parked" };
 
 interface Shown {
   readonly points: Figures["points"];
@@ -15,76 +20,108 @@ interface Shown {
   readonly asOf: string;
 }
 
-/** Deliveries over time. Its figures are next to it as text, too. */
+/**
+ * Deliveries over time, and what failed under them on a scale of its own: a thousand deliveries beside two failures
+ * would flatten those to nothing.
+ */
 export default function Chart(shown: Shown) {
+  const sum = (name: Series) => shown.points.reduce((total, point) => total + point[name], 0);
+  const hasFailed = sum("failed") + sum("parked") > 0;
   // Colours are read once: another scheme is another plot.
-  return <Plot key={useComputedColorScheme("light")} {...shown} />;
+  const scheme = useComputedColorScheme("light");
+  const words = `Over time: ${sum("accepted")} delivered, ${sum("failed")} failed attempts, ${sum("parked")} parked`;
+  return (
+    <div role="img" aria-label={words}>
+      <div className="legend" aria-hidden>
+        {(Object.keys(names) as Series[]).map((name) => (
+          <span key={name} data-line={name}>
+            {names[name]} <strong>{sum(name).toLocaleString("en")}</strong>
+          </span>
+        ))}
+      </div>
+      <Plot key={`accepted ${scheme}`} {...shown} series={["accepted"]} hasTimes={!hasFailed} />
+      {hasFailed && <Plot key={`failed ${scheme}`} {...shown} series={["failed", "parked"]} hasTimes />}
+    </div>
+  );
 }
 
-function Plot({ points, span, asOf }: Shown) {
+function Plot({
+  points,
+  span,
+  asOf,
+  series,
+  hasTimes,
+}: Shown & { readonly series: readonly Series[]; readonly hasTimes: boolean }) {
   const { ref, width } = useElementSize();
   const place = useRef<HTMLDivElement>(null);
+  const of = series.join(" ");
+  const height = series[0] === "accepted" ? deliveredHeight : failedHeight;
   useEffect(() => {
     if (place.current === null || width === 0) return;
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
-    const line = (stroke: string, fill?: string): uPlot.Series => ({
-      stroke,
-      width: 1.5,
-      points: { show: false },
-      ...(fill && { fill }),
-    });
+    const strokes = { accepted: colour("--chart"), failed: colour("--wait"), parked: colour("--bad") };
     const axis = {
       stroke: colour("--mantine-color-dimmed"),
       grid: { stroke: colour("--line"), width: 1 },
       ticks: { show: false },
       font: "11px Inter Variable",
     };
+    const shown = of.split(" ") as Series[];
+    const bars = uPlot.paths.bars?.({ size: [0.7, 14, 2] });
     const plot = new uPlot(
       {
         width,
         height,
+        padding: [8, 8, hasTimes ? 0 : 6, 0],
         legend: { show: false },
-        cursor: { drag: { x: false, y: false } },
+        cursor: { drag: { x: false, y: false }, sync: { key: syncKey } },
         scales: { y: { range: (_, __, max) => [0, Math.max(4, max * 1.1)] } },
         axes: [
-          { ...axis, size: 26, values: (_, ticks) => ticks.map((at) => tickOf(at, span)) },
-          { ...axis, size: 44 },
+          {
+            ...axis,
+            size: hasTimes ? 26 : 0,
+            values: (_, ticks) => (hasTimes ? ticks.map((at) => tickOf(at, span)) : ticks.map(() => "")),
+          },
+          { ...axis, size: 44, space: 28, values: (_, ticks) => ticks.map((at) => (Number.isInteger(at) ? at : "")) },
         ],
         series: [
           {},
-          line(colour("--mantine-color-accent-5"), `${colour("--mantine-color-accent-5")}22`),
-          line(colour("--wait")),
-          line(colour("--bad")),
+          ...shown.map((name) => ({
+            stroke: strokes[name],
+            width: name === "accepted" ? 2 : 0,
+            fill: name === "accepted" ? `${strokes[name]}26` : strokes[name],
+            points: { show: false },
+            ...(name !== "accepted" && bars !== undefined && { paths: bars }),
+          })),
         ],
       },
-      columns(points, span, asOf),
+      columns(points, span, asOf, shown),
       place.current,
     );
     return () => plot.destroy();
-  }, [width, points, span, asOf]);
+  }, [width, height, points, span, asOf, of, hasTimes]);
   return (
     <div ref={ref}>
-      <div ref={place} role="img" aria-label={summaryOf(points)} style={{ height }} />
+      <div ref={place} style={{ height }} />
     </div>
   );
 }
 
-function summaryOf(points: Figures["points"]): string {
-  const sum = (name: "accepted" | "failed" | "parked") => points.reduce((total, point) => total + point[name], 0);
-  return `Over time: ${sum("accepted")} delivered, ${sum("failed")} failed attempts, ${sum("parked")} parked`;
-}
-
 /** Times without any delivery are zero, and not a line from one to the next. */
-function columns(points: Figures["points"], span: OverviewSpan, asOf: string): uPlot.AlignedData {
+function columns(
+  points: Figures["points"],
+  span: OverviewSpan,
+  asOf: string,
+  series: readonly Series[],
+): uPlot.AlignedData {
   const stepS = span === "week" ? 3_600 : 60;
   const toS = Math.floor(Date.parse(asOf) / 1_000 / stepS) * stepS;
   const times = Array.from({ length: spanS[span] / stepS }, (_, at) => toS - spanS[span] + (at + 1) * stepS);
   const known = new Map(points.map((point) => [Date.parse(point.at) / 1_000, point]));
   // The time that has just begun would look like a breakdown.
   if (!known.has(toS)) times.pop();
-  const column = (name: "accepted" | "failed" | "parked") => times.map((at) => known.get(at)?.[name] ?? 0);
-  return [times, column("accepted"), column("failed"), column("parked")];
+  return [times, ...series.map((name) => times.map((at) => known.get(at)?.[name] ?? 0))];
 }
 
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });

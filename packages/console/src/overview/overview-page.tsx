@@ -1,4 +1,4 @@
-import { Group, Text } from "@mantine/core";
+import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Suspense } from "react";
 import { useSearchParams } from "wouter";
@@ -65,13 +65,12 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
   const inDoubt = standing.reversalsParked + standing.reversalsPending + standing.settlementsWaiting;
   return (
     <>
-      <Panel title="Trouble now" flush>
-        {trouble.length === 0 ? (
-          <Empty title="No partner is in trouble: whatever is pending is under way" />
-        ) : (
+      <Hero overview={overview} span={span} />
+      {trouble.length > 0 && (
+        <Panel title="Trouble now" flush>
           <TroubleTable items={trouble} />
-        )}
-      </Panel>
+        </Panel>
+      )}
       <div className="figures">
         <Figure label="Delivered" value={figures.accepted.toLocaleString("en")} />
         <Figure
@@ -104,7 +103,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
           to="/money"
         />
       </div>
-      <Panel title={span === "week" ? "Deliveries per hour" : "Deliveries per minute"} actions={<Legend />}>
+      <Panel title={span === "week" ? "Deliveries per hour" : "Deliveries per minute"}>
         {figures.points.length === 0 ? (
           <Empty title="Nothing was delivered in this time">
             Each completed command is delivered here within moments.
@@ -134,6 +133,46 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
   );
 }
 
+const during = { hour: "in the last hour", day: "in the last day", week: "in the last week" } as const;
+
+/** The answer to the first question of the day, in one sentence: does everybody receive what is theirs? */
+function Hero({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
+  const { figures, trouble, pending } = overview;
+  const isGood = trouble.length === 0;
+  const who = trouble.length === 1 ? (trouble[0]?.partnerName ?? "") : `${trouble.length} partners`;
+  const words = !isGood
+    ? `${who} ${trouble.length === 1 ? "does not receive its" : "do not receive their"} notifications`
+    : pending > 0
+      ? "Every partner receives its notifications"
+      : "Everything is delivered";
+  const quick =
+    figures.deliveryP50Ms === null
+      ? ""
+      : `, half of them within ${shownMs(figures.deliveryP50Ms)}, 99 % within ${shownMs(figures.deliveryP99Ms)}`;
+  const tried = figures.accepted + figures.failed;
+  return (
+    <section className="hero" data-tone={isGood ? "good" : "bad"} aria-label="Now">
+      <div>
+        <h2 role="status">{words}</h2>
+        <p className="note">
+          {figures.accepted.toLocaleString("en")} delivered {during[span]}
+          {quick}
+        </p>
+      </div>
+      <dl>
+        <div>
+          <dt>of attempts succeed</dt>
+          <dd>{tried === 0 ? "–" : `${(Math.floor((1_000 * figures.accepted) / tried) / 10).toFixed(1)} %`}</dd>
+        </div>
+        <div>
+          <dt>under way</dt>
+          <dd>{pending.toLocaleString("en")}</dd>
+        </div>
+      </dl>
+    </section>
+  );
+}
+
 const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
   partnerColumnEverywhere,
   { name: "Failed attempts", show: ({ failed }) => failed.toLocaleString("en"), look: "number" },
@@ -141,13 +180,3 @@ const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
   { name: "Parked", show: ({ parked }) => parked.toLocaleString("en"), look: "number" },
   { name: "Succeeds", show: (one) => <Share of={one} /> },
 ];
-
-function Legend() {
-  return (
-    <Group gap="md" className="legend">
-      <span data-line="accepted">Delivered</span>
-      <span data-line="failed">Failed attempts</span>
-      <span data-line="parked">Parked</span>
-    </Group>
-  );
-}

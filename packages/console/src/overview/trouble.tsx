@@ -6,6 +6,7 @@ import type { Trouble } from "../api/operations.ts";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { ComingTime, Time, useNow } from "../display/time.tsx";
 import { countInWords, problemInWords, troubleInWords } from "../notifications/words.ts";
+import { useTroubles } from "../partners/partner-state.tsx";
 
 const lookEveryMs = 3_000;
 
@@ -81,12 +82,7 @@ export function OwnTrouble() {
 
 /** The same for the operator, on the partner's page. */
 export function PartnerTrouble({ id }: { readonly id: string }) {
-  const found = useQuery({
-    queryKey: ["overview", "hour"],
-    queryFn: () => api.getOverview({ span: "hour" }),
-    refetchInterval: lookEveryMs,
-  });
-  const trouble = found.data?.trouble.find(({ partnerId }) => partnerId === id);
+  const trouble = useTroubles()?.find(({ partnerId }) => partnerId === id);
   if (trouble === undefined) return null;
   return <TroubleNote trouble={trouble} whose="its" sendTo={`/partners/${id}?tab=endpoints`} />;
 }

@@ -24,15 +24,17 @@ type Run = {
 export function Replay({
   title,
   redeliver,
-  ofPending = false,
+  what = "parked",
   onSettled,
 }: {
   readonly title: string;
   readonly redeliver: (step: Step) => ReturnType<typeof api.redeliver>;
-  /** They are sent now, in one step: what was sent stays pending until it is delivered. */
-  readonly ofPending?: boolean;
+  /** Others than parked ones are sent in one step: what was sent stays pending until it is delivered. */
+  readonly what?: "parked" | "pending" | "selected";
   readonly onSettled: () => Promise<unknown>;
 }) {
+  const isOneStep = what !== "parked";
+  const when = what === "pending" ? "now" : "again";
   const [to, setTo] = useState<"original" | "registered">("original");
   const [run, setRun] = useState<Run>();
   const stops = useRef(false);
@@ -54,13 +56,13 @@ export function Replay({
         const limit = Math.min(stepRows, total - done);
         const step: Awaited<ReturnType<typeof redeliver>> = await redeliver({
           to,
-          ...(!ofPending && { limit }),
+          ...(!isOneStep && { limit }),
           ...(id !== null && { redelivery: id }),
         });
         done += step.redelivered;
         id = step.id ?? id;
         setRun({ id, total, done, state: "running" });
-        if (ofPending || step.redelivered === 0) break;
+        if (isOneStep || step.redelivered === 0) break;
       }
       setRun({ id, total, done, state: stops.current ? "stopped" : "ended" });
     },
@@ -97,16 +99,12 @@ export function Replay({
             </Button>
             {matched !== undefined && matched > 0 && (
               <Button size="xs" onClick={() => replay.mutate(matched)}>
-                Send {matched.toLocaleString("en")} {ofPending ? "now" : "again"}
+                Send {matched.toLocaleString("en")} {when}
               </Button>
             )}
             {matched !== undefined && (
               <Text size="sm" role="status">
-                {matched === 0
-                  ? "There is none to send."
-                  : ofPending
-                    ? `${matched.toLocaleString("en")} would be sent now; their schedules stay where they are.`
-                    : `${matched.toLocaleString("en")} would be sent again, each with a whole new schedule.`}
+                {matched === 0 ? "There is none to send." : `${matched.toLocaleString("en")} ${wouldBeSent[what]}`}
               </Text>
             )}
           </Group>
@@ -116,7 +114,7 @@ export function Replay({
             <Progress value={run.total === 0 ? 100 : (100 * run.done) / run.total} aria-label="Progress" />
             <Group gap="sm">
               <Text size="sm" role="status">
-                {run.done.toLocaleString("en")} of {run.total.toLocaleString("en")} due {ofPending ? "now" : "again"}
+                {run.done.toLocaleString("en")} of {run.total.toLocaleString("en")} due {when}
                 {run.state === "stopped" && ": stopped"}
                 {run.state === "ended" && ": done"}
               </Text>
@@ -144,6 +142,12 @@ export function Replay({
     </Panel>
   );
 }
+
+const wouldBeSent = {
+  parked: "would be sent again, each with a whole new schedule.",
+  pending: "would be sent now; their schedules stay where they are.",
+  selected: "would be sent: those that wait at once, the others again with a whole new schedule.",
+} as const;
 
 const lookEveryMs = 2_000;
 

@@ -10,7 +10,7 @@ import { Loading } from "../display/rows.tsx";
 import { duration, shownTime, useNow } from "../display/time.tsx";
 import { NotificationList } from "../notifications/notification-table.tsx";
 import { Replay } from "../parked/replay.tsx";
-import { useSession } from "../session/session.ts";
+import { useMayManage } from "../session/session.ts";
 
 const lookEveryMs = 3_000;
 const rows = 50;
@@ -19,7 +19,7 @@ const leftMax = 1_000;
 
 /** The notifications that a partner has not received, how far it has pulled, and sending its parked ones again. */
 export function CatchUp() {
-  const { session } = useSession();
+  const mayManage = useMayManage();
   const queries = useQueryClient();
   const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: lookEveryMs });
   const parked = useInfiniteQuery({
@@ -31,7 +31,6 @@ export function CatchUp() {
   });
   if (found.isPending) return <Loading />;
   if (found.data === undefined) return <Failure error={found.error} onRetry={() => void found.refetch()} />;
-  const mayManage = session.kind === "partner" && (session.scopes === null || session.scopes.includes("manage"));
   return (
     <Stack gap="md">
       <Figures backlog={found.data} />
@@ -40,7 +39,7 @@ export function CatchUp() {
         <>
           <Replay
             title="Send what waits now"
-            ofPending
+            what="pending"
             redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
             onSettled={() => found.refetch()}
           />

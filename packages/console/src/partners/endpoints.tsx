@@ -8,7 +8,7 @@ import { List, type ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime } from "../display/time.tsx";
 import { reasonInWords } from "../notifications/words.ts";
-import { useMay, useSession } from "../session/session.ts";
+import { useMayManage, useSession } from "../session/session.ts";
 import { partnerColumn } from "./partner-name.tsx";
 
 const rows = 100;
@@ -25,7 +25,7 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
   const { session } = useSession();
   const isOperator = session.kind === "operator";
   const queries = useQueryClient();
-  const mayAct = useMay("operator") || !isOperator;
+  const mayAct = useMayManage();
   const found = useQuery({
     queryKey: ["endpoints", partner ?? ""],
     queryFn: () => (isOperator ? api.searchEndpoints({ limit: rows, partner }) : api.listEndpoints({ limit: rows })),

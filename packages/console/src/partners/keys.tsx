@@ -1,16 +1,17 @@
-import { Alert, NumberInput, Stack, Text } from "@mantine/core";
+import { Alert, Button, Checkbox, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api } from "../api/call.ts";
+import { api, CallError } from "../api/call.ts";
 import type { KeyVersion, Partner, Self } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
+import { Failure } from "../display/failure.tsx";
 import { Identifier } from "../display/identifier.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Secret } from "../display/secret.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
-import { useMay } from "../session/session.ts";
+import { type SessionScope, useHasScope, useMay, useMayManage, useSession } from "../session/session.ts";
 import { KeyUseState, useKeyUse } from "./key-use.tsx";
 
 const names = {
@@ -18,100 +19,261 @@ const names = {
   encryptionKey: "Encryption key",
   signingKey: "Signing key",
   webhookSecret: "Webhook secret",
+  callbackKey: "Client certificate",
 } as const;
-type Kind = keyof typeof names;
+type Kind = Exclude<keyof typeof names, "callbackKey">;
+const rotated: readonly KeyVersion["kind"][] = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"];
 /** As they stand within a sentence. */
 const inSentence = (kind: Kind) => names[kind].replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 
 const overlapHoursDefault = 72;
+/** AES-GCM is safe with one key for so many IPNs. */
+const sealsMax = 2 ** 32;
 
-/** Versions of each key, never a key itself; an admin rotates them. */
-export function Keys({ partner }: { readonly partner: Partner | Self }) {
-  const mayRotate = useMay("admin");
-  const queries = useQueryClient();
-  const [overlapHours, setOverlapHours] = useState<string | number>(overlapHoursDefault);
-  const rotate = useMutation({
-    mutationFn: (key: Kind) => api.rotateKey(partner.id, { key, overlapHours: Number(overlapHours) }),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["partner", partner.id] }),
-    gcTime: 0,
-  });
-  return (
-    <Stack gap="md">
-      {rotate.data !== undefined && (
-        <Alert color="accent" variant="light" title={`The new ${inSentence(rotate.data.kind)}, shown only once`}>
-          <Secret label="Key" value={rotate.data.secret} />
-          <Text size="sm" mt="xs">
-            It is used from <Time at={rotate.data.activeFrom} />; the old one is valid until{" "}
-            <Time at={rotate.data.expiresOld} />.
-          </Text>
-        </Alert>
-      )}
-      {(Object.keys(names) as Kind[]).map((kind) => (
-        <Panel
-          key={kind}
-          title={names[kind]}
-          flush
-          actions={
-            mayRotate && (
-              <Confirm
-                label="Rotate"
-                title={`Rotate the ${inSentence(kind)}?`}
-                text="The new version is shown once. The old one stays valid until the overlap ends."
-                isIncomplete={overlapHours === ""}
-                onConfirm={() => rotate.mutateAsync(kind)}
-              >
-                <NumberInput
-                  label="Overlap in hours"
-                  required
-                  min={0}
-                  max={720}
-                  value={overlapHours}
-                  onChange={setOverlapHours}
-                />
-              </Confirm>
-            )
-          }
-        >
-          <Versions partnerId={partner.id} versions={partner.keys.filter((key) => key.kind === kind)} />
-        </Panel>
-      ))}
-    </Stack>
-  );
+/** A secret that was made now: it is shown once. */
+interface Made {
+  readonly title: string;
+  readonly secret: string;
+  readonly about?: React.ReactNode;
 }
 
-function Versions({ partnerId, versions }: { readonly partnerId: string; readonly versions: readonly KeyVersion[] }) {
+/** Versions of each key, never a key itself. An admin rotates them, and a partner its own. */
+export function Keys({ partner }: { readonly partner: Partner | Self }) {
+  const { session } = useSession();
+  const isOperator = session.kind === "operator";
+  const isAdmin = useMay("admin");
+  const mayRotate = isAdmin || (session.kind === "partner" && session.scopes === null);
+  const mayRevoke = useMayManage();
+  const mayAdd = useHasScope("manage") || isAdmin;
+  const queries = useQueryClient();
   const now = useNow();
-  const uses = useKeyUse(partnerId);
+  const uses = useKeyUse(partner.id);
+  const [made, setMade] = useState<Made>();
+  const [overlapHours, setOverlapHours] = useState<string | number>(overlapHoursDefault);
+  const refresh = () => queries.invalidateQueries({ queryKey: isOperator ? ["partner", partner.id] : ["self"] });
+  const rotate = async (key: Kind) => {
+    setMade(undefined);
+    const input = { key, overlapHours: Number(overlapHours) };
+    const { secret, activeFrom, expiresOld } = await (isOperator
+      ? api.rotateKey(partner.id, input)
+      : api.rotateOwnKey(input));
+    const about = (
+      <>
+        It is used from <Time at={activeFrom} />; the old one is valid until <Time at={expiresOld} />.
+      </>
+    );
+    setMade({ title: `The new ${inSentence(key)}`, secret, about });
+    await refresh();
+  };
+  const revoke = async (id: string) => {
+    await (isOperator ? api.revokeApiKey(partner.id, id) : api.revokeOwnApiKey(id));
+    await refresh();
+  };
+  const isRevocable = (key: KeyVersion) => key.kind === "apiKey" && key.scopes !== undefined && !hasEnded(key, now);
+  const newest = new Set(rotated.map((kind) => partner.keys.findLast((key) => key.kind === kind && !key.scopes)?.id));
   const columns: readonly ListColumn<KeyVersion>[] = [
-    { name: "State", show: (version) => <State {...stateOf(version, now)} /> },
-    { name: "Version", show: ({ id }) => <Identifier id={id} /> },
-    { name: "Used from", show: ({ activeFrom }) => <Time at={activeFrom} />, look: "nowrap", from: "tablet" },
-    { name: "Ends", show: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />), look: "nowrap" },
     {
-      name: "Last use",
-      show: ({ id, lastUsedAt }) => (
+      name: "Key",
+      show: ({ kind, name, scopes }) => (
         <>
-          {lastUsedAt != null && <Time at={lastUsedAt} />}
+          {names[kind]}
+          {name !== undefined && <> “{name}”</>}
+          {scopes !== undefined && (
+            <Text size="xs" c="dimmed">
+              {scopes.join(", ")}
+            </Text>
+          )}
+        </>
+      ),
+      look: "prose",
+    },
+    { name: "State", show: (version) => <State {...stateOf(version, now)} /> },
+    { name: "Version", show: ({ id }) => <Identifier id={id} />, from: "tablet" },
+    { name: "Used from", show: ({ activeFrom }) => <Time at={activeFrom} />, look: "nowrap", from: "desktop" },
+    {
+      name: "Ends",
+      show: ({ expiresAt }) => (expiresAt === null ? "never" : <Time at={expiresAt} />),
+      look: "nowrap",
+      from: "tablet",
+    },
+    {
+      name: "Use",
+      show: ({ id, lastUsedAt, seals }) => (
+        <>
+          {lastUsedAt != null && (
+            <>
+              last <Time at={lastUsedAt} />
+            </>
+          )}
           <KeyUseState use={uses.get(id)} />
+          {seals !== undefined && (
+            <Text size="xs" c="dimmed">
+              {shareOf(seals)}
+            </Text>
+          )}
         </>
       ),
       look: "prose",
       from: "tablet",
     },
     {
-      name: "Sealed with it",
-      show: ({ seals }) => seals !== undefined && `≤ ${seals.toLocaleString("en")}`,
-      look: "number",
-      from: "tablet",
+      name: "Action",
+      show: (key) =>
+        mayRotate && newest.has(key.id) ? (
+          <Confirm
+            label="Rotate"
+            title={`Rotate the ${inSentence(key.kind as Kind)}?`}
+            text="The new version is shown once. The old one stays valid until the overlap ends."
+            isIncomplete={overlapHours === ""}
+            onConfirm={() => rotate(key.kind as Kind)}
+          >
+            <NumberInput
+              label="Overlap in hours"
+              required
+              min={0}
+              max={720}
+              value={overlapHours}
+              onChange={setOverlapHours}
+            />
+          </Confirm>
+        ) : (
+          mayRevoke &&
+          isRevocable(key) && (
+            <Confirm
+              label="Revoke"
+              title={`Revoke the API key “${key.name ?? ""}”?`}
+              text="Every instance refuses it within five seconds."
+              onConfirm={() => revoke(key.id)}
+            />
+          )
+        ),
+      look: "actions",
     },
   ];
-  return <Table items={versions} columns={columns} keyOf={({ id }) => id} />;
+  const order = Object.keys(names);
+  const sorted = partner.keys.toSorted((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind));
+  return (
+    <Stack gap="md">
+      {made !== undefined && (
+        <Alert color="accent" variant="light" title={`${made.title}, shown only once`}>
+          <Secret label="Key" value={made.secret} />
+          {made.about !== undefined && (
+            <Text size="sm" mt="xs" component="div">
+              {made.about}
+            </Text>
+          )}
+        </Alert>
+      )}
+      <Table items={sorted} columns={columns} keyOf={({ id }) => id} />
+      {mayAdd && (
+        <AddApiKey
+          partnerId={isOperator ? partner.id : undefined}
+          onMade={async (next) => {
+            setMade(next);
+            await refresh();
+          }}
+        />
+      )}
+    </Stack>
+  );
 }
 
-function stateOf({ activeFrom, expiresAt }: KeyVersion, now: number) {
-  if (expiresAt !== null && Date.parse(expiresAt) <= now) return { tone: "quiet", word: "Ended" } as const;
-  if (Date.parse(activeFrom) > now) return { tone: "wait", word: "To be used" } as const;
-  return expiresAt === null
+const scopes: readonly { value: SessionScope; label: string }[] = [
+  { value: "read", label: "read: looks at notifications and figures" },
+  { value: "pull", label: "pull: fetches sealed IPNs" },
+  { value: "commands", label: "commands: runs payment commands" },
+  { value: "manage", label: "manage: redelivers, changes URLs and keys" },
+];
+
+function AddApiKey({
+  partnerId,
+  onMade,
+}: {
+  /** Undefined: the partner's own. */
+  readonly partnerId: string | undefined;
+  onMade(made: Made): Promise<unknown>;
+}) {
+  const [name, setName] = useState("");
+  const [chosen, setChosen] = useState<SessionScope[]>(["read"]);
+  const [days, setDays] = useState<string | number>("");
+  const add = useMutation({
+    mutationFn: async () => {
+      const input = { name, scopes: chosen, ...(days !== "" && { expiresInDays: Number(days) }) };
+      return await (partnerId === undefined ? api.addOwnApiKey(input) : api.addApiKey(partnerId, input));
+    },
+    onSuccess: ({ apiKey }) => {
+      setName("");
+      return onMade({ title: `The API key “${name}”`, secret: apiKey });
+    },
+    gcTime: 0,
+  });
+  const problems = add.error instanceof CallError ? add.error.fields : {};
+  const ofScopes = Object.entries(problems).find(([field]) => field.startsWith("scopes"))?.[1];
+  return (
+    <Panel title="Add an API key">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          add.mutate();
+        }}
+      >
+        <Group gap="md" align="start">
+          <TextInput
+            size="xs"
+            w={200}
+            label="Name"
+            description="What uses it"
+            required
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+            error={problems["name"]}
+          />
+          <Checkbox.Group
+            size="xs"
+            label="It may"
+            value={chosen}
+            onChange={(values) => setChosen(values as SessionScope[])}
+            error={ofScopes}
+          >
+            <Stack gap={6} mt={6}>
+              {scopes.map(({ value, label }) => (
+                <Checkbox key={value} size="xs" value={value} label={label} />
+              ))}
+            </Stack>
+          </Checkbox.Group>
+          <NumberInput
+            size="xs"
+            w={140}
+            label="Days"
+            description="Empty: until revoked"
+            value={days}
+            onChange={setDays}
+            error={problems["expiresInDays"]}
+          />
+          <Button size="xs" type="submit" mt={40} loading={add.isPending}>
+            Add
+          </Button>
+        </Group>
+        {add.isError && Object.keys(problems).length === 0 && <Failure error={add.error} />}
+      </form>
+    </Panel>
+  );
+}
+
+/** As a share of what the key may seal: the number alone tells nobody whether to rotate it. */
+function shareOf(seals: number): string {
+  const percent = (100 * seals) / sealsMax;
+  return percent < 0.1 ? "under 0.1 % of its limit used" : `${percent.toFixed(1)} % of its limit used`;
+}
+
+function hasEnded({ expiresAt }: KeyVersion, now: number): boolean {
+  return expiresAt !== null && Date.parse(expiresAt) <= now;
+}
+
+function stateOf(version: KeyVersion, now: number) {
+  if (hasEnded(version, now)) return { tone: "quiet", word: "Ended" } as const;
+  if (Date.parse(version.activeFrom) > now) return { tone: "wait", word: "To be used" } as const;
+  return version.expiresAt === null
     ? ({ tone: "good", word: "In use" } as const)
     : ({ tone: "wait", word: "In use, ends" } as const);
 }

@@ -7,6 +7,7 @@ import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
 import { Loading } from "../display/rows.tsx";
 import { OwnTrouble } from "../overview/trouble.tsx";
+import { useMayManage } from "../session/session.ts";
 import { CatchUp } from "./catch-up.tsx";
 import { Certificates } from "./certificates.tsx";
 import { Certify } from "./certify.tsx";
@@ -23,6 +24,7 @@ const tabs = ["statistics", "statements", "catch-up", "settings", "keys", "endpo
 export function MyPartnerPage() {
   const [params, setParams] = useSearchParams();
   const [, navigate] = useLocation();
+  const mayManage = useMayManage();
   const self = useQuery({ queryKey: ["self"], queryFn: () => api.getSelf() });
   const test = useMutation({
     mutationFn: () => api.sendTestNotification(),
@@ -36,9 +38,11 @@ export function MyPartnerPage() {
     <Page
       title={settings.name}
       actions={
-        <Button size="xs" variant="default" loading={test.isPending} onClick={() => test.mutate()}>
-          Send a test IPN
-        </Button>
+        mayManage && (
+          <Button size="xs" variant="default" loading={test.isPending} onClick={() => test.mutate()}>
+            Send a test IPN
+          </Button>
+        )
       }
     >
       {test.isError && <Failure error={test.error} />}
@@ -55,7 +59,7 @@ export function MyPartnerPage() {
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
-          <Tabs.Tab value="certify">Certify</Tabs.Tab>
+          {mayManage && <Tabs.Tab value="certify">Certify</Tabs.Tab>}
         </Tabs.List>
         <Tabs.Panel value="statistics">
           <Statistics id="" />
@@ -105,14 +109,16 @@ export function MyPartnerPage() {
         </Tabs.Panel>
         <Tabs.Panel value="endpoints">
           <Stack gap="md">
-            {settings.callBackUrlChange === "partner" && <ChangeUrl />}
+            {settings.callBackUrlChange === "partner" && mayManage && <ChangeUrl />}
             <Certificates />
             <Endpoints />
           </Stack>
         </Tabs.Panel>
-        <Tabs.Panel value="certify">
-          <Certify registered={settings.callBackUrl} />
-        </Tabs.Panel>
+        {mayManage && (
+          <Tabs.Panel value="certify">
+            <Certify registered={settings.callBackUrl} />
+          </Tabs.Panel>
+        )}
       </Tabs>
     </Page>
   );

@@ -1,12 +1,14 @@
 import { Alert, Button, Checkbox, Group, Stack } from "@mantine/core";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api } from "../api/call.ts";
 import type { NewPartner } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
+import { Failure } from "../display/failure.tsx";
 import { Page } from "../display/page.tsx";
 import { Panel } from "../display/panel.tsx";
+import { Loading } from "../display/rows.tsx";
 import { Secret } from "../display/secret.tsx";
 import { useMay } from "../session/session.ts";
 import { SettingsForm } from "./settings-form.tsx";
@@ -20,7 +22,15 @@ export function NewPartnerPage() {
     // The keys are nowhere but on this page.
     gcTime: 0,
   });
-  if (!useMay("admin")) {
+  const isAdmin = useMay("admin");
+  const defaults = useQuery({
+    queryKey: ["partner-defaults"],
+    queryFn: () => api.getPartnerDefaults(),
+    enabled: isAdmin,
+    // A form that is being filled in must not change.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  if (!isAdmin) {
     return (
       <Page title="Register a partner">
         <Empty title="Your role does not include this">Ask an admin to register the partner.</Empty>
@@ -30,12 +40,18 @@ export function NewPartnerPage() {
   if (register.data !== undefined) return <Keys partner={register.data} />;
   return (
     <Page title="Register a partner">
-      <SettingsForm
-        submit="Register"
-        isPending={register.isPending}
-        error={register.error}
-        onSubmit={(input) => register.mutate(input)}
-      />
+      {defaults.isPending && <Loading />}
+      {defaults.isError && <Failure error={defaults.error} onRetry={() => void defaults.refetch()} />}
+      {defaults.data !== undefined && (
+        <SettingsForm
+          initial={defaults.data}
+          isKnown={false}
+          submit="Register"
+          isPending={register.isPending}
+          error={register.error}
+          onSubmit={(input) => register.mutate(input)}
+        />
+      )}
     </Page>
   );
 }

@@ -9,7 +9,6 @@ import { Failure } from "../display/failure.tsx";
 import { Identifier } from "../display/identifier.tsx";
 import { Page } from "../display/page.tsx";
 import { Loading } from "../display/rows.tsx";
-import { State } from "../display/state.tsx";
 import { PartnerTrouble } from "../overview/trouble.tsx";
 import { Replay } from "../parked/replay.tsx";
 import { useMay } from "../session/session.ts";
@@ -17,11 +16,13 @@ import { Certificates } from "./certificates.tsx";
 import { Certify } from "./certify.tsx";
 import { Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
-import { partnerStates } from "./partners-page.tsx";
+import { PartnerState } from "./partner-state.tsx";
 import { SettingsForm } from "./settings-form.tsx";
 import { Statistics } from "./statistics.tsx";
+import { Terminals } from "./terminals.tsx";
+import { ShowToPartner } from "./view-link.tsx";
 
-const tabs = ["statistics", "settings", "keys", "endpoints", "certify"] as const;
+const tabs = ["statistics", "settings", "terminals", "keys", "endpoints", "certify"] as const;
 
 /** One partner: is it us or them, and what is agreed with them. */
 export function PartnerPage({ id }: { readonly id: string }) {
@@ -35,12 +36,12 @@ export function PartnerPage({ id }: { readonly id: string }) {
       return <Empty title="There is no such partner" />;
     return <Failure error={partner.error} onRetry={() => void partner.refetch()} />;
   }
-  const { settings, state } = partner.data;
+  const { settings } = partner.data;
   const tab = tabs.find((one) => one === params.get("tab")) ?? "statistics";
   return (
     <Page title={settings.name} actions={<Actions partner={partner.data} />}>
       <Group gap="md">
-        <State {...partnerStates[state]} />
+        <PartnerState of={partner.data} />
         <Identifier id={id} />
         <Text className="wraps" c="dimmed">
           {settings.callBackUrl ?? "no callback URL"}
@@ -57,6 +58,7 @@ export function PartnerPage({ id }: { readonly id: string }) {
         <Tabs.List mb="md">
           <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
           <Tabs.Tab value="settings">Settings</Tabs.Tab>
+          <Tabs.Tab value="terminals">Terminals</Tabs.Tab>
           <Tabs.Tab value="keys">Keys</Tabs.Tab>
           <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
           {mayAct && <Tabs.Tab value="certify">Certify</Tabs.Tab>}
@@ -66,6 +68,9 @@ export function PartnerPage({ id }: { readonly id: string }) {
         </Tabs.Panel>
         <Tabs.Panel value="settings">
           <Settings partner={partner.data} />
+        </Tabs.Panel>
+        <Tabs.Panel value="terminals">
+          <Terminals partner={id} />
         </Tabs.Panel>
         <Tabs.Panel value="keys">
           <Keys partner={partner.data} />
@@ -77,7 +82,7 @@ export function PartnerPage({ id }: { readonly id: string }) {
             {mayAct && (
               <Replay
                 title="Send what waits now"
-                ofPending
+                what="pending"
                 redeliver={(step) => api.redeliver({ filter: { partner: id, state: "pending" }, ...step })}
                 onSettled={() => queries.invalidateQueries({ queryKey: ["overview"] })}
               />
@@ -123,7 +128,8 @@ function Settings({ partner }: { readonly partner: Partner }) {
   );
 }
 
-function Actions({ partner: { id, state, settings } }: { readonly partner: Partner }) {
+function Actions({ partner }: { readonly partner: Partner }) {
+  const { id, state, settings } = partner;
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const mayAct = useMay("operator");
@@ -151,6 +157,7 @@ function Actions({ partner: { id, state, settings } }: { readonly partner: Partn
       >
         Send a test IPN
       </Button>
+      <ShowToPartner partner={partner} />
       {state === "active" ? (
         <Confirm
           label="Pause deliveries"

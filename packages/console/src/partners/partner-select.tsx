@@ -15,7 +15,7 @@ export function PartnerSelect({
   return (
     <Select
       size="xs"
-      w={190}
+      w={160}
       {...(label === undefined ? { "aria-label": "Partner" } : { label })}
       placeholder="Every partner"
       searchable

@@ -6,17 +6,11 @@ import type { Partner } from "../api/operations.ts";
 import { Empty } from "../display/empty.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Page } from "../display/page.tsx";
-import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
 import { Endpoints } from "./endpoints.tsx";
+import { PartnerState } from "./partner-state.tsx";
 import { usePartners } from "./use-partners.ts";
-
-export const partnerStates = {
-  active: { tone: "good", word: "Active" },
-  paused: { tone: "wait", word: "Paused" },
-  disabled: { tone: "quiet", word: "Disabled" },
-} as const;
 
 /** Every partner, and the endpoints that failed. */
 export function PartnersPage() {
@@ -60,15 +54,28 @@ const columns: readonly ListColumn<Partner>[] = [
       </Link>
     ),
     look: "clipped",
+    sortBy: ({ settings }) => settings.name.toLowerCase(),
   },
-  { name: "State", show: ({ state }) => <State {...partnerStates[state]} /> },
+  { name: "State", show: (one) => <PartnerState of={one} />, sortBy: ({ state }) => state },
   {
     name: "Callback URL",
     show: ({ settings: { callBackUrl } }) => <span title={callBackUrl ?? ""}>{callBackUrl ?? "–"}</span>,
     look: "long",
+    from: "tablet",
   },
-  { name: "Encryption", show: ({ settings }) => settings.cipher, from: "tablet" },
-  { name: "Registered", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
+  {
+    name: "Encryption",
+    show: ({ settings }) => settings.cipher,
+    from: "tablet",
+    sortBy: ({ settings }) => settings.cipher,
+  },
+  {
+    name: "Registered",
+    show: ({ createdAt }) => <Time at={createdAt} />,
+    look: "nowrap",
+    from: "tablet",
+    sortBy: ({ createdAt }) => createdAt,
+  },
 ];
 
 function Partners() {

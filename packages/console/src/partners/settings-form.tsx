@@ -1,54 +1,65 @@
 import { Button, Group, NumberInput, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
 import { ciphers, encodings, fieldSets, wireNames } from "@paybell/contract";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { CallError } from "../api/call.ts";
-import type { Partner, PartnerRegistration } from "../api/operations.ts";
+import type { Partner, PartnerDefaults, PartnerRegistration } from "../api/operations.ts";
 import { Failure } from "../display/failure.tsx";
+import { Panel } from "../display/panel.tsx";
 import { textOfUrls, urlsOfText } from "./urls-by-command.tsx";
 
 type Input = PartnerRegistration;
 
 interface Form {
-  readonly initial?: Partner["settings"];
+  /** For a new partner, the service's defaults. */
+  readonly initial: PartnerDefaults & Partial<Partner["settings"]>;
+  /** It is registered: only what changed is sent. */
+  readonly isKnown?: boolean;
   readonly submit: string;
   readonly isPending: boolean;
   readonly error: unknown;
-  /** Gets what the person changed; of a new partner, what was filled in. `saved` takes the settings that hold then. */
+  /** Gets what the person changed. `saved` takes the settings that hold then. */
   readonly onSubmit: (input: Input, saved: (settings: Partner["settings"]) => void) => void;
   /** The state forbids changes. */
   readonly isReadOnly?: boolean;
 }
 
-const retryMeaning = "Seconds after each failed attempt, separated by commas";
 const lines = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "");
-const texts = {
-  name: "",
-  callBackUrl: "",
-  callBackUrlByCommand: "",
-  callBackUrlChange: "",
-  callbackAddresses: "",
-  callingAddresses: "",
-  timeZone: "",
-  retry: "",
-  cipher: "",
-  encoding: "",
-  wireNames: "",
-  fields: "",
-  ordering: "",
-  terminals: "",
-  settlementTotal: "",
-  transactionTime: "",
-  swipeTypes: "",
-  maxInFlight: "",
-  maxPerSecond: "",
-};
-type Texts = { [Name in keyof typeof texts]: string };
+const names = [
+  "name",
+  "callBackUrl",
+  "callBackUrlByCommand",
+  "callBackUrlChange",
+  "callbackAddresses",
+  "callingAddresses",
+  "timeZone",
+  "retry",
+  "cipher",
+  "encoding",
+  "wireNames",
+  "fields",
+  "ordering",
+  "terminals",
+  "settlementTotal",
+  "transactionTime",
+  "swipeTypes",
+  "maxInFlight",
+  "maxPerSecond",
+] as const;
+type Texts = Record<(typeof names)[number], string>;
 
 /** A partner's settings. The API checks them, and its messages are shown at their fields. */
-export function SettingsForm({ initial, submit, isPending, error, onSubmit, isReadOnly = false }: Form) {
+export function SettingsForm({
+  initial,
+  isKnown = true,
+  submit,
+  isPending,
+  error,
+  onSubmit,
+  isReadOnly = false,
+}: Form) {
   // As the form was filled in. The page reads the settings again meanwhile, and they may be another person's then.
-  const [before, setBefore] = useState(() => initial && textsOf(initial));
-  const [values, setValues] = useState<Texts>(before ?? texts);
+  const [before, setBefore] = useState(() => textsOf(initial));
+  const [values, setValues] = useState<Texts>(before);
   const saved = (settings: Partner["settings"]) => {
     setBefore(textsOf(settings));
     setValues(textsOf(settings));
@@ -75,7 +86,6 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
     onChange: (value: string | null) => setValues((others) => ({ ...others, [name]: value ?? others[name] })),
     error: errorOf(name),
     allowDeselect: false,
-    placeholder: "The default",
     readOnly: isReadOnly,
   });
   const number = (name: "maxInFlight" | "maxPerSecond") => ({
@@ -90,24 +100,33 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        onSubmit(inputOf(values, before), saved);
+        onSubmit(inputOf(values, before, isKnown), saved);
       }}
     >
       <Stack gap="md" maw={900}>
-        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md" verticalSpacing="sm">
+        <Part title="The partner">
           <TextInput label="Name" required {...text("name")} />
+          <TextInput
+            label="Time zone"
+            description="IANA name: of its days and of transaction_time"
+            {...text("timeZone")}
+          />
+          <Textarea
+            label="Calling addresses"
+            description="CIDR blocks from which it calls the API, one per line"
+            autosize
+            minRows={2}
+            {...text("callingAddresses")}
+          />
+          <Select label="Terminals" {...choice("terminals", ["open", "registered"])} />
+        </Part>
+        <Part title="Where its IPNs go">
           <TextInput
             label="Callback URL"
             description="Used for commands without their own URL"
             {...text("callBackUrl")}
           />
-          <Textarea
-            label="URLs by command"
-            description="Such as SETTLEMENT https://books.example/ipn, one per line; the others go to the callback URL"
-            autosize
-            minRows={2}
-            {...text("callBackUrlByCommand")}
-          />
+          <Select label="Who changes the callback URL" {...choice("callBackUrlChange", ["operator", "partner"])} />
           <Textarea
             label="Callback addresses"
             description="CIDR blocks of its endpoint's addresses, one per line"
@@ -117,31 +136,32 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
             {...text("callbackAddresses")}
           />
           <Textarea
-            label="Calling addresses"
-            description="CIDR blocks from which it calls the API, one per line"
+            label="URLs by command"
+            description="Such as SETTLEMENT https://books.example/ipn, one per line; the others go to the callback URL"
             autosize
             minRows={2}
-            {...text("callingAddresses")}
+            {...text("callBackUrlByCommand")}
           />
-          <Select label="Cipher" {...choice("cipher", ciphers)} />
-          <Select label="Encoding" {...choice("encoding", encodings)} />
-          <Select label="Names on the wire" {...choice("wireNames", wireNames)} />
-          <Select label="Fields of its IPNs" {...choice("fields", fieldSets)} />
+        </Part>
+        <Part title="How they are sent">
           <Select label="Order of a chain's IPNs" {...choice("ordering", ["chain", "none"])} />
-          <Select label="Who changes the callback URL" {...choice("callBackUrlChange", ["operator", "partner"])} />
-          <Select label="Terminals" {...choice("terminals", ["open", "registered"])} />
-          <Select label="Settlement's totalAmount" {...choice("settlementTotal", ["sum", "net"])} />
-          <Select label="transaction_time" {...choice("transactionTime", ["table", "iso8601"])} />
-          <Select label="Swipe types" {...choice("swipeTypes", ["code", "contact"])} />
-          <TextInput label="Time zone" description="IANA name" {...text("timeZone")} />
           <TextInput
             label="Retry schedule"
-            description={before === undefined ? `${retryMeaning}; empty: the service's` : retryMeaning}
+            description="Seconds after each failed attempt, separated by commas"
             {...text("retry")}
           />
           <NumberInput label="POSTs in flight, at most" {...number("maxInFlight")} />
           <NumberInput label="POSTs a second, at most" description="Empty: no limit" {...number("maxPerSecond")} />
-        </SimpleGrid>
+        </Part>
+        <Part title="What is in them">
+          <Select label="Cipher" {...choice("cipher", ciphers)} />
+          <Select label="Encoding" {...choice("encoding", encodings)} />
+          <Select label="Names on the wire" {...choice("wireNames", wireNames)} />
+          <Select label="Fields of its IPNs" {...choice("fields", fieldSets)} />
+          <Select label="Settlement's totalAmount" {...choice("settlementTotal", ["sum", "net"])} />
+          <Select label="transaction_time" {...choice("transactionTime", ["table", "iso8601"])} />
+          <Select label="Swipe types" {...choice("swipeTypes", ["code", "contact"])} />
+        </Part>
         {error != null && !isShownAtField && <Failure error={error} />}
         {!isReadOnly && (
           <Group>
@@ -160,14 +180,24 @@ export function SettingsForm({ initial, submit, isPending, error, onSubmit, isRe
   );
 }
 
-function textsOf(settings: Partner["settings"]): Texts {
+function Part({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <Panel title={title}>
+      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md" verticalSpacing="sm">
+        {children}
+      </SimpleGrid>
+    </Panel>
+  );
+}
+
+function textsOf(settings: Form["initial"]): Texts {
   return {
-    name: settings.name,
+    name: settings.name ?? "",
     callBackUrl: settings.callBackUrl ?? "",
     callBackUrlByCommand: textOfUrls(settings.callBackUrlByCommand),
     callBackUrlChange: settings.callBackUrlChange,
-    callbackAddresses: settings.callbackAddresses.join("\n"),
-    callingAddresses: settings.callingAddresses.join("\n"),
+    callbackAddresses: settings.callbackAddresses?.join("\n") ?? "",
+    callingAddresses: settings.callingAddresses?.join("\n") ?? "",
     timeZone: settings.timeZone,
     retry: settings.retry.join(", "),
     cipher: settings.cipher,
@@ -186,12 +216,13 @@ function textsOf(settings: Partner["settings"]): Texts {
 
 const required: readonly string[] = ["name", "callbackAddresses", "callingAddresses"];
 
-/** The fields that differ from `before`, so that two people do not undo each other's changes; all where it is new. */
-function inputOf(values: Texts, before: Texts | undefined): Input {
-  const names = (Object.keys(texts) as (keyof Texts)[]).filter((name) =>
-    before === undefined ? required.includes(name) || values[name] !== "" : values[name] !== before[name],
-  );
-  return Object.fromEntries(names.map((name) => [name, fieldOf(name, values[name])])) as Input;
+/**
+ * The fields that differ from `before`, so that two people do not undo each other's changes. Of a new partner also the
+ * required ones.
+ */
+function inputOf(values: Texts, before: Texts, isKnown: boolean): Input {
+  const sent = names.filter((name) => values[name] !== before[name] || (!isKnown && required.includes(name)));
+  return Object.fromEntries(sent.map((name) => [name, fieldOf(name, values[name])])) as Input;
 }
 
 /** Text that is not a number is sent as typed, so that the API reports it. */

@@ -6,10 +6,13 @@ import { onSignedOut, queryClient } from "../api/query.ts";
 import { Failure } from "../display/failure.tsx";
 import { SessionContext } from "./session.ts";
 import { SignIn } from "./sign-in.tsx";
+import { Welcome } from "./welcome.tsx";
 
 interface State {
   readonly session?: Session;
   readonly isAsking?: boolean;
+  /** Why there is no session, where a link should have begun one. */
+  readonly refusal?: string;
   /** Why nobody knows who is signed in. */
   readonly error?: unknown;
   /** Why the sign-out failed. */
@@ -23,7 +26,7 @@ const renewEveryMs = 5 * 60_000;
  * typed text stays, and the same page is shown again. Another person gets the page anew.
  */
 export function SessionGate({ children }: { readonly children: ReactNode }) {
-  const [{ session, isAsking = false, error, signOutError }, setState] = useState<State>({});
+  const [{ session, isAsking = false, refusal, error, signOutError }, setState] = useState<State>({});
 
   const begin = useCallback((next: Session) => {
     rememberCsrf(next.csrf);
@@ -36,10 +39,12 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   }, []);
 
   const look = useCallback(async () => {
+    const hasLink = linkInAddress() !== null;
     try {
       begin(await restore());
     } catch (problem) {
-      if (problem instanceof CallError && problem.isSignedOut) setState((state) => ({ ...state, isAsking: true }));
+      if (problem instanceof CallError && problem.isSignedOut)
+        setState((state) => ({ ...state, isAsking: true, ...(hasLink && { refusal: problem.message }) }));
       else setState((state) => (state.session === undefined ? { error: problem } : state));
     }
   }, [begin]);
@@ -85,9 +90,13 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       </Center>
     );
   if (value === undefined) {
-    return (
+    return isAsking ? (
+      <Welcome>
+        <SignIn onSignedIn={begin} refusal={refusal} />
+      </Welcome>
+    ) : (
       <Center h="100vh">
-        {isAsking ? <SignIn onSignedIn={begin} /> : <Loader role="status" aria-label="Loading" />}
+        <Loader role="status" aria-label="Loading" />
       </Center>
     );
   }
@@ -115,14 +124,24 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
   );
 }
 
-/** The session that the cookie holds; the sandbox begins one by itself. */
+/** A link's session, or the one that the cookie holds; the sandbox begins one by itself. */
 async function restore(): Promise<Session> {
+  const link = linkInAddress();
+  if (link !== null) {
+    // It is out of the address before anything else happens: a copied address must not open the view.
+    history.replaceState(null, "", location.pathname + location.search);
+    return await api.signIn({ token: link });
+  }
   try {
     return await api.getSession();
   } catch (error) {
     if (!(error instanceof CallError && error.isSignedOut)) throw error;
     return await api.signIn();
   }
+}
+
+function linkInAddress(): string | null {
+  return new URLSearchParams(location.hash.slice(1)).get("view");
 }
 
 function nameOf(session: Session): string {

@@ -1,5 +1,7 @@
 import { createContext, useContext } from "react";
-import type { Session } from "../api/operations.ts";
+import type { PartnerApiKeyToMake, Session } from "../api/operations.ts";
+
+export type SessionScope = PartnerApiKeyToMake["scopes"][number];
 
 export interface SessionValue {
   readonly session: Session;
@@ -17,6 +19,18 @@ export function useSession(): SessionValue {
 
 /** The rights of operators: each role includes the ones before it. */
 const roles = ["viewer", "operator", "admin"];
+
+/** Whether this session may act on notifications and endpoints: by its role, or its API key's scope `manage`. */
+export function useMayManage(): boolean {
+  const mayOperate = useMay("operator");
+  return useHasScope("manage") || mayOperate;
+}
+
+/** Whether a partner's session has this scope; an operator's has none. */
+export function useHasScope(scope: SessionScope): boolean {
+  const { session } = useSession();
+  return session.kind === "partner" && (session.scopes === null || session.scopes.includes(scope));
+}
 
 export function useMay(role: "viewer" | "operator" | "admin"): boolean {
   const { session } = useSession();

@@ -30,9 +30,12 @@ function pageToShow(): string {
 export function SignIn({
   onSignedIn,
   note,
+  refusal: linkRefusal,
 }: {
   readonly onSignedIn: (session: Session) => void;
   readonly note?: string;
+  /** Why a link did not sign in. */
+  readonly refusal?: string | undefined;
 }) {
   const [token, setToken] = useState("");
   const signIn = useMutation({
@@ -42,7 +45,8 @@ export function SignIn({
       onSignedIn(session);
     },
   });
-  const refusal = refusals[new URLSearchParams(location.search).get("sign-in") ?? ""];
+  const oidcRefusal = offersOidc ? refusals[new URLSearchParams(location.search).get("sign-in") ?? ""] : undefined;
+  const refusal = linkRefusal ?? oidcRefusal;
   const error = signIn.error instanceof CallError ? signIn.error : undefined;
   return (
     <form
@@ -52,8 +56,8 @@ export function SignIn({
       }}
     >
       <Stack w={note === undefined ? 360 : "100%"} maw="90vw" gap="md">
-        {note === undefined ? <Title order={1}>Paybell</Title> : <Text c="dimmed">{note}</Text>}
-        {offersOidc && refusal !== undefined && (
+        {note === undefined ? <Title order={1}>Sign in</Title> : <Text c="dimmed">{note}</Text>}
+        {refusal !== undefined && (
           <Alert color="gray" variant="light" p="xs" role="alert">
             {refusal}
           </Alert>

@@ -10,9 +10,10 @@ export function Reachability() {
   const isAway = useSyncExternalStore(
     (changed) => cache.subscribe(changed),
     () =>
-      cache.getAll().some(({ state }) => {
-        const reason = state.fetchFailureReason;
-        return reason instanceof CallError && (reason.status === 0 || reason.status === 503);
+      cache.getAll().some((query) => {
+        const reason = query.state.fetchFailureReason;
+        // Nobody asks again for what the page no longer shows: its failure is of long ago.
+        return query.isActive() && reason instanceof CallError && (reason.status === 0 || reason.status === 503);
       }),
   );
   if (!isAway) return null;

@@ -30,8 +30,8 @@ export function SearchBox() {
           id={boxId}
           value={text}
           onChange={(event) => setText(event.currentTarget.value)}
-          placeholder="Order, id, reqId, refId, approve code, card's last four"
-          aria-label="Search notifications"
+          placeholder="Order, id, refId, last four, partner, terminal, setting"
+          aria-label="Search"
           leftSection={<IconSearch size={15} aria-hidden />}
           rightSection={<Kbd size="xs">/</Kbd>}
           size="sm"

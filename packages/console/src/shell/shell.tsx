@@ -1,10 +1,12 @@
-import { ActionIcon, AppShell, Burger, Group, Menu, NavLink, Text, useMantineColorScheme } from "@mantine/core";
+import { ActionIcon, Alert, AppShell, Burger, Group, Menu, NavLink, Text, useMantineColorScheme } from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
-import { IconHelp, IconMoon, IconSun, IconUser } from "@tabler/icons-react";
+import { IconEye, IconHelp, IconMoon, IconSun, IconUser } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { moveRow } from "../display/rows.tsx";
+import { duration, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
+import { Bell } from "./bell.tsx";
 import { isOf, pagesOf } from "./pages.ts";
 import { Reachability } from "./reachability.tsx";
 import { focusSearch, SearchBox } from "./search-box.tsx";
@@ -32,31 +34,33 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       <AppShell.Header>
         <Group h="100%" px="md" gap="md" wrap="nowrap" justify="space-between">
           <Group gap="xs" wrap="nowrap">
-            <Burger opened={isMenuOpen} onClick={menu.toggle} hiddenFrom="sm" size="sm" aria-label="Menu" />
+            <Burger
+              opened={isMenuOpen}
+              onClick={menu.toggle}
+              hiddenFrom="sm"
+              size="sm"
+              color="white"
+              aria-label="Menu"
+            />
             <Link href="/" aria-label="Paybell, overview" className="brand">
+              <Bell size={24} />
               Paybell
             </Link>
             {session.sandbox && (
-              <Text size="xs" c="dimmed" visibleFrom="sm">
+              <Text size="xs" visibleFrom="sm">
                 sandbox
               </Text>
             )}
           </Group>
           <SearchBox />
           <Group gap={4} wrap="nowrap">
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              onClick={help.open}
-              aria-label="Keyboard shortcuts"
-              visibleFrom="sm"
-            >
+            <ActionIcon variant="transparent" onClick={help.open} aria-label="Keyboard shortcuts" visibleFrom="sm">
               <IconHelp size={18} />
             </ActionIcon>
             <SchemeSwitch />
             <Menu position="bottom-end" withArrow>
               <Menu.Target>
-                <ActionIcon variant="subtle" color="gray" aria-label={`Signed in as ${session.name}`}>
+                <ActionIcon variant="transparent" aria-label={`Signed in as ${session.name}`}>
                   <IconUser size={18} />
                 </ActionIcon>
               </Menu.Target>
@@ -85,10 +89,25 @@ export function Shell({ children }: { readonly children: ReactNode }) {
       </AppShell.Navbar>
       <AppShell.Main>
         <Reachability />
+        <ByLink />
         {children}
       </AppShell.Main>
       <Shortcuts opened={isHelpOpen} onClose={help.close} />
     </AppShell>
+  );
+}
+
+/** Says whose pages a link has opened, and for how long. */
+function ByLink() {
+  const { session } = useSession();
+  const now = useNow();
+  if (session.kind !== "partner" || session.view === null) return null;
+  const leftMs = Date.parse(session.view.until) - now;
+  return (
+    <Alert color="accent" variant="light" mb="md" icon={<IconEye size={16} />} role="status">
+      {session.view.by} shows you the pages of {session.name}: to read, for{" "}
+      {leftMs > 0 ? `another ${duration(leftMs)}` : "no longer"}.
+    </Alert>
   );
 }
 
@@ -98,7 +117,7 @@ function SchemeSwitch() {
     colorScheme === "dark" || (colorScheme === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
   const next = isDark ? "light" : "dark";
   return (
-    <ActionIcon variant="subtle" color="gray" onClick={() => setColorScheme(next)} aria-label={`Use ${next} colours`}>
+    <ActionIcon variant="transparent" onClick={() => setColorScheme(next)} aria-label={`Use ${next} colours`}>
       {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
     </ActionIcon>
   );
