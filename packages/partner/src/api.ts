@@ -293,7 +293,7 @@ export type OwnRedeliveries = {
   redelivery?: string;
 };
 
-export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number };
+export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number };
 
 export type Problem = {
   type: string;

@@ -582,7 +582,7 @@ export type OwnRedeliveries = {
   redelivery?: string;
 };
 
-export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number };
+export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number };
 
 export type Partner = {
   id: string;
@@ -888,7 +888,7 @@ export type RotatedKey = {
 
 export type Rotation = {
   key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
-  overlapHours: number;
+  overlapHours?: number;
   proposal?: string;
 };
 
@@ -1623,7 +1623,7 @@ export interface Api<Options> {
   /** Propose to replace a partner's key. POST /operator/v1/partners/{id}/keys/rotate/propose */
   proposeRotateKey(
     id: string,
-    body: { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours: number },
+    body: { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number },
     options?: Options,
   ): Promise<Proposal>;
   /** Propose another API key of a partner. POST /operator/v1/partners/{id}/api-keys/propose */

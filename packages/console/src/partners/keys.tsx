@@ -1,4 +1,5 @@
 import { Alert, Button, Checkbox, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { overlapHours as overlap } from "@paybell/contract";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, CallError } from "../api/call.ts";
@@ -26,7 +27,6 @@ const rotated: readonly KeyVersion["kind"][] = ["apiKey", "encryptionKey", "sign
 /** As they stand within a sentence. */
 const inSentence = (kind: Kind) => names[kind].replace(/^[A-Z](?=[a-z])/, (letter) => letter.toLowerCase());
 
-const overlapHoursDefault = 72;
 /** AES-GCM is safe with one key for so many IPNs. */
 const sealsMax = 2 ** 32;
 
@@ -49,7 +49,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
   const now = useNow();
   const uses = useKeyUse(partner.id);
   const [made, setMade] = useState<Made>();
-  const [overlapHours, setOverlapHours] = useState<string | number>(overlapHoursDefault);
+  const [overlapHours, setOverlapHours] = useState<string | number>(overlap.initial);
   const refresh = () => queries.invalidateQueries({ queryKey: isOperator ? ["partner", partner.id] : ["self"] });
   const rotate = async (key: Kind) => {
     setMade(undefined);
@@ -131,7 +131,7 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
               label="Overlap in hours"
               required
               min={0}
-              max={720}
+              max={overlap.max}
               value={overlapHours}
               onChange={setOverlapHours}
             />

@@ -1,3 +1,4 @@
+import { overlapHours as overlap } from "@paybell/contract";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
 import { safeFieldName } from "../safe-field-name.ts";
@@ -84,8 +85,6 @@ export interface RegistryParts {
 }
 
 const terminalsFoundMax = 50;
-/** 30 days. */
-const overlapHoursMax = 720;
 const keyKinds = ["apiKey", "encryptionKey", "signingKey", "webhookSecret"] as const satisfies readonly RotatedKind[];
 
 /** Registers and changes partners, their keys and terminals. Every refusal is a ServiceError. */
@@ -350,8 +349,8 @@ function rotationProblems(kind: string, overlapHours: number): FieldProblem[] {
   if (!(keyKinds as readonly string[]).includes(kind)) {
     problems.push({ field: "key", code: "invalid_value", message: `key must be one of ${keyKinds.join(", ")}.` });
   }
-  if (!(overlapHours >= 0 && overlapHours <= overlapHoursMax)) {
-    const message = `overlapHours must be a number from 0 to ${overlapHoursMax}.`;
+  if (!(overlapHours >= 0 && overlapHours <= overlap.max)) {
+    const message = `overlapHours must be a number from 0 to ${overlap.max}.`;
     problems.push({ field: "overlapHours", code: "invalid_value", message });
   }
   return problems;

@@ -93,10 +93,9 @@ describe("partners", () => {
     const refused = await service.call("POST", path, { json: { key: "pin", overlapHours: -1 } });
     expect(refused.body["errors"]).toMatchObject([{ field: "key" }, { field: "overlapHours" }]);
     const missing = await service.call("POST", path, { json: {} });
-    expect(missing.body).toMatchObject({
-      code: "missing_field",
-      errors: [{ field: "key" }, { field: "overlapHours" }],
-    });
+    expect(missing.body).toMatchObject({ code: "missing_field", errors: [{ field: "key" }] });
+    await service.call("POST", path, { json: { key: "apiKey" } });
+    expect(service.asked.at(-1)).toEqual(["rotate", "apiKey", 24]);
   });
 
   test.each(["0195f000-0000-7000-8000-000000000000", "x"])(

@@ -1,3 +1,4 @@
+import { overlapHours as overlap } from "@paybell/contract";
 import { z } from "zod";
 import { component, described } from "../../input/descriptions.ts";
 import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
@@ -94,7 +95,10 @@ export const selfSchema = component(
 
 const rotation = {
   key: keyKind,
-  overlapHours: described(z.number().min(0).max(720), "How long the old version stays valid"),
+  overlapHours: described(
+    z.number().min(0).max(overlap.max).default(overlap.initial),
+    "How long the old version stays valid",
+  ),
 };
 export const ownRotateBody = component(z.strictObject(rotation), "OwnRotation", "Which of your keys to replace");
 export const rotateBody = component(
