@@ -45,6 +45,8 @@ const brokenForMs = 30_000;
 const awayForMs = 35_000;
 /** It has a backlog when it is back, and attempts at endpoints that hang end first where slots are few. */
 const caughtUpWithinMs = 15_000;
+/** What could not be written in a storm rests for 30 s. */
+const restsWithinMs = 45_000;
 const evenWithinMs = 60_000;
 const quietAfterMs = 35_000;
 const calmMs = 70_000;
@@ -158,7 +160,8 @@ export class Simulation {
     agenda.after(healedMs + quietAfterMs, () => {
       this.#context.loadFactor = 0;
     });
-    for (let ms = 20_000; ms < endMs; ms += 1_000) agenda.after(ms, () => this.#ask(() => this.#checkProgress()));
+    for (let ms = 20_000; ms < endMs; ms += 1_000)
+      agenda.after(ms, () => this.#ask(() => this.#checkProgress(ms < healedMs + restsWithinMs)));
     agenda.after(endMs, () => this.#storm());
   }
 
@@ -184,13 +187,13 @@ export class Simulation {
     checkBehindBlocked(this.#world, checks, tables, database.nowUs());
   }
 
-  #checkProgress(): void {
+  #checkProgress(mayRest: boolean): void {
     const { tables, database, checks } = this.#context;
     const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
     const isAway = ({ shard }: Merchant) =>
       homeOf(shard, this.#context.plan.homes) === home &&
       this.#world.nowMs < untilMs + caughtUpWithinMs + this.#context.plan.attemptTimeoutMs;
-    checkProgress(this.#world, checks, tables, database.nowUs(), isAway);
+    checkProgress(this.#world, checks, tables, database.nowUs(), isAway, mayRest);
     checks.sweeps();
   }
 }

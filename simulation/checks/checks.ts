@@ -4,7 +4,7 @@ import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
+import type { NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
@@ -59,8 +59,16 @@ export class Checks {
 
   /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
   slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
-    const owner = [...this.#instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
+    const owner = this.#ownerOf(partnerId);
     return owner !== undefined && this.#starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
+  }
+
+  rests(partnerId: PartnerId, id: NotificationId): boolean {
+    return this.#ownerOf(partnerId)?.worker.queues.rests(id) ?? false;
+  }
+
+  #ownerOf(partnerId: PartnerId): Instance | undefined {
+    return [...this.#instances].find(({ worker }) => worker.ownership.epochOf(partnerId) !== undefined);
   }
 
   afterStep(): void {

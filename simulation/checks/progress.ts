@@ -14,13 +14,18 @@ const unstorableMs = 45_000;
 /** Two rounds that scan the queues which are not read, and some seconds. */
 const scannedWithinMs = 30_000;
 
-/** Invariant 8, checked in calm phases: no partner that could send waits for its next slot. */
+/**
+ * Invariant 8, checked in calm phases: no partner that could send waits for its next slot.
+ *
+ * @param mayRest whether a delivery may still rest since the storm
+ */
 export function checkProgress(
   world: World,
-  checks: Pick<Checks, "startedMs" | "slotWaitMs">,
+  checks: Pick<Checks, "startedMs" | "slotWaitMs" | "rests">,
   tables: Tables,
   nowUs: number,
   isAway: (merchant: Merchant) => boolean,
+  mayRest: boolean,
 ): void {
   for (const merchant of tables.merchants) {
     if (merchant.partner.state !== "active" || isAway(merchant)) continue;
@@ -28,7 +33,12 @@ export function checkProgress(
     if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       if (!isClosed(tables, merchant, queueUrl(merchant, queue))) continue;
-      const stuck = rows.find((one) => isDue(one, world, nowUs, withinMs) && mayLeave(world, tables, merchant, one));
+      const stuck = rows.find(
+        (one) =>
+          isDue(one, world, nowUs, withinMs) &&
+          mayLeave(world, tables, merchant, one) &&
+          !(mayRest && checks.rests(merchant.id, one.id)),
+      );
       if (stuck === undefined) continue;
       world.violated(8, `${stuck.id} of ${merchant.id} "${queue}" may leave, and nothing of its partner has begun`);
     }
