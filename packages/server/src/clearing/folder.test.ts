@@ -11,13 +11,15 @@ import { ClearingFolder } from "./folder.ts";
 let folder: string;
 let events: NewEvent[];
 let received: string[];
+/** What was read, taken or not. */
+let tried: string[];
 let drops: ClearingFolder[];
 const held = new Set<string>();
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), "paybell-clearing-"));
   await mkdir(join(folder, "bank"));
-  [events, received, drops] = [[], [], []];
+  [events, received, tried, drops] = [[], [], [], []];
 });
 afterEach(async () => {
   await Promise.all(drops.map((drop) => drop.stop()));
@@ -36,8 +38,10 @@ function start(): void {
   const receive = async (acquirer: string, name: string, bytes: AsyncIterable<Uint8Array>) => {
     let text = "";
     for await (const chunk of bytes) text += Buffer.from(chunk).toString();
+    tried.push(text);
     if (text === "bad") throw new ServiceError("clearing_unreadable", "The file cannot be read: line 1.");
     if (text === "away") throw new Error("the database is away");
+    if (text === "busy") throw new ServiceError("unavailable", "The database is away.");
     received.push(`${acquirer} ${name} ${text}`);
     return "its id";
   };
@@ -80,4 +84,7 @@ test("a file that cannot be read is set aside with an event, and another failure
   await writeFile(join(folder, "default", "c.csv"), "away");
   await writeFile(join(folder, "default", "c.csv"), "three");
   await expect.poll(() => received).toEqual([" c.csv three"]);
+  await writeFile(join(folder, "default", "d.csv"), "busy");
+  await expect.poll(() => tried.filter((text) => text === "busy").length).toBeGreaterThan(1);
+  expect(await readdir(join(folder, "default"))).toEqual(["d.csv", "done"]);
 });

@@ -127,6 +127,7 @@ test.each<[string, string | Buffer, string | undefined, number]>([
   ["a header without a column", "TYPE,RRN\n", "trace", 1],
   ["an open quote", `${header}\n,S,"1,1,1,USD,20261121,\n`, undefined, 2],
   ["a character after a quote", `${header}\n,S,"1"2,1,1,USD,20261121,\n`, undefined, 2],
+  ["a quote within a cell", `${header}\n4111111111111111"x,S,1,1,1,USD,20261121,\n`, undefined, 2],
   ["bytes that are not UTF-8", Buffer.concat([Buffer.from(`${header}\n`), Buffer.from([0xc3, 0x28])]), undefined, 2],
 ])("%s is named by line and column, and not quoted", async (_, text, column, line) => {
   const error = await read(text).then(
@@ -135,6 +136,7 @@ test.each<[string, string | Buffer, string | undefined, number]>([
   );
   expect(error).toBeInstanceOf(UnreadableClearing);
   expect(error).toMatchObject({ line, column });
+  expect(String(error)).not.toContain("4111");
 });
 
 test("a section that cannot describe a file is refused with everything that is wrong", () => {

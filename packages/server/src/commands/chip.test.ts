@@ -26,6 +26,11 @@ describe("chip data", () => {
     ["a card number among chip data", { emv: `${cryptogram}5A084111111111111111` }, "card.emv"],
     ["a track among chip data", { emv: "57114111111111111111D29122010000000000" }, "card.emv"],
     ["a card number inside a template", { emv: "700A5A084111111111111111" }, "card.emv"],
+    [
+      "a card number inside a long template",
+      { emv: `70819E9F108190${"00".repeat(144)}5A084111111111111111` },
+      "card.emv",
+    ],
     ["a long length before a card number", { emv: "9F108102FFFF5A084111111111111111" }, "card.emv"],
   ] as const)("is refused where it has %s in the clear, without repeating it", (_, chip, field) => {
     expect(problemsOf(chip)).toEqual([`${field} card_number_in_clear`]);

@@ -28,6 +28,11 @@ describe("the batch that a switch names", () => {
       fc.property(named, named, (one, other) => {
         const isSame = one.mid === other.mid && one.tid === other.tid && one.batchNo === other.batchNo;
         expect(reportedBatch(partnerId, one) === reportedBatch(partnerId, other)).toBe(isSame);
+        for (const field of ["mid", "tid", "batchNo"] as const) {
+          const changed = { ...one, [field]: other[field] };
+          const isSameField = one[field] === other[field];
+          expect(reportedBatch(partnerId, changed) === reportedBatch(partnerId, one)).toBe(isSameField);
+        }
         // The end of one field is not the beginning of the next.
         const shifted = { mid: one.mid + one.tid, tid: "", batchNo: one.batchNo };
         expect(reportedBatch(partnerId, shifted)).not.toBe(reportedBatch(partnerId, one));

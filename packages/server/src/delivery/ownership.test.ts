@@ -13,10 +13,15 @@ function workersOver(count: number) {
   const owners: (LeaseId | null)[] = Array.from({ length: shardCount }, () => null);
   const ids = Array.from({ length: count }, (_, number) => `lease ${number}` as LeaseId);
   const living = new Set(ids);
+  const newcomers = new Set<LeaseId>();
   const owned = (id: LeaseId | null) => owners.flatMap((owner, shard) => (owner === id ? [{ shard, epoch: 1 }] : []));
   const store = {
     map: async (id: LeaseId): Promise<ShardMap> => ({
-      workers: [...living].map((leaseId) => ({ leaseId, ageMs: 60_000, owned: owned(leaseId).length })),
+      workers: [...living].map((leaseId) => ({
+        leaseId,
+        ageMs: newcomers.has(leaseId) ? 1_000 : 60_000,
+        owned: owned(leaseId).length,
+      })),
       mine: owned(id),
       free: owned(null).length,
     }),
@@ -53,7 +58,7 @@ function workersOver(count: number) {
         onTrouble: () => undefined,
       }),
   );
-  return { ownerships, living, ids, gone };
+  return { ownerships, living, newcomers, ids, gone };
 }
 
 describe("workers share the shards", () => {
@@ -71,6 +76,20 @@ describe("workers share the shards", () => {
     const before = gone.length;
     for (let round = 0; round < 20; round += 1) for (const ownership of ownerships) await ownership.tick();
     expect(gone.length).toBe(before);
+  });
+
+  test("and give none up for a worker that has just started, and may be gone again soon", async () => {
+    const { ownerships, living, newcomers, ids } = workersOver(2);
+    const second = ids[1] as LeaseId;
+    living.delete(second);
+    await ownerships[0]?.tick();
+    living.add(second);
+    newcomers.add(second);
+    await ownerships[0]?.tick();
+    expect(ownerships[0]?.count).toBe(shardCount);
+    newcomers.delete(second);
+    await ownerships[0]?.tick();
+    expect(ownerships[0]?.count).toBe(shardCount - 8);
   });
 
   test("stop believing in a lease that expired", async () => {

@@ -90,6 +90,9 @@ describe("a redelivery", () => {
     const id = await insertNotification(bench.pool, partner.id, { callBackUrl: "https://partner.example/old" });
     await redeliver(id, "registered");
     expect(await pendingNow()).toMatchObject([{ id, to_registered: true, queue: "" }]);
+    // It is sent now, in the round that was asked for.
+    await redeliver(id, "original");
+    expect(await pendingNow()).toMatchObject([{ id, to_registered: true, queue: "" }]);
   });
 
   test.each(["https://Own.example:443/ipn", "https://bún.example?chả", "https://0x7f.1/ipn", "http://own.example:80"])(

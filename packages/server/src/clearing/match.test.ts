@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
+import { newId } from "../ids.ts";
+import type { ClearingLayout, ClearingLine } from "./line.ts";
+import { type ClearingCandidate, judge } from "./match.ts";
+
+const columns = { kind: "TYPE", refId: "RRN", trace: "STAN", amount: "AMOUNT", currency: "CCY", date: "DATE" };
+const section = clearingSchema.parse({ format: "csv", header: true, columns, kinds: { S: "sale" } });
+const layout: ClearingLayout = { section, currencies: { USD: { number: "840", exponent: 2 } }, timeZone: "UTC" };
+const line: ClearingLine = {
+  ...{ line: 2, kind: "sale", refId: "123456789012", trace: "000417", tid: "", mid: "" },
+  ...{ minor: "1250", currency: "USD", day: "2026-11-21", reason: "" },
+};
+const sale: ClearingCandidate = {
+  ...{ partnerId: newId(), id: newId(), notificationId: null, command: "SALE", state: "SUCCESS", reversal: null },
+  ...{ isVoided: false, isoResponseCode: "00", refId: "123456789012", trace: "000417", amount: "12.50" },
+  ...{ currency: "USD", atMs: Date.parse("2026-11-21T10:00:00Z") },
+};
+
+function differencesOf(line: ClearingLine, one: ClearingCandidate): readonly string[] {
+  const judged = judge(line, [one], layout);
+  return judged.kind === "different" ? judged.differences.map(({ field, here }) => `${field} ${here}`) : [judged.kind];
+}
+
+test("a line matches its transaction, however many decimals the ledger has of the amount", () => {
+  expect(differencesOf(line, sale)).toEqual(["matched"]);
+  expect(differencesOf(line, { ...sale, amount: "12.5" })).toEqual(["matched"]);
+  expect(differencesOf({ ...line, minor: "1200" }, { ...sale, amount: "12" })).toEqual(["matched"]);
+  expect(differencesOf({ ...line, minor: "1251" }, sale)).toEqual(["amount 1250"]);
+});
+
+test("a line of what was declined, or whose Reversal is pending, done or parked, differs", () => {
+  expect(differencesOf(line, { ...sale, state: "ERROR", isoResponseCode: "68" })).toEqual(["state ERROR 68"]);
+  for (const reversal of ["pending", "done", "parked"] as const) {
+    expect(differencesOf(line, { ...sale, reversal })).toEqual([`state reversal ${reversal}`]);
+  }
+});
+
+test("a fee and a chargeback have an amount and a day of their own", () => {
+  for (const kind of ["fee", "chargeback"] as const) {
+    expect(differencesOf({ ...line, kind, minor: "30", day: "2026-12-30" }, sale)).toEqual(["matched"]);
+  }
+});

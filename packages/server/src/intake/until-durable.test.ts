@@ -1,0 +1,39 @@
+import { expect, test } from "vitest";
+import type { CompletionRequest } from "../commands/request.ts";
+import { ServiceError } from "../errors.ts";
+import type { ReportResult } from "../ledger/reports.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import { reportUntilDurable } from "./until-durable.ts";
+
+test("what could not be made durable is reported again, without what was", async () => {
+  const partner = partnerSnapshot();
+  const item = (externalId: string) => ({
+    item: { partnerId: partner.id, externalId, command: "SALE", status: "SUCCESS", isoResponseCode: "00", amount: "5" },
+  });
+  const reported: string[][] = [];
+  const report = async (completions: readonly CompletionRequest[]): Promise<ReportResult[]> => {
+    reported.push(completions.map(({ externalId }) => externalId));
+    return completions.map(({ externalId }) =>
+      externalId === "b" && reported.length === 1
+        ? { externalId, result: "refused", problem: new ServiceError("unavailable") }
+        : { externalId, result: "accepted" },
+    );
+  };
+  const troubles: unknown[] = [];
+  const results = await reportUntilDurable(
+    ["a", "b", "c"].map(item),
+    {
+      directory: { find: async () => partner },
+      isRegisteredDevice: async () => false,
+      reports: { report, recordRefused: async () => undefined },
+    } as unknown as Parameters<typeof reportUntilDurable>[1],
+    { signal: new AbortController().signal, onTrouble: (error) => void troubles.push(error) },
+  );
+  expect(results.map(({ externalId, result }) => `${externalId} ${result}`)).toEqual([
+    "a accepted",
+    "b accepted",
+    "c accepted",
+  ]);
+  expect(reported).toEqual([["a", "b", "c"], ["b"]]);
+  expect(troubles).toMatchObject([{ code: "unavailable" }]);
+});

@@ -1,0 +1,21 @@
+import { expect, test } from "vitest";
+import type { NewEvent } from "../events.ts";
+import { newId } from "../ids.ts";
+import { Completer, type CompleterParts } from "./completer.ts";
+import type { Transaction } from "./transaction.ts";
+
+test("a field that was sent with a delimiter is an event of its transaction", async () => {
+  const events: NewEvent[] = [];
+  const completer = new Completer({
+    completions: { complete: async () => ({ outcome: "completed", atMs: 1 }) },
+    events: { record: (event: NewEvent) => void events.push(event) },
+    metrics: { commands: { inc: () => undefined } },
+  } as unknown as CompleterParts);
+  const begun = { partnerId: newId(), id: newId(), command: "SALE", acquirer: "" } as unknown as Transaction;
+  const warnings = [{ field: "billId", code: "delimiter" as never, message: "It has a delimiter." }];
+  const result = { state: "SUCCESS", facts: { kind: "card", fields: {} } as never, warnings, silent: true } as const;
+  await completer.complete(begun, result, newId());
+  expect(events).toMatchObject([
+    { kind: "delimiter_sent", partnerId: begun.partnerId, subjectId: begun.id, detail: { fields: warnings } },
+  ]);
+});

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import { newId } from "../ids.ts";
+import { TerminalAcquirers } from "./terminal-acquirers.ts";
+
+test("the acquirers of the terminals that were read first are forgotten beyond 50,000", async () => {
+  const partnerId = newId<"partner">();
+  const read: string[] = [];
+  const store = {
+    acquirerOf: async (_: string, tid: string) => {
+      read.push(tid);
+      return "bank";
+    },
+  };
+  const acquirers = new TerminalAcquirers(store, { names: () => ["bank"] } as unknown as Acquirers);
+  for (let nth = 0; nth <= 50_000; nth += 1) await acquirers.of(partnerId, `T${nth}`);
+  read.length = 0;
+  expect(await acquirers.of(partnerId, "T50000")).toBe("bank");
+  expect(read).toEqual([]);
+  await acquirers.of(partnerId, "T0");
+  expect(read).toEqual(["T0"]);
+});
