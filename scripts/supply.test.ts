@@ -88,7 +88,7 @@ test.each(manifests)("every dependency in %s has an exact version", (path) => {
 });
 
 test.each(manifests)("a prerelease in %s has a written reason", (path) => {
-  const reasons = readFileSync(join(repository, "docs/decisions/038-what-is-installed.md"), "utf8");
+  const reasons = readFileSync(join(repository, "docs/decisions/dependencies.md"), "utf8");
   const { overrides, ...manifest } = JSON.parse(readFileSync(join(repository, path), "utf8"));
   const kinds = ["dependencies", "devDependencies", "optionalDependencies", "peerDependencies"];
   for (const versions of [overrides, ...kinds.map((kind) => manifest[kind])])

@@ -19,7 +19,7 @@ test("refuses exactly what the fixture does wrong, each rule at least once", () 
       "CONTRIBUTING.md:5",
       "README.md:3",
       ...[13, 17, 23, 29, 35, 47, 53, 65].map((line) => `docs/blocks.md:${line}`),
-      "docs/decisions/039-another.md:1",
+      "docs/decisions/undated.md:1",
       ...[1, 2, 4].map((line) => `${server}/statements.ts:${line}`),
       ...[1, 2].map((line) => `${server}/slow.ts:${line}`),
       `${server}/skipped.test.ts:10`,

@@ -1,18 +1,15 @@
-import { posix } from "node:path";
 import type { StyleRule } from "./rule.ts";
 
-const DECISION = /^docs\/decisions\/(\d{3})-[\w-]+\.md$/;
+const RECORD = /^docs\/decisions\/(?!README\.md$)[\w-]+\.md$/;
+const BEGINNING = /^# .+\n\nDate: \d{4}-\d{2}-\d{2}\nStatus: (?:accepted|proposed)\n\n/;
 
 export const DECISION_RULES: readonly StyleRule[] = [
   {
-    rule: "each decision has a number of its own",
-    remedy: "Give the newer record the next number, in its name, its heading and docs/decisions/README.md",
-    check({ files }) {
-      const records = files.filter((file) => DECISION.test(file)).sort();
-      const byNumber = Map.groupBy(records, (file) => DECISION.exec(file)?.[1]);
-      return [...byNumber.values()].flatMap(([first = "", ...others]) =>
-        others.map((file) => ({ file, line: 1, forbidden: `${posix.basename(first)} has this number too` })),
-      );
-    },
+    rule: "each decision has a date and a status",
+    remedy: 'After the heading, write "Date: YYYY-MM-DD" and "Status: accepted", or "proposed", on two lines',
+    check: ({ texts }) =>
+      texts
+        .filter(({ path, text }) => RECORD.test(path) && !BEGINNING.test(text))
+        .map(({ path }) => ({ file: path, line: 1, forbidden: "this record does not begin with them" })),
   },
 ];
