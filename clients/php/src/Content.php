@@ -71,7 +71,7 @@ final class Content
                 throw new Refused('two_names');
             }
             $isList = $name === 'settlementList';
-            $value = $wire[$name] ?? $wire[$alias] ?? ($isList ? [] : '');
+            $value = $wire[$name] ?? $wire[$alias === '' ? $name : $alias] ?? ($isList ? [] : '');
             if ($isList ? !is_array($value) : !is_string($value)) {
                 throw new Refused('wrong_type');
             }

@@ -122,6 +122,7 @@ final class Envelope
         $tries[] = ['swapped_keys', ['encryption' => $others, 'ids' => array_map(fn() => '', $others)]];
         $isDecrypted = $code === 'signature';
         $signatures = [
+            ['wrong_fields', ['fields' => array_values(array_diff($both, $keys->fields))]],
             ['wrong_signing', ['signed' => ['mode' => 'whole'], 'fields' => $both]],
             ['wrong_signing', ['signed' => ['mode' => 'fields'], 'fields' => $both]],
             ['swapped_keys', ['signing' => [...$keys->encryption, ...$keys->webhook]]],

@@ -98,7 +98,7 @@ final class PackageTest extends TestCase
         $both = [...SAMPLE_KEYS, 'fields' => ['specification', 'extended']];
         foreach ([[$extended, SAMPLE_KEYS, 'SALE'], [SAMPLE_KEYS, $extended, null]] as [$sent, $other, $command]) {
             [$body, $headers] = sample('sale', $sent);
-            $this->assertSame('wrong_signing', $this->codeOf(fn() => open($body, $headers, $other)));
+            $this->assertSame('wrong_fields', $this->codeOf(fn() => open($body, $headers, $other)));
             $this->assertSame($command, open($body, $headers, $both)->ipn->command);
         }
     }

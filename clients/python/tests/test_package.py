@@ -60,7 +60,7 @@ class Extended(unittest.TestCase):
             made = sample("sale", sent)
             with self.assertRaises(Refused) as error:
                 paybell.open(made.body, made.headers, accepted)
-            self.assertEqual(code_of(error), "wrong_signing")
+            self.assertEqual(code_of(error), "wrong_fields")
 
     def test_both_are_read_while_the_setting_changes(self) -> None:
         both = {**SAMPLE_KEYS, "fields": ["specification", "extended"]}

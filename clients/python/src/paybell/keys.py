@@ -76,8 +76,8 @@ class KeyFile:
 
     def __init__(self, *paths: str | os.PathLike[str]):
         self._paths = [Path(path) for path in paths]
+        self._stamp = self._now()  # Before it is read: what changes meanwhile is read again.
         self._keys = Keys.of(*map(read_file, self._paths))
-        self._stamp = self._now()
 
     def current(self) -> Keys:
         if (stamp := self._now()) != self._stamp:
@@ -86,7 +86,6 @@ class KeyFile:
                 self._keys = Keys.of(*map(read_file, self._paths))
             except (OSError, ValueError, PaybellError) as error:
                 log.warning("The keys stay as they were: %s", error)
-            self._stamp = self._now()
         return self._keys
 
     def _now(self) -> list[object]:

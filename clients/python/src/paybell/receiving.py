@@ -112,6 +112,7 @@ def explained(body: bytes, code: str, setup: Keys) -> str:
 
     encryption, both = tuple(key for _, key in setup.encryption), ("specification", "extended")
     tries: list[tuple[str, dict[str, Any]]] = [
+        ("wrong_fields", {"fields": tuple(one for one in both if one not in setup.fields)}),
         ("wrong_signing", {"signed": {"mode": "whole"}, "fields": both}),
         ("wrong_signing", {"signed": {"mode": "fields"}, "fields": both}),
         ("swapped_keys", {"signing": encryption + setup.webhook}),
@@ -224,7 +225,7 @@ def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
         if alias and name in wire and alias in wire:
             raise Refused("two_names")
         is_list = name == "settlementList"
-        value = wire.get(name, wire.get(alias, [] if is_list else ""))
+        value = wire.get(name, wire.get(alias or name, [] if is_list else ""))
         if not isinstance(value, list if is_list else str):
             raise Refused("wrong_type")
         if is_list and not all(isinstance(entry, dict) for entry in value):
