@@ -38,6 +38,8 @@ const without = [
     "callbackCa",
     "callbackPins",
     "callbackPorts",
+    "contactMails",
+    "contactUrl",
   ],
   ...["ordering", "retry", "maxInFlight", "maxPerSecond", "terminals", "reports"],
   // A partner that changes these values has agreed on them with the operator.

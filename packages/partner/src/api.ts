@@ -348,6 +348,8 @@ export type Self = {
     callbackCa: string | null;
     callbackPins: string[];
     callbackPorts: number[] | null;
+    contactMails: string[];
+    contactUrl: string | null;
     contract: "1";
     cipher: Cipher;
     encoding: Encoding;

@@ -16,6 +16,7 @@ import { watchLoop } from "./app/loop-watch.ts";
 import { maintainPartitions } from "./app/maintain-partitions.ts";
 import { startMaintenance } from "./app/maintenance.ts";
 import { observeStatus } from "./app/observation.ts";
+import { wirePartnerMessages } from "./app/partner-messages.ts";
 import { wirePartners } from "./app/partners.ts";
 import { holdRestored } from "./app/restores.ts";
 import { serviceStatusOf } from "./app/service-status.ts";
@@ -257,6 +258,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       registry: acquirerRegistry,
       notifications,
     });
+    const troubles = new Troubles({
+      store: new PostgresTrouble(database.homes),
+      statuses: (keys) => notificationStore.statuses(keys),
+      findPartner: (id) => directory.find(id),
+    });
+    const partnerMessages = wirePartnerMessages(infrastructure, {
+      troubles,
+      stateOf: async (partnerId, id) => (await notificationStore.statuses([{ partnerId, id }]))[0]?.state,
+      findPartner: (id) => directory.find(id),
+      connect: callbacks.connect,
+    });
     const feed = wireFeed(infrastructure, partners.auditStore);
     const httpParts: HttpDependencies = {
       config,
@@ -281,11 +293,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         figures: delivery.figures,
         standing: counts,
         pending: standing.pending,
-        troubles: new Troubles({
-          store: new PostgresTrouble(database.homes),
-          statuses: (keys) => notificationStore.statuses(keys),
-          findPartner: (id) => directory.find(id),
-        }),
+        troubles,
         nowMs: systemClock.nowMs,
       }),
       endpoints: new EndpointOperations(endpoints, () => worker?.circuitsChanged()),
@@ -346,6 +354,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     alerts.start();
     feed.start();
+    // The instances that call partners: others may have no way to them.
+    if (role !== "api") partnerMessages.start();
     const kept = {
       ...{ ledger: runsCommands ? ledger : undefined, standing, partitions, acquirers, sweepCards },
       callbackCas: options.callbackCas,
@@ -386,7 +396,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           () => rpc.close(),
           () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
           () => Promise.all([http.close(), delivery.stop()]),
-          () => Promise.all([alerts.stop(), feed.stop()]),
+          () => Promise.all([alerts.stop(), feed.stop(), partnerMessages.stop()]),
           () => upkeepEnded,
           async () => {
             pending = (await status.count()).count;

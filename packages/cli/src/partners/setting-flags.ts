@@ -23,6 +23,8 @@ export const settingFlags: readonly SettingFlag[] = [
   { name: "callbackCa", kind: "text", nullable: true, meaning: "PEM: the authorities that alone may vouch for a callback's server", initial: "none" },
   { name: "callbackPins", kind: "list", meaning: "sha256/ and base64 of the SPKI's SHA-256: the server's public key must be one of these", initial: "none" },
   { name: "callbackPorts", kind: "numbers", nullable: true, meaning: "Ports that a callback may have; null: any", initial: "none" },
+  { name: "contactMails", kind: "list", meaning: "Mail addresses that are told when deliveries fail, before parking begins, and when all is received again", initial: "none" },
+  { name: "contactUrl", kind: "text", nullable: true, meaning: "A URL that is told the same, signed with the webhook secret; by the rules of a callback's", initial: "none" },
   { name: "contract", kind: "text", choices: ["1"], meaning: "The version of the notification contract that is sent", initial: "1" },
   { name: "cipher", kind: "text", choices: ["aes-256-gcm","aes-256-cbc","jwe"], meaning: "How IPNs are encrypted", initial: "aes-256-gcm" },
   { name: "encoding", kind: "text", choices: ["base64","base64url","hex"], meaning: "How encrypted bytes are written; jwe has its own way", initial: "base64" },

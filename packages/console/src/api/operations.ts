@@ -597,6 +597,8 @@ export type Partner = {
     callbackCa: string | null;
     callbackPins: string[];
     callbackPorts: number[] | null;
+    contactMails: string[];
+    contactUrl: string | null;
     contract: "1";
     cipher: Cipher;
     encoding: Encoding;
@@ -641,6 +643,8 @@ export type PartnerDefaults = {
   callbackCa: string | null;
   callbackPins: string[];
   callbackPorts: number[] | null;
+  contactMails: string[];
+  contactUrl: string | null;
   contract: "1";
   cipher: Cipher;
   encoding: Encoding;
@@ -677,6 +681,8 @@ export type PartnerPatch = {
   callbackCa?: string | null;
   callbackPins?: string[];
   callbackPorts?: number[] | null;
+  contactMails?: string[];
+  contactUrl?: string | null;
   contract?: "1";
   cipher?: Cipher;
   encoding?: Encoding;
@@ -714,6 +720,8 @@ export type PartnerRegistration = {
   callbackCa?: string | null;
   callbackPins?: string[];
   callbackPorts?: number[] | null;
+  contactMails?: string[];
+  contactUrl?: string | null;
   contract?: "1";
   cipher?: Cipher;
   encoding?: Encoding;
@@ -1646,6 +1654,8 @@ export interface Api<Options> {
       callbackCa?: string | null;
       callbackPins?: string[];
       callbackPorts?: number[] | null;
+      contactMails?: string[];
+      contactUrl?: string | null;
       contract?: "1";
       cipher?: Cipher;
       encoding?: Encoding;

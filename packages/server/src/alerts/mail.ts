@@ -1,27 +1,82 @@
 import type { Socket } from "node:net";
-import { createTransport } from "nodemailer";
+import { createTransport, type Transporter } from "nodemailer";
 import { type AlertChannel, problemOf } from "./target.ts";
 import { linesOf, runbookOf, titleOf } from "./text.ts";
 
-export interface MailOptions {
+export interface MailServer {
   /** smtp://user:password@host:587, or smtps://… */
   readonly url: string;
   readonly from: string;
-  readonly to: readonly string[];
-  /** The operators' address of the service; null: unknown. */
-  readonly consoleUrl: string | null;
   /** Timeout of each step of the connection. */
   readonly timeoutMs: number;
   /** Connects through a proxy. Absent: directly. */
   readonly connect?: (hostname: string, port: number) => Promise<{ readonly socket: Socket }>;
 }
 
+export interface MailOptions extends MailServer {
+  readonly to: readonly string[];
+  /** The operators' address of the service; null: unknown. */
+  readonly consoleUrl: string | null;
+}
+
+export interface Mail {
+  readonly to: readonly string[];
+  readonly subject: string;
+  readonly text: string;
+  /** The same for each try, so that duplicate mails can be recognized. */
+  readonly messageId: string;
+}
+
 /** Sends mail by SMTP: encrypted if the server offers it, and always if a password is sent. */
-export function mailTarget({ url, from, to, consoleUrl, timeoutMs, connect }: MailOptions): AlertChannel {
+export class Mailer {
+  readonly #from: string;
+  readonly #transport: Transporter;
+
+  constructor({ from, ...server }: MailServer) {
+    this.#from = from;
+    this.#transport = transportTo(server);
+  }
+
+  /** Never rejects. @returns why it was not accepted; undefined if it was */
+  async send({ to, ...mail }: Mail, signal: AbortSignal): Promise<string | undefined> {
+    const stopped = new Promise<string>((resolve) => {
+      signal.addEventListener("abort", () => resolve("it was broken off"), { once: true });
+    });
+    const sent = this.#transport.sendMail({ from: this.#from, to: [...to], ...mail }).then(() => undefined, problemOf);
+    return await Promise.race([sent, stopped]);
+  }
+
+  close(): void {
+    this.#transport.close();
+  }
+}
+
+/** The operator's mail for alerts. */
+export function mailTarget({ to, consoleUrl, ...server }: MailOptions): AlertChannel {
+  const mailer = new Mailer(server);
+  return {
+    name: "mail",
+    send: (group, signal) =>
+      mailer.send(
+        {
+          to,
+          subject: `[Paybell] ${titleOf(group)}`,
+          text: [...linesOf(group), "", `What to do: ${runbookOf(group, consoleUrl)}`, ""].join("\n"),
+          messageId: `<${group.first.id}@paybell>`,
+        },
+        signal,
+      ),
+    async close() {
+      mailer.close();
+    },
+  };
+}
+
+function transportTo({ url, timeoutMs, connect }: Omit<MailServer, "from">): Transporter {
   const server = new URL(url);
   const host = server.hostname.replace(/^\[|\]$/g, "");
   const port = server.port === "" ? (server.protocol === "smtps:" ? 465 : 587) : Number(server.port);
-  const transport = createTransport({
+  return createTransport({
     ...{ host, port },
     ...(connect && {
       getSocket: (_: object, callback: (error: Error | null, socket: { connection: Socket } | false) => void) => {
@@ -40,25 +95,4 @@ export function mailTarget({ url, from, to, consoleUrl, timeoutMs, connect }: Ma
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,
   });
-  return {
-    name: "mail",
-    async send(group, signal) {
-      const message = {
-        from,
-        to: [...to],
-        subject: `[Paybell] ${titleOf(group)}`,
-        text: [...linesOf(group), "", `What to do: ${runbookOf(group, consoleUrl)}`, ""].join("\n"),
-        // The same for each try, so that duplicate mails can be recognized.
-        messageId: `<${group.first.id}@paybell>`,
-      };
-      const stopped = new Promise<string>((resolve) => {
-        signal.addEventListener("abort", () => resolve("it was broken off"), { once: true });
-      });
-      const sent = transport.sendMail(message).then(() => undefined, problemOf);
-      return await Promise.race([sent, stopped]);
-    },
-    async close() {
-      transport.close();
-    },
-  };
 }

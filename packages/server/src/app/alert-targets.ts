@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { webhookKey } from "@paybell/contract";
+import type { MailServer } from "../alerts/mail.ts";
 import { type AlertChannel, groupOf } from "../alerts/target.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
@@ -37,7 +38,7 @@ export async function openAlertTargets(
   clock: Pick<Clock, "nowMs">,
   proxy: EgressProxy | undefined,
 ): Promise<readonly AlertChannel[]> {
-  const { alertUrl, alertSecret, alertSlackUrl, alertMailUrl, alertMailFrom, alertMailTo, consoleUrl } = config;
+  const { alertUrl, alertSecret, alertSlackUrl, alertMailTo, consoleUrl } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
     const { webhookTarget } = await import("../alerts/webhook.ts");
@@ -47,20 +48,23 @@ export async function openAlertTargets(
     const { slackTarget } = await import("../alerts/slack.ts");
     targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy), consoleUrl));
   }
-  if (alertMailUrl !== null && alertMailFrom !== null) {
+  const mailServer = mailServerOf(config, proxy);
+  if (mailServer !== undefined) {
     const { mailTarget } = await import("../alerts/mail.ts");
-    const { guard: _, ...rules } = rulesOf(config, proxy);
-    const through = (hostname: string, port: number) =>
-      connect({ hostname, port, secure: false }, rules, { session: undefined }).connected;
-    const isDirect = proxy?.isFor(new URL(alertMailUrl).hostname) !== true;
-    targets.push(
-      mailTarget({
-        ...{ url: alertMailUrl, from: alertMailFrom, to: alertMailTo, consoleUrl, timeoutMs },
-        ...(!isDirect && { connect: through }),
-      }),
-    );
+    targets.push(mailTarget({ ...mailServer, to: alertMailTo, consoleUrl }));
   }
   return targets;
+}
+
+/** The mail server of the settings; undefined: none is set. */
+export function mailServerOf(config: AlertConfig, proxy: EgressProxy | undefined): MailServer | undefined {
+  const { alertMailUrl: url, alertMailFrom: from } = config;
+  if (url === null || from === null) return undefined;
+  const { guard: _, ...rules } = rulesOf(config, proxy);
+  const through = (hostname: string, port: number) =>
+    connect({ hostname, port, secure: false }, rules, { session: undefined }).connected;
+  const isDirect = proxy?.isFor(new URL(url).hostname) !== true;
+  return { url, from, timeoutMs, ...(!isDirect && { connect: through }) };
 }
 
 const loopback = new AddressBlocks(["127.0.0.0/8", "::1/128"]);

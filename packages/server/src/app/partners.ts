@@ -72,6 +72,7 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     rules: { sandbox },
     preAuthDays: config.preAuthDays,
     historyDays: config.historyDays,
+    sendsMail: config.alertMailUrl !== null,
     cardNumberProblem,
     changed: (id) => directory.invalidate(id),
   });

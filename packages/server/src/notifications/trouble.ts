@@ -49,7 +49,7 @@ export interface TroublesParts {
   readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
 }
 
-const partnersMax = 50;
+const shownMax = 50;
 
 /** Finds the partners that do not receive their notifications now, and why. It keeps nothing about them. */
 export class Troubles {
@@ -59,8 +59,8 @@ export class Troubles {
     this.#parts = parts;
   }
 
-  /** At most 50 partners, the one whose notifications are parked first at the head. */
-  async all(): Promise<readonly TroubleView[]> {
+  /** The partner whose notifications are parked first is at the head. */
+  async all(partnersMax = shownMax): Promise<readonly TroubleView[]> {
     return this.#views(await this.#parts.store.all(partnersMax));
   }
 

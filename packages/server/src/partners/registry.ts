@@ -10,6 +10,7 @@ import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState, RotatedKind }
 import { apiKeyHash, newSecret } from "./secrets.ts";
 import {
   completeSettings,
+  contactProblems,
   type DefaultSettings,
   type PartnerInput,
   scheduleProblems,
@@ -79,6 +80,8 @@ export interface RegistryParts {
   readonly preAuthDays: number;
   /** The retention of history, which every retry schedule has to fit into. */
   readonly historyDays: number;
+  /** Whether it has a mail server. Default: no. */
+  readonly sendsMail?: boolean;
   readonly cardNumberProblem: CardNumberCheck;
   /** Called after each change of a partner; its result is awaited, its failure is ignored. */
   changed(id: PartnerId): Promise<void>;
@@ -102,7 +105,7 @@ export class PartnerRegistry {
 
   /** Registers a partner with four new keys. Invalid settings are refused, all of them named. */
   async register(input: PartnerInput): Promise<{ partner: PartnerRecord; secrets: NewSecrets }> {
-    this.#refuse(input, [...settingsProblems(input, this.#parts.rules), ...this.#scheduleProblems(input)]);
+    this.#refuse(input, [...settingsProblems(input, this.#parts.rules), ...this.#serviceProblems(input)]);
     const id = newId<"partner">();
     const made = keyKinds.map((kind) => this.#newKey(id, kind));
     const settings = completeSettings(input, this.#parts.defaults);
@@ -143,7 +146,7 @@ export class PartnerRegistry {
       ...standing,
       ...Object.fromEntries(Object.entries(patch).filter(([, value]) => value !== undefined)),
     };
-    this.#refuse(patch, [...settingsProblems(merged, this.#parts.rules), ...this.#scheduleProblems(patch)]);
+    this.#refuse(patch, [...settingsProblems(merged, this.#parts.rules), ...this.#serviceProblems(patch)]);
     const transactionTypes = { ...standing.transactionTypes, ...patch.transactionTypes };
     const reports = { ...standing.reports, ...patch.reports };
     if (standing.reports.identity !== "externalId" && reports.identity === "externalId") throw identityStays();
@@ -276,8 +279,10 @@ export class PartnerRegistry {
     refuse(withCardNumbers(given, problems, this.#parts.cardNumberProblem).map(withShortName));
   }
 
-  #scheduleProblems({ retry }: Partial<PartnerInput>): FieldProblem[] {
-    return scheduleProblems(retry, this.#parts.historyDays);
+  /** What the service's own settings do not allow. */
+  #serviceProblems({ retry, contactMails }: Partial<PartnerInput>): FieldProblem[] {
+    const { historyDays, sendsMail = false } = this.#parts;
+    return [...scheduleProblems(retry, historyDays), ...contactProblems(contactMails, sendsMail)];
   }
 
   async #require(id: PartnerId): Promise<StoredPartner> {

@@ -37,6 +37,17 @@ describe("settings", () => {
     });
   });
 
+  test("take mail addresses as contacts, and a URL by the rules of a callback's", () => {
+    const contactUrl = "https://203.0.113.7/contact";
+    expect(problemsOf({ contactMails: ["ops@shop.example", "a.b+c@x.example"], contactUrl })).toEqual([]);
+    const wrong = ["shop.example", "a@b@c.example", "a@x.example\r\nBcc: b@x.example", "Ops <a@x.example>", "a@x,b@y"];
+    expect(problemsOf({ contactMails: wrong })).toEqual(wrong.map((_, at) => [`contactMails[${at}]`, "invalid_value"]));
+    expect(problemsOf({ contactMails: Array(11).fill("a@x.example") })).toEqual([["contactMails", "too_long"]]);
+    expect(problemsOf({ contactMails: "a@x.example" })).toEqual([["contactMails", "wrong_type"]]);
+    expect(problemsOf({ contactUrl: "http://203.0.113.7/" })).toEqual([["contactUrl", "insecure_callback_url"]]);
+    expect(problemsOf({ contactUrl: "https://198.51.100.7/" })).toEqual([["contactUrl", "address_not_whitelisted"]]);
+  });
+
   test("complete are accepted as they are", () => {
     expect(settingsProblems(completeSettings(least), production)).toEqual([]);
   });

@@ -44,6 +44,8 @@ import {
 const nameCharactersMax = 200;
 const addressesMax = 256;
 const perSecondMax = 10_000;
+const contactMailsMax = 10;
+const mailCharactersMax = 254;
 const cidrs = z.array(z.string()).max(addressesMax);
 
 /** The transaction_type of each command's IPN; VOID_PREAUTH is the Void of a PreAuth. */
@@ -117,6 +119,18 @@ const optional = {
     meaning: "Ports that a callback may have; null: any",
     check: callbackPortProblems,
   } as PartnerSetting<readonly number[] | null>,
+  contactMails: {
+    initial: [],
+    schema: z.array(z.string()).max(contactMailsMax),
+    meaning: "Mail addresses that are told when deliveries fail, before parking begins, and when all is received again",
+    check: contactMailProblems,
+  } as PartnerSetting<readonly string[]>,
+  contactUrl: {
+    initial: null,
+    schema: z.string().nullable(),
+    meaning: "A URL that is told the same, signed with the webhook secret; by the rules of a callback's",
+    check: callBackUrlProblems,
+  } as PartnerSetting<string | null>,
   contract: choice(contractVersions, contractVersion, "The version of the notification contract that is sent"),
   cipher: choice(ciphers, defaultSealing.cipher, "How IPNs are encrypted"),
   encoding: choice(encodings, defaultSealing.encoding, "How encrypted bytes are written; jwe has its own way"),
@@ -258,6 +272,24 @@ function addressProblems(field: string, value: unknown, countMin: number): Field
     if (parseBlock(entry) !== undefined) return [];
     return [invalid(`${field}[${at}]`, "must be a CIDR such as 203.0.113.0/24 or 2001:db8::/32")];
   });
+}
+
+function contactMailProblems(field: string, value: unknown): FieldProblem[] {
+  if (!Array.isArray(value)) return [wrongType(field, "a list of mail addresses")];
+  if (value.length > contactMailsMax) return [tooLong(field, `holds over ${contactMailsMax} addresses`)];
+  return value.flatMap((entry: unknown, at) => {
+    if (typeof entry !== "string") return [wrongType(`${field}[${at}]`, "a text")];
+    const isMail = /^[^\s\p{Cc}<>()[\]",;:\\@]+@[a-z0-9.-]+$/iu.test(entry) && entry.isWellFormed();
+    if (isMail && entry.length <= mailCharactersMax) return [];
+    return [invalid(`${field}[${at}]`, "must be a mail address such as ops@shop.example")];
+  });
+}
+
+/** Mail to a partner needs the service's mail server. */
+export function contactProblems(contactMails: unknown, sendsMail: boolean): FieldProblem[] {
+  if (sendsMail || !Array.isArray(contactMails) || contactMails.length === 0) return [];
+  const needed = "PAYBELL_ALERT_MAIL_URL and PAYBELL_ALERT_MAIL_FROM are not set";
+  return [invalid("contactMails", `cannot be used, because the service sends no mail: ${needed}`)];
 }
 
 function signingShapeProblems(field: string, value: unknown, { values }: SettingContext): FieldProblem[] {

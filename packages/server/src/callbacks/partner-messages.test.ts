@@ -1,0 +1,147 @@
+import { expect, test } from "vitest";
+import { newId, type PartnerId } from "../ids.ts";
+import type { NotificationState } from "../notification-state.ts";
+import type { TroubleView } from "../notifications/trouble.ts";
+import type { PartnerMessageKind } from "../partners/messages.ts";
+import { partnerSnapshot } from "../partners/partner.fixture.ts";
+import type { PartnerSettings } from "../partners/partner.ts";
+import { messageText } from "./partner-message.ts";
+import { type PartnerMail, PartnerMessages } from "./partner-messages.ts";
+
+const startMs = Date.parse("2026-11-25T10:00:00Z");
+const hourMs = 3_600_000;
+
+/** A partner's contact whose mails are kept, with a clock and a trouble of its own. */
+function bench(settings: Partial<PartnerSettings> = {}) {
+  const partner = partnerSnapshot({ name: "Shop", contactMails: ["ops@shop.example"], ...settings });
+  const state = {
+    nowMs: startMs,
+    trouble: null as TroubleView | null,
+    became: "accepted" as NotificationState,
+    mails: [] as PartnerMail[],
+    refuses: false,
+    sent: new Set<PartnerMessageKind>(),
+  };
+  const endsMs = startMs + partner.settings.retry.reduce((sum, step) => sum + step, 0) * 1_000;
+  const messages = new PartnerMessages({
+    troubles: { all: async () => (state.trouble === null ? [] : [state.trouble]), of: async () => state.trouble },
+    stateOf: async () => state.became,
+    findPartner: async () => partner,
+    store: {
+      claim: async (_, kind) => (state.sent.has(kind) ? undefined : kind),
+      sent: async (_, kind) => void state.sent.add(kind),
+      found: async () => undefined,
+      informed: async () =>
+        state.sent.size > 0 ? [{ partnerId: partner.id, channel: "mail", notificationId: newId() }] : [],
+      forget: async () => state.sent.clear(),
+    },
+    connect: async () => Promise.reject(new Error("no URL is registered")),
+    mail: async (mail) => {
+      if (state.refuses) return "not now";
+      state.mails.push(mail);
+      return undefined;
+    },
+    clock: { nowMs: () => state.nowMs },
+    log: { warn: () => undefined },
+  });
+  const look = async (afterMs: number) => {
+    state.nowMs = startMs + afterMs;
+    await messages.look();
+    return state.mails.splice(0).map(({ subject }) => subject.replace("[Paybell] Shop: ", ""));
+  };
+  const fail = (more: Partial<TroubleView> = {}) => {
+    state.trouble = {
+      partnerId: partner.id as PartnerId,
+      partnerName: "Shop",
+      notificationId: "01a21478-2bbf-7667-8720-4811c3c82600" as TroubleView["notificationId"],
+      because: "retry",
+      reason: "status",
+      httpStatus: 503,
+      since: new Date(startMs).toISOString(),
+      waiting: 15,
+      nextAttemptAt: new Date(startMs + hourMs).toISOString(),
+      parkingAt: new Date(endsMs).toISOString(),
+      ...more,
+    };
+  };
+  return { state, look, fail };
+}
+
+const failing = "notifications are not received";
+const parking = "notifications are parked soon";
+const recovered = "notifications are received again";
+
+test("a partner hears once of trouble that lasts, once before parking begins, and once when it is over", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(299_000)).toEqual([]);
+  expect(await look(300_000)).toEqual([failing]);
+  expect(await look(24 * hourMs)).toEqual([]);
+  const lengthMs = 272_555_000;
+  expect(await look(lengthMs - 13 * hourMs)).toEqual([]);
+  expect(await look(lengthMs - 12 * hourMs)).toEqual([parking]);
+  expect(await look(lengthMs)).toEqual([]);
+  state.trouble = null;
+  expect(await look(lengthMs)).toEqual([recovered]);
+  expect(await look(lengthMs)).toEqual([]);
+  fail({ since: new Date(startMs + lengthMs).toISOString() });
+  expect(await look(lengthMs + 300_000)).toContain(failing);
+});
+
+test("trouble that passes before it is reported is not reported, nor its end", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(10_000)).toEqual([]);
+  state.trouble = null;
+  expect(await look(400_000)).toEqual([]);
+});
+
+test("nobody is told of a recovery when everything was parked, or before the oldest has an end", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  expect(await look(hourMs)).toEqual([failing]);
+  [state.trouble, state.became] = [null, "pending"];
+  expect(await look(hourMs)).toEqual([]);
+  expect(state.sent.size).toBe(1);
+  state.became = "parked";
+  expect(await look(hourMs)).toEqual([]);
+  expect(state.sent.size).toBe(0);
+});
+
+test("a short schedule's parking is announced in its last quarter", async () => {
+  const { look, fail } = bench({ retry: [hourMs / 1_000, hourMs / 1_000] });
+  fail();
+  expect(await look(hourMs)).toEqual([failing]);
+  expect(await look(1.4 * hourMs)).toEqual([]);
+  expect(await look(1.5 * hourMs)).toEqual([parking]);
+});
+
+test("a pause, which is the operator's, and a partner without a contact get none", async () => {
+  const paused = bench();
+  paused.fail({ because: "paused" });
+  expect(await paused.look(hourMs)).toEqual([]);
+  const unknown = bench({ contactMails: [] });
+  unknown.fail();
+  expect(await unknown.look(hourMs)).toEqual([]);
+});
+
+test("a message that was not accepted is sent with a later look", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  state.refuses = true;
+  expect(await look(hourMs)).toEqual([]);
+  state.refuses = false;
+  expect(await look(hourMs + 30_000)).toEqual([failing]);
+});
+
+test("a mail says how many wait, why, since when, and until when, in UTC", () => {
+  const { state, fail } = bench();
+  fail();
+  const partner = partnerSnapshot({ name: "Shop" });
+  const textOf = () => messageText({ id: "1", kind: "failing", partner, trouble: state.trouble }).text;
+  expect(textOf()).toContain("15 payment notifications wait, because your server answered 503.");
+  expect(textOf()).toContain("Since: 2026-11-25 10:00:00 UTC\nNext try: 2026-11-25 11:00:00 UTC\nParking begins: ");
+  fail({ waiting: 1, httpStatus: null, reason: "tls", parkingAt: null });
+  expect(textOf()).toContain("1 payment notification waits, because they cannot be delivered (tls).");
+  expect(textOf()).not.toContain("Parking begins");
+});

@@ -1,0 +1,169 @@
+import { headerNames, webhookSignature } from "@paybell/contract";
+import { post, postDefaults } from "@paybell/partner/certify";
+import type { Clock } from "../clock.ts";
+import { messageOf } from "../errors.ts";
+import type { NotificationId, PartnerId } from "../ids.ts";
+import type { NotificationState } from "../notification-state.ts";
+import type { TroubleView } from "../notifications/trouble.ts";
+import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../partners/messages.ts";
+import type { Partner } from "../partners/partner.ts";
+import type { ConnectToEndpoint } from "./endpoint-connection.ts";
+import { messageText, type PartnerMessage } from "./partner-message.ts";
+
+export interface PartnerMail {
+  readonly to: readonly string[];
+  readonly subject: string;
+  readonly text: string;
+  readonly messageId: string;
+}
+
+export interface PartnerMessagesParts {
+  readonly troubles: {
+    all(): Promise<readonly TroubleView[]>;
+    of(partnerId: PartnerId): Promise<TroubleView | null>;
+  };
+  readonly stateOf: (partnerId: PartnerId, id: NotificationId) => Promise<NotificationState | undefined>;
+  readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
+  readonly store: PartnerMessageStore;
+  readonly connect: ConnectToEndpoint;
+  /** Sends a mail. @returns why it was not accepted; undefined if it was */
+  readonly mail: (mail: PartnerMail, signal: AbortSignal) => Promise<string | undefined>;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly log: { warn(fields: object, message: string): void };
+}
+
+const pollMs = 10_000;
+const sendMs = 15_000;
+/** Longer than a message takes. One that was not accepted is tried again then. */
+const leaseS = 300;
+/** Trouble that is younger is not reported, as it may pass by itself; of a short schedule, its first quarter. */
+const reportedAfterMs = 5 * 60_000;
+/** Parking is announced this long before, or in the last quarter of a shorter schedule. */
+const parkingNoticeMs = 12 * 3_600_000;
+
+/** Writes to partners when their deliveries fail, before parking begins, and when everything is received again. */
+export class PartnerMessages {
+  readonly #parts: PartnerMessagesParts;
+  readonly #stopping = new AbortController();
+  #loop: Promise<void> | undefined;
+
+  constructor(parts: PartnerMessagesParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#loop ??= this.#run();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await this.#loop;
+  }
+
+  /** Sends what is due now. */
+  async look(): Promise<void> {
+    const { troubles, store, findPartner } = this.#parts;
+    for (const trouble of await troubles.all()) {
+      const partner = await findPartner(trouble.partnerId);
+      const channels = partner === undefined ? [] : channelsOf(partner);
+      if (partner === undefined || channels.length === 0) continue;
+      await store.found(partner.id, trouble.notificationId);
+      for (const kind of this.#dueOf(trouble, partner)) {
+        await Promise.all(channels.map((channel) => this.#send(partner, kind, channel, trouble)));
+      }
+    }
+    for (const informed of await store.informed()) await this.#end(informed);
+  }
+
+  /** Tells the end of trouble. What was parked was not received: nothing is said about it a second time. */
+  async #end({ partnerId, channel, notificationId }: InformedPartner): Promise<void> {
+    const { troubles, stateOf, findPartner, store } = this.#parts;
+    if ((await troubles.of(partnerId)) !== null) return;
+    const state = notificationId === null ? undefined : await stateOf(partnerId, notificationId);
+    if (state === "pending") return;
+    const partner = await findPartner(partnerId);
+    const isTold = state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
+    if (!isTold || (await this.#send(partner, "recovered", channel, null))) await store.forget(partnerId, channel);
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.look().catch((error: unknown) => {
+        this.#parts.log.warn({ err: error }, "partners could not be written to");
+      });
+      if (signal.aborted) return;
+      await new Promise<void>((resolve) => {
+        const end = () => {
+          clearTimeout(timer);
+          signal.removeEventListener("abort", end);
+          resolve();
+        };
+        const timer = setTimeout(end, pollMs);
+        signal.addEventListener("abort", end);
+      });
+    }
+  }
+
+  /** A pause is the operator's: nothing of it is the partner's to mend. */
+  #dueOf({ because, since, parkingAt }: TroubleView, { settings }: Partner): readonly PartnerMessageKind[] {
+    if (because === "paused" || because === "disabled" || since === null) return [];
+    const nowMs = this.#parts.clock.nowMs();
+    const quarterMs = settings.retry.reduce((sumS, stepS) => sumS + stepS, 0) * 250;
+    if (nowMs - Date.parse(since) < Math.min(reportedAfterMs, quarterMs)) return [];
+    const endsSoon = parkingAt !== null && Date.parse(parkingAt) - nowMs <= Math.min(parkingNoticeMs, quarterMs);
+    return endsSoon ? ["failing", "parking"] : ["failing"];
+  }
+
+  /** @returns whether it was sent, by this instance, now */
+  async #send(
+    partner: Partner,
+    kind: PartnerMessageKind,
+    channel: PartnerChannel,
+    trouble: TroubleView | null,
+  ): Promise<boolean> {
+    const { store, log } = this.#parts;
+    if (this.#stopping.signal.aborted) return false;
+    const id = await store.claim(partner.id, kind, channel, trouble?.notificationId ?? null, leaseS);
+    if (id === undefined) return false;
+    const message = { id, kind, partner, trouble };
+    const signal = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(sendMs)]);
+    const sending = channel === "mail" ? this.#mail(message, signal) : this.#post(message, signal);
+    const problem = await sending.catch(messageOf);
+    if (problem !== undefined) {
+      log.warn({ partnerId: partner.id, kind, channel, problem }, "a partner could not be written to");
+      return false;
+    }
+    await store.sent(partner.id, kind, channel);
+    return true;
+  }
+
+  #mail(message: PartnerMessage, signal: AbortSignal): Promise<string | undefined> {
+    const { contactMails: to } = message.partner.settings;
+    return this.#parts.mail({ to, messageId: `<${message.id}@paybell>`, ...messageText(message) }, signal);
+  }
+
+  /** By the rules of every delivery, and signed like one: with the partner's webhook secret. */
+  async #post({ id, kind, partner, trouble }: PartnerMessage, signal: AbortSignal): Promise<string | undefined> {
+    const { connect, clock } = this.#parts;
+    const { partnerName: _, ...about } = trouble ?? { partnerId: partner.id, partnerName: "" };
+    const body = JSON.stringify({ id, kind, ...about });
+    const timestampS = Math.floor(clock.nowMs() / 1_000);
+    const signatures = partner.keys.webhook.map(({ key }) => webhookSignature(id, timestampS, body, key));
+    const headers = {
+      "content-type": "application/json",
+      [headerNames.id]: id,
+      [headerNames.timestamp]: String(timestampS),
+      [headerNames.signature]: signatures.join(" "),
+    };
+    const options = { ...postDefaults, signal, connect: async (url: URL) => (await connect(partner, url)).socket };
+    const url = new URL(String(partner.settings.contactUrl));
+    const answer = await post(url, { method: "POST", headers, body }, options);
+    if ("failure" in answer) return answer.detail;
+    return answer.status >= 200 && answer.status < 300 ? undefined : `status ${answer.status}`;
+  }
+}
+
+function channelsOf({ settings: { contactMails, contactUrl } }: Partner): readonly PartnerChannel[] {
+  return [...(contactMails.length > 0 ? ["mail" as const] : []), ...(contactUrl === null ? [] : ["webhook" as const])];
+}

@@ -1,0 +1,62 @@
+import { beforeEach, expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { lockWaits } from "../../../../../test/support/locks.ts";
+import { newId, type PartnerId } from "../../ids.ts";
+import { insertPartner } from "../rows.fixture.ts";
+import { PostgresPartnerMessages } from "./messages.ts";
+
+const { pool } = await openTestDatabase();
+const messages = new PostgresPartnerMessages(pool);
+let partner: PartnerId;
+beforeEach(async () => {
+  partner = await insertPartner(pool);
+});
+
+const claim = (kind: "failing" | "recovered", leaseS = 300) =>
+  messages.claim(partner, kind, "mail", newId<"notification">(), leaseS);
+
+test("one of several instances gets a message, and nobody once it was sent", async () => {
+  const claimed = await Promise.all(Array.from({ length: 8 }, () => claim("failing")));
+  expect(claimed.filter((id) => id !== undefined)).toHaveLength(1);
+  await messages.sent(partner, "failing", "mail");
+  await pool.query("UPDATE partner_messages SET claimed_until = '-infinity'");
+  expect(await claim("failing")).toBeUndefined();
+});
+
+test("a message that was not accepted is tried again with its id", async () => {
+  const id = await claim("failing", -1);
+  expect(id).toBeDefined();
+  expect(await claim("failing")).toBe(id);
+  expect(await messages.informed()).not.toContainEqual(expect.objectContaining({ partnerId: partner }));
+});
+
+test("a recovery is told once, and only where the trouble was told", async () => {
+  expect(await claim("recovered")).toBeUndefined();
+  await claim("failing");
+  expect(await claim("recovered")).toBeUndefined();
+  await messages.sent(partner, "failing", "mail");
+  const notificationId = newId<"notification">();
+  await messages.found(partner, notificationId);
+  expect(await messages.informed()).toContainEqual({ partnerId: partner, channel: "mail", notificationId });
+  expect(await messages.claim(partner, "recovered", "webhook", null, 300)).toBeUndefined();
+  expect(await claim("recovered")).toBeDefined();
+  await messages.sent(partner, "recovered", "mail");
+  await messages.forget(partner, "mail");
+  expect(await claim("recovered")).toBeUndefined();
+});
+
+test("an instance that finds the end while another one forgets it tells nothing", async () => {
+  await claim("failing");
+  await messages.sent(partner, "failing", "mail");
+  const other = await pool.connect();
+  try {
+    await other.query("BEGIN");
+    await other.query("DELETE FROM partner_messages WHERE partner_id = $1", [partner]);
+    const late = claim("recovered");
+    await lockWaits(pool);
+    await other.query("COMMIT");
+    expect(await late).toBeUndefined();
+  } finally {
+    other.release(true);
+  }
+});

@@ -1,0 +1,63 @@
+import type { Pool } from "pg";
+import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
+import type {
+  InformedPartner,
+  PartnerChannel,
+  PartnerMessageKind,
+  PartnerMessageStore,
+} from "../../partners/messages.ts";
+
+// The end of trouble is told only to those who were told of it. The lock orders it after a deletion by an instance that
+// has told it already: its rows are gone then.
+const claim = `
+  WITH told AS (
+    SELECT FROM partner_messages
+    WHERE partner_id = $1 AND channel = $3 AND kind <> 'recovered' AND sent_at IS NOT NULL FOR UPDATE)
+  INSERT INTO partner_messages AS m (partner_id, kind, channel, id, notification_id, claimed_until)
+  SELECT p.id, $2, $3, $4, $5, now() + $6 * interval '1 s' FROM partners p
+  WHERE p.id = $1 AND ($2 <> 'recovered' OR EXISTS (SELECT FROM told))
+  ON CONFLICT (partner_id, kind, channel) DO UPDATE SET claimed_until = excluded.claimed_until
+  WHERE m.sent_at IS NULL AND m.claimed_until < now()
+  RETURNING m.id`;
+
+/** The messages that partners got, in PostgreSQL. */
+export class PostgresPartnerMessages implements PartnerMessageStore {
+  readonly #pool: Pool;
+
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async claim(
+    partnerId: PartnerId,
+    kind: PartnerMessageKind,
+    channel: PartnerChannel,
+    notificationId: NotificationId | null,
+    leaseS: number,
+  ): Promise<string | undefined> {
+    const values = [partnerId, kind, channel, newId(), notificationId, leaseS];
+    return (await this.#pool.query<{ id: string }>(claim, values)).rows[0]?.id;
+  }
+
+  async sent(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void> {
+    const text = "UPDATE partner_messages SET sent_at = now() WHERE partner_id = $1 AND kind = $2 AND channel = $3";
+    await this.#pool.query(text, [partnerId, kind, channel]);
+  }
+
+  async found(partnerId: PartnerId, notificationId: NotificationId): Promise<void> {
+    const text = `UPDATE partner_messages SET notification_id = $2
+      WHERE partner_id = $1 AND kind <> 'recovered' AND notification_id IS DISTINCT FROM $2`;
+    await this.#pool.query(text, [partnerId, notificationId]);
+  }
+
+  async informed(): Promise<readonly InformedPartner[]> {
+    const text = `SELECT DISTINCT ON (partner_id, channel)
+        partner_id AS "partnerId", channel, notification_id AS "notificationId"
+      FROM partner_messages WHERE kind <> 'recovered' AND sent_at IS NOT NULL`;
+    return (await this.#pool.query<InformedPartner>(text)).rows;
+  }
+
+  async forget(partnerId: PartnerId, channel: PartnerChannel): Promise<void> {
+    await this.#pool.query("DELETE FROM partner_messages WHERE partner_id = $1 AND channel = $2", [partnerId, channel]);
+  }
+}
