@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { headerNames, webhookSignature } from "@paybell/contract";
 import { post, postDefaults } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
@@ -92,16 +93,7 @@ export class PartnerMessages {
       await this.look().catch((error: unknown) => {
         this.#parts.log.warn({ err: error }, "partners could not be written to");
       });
-      if (signal.aborted) return;
-      await new Promise<void>((resolve) => {
-        const end = () => {
-          clearTimeout(timer);
-          signal.removeEventListener("abort", end);
-          resolve();
-        };
-        const timer = setTimeout(end, pollMs);
-        signal.addEventListener("abort", end);
-      });
+      await pause(pollMs, undefined, { signal }).catch(() => undefined);
     }
   }
 
