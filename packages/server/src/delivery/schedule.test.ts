@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { defaultSettings } from "../partners/settings.ts";
 import { retryBounds } from "../retry-schedule.ts";
-import { comingAttemptsMs } from "./coming-attempts.ts";
 import {
+  comingAttemptsMs,
   jitter,
   nextAttempt,
   overdueAfterMs,

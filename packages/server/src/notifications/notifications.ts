@@ -1,8 +1,7 @@
 import type { Clock } from "../clock.ts";
-import { comingAttemptsMs } from "../delivery/coming-attempts.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf } from "../delivery/envelope.ts";
-import { scheduleEndMs } from "../delivery/schedule.ts";
+import { comingAttemptsMs, scheduleEndMs } from "../delivery/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
