@@ -3,11 +3,13 @@ import type { Pool } from "pg";
 import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
 import type { NotificationId } from "../../ids.ts";
+import { shardOf } from "../../shard.ts";
 import { integerArray } from "../database/arrays.ts";
 import { Columns } from "../database/columns.ts";
 
 const nilId = "00000000-0000-0000-0000-000000000000";
 const queueReads = new Columns<QueueRead>({
+  shard: ["integer", ({ partnerId }) => shardOf(partnerId)],
   partner_id: ["uuid", ({ partnerId }) => partnerId],
   queue: ["text", ({ queue }) => queue],
   after_us: ["double", ({ after }) => after?.dueAtUs ?? 0],
@@ -16,6 +18,8 @@ const queueReads = new Columns<QueueRead>({
   bytes_max: ["integer", ({ bytesMax }) => bytesMax],
 });
 
+// The bounds are rows, because no other index than the queue's can serve those: with equalities, plans made while the
+// statistics still show an empty table sometimes read and sort a partner's whole backlog along the primary key.
 // Neither locks nor changes anything. It reads one row more than requested, to learn whether there are more, or when
 // the next one is due; content is read only for due rows within the bounds. Measured beside an open transaction with
 // 90,000 deleted rows: 0.3 ms from a cursor, 80 ms from the head.
@@ -45,10 +49,10 @@ const readDue = {
         count(*) FILTER (WHERE r.due_at > now()) OVER by_due AS later
       FROM (
         SELECT p.* FROM pending p
-        WHERE p.shard = get_byte(uuid_send(i.partner_id), 15)::smallint AND p.partner_id = i.partner_id
-          AND p.queue = i.queue
-          AND (p.due_at, p.id) > (timestamptz 'epoch' + i.after_us * interval '1 microsecond', i.after_id)
-        ORDER BY p.due_at, p.id LIMIT i.rows_max + 1) AS r
+        WHERE (p.shard, p.partner_id, p.queue, p.due_at, p.id)
+            > (i.shard, i.partner_id, i.queue, timestamptz 'epoch' + i.after_us * interval '1 microsecond', i.after_id)
+          AND (p.shard, p.partner_id, p.queue) <= (i.shard, i.partner_id, i.queue)
+        ORDER BY p.shard, p.partner_id, p.queue, p.due_at, p.id LIMIT i.rows_max + 1) AS r
       WINDOW by_due AS (ORDER BY r.due_at, r.id)) AS p
     LEFT JOIN LATERAL (
       SELECT n.transaction_id, n.original_id, n.original_external_id, n.command, n.callback_url, n.content,
