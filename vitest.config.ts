@@ -1,7 +1,6 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
-import { LongestFirst } from "./scripts/tests/longest-first.ts";
-import { leftOutGlobs, leftOutVariable } from "./scripts/tests/tiers.ts";
+import { LongestFirst, leftOutGlobs, leftOutVariable } from "./scripts/tests/tiers.ts";
 
 const all = [
   "packages/*/src/**/*.test.ts",

@@ -16,7 +16,7 @@ import { dirname, join, relative } from "node:path";
 import { packPackages } from "./build/pack.ts";
 import { listPackages } from "./build/packages.ts";
 import { sbomOf } from "./build/supply.ts";
-import { git } from "./tests/changes.ts";
+import { git } from "./tests/selection.ts";
 
 /** A file that names the tag of the image, and the chart, whose images have that tag. */
 const namingImage = ["docs/operator/deploy.md"];

@@ -3,9 +3,8 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { add, countsLine, countTests } from "./checks/counts.ts";
-import { describeMissing, failMissing, readMissing } from "./checks/missing.ts";
-import { type Check, type CheckOutcome, describeOutcome, runChecks } from "./checks/run.ts";
+import { type Check, runChecks } from "./tests/checks.ts";
+import { countsLine, describeMissing, readReport } from "./tests/report.ts";
 
 let directory = "";
 
@@ -14,8 +13,11 @@ beforeEach(() => {
   onTestFinished(() => rmSync(directory, { recursive: true }));
 });
 
-async function run(checks: readonly Check[]): Promise<CheckOutcome[]> {
-  return await runChecks(checks, 2, { cwd: directory, env: process.env, nowMs: () => 0 }, () => undefined);
+/** The counts, and what was written about each check. */
+async function run(checks: readonly Check[]) {
+  const written: string[] = [];
+  const counts = await runChecks(checks, { cwd: directory, env: process.env }, (text) => written.push(text));
+  return { counts, written: written.join("").replaceAll(/\(\d+\.\d s\)/g, "(… s)") };
 }
 
 function script(name: string, text: string): Check {
@@ -24,33 +26,30 @@ function script(name: string, text: string): Check {
 
 describe("static checks", () => {
   test("say one line when they pass, and everything they wrote when they fail", async () => {
-    const [passed, failed] = await run([
-      script("good", "process.stdout.write('much to say\\n'.repeat(100))"),
-      script("bad", "process.stdout.write('out\\n'); process.stderr.write('err\\n'); process.exit(3)"),
-    ]).then((outcomes) => outcomes.toSorted((a, b) => b.name.localeCompare(a.name)));
-
-    expect(passed && describeOutcome(passed)).toBe("  ok    good (0.0 s)\n");
-    expect(failed && describeOutcome(failed)).toMatch(/^ {2}FAIL {2}bad \(0\.0 s\)\n\n(?:out\nerr|err\nout)\n\n$/);
+    expect(await run([script("good", "process.stdout.write('much to say\\n'.repeat(100))")])).toEqual({
+      counts: { passed: 1, failed: 0 },
+      written: "  ok    good (… s)\n",
+    });
+    expect(
+      await run([script("bad", "process.stdout.write('out\\n'); process.stderr.write('err\\n'); process.exit(3)")]),
+    ).toEqual({ counts: { passed: 0, failed: 1 }, written: "  FAIL  bad (… s)\n\nout\nerr\n\n" });
   });
 
-  test("fail when their command does not exist", async () => {
-    const [outcome] = await run([{ name: "absent", command: join(directory, "absent"), args: [] }]);
+  test("fail when their command does not exist, and when a signal ends them", async () => {
+    const { counts, written } = await run([
+      { name: "absent", command: join(directory, "absent"), args: [] },
+      script("killed", "process.kill(process.pid, 'SIGKILL')"),
+    ]);
 
-    expect(outcome?.passed).toBe(false);
-    expect(outcome?.output).toContain("ENOENT");
-  });
-
-  test("fail when a signal ends them", async () => {
-    const [outcome] = await run([script("killed", "process.kill(process.pid, 'SIGKILL')")]);
-
-    expect(outcome?.passed).toBe(false);
+    expect(counts).toEqual({ passed: 0, failed: 2 });
+    expect(written).toContain("ENOENT");
   });
 
   test("run two at a time", async () => {
     const journal = join(directory, "journal");
     const write = `require("node:fs").appendFileSync(${JSON.stringify(journal)}, `;
 
-    const outcomes = await run(
+    const { counts } = await run(
       Array.from({ length: 6 }, (_, index) =>
         script(`check ${index}`, `${write}"+"); process.on("exit", () => ${write}"-"))`),
       ),
@@ -61,44 +60,40 @@ describe("static checks", () => {
       running += sign === "+" ? 1 : -1;
       return running;
     });
-    expect(outcomes.filter(({ passed }) => passed)).toHaveLength(6);
+    expect(counts.passed).toBe(6);
     expect(depths).toHaveLength(12);
     expect(Math.max(...depths)).toBeLessThanOrEqual(2);
   });
 });
 
 describe("the counts", () => {
-  const report = (counts: object) => {
+  /** The counts of a run with this report. */
+  const countsOf = (counts: object | undefined, exitCode: number | null) => {
     const file = join(directory, "report.json");
-    const none = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0 };
-    writeFileSync(file, JSON.stringify({ ...none, ...counts }));
-    return file;
+    const none = { numPassedTests: 0, numFailedTests: 0, numPendingTests: 0, numTodoTests: 0, testResults: [] };
+    if (counts !== undefined) writeFileSync(file, JSON.stringify({ ...none, ...counts }));
+    return readReport(file, exitCode, directory).counts;
   };
 
   test("are those of the tests, a test still to be written counting as skipped", () => {
-    const file = report({ numPassedTests: 5, numFailedTests: 2, numPendingTests: 1, numTodoTests: 1 });
+    const counts = countsOf({ numPassedTests: 5, numFailedTests: 2, numPendingTests: 1, numTodoTests: 1 }, 1);
 
-    expect(countTests(file, 1)).toEqual({ passed: 5, failed: 2, skipped: 2 });
+    expect(counts).toEqual({ passed: 5, failed: 2, skipped: 2 });
+    expect(countsLine(counts)).toBe("5 passed, 2 failed, 2 skipped");
   });
 
   test("hold a failure when vitest failed without a failed test", () => {
-    expect(countTests(report({ numPassedTests: 5 }), 1)).toEqual({ passed: 5, failed: 1, skipped: 0 });
-    expect(countTests(report({ numPassedTests: 5 }), null)).toEqual({ passed: 5, failed: 1, skipped: 0 });
+    expect(countsOf({ numPassedTests: 5 }, 1)).toEqual({ passed: 5, failed: 1, skipped: 0 });
+    expect(countsOf({ numPassedTests: 5 }, null)).toEqual({ passed: 5, failed: 1, skipped: 0 });
   });
 
-  test("hold a failure when no test ran, or no report was written", () => {
-    expect(countTests(report({ numPendingTests: 3 }), 0)).toEqual({ passed: 0, failed: 1, skipped: 3 });
-    expect(countTests(join(directory, "absent.json"), 0)).toEqual({ passed: 0, failed: 1, skipped: 0 });
-  });
-
-  test("are one line that programs can read", () => {
-    const sum = add({ passed: 6, failed: 0, skipped: 0 }, { passed: 40, failed: 1, skipped: 2 });
-
-    expect(countsLine(sum)).toBe("46 passed, 1 failed, 2 skipped");
+  test("hold a failure when no report was written, or no test ran", () => {
+    expect(countsOf(undefined, 0)).toEqual({ passed: 0, failed: 1, skipped: 0 });
+    expect(countsOf({ numPendingTests: 3 }, 0)).toEqual({ passed: 0, failed: 1, skipped: 3 });
   });
 });
 
-describe("tests that lack a program", () => {
+test("tests that lack a program are counted, and named with what installs it", () => {
   const nginx = "nginx: apt-get install nginx";
   const result = (title: string, ancestorTitles: readonly string[], meta: object) => ({ title, ancestorTitles, meta });
   const assertionResults = [
@@ -107,31 +102,25 @@ describe("tests that lack a program", () => {
     result("needs two", [], { missing: [nginx, "zsh: apt-get install zsh"] }),
     result("needs nothing", [], {}),
   ];
-  const missing = () => {
-    const file = join(directory, "report.json");
-    const testResults = [{ name: join(directory, "test/proxies.test.ts"), assertionResults }];
-    writeFileSync(file, JSON.stringify({ testResults }));
-    return readMissing(file, directory);
-  };
+  const file = join(directory, "report.json");
+  writeFileSync(
+    file,
+    JSON.stringify({ testResults: [{ name: join(directory, "test/proxies.test.ts"), assertionResults }] }),
+  );
 
-  test("are named, with what installs it", () => {
-    expect(describeMissing(missing())).toBe(
-      `Not run, because this machine lacks something:
+  const report = readReport(file, 0, directory);
+
+  expect(report.lacking).toBe(3);
+  expect(describeMissing(report)).toBe(
+    `Not run, because this machine lacks something:
   nginx: apt-get install nginx
     test/proxies.test.ts: nginx (2 tests)
     test/proxies.test.ts: needs two
   zsh: apt-get install zsh
     test/proxies.test.ts: needs two
 `,
-    );
-    expect(describeMissing({ count: 0, tests: new Map() })).toBe("");
-  });
-
-  test("fail, if their tier was asked for", () => {
-    expect(failMissing({ passed: 1, failed: 0, skipped: 3 }, missing())).toEqual({ passed: 1, failed: 3, skipped: 0 });
-    const none = readMissing(join(directory, "absent.json"), directory);
-    expect(failMissing({ passed: 1, failed: 0, skipped: 2 }, none)).toEqual({ passed: 1, failed: 0, skipped: 2 });
-  });
+  );
+  expect(describeMissing({ missing: new Map() })).toBe("");
 });
 
 test("an old Node gets one clear line", () => {

@@ -3,10 +3,8 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { changesSince, recordPassed } from "./changes.ts";
-import { longest } from "./longest-first.ts";
-import { selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
-import { isInput, leftOutGlobs, leftOutVariable, tierOf, tiers } from "./tiers.ts";
+import { changesSince, recordPassed, selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
+import { isInput, leftOutGlobs, leftOutVariable, longest, tierOf, tiers } from "./tiers.ts";
 
 const root = join(import.meta.dirname, "../..");
 // Only `npm run citus` runs these, on servers that it starts.

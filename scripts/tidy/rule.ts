@@ -1,7 +1,6 @@
-import type { Violation } from "../sources/finding.ts";
 import type { Source } from "../sources/program.ts";
 
-/** The project as the rules see it: paths from its root, and what is written there. */
+/** The project as the rules see it: paths from its root, with `/`, and what is written there. */
 export interface Project {
   readonly files: readonly string[];
   readonly folders: readonly string[];
@@ -16,23 +15,17 @@ export interface Text {
   readonly text: string;
 }
 
-export type RuleViolation = Pick<Violation, "file" | "line"> & { readonly forbidden: string };
+/** A place that breaks a rule. */
+export interface Violation {
+  readonly file: string;
+  /** Counted from 1. */
+  readonly line: number;
+  readonly forbidden: string;
+}
 
 /** One rule of style. `check` gives every place that breaks it. */
 export interface StyleRule {
   readonly rule: string;
   readonly remedy: string;
-  check(project: Project): RuleViolation[];
-}
-
-/** The lines of `text` that match `pattern`, counted from 1. */
-export function linesMatching(
-  { path, text }: Text,
-  pattern: RegExp,
-  forbidden: (found: string) => string,
-): RuleViolation[] {
-  return text.split("\n").flatMap((line, index) => {
-    const found = pattern.exec(line)?.[0];
-    return found === undefined ? [] : [{ file: path, line: index + 1, forbidden: forbidden(found.trim()) }];
-  });
+  check(project: Project): Violation[];
 }

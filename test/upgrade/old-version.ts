@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { inject } from "vitest";
 import { extractCommit, lastReleased } from "../../scripts/release.ts";
-import { git } from "../../scripts/tests/changes.ts";
+import { git } from "../../scripts/tests/selection.ts";
 import { withAdmin } from "../support/database.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -1,8 +1,31 @@
 import { posix } from "node:path";
 import { type Block, blocksOf, generatedNotice, walkthroughs } from "../sources/blocks.ts";
-import type { Project, RuleViolation, StyleRule, Text } from "./rule.ts";
+import type { Project, StyleRule, Text, Violation } from "./rule.ts";
 
-export const BLOCK_RULES: readonly StyleRule[] = [
+const decision = /^docs\/decisions\/(?!README\.md$)[\w-]+\.md$/;
+const beginning = /^# .+\n\nDate: \d{4}-\d{2}-\d{2}\nStatus: (?:accepted|proposed)\n\n/;
+
+/** The documents about the code: a guide for users names files of theirs. */
+const aboutCode = /^(?:CONTRIBUTING|ARCHITECTURE)\.md$|^docs\/(?:internals|decisions)\/[\w-]+\.md$/;
+const namedFile = /`(?:…\/)?((?:[\w.-]+\/)*[\w.-]+\.(?:ts|sql|md|js))`/g;
+/** The number that the next migration has. */
+const placeholder = /NNNN/;
+
+export const documentRules: readonly StyleRule[] = [
+  {
+    rule: "each decision has a date and a status",
+    remedy: 'After the heading, write "Date: YYYY-MM-DD" and "Status: accepted", or "proposed", on two lines',
+    check: ({ texts }) =>
+      texts
+        .filter(({ path, text }) => decision.test(path) && !beginning.test(text))
+        .map(({ path }) => ({ file: path, line: 1, forbidden: "this record does not begin with them" })),
+  },
+  {
+    rule: "every file that a document about the code names exists",
+    remedy: "Name the file as it is called now, from any of its folders on",
+    check: (project) =>
+      project.texts.filter(({ path }) => aboutCode.test(path)).flatMap((document) => missing(document, project)),
+  },
   {
     rule: "every block of a document is run, compiled or compared, or says why it is not",
     remedy: "Mark it on the line above as docs/internals/testing.md says, with `<!-- run -->` at best",
@@ -11,7 +34,16 @@ export const BLOCK_RULES: readonly StyleRule[] = [
   },
 ];
 
-function unheld(document: Text, project: Project): RuleViolation[] {
+function missing(document: Text, { files }: Project): Violation[] {
+  return document.text.split("\n").flatMap((line, index) =>
+    [...line.matchAll(namedFile)].flatMap(([, name = ""]) => {
+      if (placeholder.test(name) || files.some((file) => `/${file}`.endsWith(`/${name}`))) return [];
+      return [{ file: document.path, line: index + 1, forbidden: `there is no file ${name}` }];
+    }),
+  );
+}
+
+function unheld(document: Text, project: Project): Violation[] {
   if (document.text.includes(`\n${generatedNotice}`)) return [];
   const blocks = blocksOf(document.text);
   return blocks.flatMap((block, index) => {

@@ -1,0 +1,56 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
+const node = process.execPath;
+
+export interface Check {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+}
+
+/** Checks that need no test run. The slowest come first, so that they do not run alone at the end. */
+export const staticChecks: readonly Check[] = [
+  { name: "types", command: "tsc", args: ["-p", "."] },
+  { name: "types of the console", command: "tsc", args: ["-p", "packages/console"] },
+  { name: "format and lint", command: "biome", args: ["ci", "--colors=off", "."] },
+  { name: "dead code and dependencies", command: "knip", args: ["--no-progress", "--no-config-hints"] },
+  { name: "who imports whom", command: "depcruise", args: ["packages/*/src"] },
+  { name: "documents", command: "markdownlint-cli2", args: [] },
+  { name: "style", command: node, args: ["scripts/tidy.ts"] },
+  {
+    name: "generated documents are up to date",
+    command: node,
+    args: ["--conditions=paybell-source", "scripts/generate.ts", "--check"],
+  },
+];
+
+const parallelMax = 2;
+const outputBytesMax = 64 * 1_024 * 1_024;
+
+/** Runs the checks, two at a time, and passes on a text about each: one line if it passed, all it wrote if it failed. */
+export async function runChecks(
+  checks: readonly Check[],
+  where: { readonly cwd: string; readonly env: NodeJS.ProcessEnv },
+  write: (text: string) => void,
+): Promise<{ readonly passed: number; readonly failed: number }> {
+  let passed = 0;
+  const waiting = checks.values();
+  const worker = async () => {
+    for (const { name, command, args } of waiting) {
+      const startedMs = performance.now();
+      // A command that cannot be started fails, too: its output is the system's reason.
+      const failure = await run(command, [...args], { ...where, maxBuffer: outputBytesMax }).then(
+        () => undefined,
+        ({ stdout, stderr, message }) => `${stdout ?? ""}${stderr ?? ""}`.trimEnd() || String(message),
+      );
+      if (failure === undefined) passed += 1;
+      const seconds = ((performance.now() - startedMs) / 1_000).toFixed(1);
+      write(`  ${failure === undefined ? "ok  " : "FAIL"}  ${name} (${seconds} s)\n`);
+      if (failure !== undefined) write(`\n${failure}\n\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: parallelMax }, worker));
+  return { passed, failed: checks.length - passed };
+}
