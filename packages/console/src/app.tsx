@@ -1,9 +1,8 @@
 import { lazy, Suspense } from "react";
 import { Route, Switch, useLocation } from "wouter";
-import { Empty } from "./display/empty.tsx";
-import { ErrorBoundary } from "./display/error-boundary.tsx";
-import { Page } from "./display/page.tsx";
-import { Loading } from "./display/rows.tsx";
+import { ErrorBoundary } from "./display/failure.tsx";
+import { Loading } from "./display/list.tsx";
+import { Empty, Page } from "./display/page.tsx";
 import { NotificationPage } from "./notifications/notification-page.tsx";
 import { NotificationsPage } from "./notifications/notifications-page.tsx";
 import { SearchPage } from "./notifications/search-page.tsx";
@@ -11,28 +10,32 @@ import { OverviewPage } from "./overview/overview-page.tsx";
 import { useSession } from "./session/session.ts";
 import { Shell } from "./shell/shell.tsx";
 
-const AcquirersPage = lazy(async () => ({ default: (await import("./acquirers/acquirers-page.tsx")).AcquirersPage }));
-const AuditPage = lazy(async () => ({ default: (await import("./audit/audit-page.tsx")).AuditPage }));
-const BatchPage = lazy(async () => ({ default: (await import("./money/batch-page.tsx")).BatchPage }));
-const ClearingPage = lazy(async () => ({ default: (await import("./clearing/clearing-page.tsx")).ClearingPage }));
+const AcquirersPage = lazy(async () => ({ default: (await import("./money/acquirers-page.tsx")).AcquirersPage }));
+const AuditPage = lazy(async () => ({ default: (await import("./administration/audit-page.tsx")).AuditPage }));
+const BatchPage = lazy(async () => ({ default: (await import("./money/settlement-page.tsx")).BatchPage }));
+const ClearingPage = lazy(async () => ({ default: (await import("./money/clearing-page.tsx")).ClearingPage }));
 const ClearingFilePage = lazy(async () => ({
-  default: (await import("./clearing/clearing-file-page.tsx")).ClearingFilePage,
+  default: (await import("./money/clearing-page.tsx")).ClearingFilePage,
 }));
 const MoneyPage = lazy(async () => ({ default: (await import("./money/money-page.tsx")).MoneyPage }));
 const MyPartnerPage = lazy(async () => ({ default: (await import("./partners/my-partner-page.tsx")).MyPartnerPage }));
 const NewPartnerPage = lazy(async () => ({
-  default: (await import("./partners/new-partner-page.tsx")).NewPartnerPage,
+  default: (await import("./partners/partners-page.tsx")).NewPartnerPage,
 }));
-const OperatorsPage = lazy(async () => ({ default: (await import("./operators/operators-page.tsx")).OperatorsPage }));
-const ParkedPage = lazy(async () => ({ default: (await import("./parked/parked-page.tsx")).ParkedPage }));
+const OperatorsPage = lazy(async () => ({
+  default: (await import("./administration/operators-page.tsx")).OperatorsPage,
+}));
+const ParkedPage = lazy(async () => ({ default: (await import("./notifications/parked-page.tsx")).ParkedPage }));
 const PartnerPage = lazy(async () => ({ default: (await import("./partners/partner-page.tsx")).PartnerPage }));
 const PartnersPage = lazy(async () => ({ default: (await import("./partners/partners-page.tsx")).PartnersPage }));
-const ReplayPage = lazy(async () => ({ default: (await import("./parked/replay.tsx")).ReplayPage }));
-const ProposalsPage = lazy(async () => ({ default: (await import("./operators/proposals-page.tsx")).ProposalsPage }));
+const ReplayPage = lazy(async () => ({ default: (await import("./notifications/replay.tsx")).ReplayPage }));
+const ProposalsPage = lazy(async () => ({
+  default: (await import("./administration/proposals-page.tsx")).ProposalsPage,
+}));
 const SettlementPage = lazy(async () => ({ default: (await import("./money/settlement-page.tsx")).SettlementPage }));
-const SettingsPage = lazy(async () => ({ default: (await import("./operators/settings-page.tsx")).SettingsPage }));
+const SettingsPage = lazy(async () => ({ default: (await import("./administration/settings-page.tsx")).SettingsPage }));
 const TransactionPage = lazy(async () => ({ default: (await import("./money/transaction-page.tsx")).TransactionPage }));
-const TryPage = lazy(async () => ({ default: (await import("./try/try-page.tsx")).TryPage }));
+const TryPage = lazy(async () => ({ default: (await import("./try-page.tsx")).TryPage }));
 
 /** The routes of the pages. Pages that are not needed at first are loaded when they are opened. */
 export function App() {

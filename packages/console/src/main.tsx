@@ -1,8 +1,9 @@
 import "@fontsource-variable/inter/wght.css";
 import "@mantine/core/styles.css";
 import "./page.css";
-import "./shell/face.css";
-import { MantineProvider } from "@mantine/core";
+import "./history.css";
+import "./face.css";
+import { createTheme, type MantineColorsTuple, MantineProvider, Text } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -10,7 +11,37 @@ import { Router } from "wouter";
 import { queryClient } from "./api/query.ts";
 import { App } from "./app.tsx";
 import { SessionGate } from "./session/session-gate.tsx";
-import { theme } from "./theme.ts";
+
+const indigo: MantineColorsTuple = [
+  "#eef2ff",
+  "#dde4fb",
+  "#b8c5f3",
+  "#91a5ec",
+  "#7089e6",
+  "#5b78e2",
+  "#4a68dd",
+  "#3b57c8",
+  "#324db3",
+  "#26419e",
+];
+
+/** Dense and calm: one accent colour, small type, tabular figures. */
+const theme = createTheme({
+  primaryColor: "accent",
+  primaryShade: 7,
+  colors: { accent: indigo },
+  fontFamily: "'Inter Variable', system-ui, sans-serif",
+  fontFamilyMonospace: "ui-monospace, 'SF Mono', 'Cascadia Mono', 'DejaVu Sans Mono', monospace",
+  fontSizes: { xs: "12px", sm: "13px", md: "14px", lg: "16px", xl: "20px" },
+  headings: {
+    fontWeight: "600",
+    sizes: { h1: { fontSize: "18px" }, h2: { fontSize: "15px" }, h3: { fontSize: "13px" } },
+  },
+  defaultRadius: "sm",
+  focusRing: "auto",
+  cursorType: "pointer",
+  components: { Text: Text.extend({ defaultProps: { size: "sm" } }) },
+});
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";
 const page = document.getElementById("page");

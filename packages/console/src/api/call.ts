@@ -1,6 +1,6 @@
 import { type Api, operations, type Problem } from "./operations.ts";
 
-export interface ApiCallOptions {
+interface ApiCallOptions {
   readonly signal?: AbortSignal;
 }
 

@@ -1,5 +1,6 @@
 import { Alert, Anchor, Button, Group, Stack, Text } from "@mantine/core";
 import { IconAlertTriangle } from "@tabler/icons-react";
+import { Component, type ReactNode } from "react";
 import { CallError } from "../api/call.ts";
 
 /** There is nothing of this id, or it is no id. */
@@ -38,4 +39,26 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
       </Stack>
     </Alert>
   );
+}
+
+interface Props {
+  readonly children: ReactNode;
+}
+
+/** Shows an error in place of the part that failed; the rest of the page continues. */
+export class ErrorBoundary extends Component<Props, { readonly error?: unknown }> {
+  override state: { readonly error?: unknown } = {};
+
+  static getDerivedStateFromError(error: unknown) {
+    return { error };
+  }
+
+  override render(): ReactNode {
+    const { error } = this.state;
+    return error === undefined ? (
+      this.props.children
+    ) : (
+      <Failure error={error} onRetry={() => this.setState({ error: undefined })} />
+    );
+  }
 }

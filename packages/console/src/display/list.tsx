@@ -1,10 +1,9 @@
-import { Checkbox } from "@mantine/core";
+import { Button, Center, Checkbox, Group, Loader } from "@mantine/core";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
-import { type ReactNode, useState } from "react";
-import { Empty } from "./empty.tsx";
+import { type KeyboardEvent, type ReactNode, useState } from "react";
+import { useLocation } from "wouter";
 import { Failure } from "./failure.tsx";
-import { More } from "./more.tsx";
-import { Loading, OpeningRow } from "./rows.tsx";
+import { Empty } from "./page.tsx";
 
 /** One column of a table. */
 export interface ListColumn<Item> {
@@ -197,4 +196,54 @@ function isCut(look: ListColumn<never>["look"]): boolean {
 function classOf(look: ListColumn<never>["look"], from: ListColumn<never>["from"]): string | undefined {
   const names = [isAtRight(look) ? "number" : isCut(look) ? undefined : look, from && `from-${from}`];
   return names.filter((name) => name !== undefined).join(" ") || undefined;
+}
+
+/** A row that opens a page: by a click, by Enter, and by j and k from row to row. */
+function OpeningRow({ to, children }: { readonly to: string; readonly children: ReactNode }) {
+  const [, navigate] = useLocation();
+  return (
+    <tr
+      data-opens
+      tabIndex={-1}
+      onClick={(event) => {
+        if ((event.target as HTMLElement).closest("a, button, input") === null) navigate(to);
+      }}
+      onKeyDown={(event: KeyboardEvent) => {
+        if (event.key === "Enter" && event.target === event.currentTarget) navigate(to);
+      }}
+    >
+      {children}
+    </tr>
+  );
+}
+
+/** Puts the focus on the next row that opens something, or the one before. */
+export function moveRow(step: 1 | -1): void {
+  const rows = [...document.querySelectorAll<HTMLTableRowElement>("tr[data-opens]")];
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
+}
+
+export function Loading() {
+  return (
+    <Center py={48}>
+      <Loader size="sm" role="status" aria-label="Loading" />
+    </Center>
+  );
+}
+
+/** The next page of a list, where there is one. */
+export function More({
+  pages,
+}: {
+  readonly pages: { readonly hasNextPage: boolean; readonly isFetchingNextPage: boolean; fetchNextPage(): unknown };
+}) {
+  if (!pages.hasNextPage) return null;
+  return (
+    <Group justify="center" mt="sm">
+      <Button size="xs" variant="default" loading={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
+        Show more
+      </Button>
+    </Group>
+  );
 }

@@ -1,15 +1,16 @@
-import { Stack } from "@mantine/core";
+import { Group, Stack } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
-import type { ReversalRecord } from "../api/operations.ts";
-import { Empty } from "../display/empty.tsx";
+import { api } from "../api/call.ts";
+import type { ReversalRecord, SettlementRecord } from "../api/operations.ts";
+import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
+import { Empty, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
-import { Time } from "../display/time.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
-import { ReversalActions } from "./actions.tsx";
-import { Settlements } from "./settlements.tsx";
-import { useMoney } from "./use-money.ts";
+import { ComingTime, Time } from "../display/time.tsx";
+import { partnerColumn } from "../partners/partner.tsx";
+import { useMay } from "../session/session.ts";
+import { useMoney } from "./transactions.tsx";
 
 /** Transactions that the acquirer has left open, and their actions. */
 export function InDoubt() {
@@ -28,7 +29,7 @@ export function InDoubt() {
   );
 }
 
-const columns: readonly ListColumn<ReversalRecord>[] = [
+const reversalColumns: readonly ListColumn<ReversalRecord>[] = [
   {
     name: "State",
     show: ({ state }) =>
@@ -60,10 +61,116 @@ function Reversals({ state }: { readonly state: keyof typeof meanings }) {
     <List
       of={pages}
       items={items}
-      columns={columns}
+      columns={reversalColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/transactions/${id}`}
       empty={<Empty title="None">{meanings[state]}</Empty>}
     />
   );
+}
+
+export const settlementSteps = {
+  waiting: { tone: "wait", word: "Waits for running commands" },
+  sending: { tone: "wait", word: "Sent: the acquirer has not answered" },
+  uploading: { tone: "wait", word: "Totals differ: its batch is uploaded" },
+} as const;
+
+const settlementColumns: readonly ListColumn<SettlementRecord>[] = [
+  { name: "State", show: ({ state }) => <State {...settlementSteps[state]} /> },
+  { name: "Begun", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  {
+    name: "What",
+    show: ({ id, kind, isUploaded }) => (
+      <Link href={`/settlements/${id}`}>
+        {kind === "SETTLEMENT" ? "Settlement" : "Batch Upload"}
+        {isUploaded ? ", uploaded" : ""}
+      </Link>
+    ),
+    look: "nowrap",
+  },
+  partnerColumn,
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
+  { name: "Tries", show: ({ tries }) => tries, look: "number", from: "tablet" },
+  { name: "Next try", show: ({ dueAt }) => <ComingTime at={dueAt} />, look: "nowrap", from: "tablet" },
+  { name: "Actions", show: ({ id }) => <AbortSettlement id={id} />, look: "actions" },
+];
+
+/** Settlements and uploads under way: of those that ended, the batches tell. */
+export function Settlements({ partner }: { readonly partner: string | undefined }) {
+  const { pages, items } = useMoney("settlements", { partner });
+  return (
+    <List
+      of={pages}
+      items={items}
+      columns={settlementColumns}
+      keyOf={({ id }) => id}
+      to={({ id }) => `/settlements/${id}`}
+      empty={
+        <Empty title="No settlement is under way">
+          One appears here until the acquirer has answered it; settled ones are listed under Batches.
+        </Empty>
+      }
+    />
+  );
+}
+
+/** Retries a Reversal that is done: the acquirer has the transaction in its books all the same. */
+export function RetryDoneReversal({ id }: { readonly id: string }) {
+  const mayAct = useMay("operator");
+  const refresh = useRefresh();
+  if (!mayAct) return null;
+  return (
+    <Confirm
+      label="Reverse again"
+      title="Send this Reversal to the acquirer once more?"
+      text="It is done here. Send it again if the acquirer still has the transaction in its books."
+      needsReason
+      onConfirm={(reason) => api.retryReversal(id, { reason }).then(refresh)}
+    />
+  );
+}
+
+/** Retries or resolves a parked Reversal. */
+export function ReversalActions({ id }: { readonly id: string }) {
+  const mayAct = useMay("operator");
+  const refresh = useRefresh();
+  if (!mayAct) return null;
+  return (
+    <Group gap="xs" justify="end" wrap="nowrap">
+      <Confirm
+        label="Retry"
+        title="Send this Reversal to the acquirer again?"
+        text="The acquirer is asked again to reverse one transaction. Nothing is sent to the partner."
+        onConfirm={() => api.retryReversal(id, {}).then(refresh)}
+      />
+      <Confirm
+        label="Resolve"
+        title="End this Reversal manually?"
+        text="The service then treats the transaction as not charged. Ask the acquirer first."
+        needsReason
+        onConfirm={(reason) => api.resolveReversal(id, { reason }).then(refresh)}
+      />
+    </Group>
+  );
+}
+
+/** Ends a settlement that the acquirer does not answer. */
+export function AbortSettlement({ id }: { readonly id: string }) {
+  const mayAct = useMay("operator");
+  const refresh = useRefresh();
+  if (!mayAct) return null;
+  return (
+    <Confirm
+      label="Abort"
+      title="End this settlement without an answer?"
+      text="It ends with code 96, its terminal's batch is open again, and an IPN says so."
+      needsReason
+      onConfirm={(reason) => api.abortSettlement(id, { reason }).then(refresh)}
+    />
+  );
+}
+
+function useRefresh(): () => Promise<void> {
+  const queries = useQueryClient();
+  return () => queries.invalidateQueries();
 }

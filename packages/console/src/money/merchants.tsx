@@ -6,13 +6,10 @@ import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { MerchantTotals } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
-import { download } from "../display/download.ts";
-import { Empty } from "../display/empty.tsx";
+import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Merchant } from "../display/merchant.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
-import { usePartners } from "../partners/use-partners.ts";
-import { csvOf } from "./csv.ts";
+import { Empty } from "../display/page.tsx";
+import { partnerColumn, usePartners } from "../partners/partner.tsx";
 
 const csvColumns = [
   "day",
@@ -123,4 +120,13 @@ function dayOf(at: Date): string {
 /** As a spreadsheet reads it: without a currency, and without marks between thousands. */
 function plain(minor: string, currency: string): string {
   return shownMinor(minor, currency).replace(currency, "").replaceAll(",", "").trim();
+}
+
+/** By name, with the id that tells apart those of the same name. */
+export function Merchant({ of: { merchantName, mid } }: { readonly of: { merchantName: string; mid: string } }) {
+  return (
+    <>
+      {merchantName} <span className="mono">{mid}</span>
+    </>
+  );
 }

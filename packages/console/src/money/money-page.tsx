@@ -1,13 +1,15 @@
 import { Group, Select, Tabs } from "@mantine/core";
-import { useSearchParams } from "wouter";
-import { AcquirerSelect } from "../acquirers/acquirer-select.tsx";
-import { Page } from "../display/page.tsx";
-import { PartnerSelect } from "../partners/partner-select.tsx";
-import { Batches } from "./batches.tsx";
-import { InDoubt } from "./in-doubt.tsx";
+import { Link, useSearchParams } from "wouter";
+import type { BatchRecord } from "../api/operations.ts";
+import { shownMinor } from "../display/amount.ts";
+import { List, type ListColumn } from "../display/list.tsx";
+import { Empty, Page } from "../display/page.tsx";
+import { Time } from "../display/time.tsx";
+import { PartnerSelect, partnerColumn } from "../partners/partner.tsx";
+import { AcquirerSelect } from "./acquirer-select.tsx";
+import { InDoubt, Settlements } from "./in-doubt.tsx";
 import { Merchants } from "./merchants.tsx";
-import { Settlements } from "./settlements.tsx";
-import { Transactions, transactionStates } from "./transactions.tsx";
+import { Transactions, transactionStates, useMoney } from "./transactions.tsx";
 
 const tabs = ["doubt", "transactions", "batches", "settlements", "merchants"] as const;
 const states = (["SUCCESS", "ERROR", "INIT"] as const).map((value) => ({
@@ -83,5 +85,38 @@ export function MoneyPage() {
         </Tabs.Panel>
       </Tabs>
     </Page>
+  );
+}
+
+const batchColumns: readonly ListColumn<BatchRecord>[] = [
+  { name: "Batch", show: ({ id, batchNo }) => <Link href={`/batches/${id}`}>{batchNo}</Link> },
+  { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap" },
+  partnerColumn,
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
+  { name: "Sales", show: ({ saleQuantity }) => saleQuantity, look: "number", from: "tablet" },
+  { name: "Their total", show: ({ saleTotalMinor, currency }) => shownMinor(saleTotalMinor, currency), look: "number" },
+  { name: "Voids", show: ({ voidQuantity }) => voidQuantity, look: "number", from: "tablet" },
+  {
+    name: "Total of Voids",
+    show: ({ voidTotalMinor, currency }) => shownMinor(voidTotalMinor, currency),
+    look: "number",
+    from: "tablet",
+  },
+];
+
+/** Settled batches with the totals that the acquirer took. */
+export function Batches({ partner }: { readonly partner: string | undefined }) {
+  const { pages, items } = useMoney("batches", { partner });
+  return (
+    <List
+      of={pages}
+      items={items}
+      columns={batchColumns}
+      keyOf={({ id }) => id}
+      to={({ id }) => `/batches/${id}`}
+      empty={
+        <Empty title="No batch was settled yet">A Settlement closes a terminal's batch; it appears here then.</Empty>
+      }
+    />
   );
 }

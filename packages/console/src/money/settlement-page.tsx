@@ -6,19 +6,14 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { EventRecord, SettlementDetail } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
-import { Empty } from "../display/empty.tsx";
+import { Identifier } from "../display/copied.tsx";
 import { Failure, isMissing } from "../display/failure.tsx";
-import { Fields } from "../display/fields.tsx";
-import { Identifier } from "../display/identifier.tsx";
-import { List, type ListColumn } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
+import { List, type ListColumn, Loading, Table } from "../display/list.tsx";
+import { Empty, Fields, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
-import { PartnerName } from "../partners/partner-name.tsx";
-import { AbortSettlement } from "./actions.tsx";
-import { settlementSteps } from "./settlements.tsx";
-import { TotalsTable } from "./totals.tsx";
+import { PartnerName } from "../partners/partner.tsx";
+import { AbortSettlement, settlementSteps } from "./in-doubt.tsx";
 import { Transactions } from "./transactions.tsx";
 
 const lookEveryMs = 2_000;
@@ -109,7 +104,7 @@ function About({ one }: { readonly one: SettlementDetail }) {
   );
 }
 
-const columns: readonly ListColumn<EventRecord>[] = [
+const eventColumns: readonly ListColumn<EventRecord>[] = [
   { name: "When", show: ({ at }) => <Time at={at} exact />, look: "nowrap" },
   {
     name: "What",
@@ -133,7 +128,7 @@ function Events({ id }: { readonly id: string }) {
     <List
       of={found}
       items={found.data?.items ?? []}
-      columns={columns}
+      columns={eventColumns}
       keyOf={(event) => event.id}
       empty={<Empty title="Nothing unusual">A refusal, totals that differ and each decision appear here.</Empty>}
     />
@@ -151,7 +146,7 @@ function inWords(detail: EventRecord["detail"]): string {
 }
 
 /** Whether it was settled, in words. */
-export function outcomeOf(one: SettlementDetail) {
+function outcomeOf(one: SettlementDetail) {
   const code = one.isoResponseCode ?? "";
   if (one.state === "refused")
     return { tone: "bad", word: `Not settled: ${code} ${responseMeaning(code)}; its batch is open again` } as const;
@@ -166,4 +161,143 @@ function differs({ totals, acquirerTotals }: SettlementDetail): boolean {
   if (acquirerTotals === null) return false;
   const figures = Object.keys(totals) as (keyof typeof totals)[];
   return figures.some((figure) => acquirerTotals[figure] !== null && acquirerTotals[figure] !== totals[figure]);
+}
+
+type Totals = SettlementDetail["totals"];
+type Figure = keyof Totals;
+
+const totalRows: readonly { readonly name: string; readonly figure: Figure; readonly isAmount: boolean }[] = [
+  { name: "Sales and Completes", figure: "saleQuantity", isAmount: false },
+  { name: "Their total", figure: "saleTotalMinor", isAmount: true },
+  { name: "Voids", figure: "voidQuantity", isAmount: false },
+  { name: "Total of Voids", figure: "voidTotalMinor", isAmount: true },
+  { name: "Refunds", figure: "refundQuantity", isAmount: false },
+  { name: "Total of Refunds", figure: "refundTotalMinor", isAmount: true },
+];
+type TotalRow = (typeof totalRows)[number];
+
+/** Our totals of a batch beside the acquirer's, where it sent its own; what differs is marked. */
+function TotalsTable({
+  settlement: { totals, acquirerTotals: theirs, acquirerFields, currency, origin },
+}: {
+  readonly settlement: SettlementDetail;
+}) {
+  const shown = (of: Totals, { figure, isAmount }: TotalRow) => {
+    const value = of[figure];
+    if (value === null) return "–";
+    return isAmount ? shownMinor(String(value), currency) : value;
+  };
+  const ours: ListColumn<TotalRow> = {
+    name: origin === "switch" ? "As reported" : "This service",
+    show: (row) => shown(totals, row),
+    look: "number",
+  };
+  const columns: readonly ListColumn<TotalRow>[] = [
+    { name: "What", show: ({ name }) => name },
+    ours,
+    ...(theirs === null
+      ? []
+      : [
+          { name: "The acquirer", show: (row: TotalRow) => shown(theirs, row), look: "number" } as const,
+          { name: "Difference", show: (row: TotalRow) => <Difference row={row} ours={totals} theirs={theirs} /> },
+        ]),
+  ];
+  return (
+    <>
+      <Table items={totalRows} columns={columns} keyOf={({ figure }) => figure} />
+      {theirs === null && acquirerFields === null && (
+        <Text c="dimmed" size="xs" className="inside-note">
+          The acquirer sent no totals of its own.
+        </Text>
+      )}
+      {theirs === null && acquirerFields !== null && (
+        <div className="inside-note">
+          <Text c="dimmed" size="xs">
+            The acquirer's own totals, as it sent them:
+          </Text>
+          {Object.entries(acquirerFields).map(([field, text]) => (
+            <div key={field} className="mono wraps">
+              field {field}: {text}
+            </div>
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+function Difference({
+  row: { figure },
+  ours,
+  theirs,
+}: {
+  readonly row: TotalRow;
+  readonly ours: Totals;
+  readonly theirs: Totals;
+}) {
+  const [own, other] = [ours[figure], theirs[figure]];
+  if (own === null || other === null) return null;
+  return String(own) === String(other) ? <State tone="good" word="same" /> : <State tone="bad" word="differs" />;
+}
+
+/** One settled batch: the totals of both sides, and its transactions. */
+export function BatchPage({ id }: { readonly id: string }) {
+  const found = useQuery({
+    queryKey: ["batch", id],
+    queryFn: async () => {
+      const batch = await api.inspectBatch(id);
+      return { batch, settlement: await api.inspectSettlement(batch.settlementId).catch(() => undefined) };
+    },
+  });
+  useEffect(() => {
+    document.title = "Batch · Paybell";
+  }, []);
+  if (found.isPending) return <Loading />;
+  if (found.isError) {
+    if (isMissing(found.error))
+      return <Empty title="There is no such batch">Only settled batches have a page, as long as they are kept.</Empty>;
+    return <Failure error={found.error} onRetry={() => void found.refetch()} />;
+  }
+  const { batch, settlement } = found.data;
+  return (
+    <Stack gap="md">
+      <Stack gap={6}>
+        <Group gap="sm" align="baseline">
+          <Title order={1}>
+            Batch {batch.batchNo} of {batch.tid}
+          </Title>
+          <Text>{shownMinor(batch.saleTotalMinor, batch.currency)}</Text>
+        </Group>
+        <Text fz={15} className="headline" component="div">
+          <State
+            {...(settlement === undefined
+              ? ({ tone: "quiet", word: "Its settlement is no longer kept" } as const)
+              : outcomeOf(settlement))}
+          />
+        </Text>
+      </Stack>
+      {settlement !== undefined && (
+        <Panel title="Totals of both sides" flush>
+          <TotalsTable settlement={settlement} />
+        </Panel>
+      )}
+      <Panel title="Batch">
+        <Fields
+          of={{
+            Partner: batch.partnerId !== null && <PartnerName id={batch.partnerId} />,
+            Merchant: <span className="mono">{batch.mid}</span>,
+            Closed: <Time at={batch.closedAt} exact />,
+            Settlement: <Link href={`/settlements/${batch.settlementId}`}>Open it</Link>,
+            "Its date at the acquirer": settlement?.settlementDate,
+            Id: <Identifier id={batch.id} whole />,
+          }}
+        />
+      </Panel>
+      <Panel title="Its transactions" flush>
+        <div className="inside">
+          <Transactions partner={batch.partnerId ?? undefined} state={undefined} batch={id} />
+        </div>
+      </Panel>
+    </Stack>
+  );
 }

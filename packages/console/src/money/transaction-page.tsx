@@ -6,16 +6,14 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
-import { Empty } from "../display/empty.tsx";
+import { Identifier } from "../display/copied.tsx";
 import { Failure, isMissing } from "../display/failure.tsx";
-import { Fields } from "../display/fields.tsx";
-import { Identifier } from "../display/identifier.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
+import { Loading } from "../display/list.tsx";
+import { Empty, Fields, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
-import { PartnerName } from "../partners/partner-name.tsx";
-import { RetryDoneReversal, ReversalActions } from "./actions.tsx";
+import { PartnerName } from "../partners/partner.tsx";
+import { RetryDoneReversal, ReversalActions } from "./in-doubt.tsx";
 import { transactionStates } from "./transactions.tsx";
 
 const lookEveryMs = 5_000;
@@ -124,7 +122,7 @@ function Settled({ batchId }: { readonly batchId: string }) {
 }
 
 /** Whether its money moved, by its own state and by those that undo it. */
-export function movedInWords(one: LinkedTransaction, chain: readonly LinkedTransaction[]) {
+function movedInWords(one: LinkedTransaction, chain: readonly LinkedTransaction[]) {
   const undone = chain.find(
     (item) => item.originalId === one.id && ["VOID", "REVERSAL"].includes(item.command) && item.state === "SUCCESS",
   );

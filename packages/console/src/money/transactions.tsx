@@ -1,18 +1,18 @@
 import { Button, Group } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import type { TransactionRecord } from "../api/operations.ts";
+import { api } from "../api/call.ts";
+import type { BatchRecord, ReversalRecord, SettlementRecord, TransactionRecord } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
-import { download } from "../display/download.ts";
-import { Empty } from "../display/empty.tsx";
+import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
+import { Empty } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
-import { csvOf } from "./csv.ts";
-import { pageOf } from "./page-of.ts";
-import { useMoney } from "./use-money.ts";
+import { partnerColumn } from "../partners/partner.tsx";
+import { pageOf } from "../shell/pages.ts";
 
 export const transactionStates = {
   SUCCESS: { tone: "good", word: "Success" },
@@ -109,4 +109,44 @@ export function Transactions({
       />
     </>
   );
+}
+
+interface Records {
+  readonly transactions: TransactionRecord;
+  readonly batches: BatchRecord;
+  readonly settlements: SettlementRecord;
+  readonly reversals: ReversalRecord;
+}
+
+interface Filter<Item> {
+  readonly partner?: string | undefined;
+  readonly state?: (Item extends { readonly state: infer State } ? State : never) | undefined;
+  readonly batch?: string | undefined;
+  readonly acquirer?: string | undefined;
+}
+
+type Search<Item> = (
+  query: Filter<Item> & { readonly limit: number; readonly after: string | undefined },
+  options: Parameters<typeof api.searchTransactions>[1],
+) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>;
+
+const searches: { readonly [Kind in keyof Records]: Search<Records[Kind]> } = {
+  transactions: api.searchTransactions,
+  batches: api.searchBatches,
+  settlements: api.searchSettlements,
+  reversals: api.searchReversals,
+};
+
+const pageRows = 50;
+
+/** Pages of one kind, the newest first. */
+export function useMoney<Kind extends keyof Records>(kind: Kind, filter: Filter<Records[Kind]>) {
+  const search: Search<Records[Kind]> = searches[kind];
+  const pages = useInfiniteQuery({
+    queryKey: ["money", kind, filter],
+    queryFn: ({ pageParam, signal }) => search({ limit: pageRows, ...filter, after: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  return { pages, items: pages.data?.pages.flatMap((page) => page.items) ?? [] };
 }

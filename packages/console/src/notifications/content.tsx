@@ -1,15 +1,14 @@
-import { Button, CopyButton, Group, Tabs, Text } from "@mantine/core";
+import { Button, CopyButton, Group, PasswordInput, Tabs, Text } from "@mantine/core";
 import { type Field, ipnFields } from "@paybell/contract";
 import { IconCheck, IconCopy, IconEye } from "@tabler/icons-react";
-import { useQuery } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/call.ts";
 import type { ExplainedNotification } from "../api/operations.ts";
 import { Failure } from "../display/failure.tsx";
-import { type ListColumn, Table } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
-import { curlOf } from "./curl.ts";
+import { type ListColumn, Loading, Table } from "../display/list.tsx";
+import { Panel } from "../display/page.tsx";
+import { NotOpened, openSealed } from "./opening.ts";
 
 /** The IPN itself, for users with that right. It is loaded on request only, because each read is audited. */
 export function Content({ id }: { readonly id: string }) {
@@ -111,7 +110,7 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
 }
 
 /** The fields of an IPN with their meanings. */
-export function FieldTable({ kind, ipn }: { readonly kind: ExplainedNotification["kind"]; readonly ipn: object }) {
+function FieldTable({ kind, ipn }: { readonly kind: ExplainedNotification["kind"]; readonly ipn: object }) {
   const fields = new Map<string, Field>(
     ipnFields(kind).flatMap((field) => [[field.name, field], ...(field.alias ? [[field.alias, field] as const] : [])]),
   );
@@ -133,4 +132,64 @@ export function FieldTable({ kind, ipn }: { readonly kind: ExplainedNotification
     },
   ];
   return <Table items={Object.entries(ipn)} columns={columns} keyOf={([name]) => name} />;
+}
+
+/** A partner's own IPN, decrypted in its browser: the service sends it sealed, and never sees the key again. */
+export function OwnContent({ id, kind }: { readonly id: string; readonly kind: "card" | "settlement" }) {
+  const [key, setKey] = useState("");
+  const open = useMutation({
+    mutationFn: async () => JSON.parse(await openSealed(await api.getSealedNotification(id), key)) as object,
+    gcTime: 0,
+  });
+  return (
+    <Panel title="IPN">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          open.mutate();
+        }}
+      >
+        <Group gap="sm" align="start">
+          <PasswordInput
+            size="xs"
+            w={420}
+            maw="100%"
+            label="Your encryption key"
+            description="Base64, 44 characters. It stays in this browser: the page decrypts the IPN here."
+            autoComplete="off"
+            required
+            value={key}
+            onChange={(event) => setKey(event.currentTarget.value)}
+            error={open.error instanceof NotOpened ? open.error.message : undefined}
+          />
+          <Button size="xs" type="submit" mt={40} variant="default" loading={open.isPending} disabled={key === ""}>
+            Decrypt here
+          </Button>
+        </Group>
+      </form>
+      {open.isError && !(open.error instanceof NotOpened) && <Failure error={open.error} />}
+      {open.data !== undefined && (
+        <>
+          <Text size="xs" c="dimmed" my="xs">
+            As it would be sent now. Your server verifies its signature with the signing key.
+          </Text>
+          <FieldTable kind={kind} ipn={open.data} />
+        </>
+      )}
+    </Panel>
+  );
+}
+
+/** The POST as a command for a shell, every value quoted. */
+export function curlOf({ url, headers, body }: Pick<ExplainedNotification, "url" | "headers" | "body">): string {
+  const given = Object.entries(headers).map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)}`);
+  return [
+    `curl -X POST ${quoted(url ?? "https://partner.example/ipn")}`,
+    ...given,
+    `  --data-binary ${quoted(body)}`,
+  ].join(" \\\n");
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -4,7 +4,7 @@ import { shownAmount } from "../display/amount.ts";
 import { List, type ListColumn, Table } from "../display/list.tsx";
 import { notificationStates, State } from "../display/state.tsx";
 import { shownTime, Time, useNow } from "../display/time.tsx";
-import { partnerColumn } from "../partners/partner-name.tsx";
+import { partnerColumn } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";
 import { reasonInWords, resultOf } from "./words.ts";
 

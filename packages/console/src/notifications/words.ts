@@ -45,7 +45,7 @@ export function resultOf({
   return { isGood, word: isGood ? good : `${bad} (${code})`, meaning: responseMeaning(code) };
 }
 
-export interface Headline {
+interface Headline {
   readonly tone: StateTone;
   readonly text: string;
 }

@@ -4,19 +4,19 @@ import { useElementSize } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import type { Figures } from "../api/operations.ts";
-import type { OverviewSpan } from "./span.tsx";
 
-const spanS: Readonly<Record<OverviewSpan, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400 };
+const spanS: Readonly<Record<Span, number>> = { hour: 3_600, day: 86_400, week: 7 * 86_400 };
 const deliveredHeight = 170;
 const failedHeight = 84;
 const syncKey = "deliveries";
 
+type Span = Figures["span"];
 type Series = "accepted" | "failed" | "parked";
 const names: Readonly<Record<Series, string>> = { accepted: "Delivered", failed: "Failed attempts", parked: "Parked" };
 
 interface Shown {
   readonly points: Figures["points"];
-  readonly span: OverviewSpan;
+  readonly span: Span;
   readonly asOf: string;
 }
 
@@ -109,12 +109,7 @@ function Plot({
 }
 
 /** Times without any delivery are zero, and not a line from one to the next. */
-function columns(
-  points: Figures["points"],
-  span: OverviewSpan,
-  asOf: string,
-  series: readonly Series[],
-): uPlot.AlignedData {
+function columns(points: Figures["points"], span: Span, asOf: string, series: readonly Series[]): uPlot.AlignedData {
   const stepS = span === "week" ? 3_600 : 60;
   const toS = Math.floor(Date.parse(asOf) / 1_000 / stepS) * stepS;
   const times = Array.from({ length: spanS[span] / stepS }, (_, at) => toS - spanS[span] + (at + 1) * stepS);
@@ -127,6 +122,6 @@ function columns(
 const time = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false });
 const day = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric" });
 
-function tickOf(atS: number, span: OverviewSpan): string {
+function tickOf(atS: number, span: Span): string {
   return (span === "week" ? day : time).format(atS * 1_000);
 }

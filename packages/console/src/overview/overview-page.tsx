@@ -1,23 +1,16 @@
 import { Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { Suspense } from "react";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Suspense, useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { Overview } from "../api/operations.ts";
-import { Empty } from "../display/empty.tsx";
-import { ErrorBoundary } from "../display/error-boundary.tsx";
-import { Failure } from "../display/failure.tsx";
-import { Figure } from "../display/figure.tsx";
-import { type ListColumn, Table } from "../display/list.tsx";
-import { Page } from "../display/page.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
+import { ErrorBoundary, Failure } from "../display/failure.tsx";
+import { type ListColumn, Loading, Table } from "../display/list.tsx";
+import { Empty, Figure, Page, Panel } from "../display/page.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
-import { partnerColumnEverywhere } from "../partners/partner-name.tsx";
-import { Chart } from "./load-chart.ts";
-import { type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./span.tsx";
+import { partnerColumnEverywhere } from "../partners/partner.tsx";
+import { Chart, type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./figures.tsx";
 import { TroubleTable } from "./trouble.tsx";
-import { useLive } from "./use-live.ts";
 
 /** The state of all deliveries, live. */
 export function OverviewPage() {
@@ -180,3 +173,23 @@ const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
   { name: "Parked", show: ({ parked }) => parked.toLocaleString("en"), look: "number" },
   { name: "Succeeds", show: (one) => <Share of={one} /> },
 ];
+
+/** Keeps a query's answer up to date by server-sent events. @returns whether they arrive */
+function useLive(span: string): boolean {
+  const queries = useQueryClient();
+  const [isLive, setIsLive] = useState(false);
+  useEffect(() => {
+    const source = new EventSource(`/operator/v1/overview/live?span=${span}`);
+    source.onopen = () => setIsLive(true);
+    source.onmessage = ({ data }: MessageEvent<string>) => {
+      queries.setQueryData(["overview", span], JSON.parse(data) as Overview);
+    };
+    source.onerror = () => {
+      setIsLive(false);
+      // A browser stops after an error response: the query shows which one.
+      if (source.readyState === EventSource.CLOSED) void queries.invalidateQueries({ queryKey: ["overview", span] });
+    };
+    return () => source.close();
+  }, [queries, span]);
+  return isLive;
+}

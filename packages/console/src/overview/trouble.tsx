@@ -6,7 +6,7 @@ import type { Trouble } from "../api/operations.ts";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { ComingTime, Time, useNow } from "../display/time.tsx";
 import { countInWords, problemInWords, troubleInWords } from "../notifications/words.ts";
-import { useTroubles } from "../partners/partner-state.tsx";
+import { useTroubles } from "../partners/partner.tsx";
 
 const lookEveryMs = 3_000;
 

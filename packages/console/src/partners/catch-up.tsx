@@ -2,14 +2,12 @@ import { Stack, Text } from "@mantine/core";
 import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
 import type { Backlog } from "../api/operations.ts";
-import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
-import { Figure } from "../display/figure.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
+import { Loading } from "../display/list.tsx";
+import { Empty, Figure, Panel } from "../display/page.tsx";
 import { duration, shownTime, useNow } from "../display/time.tsx";
 import { NotificationList } from "../notifications/notification-table.tsx";
-import { Replay } from "../parked/replay.tsx";
+import { Replay } from "../notifications/replay.tsx";
 import { useMayManage } from "../session/session.ts";
 
 const lookEveryMs = 3_000;

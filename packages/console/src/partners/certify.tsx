@@ -5,7 +5,7 @@ import { api, CallError } from "../api/call.ts";
 import type { Certification, CertifiedCase } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
+import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { duration, Time } from "../display/time.tsx";
 

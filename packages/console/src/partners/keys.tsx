@@ -1,19 +1,17 @@
 import { Alert, Button, Checkbox, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { overlapHours as overlap } from "@paybell/contract";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, CallError } from "../api/call.ts";
-import type { KeyVersion, Partner, Self } from "../api/operations.ts";
+import type { KeyUse, KeyVersion, Partner, Self } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
+import { Identifier, Secret } from "../display/copied.tsx";
 import { Failure } from "../display/failure.tsx";
-import { Identifier } from "../display/identifier.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Secret } from "../display/secret.tsx";
+import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
 import { type SessionScope, useHasScope, useMay, useMayManage, useSession } from "../session/session.ts";
-import { KeyUseState, useKeyUse } from "./key-use.tsx";
 
 const names = {
   apiKey: "API key",
@@ -276,4 +274,35 @@ function stateOf(version: KeyVersion, now: number) {
   return version.expiresAt === null
     ? ({ tone: "good", word: "In use" } as const)
     : ({ tone: "wait", word: "In use, ends" } as const);
+}
+
+const lookEveryMs = 10_000;
+type Use = KeyUse["items"][number];
+
+/** Results of the newest deliveries, by the version of the encryption key that sealed them. */
+function useKeyUse(partnerId: string): ReadonlyMap<string, Use> {
+  const isOperator = useSession().session.kind === "operator";
+  const found = useQuery({
+    queryKey: ["key-use", partnerId],
+    queryFn: () => (isOperator ? api.getKeyUse(partnerId) : api.getOwnKeyUse()),
+    refetchInterval: lookEveryMs,
+  });
+  return new Map((found.data?.items ?? []).map((use) => [use.keyId, use]));
+}
+
+/** Whether the endpoint opens what is sealed with this version. */
+function KeyUseState({ use }: { readonly use: Use | undefined }) {
+  if (use === undefined) return null;
+  const { accepted, failed, lastAcceptedAt } = use;
+  const counts = failed === 0 ? `${accepted} accepted` : `${accepted} accepted, ${failed} not`;
+  return (
+    <>
+      <State tone={accepted === 0 ? "bad" : failed > accepted ? "wait" : "good"} word={counts} />
+      {lastAcceptedAt !== null && (
+        <>
+          , last <Time at={lastAcceptedAt} />
+        </>
+      )}
+    </>
+  );
 }

@@ -3,20 +3,17 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useLocation, useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import { Failure } from "../display/failure.tsx";
-import { Page } from "../display/page.tsx";
-import { Panel } from "../display/panel.tsx";
-import { Loading } from "../display/rows.tsx";
+import { Loading } from "../display/list.tsx";
+import { Page, Panel } from "../display/page.tsx";
+import { Statistics } from "../overview/figures.tsx";
 import { OwnTrouble } from "../overview/trouble.tsx";
 import { useMayManage } from "../session/session.ts";
 import { CatchUp } from "./catch-up.tsx";
-import { Certificates } from "./certificates.tsx";
 import { Certify } from "./certify.tsx";
-import { ChangeUrl } from "./change-url.tsx";
-import { Endpoints } from "./endpoints.tsx";
+import { Certificates, ChangeUrl, Endpoints } from "./endpoints.tsx";
 import { Keys } from "./keys.tsx";
+import { UrlsByCommandList } from "./settings-form.tsx";
 import { Statements } from "./statements.tsx";
-import { Statistics } from "./statistics.tsx";
-import { UrlsByCommandList } from "./urls-by-command.tsx";
 
 const tabs = ["statistics", "statements", "catch-up", "settings", "keys", "endpoints", "certify"] as const;
 

@@ -4,11 +4,10 @@ import { useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { Batch, Settlement, StatementLine, StatementTotals } from "../api/operations.ts";
-import { download } from "../display/download.ts";
-import { Empty } from "../display/empty.tsx";
+import { download } from "../display/csv.ts";
 import { Failure } from "../display/failure.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
+import { Empty, Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 
 const linesShown = 500;

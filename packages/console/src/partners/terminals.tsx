@@ -5,10 +5,9 @@ import { Link } from "wouter";
 import { api, CallError } from "../api/call.ts";
 import type { Terminal } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
-import { Empty } from "../display/empty.tsx";
 import { Failure } from "../display/failure.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Panel } from "../display/panel.tsx";
+import { Empty, Panel } from "../display/page.tsx";
 import { useMay } from "../session/session.ts";
 
 const rows = 100;

@@ -4,8 +4,8 @@ import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, CallError } from "../api/call.ts";
 import type { Partner, ViewLink } from "../api/operations.ts";
+import { Secret } from "../display/copied.tsx";
 import { Failure } from "../display/failure.tsx";
-import { Secret } from "../display/secret.tsx";
 import { Time } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 

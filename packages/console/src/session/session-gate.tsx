@@ -5,8 +5,7 @@ import type { Session } from "../api/operations.ts";
 import { onSignedOut, queryClient } from "../api/query.ts";
 import { Failure } from "../display/failure.tsx";
 import { SessionContext } from "./session.ts";
-import { SignIn } from "./sign-in.tsx";
-import { Welcome } from "./welcome.tsx";
+import { SignIn, Welcome } from "./sign-in.tsx";
 
 interface State {
   readonly session?: Session;

@@ -3,7 +3,7 @@ import type { PartnerApiKeyToMake, Session } from "../api/operations.ts";
 
 export type SessionScope = PartnerApiKeyToMake["scopes"][number];
 
-export interface SessionValue {
+interface SessionValue {
   readonly session: Session;
   signOut(): void;
 }

@@ -1,6 +1,6 @@
 import { Alert, Button, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { api, CallError } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
@@ -91,5 +91,34 @@ export function SignIn({
         )}
       </Stack>
     </form>
+  );
+}
+
+/** The first page: what this is, and the way in beside it. */
+export function Welcome({ children }: { readonly children: ReactNode }) {
+  return (
+    <main className="welcome">
+      <section className="story" aria-label="Paybell">
+        <Bell size={56} />
+        <p className="claim">Every payment told. None lost.</p>
+        <p>
+          Who received what, when, and if not, why: for each notification, from its command to the answer that counted.
+        </p>
+      </section>
+      <div className="way-in">{children}</div>
+    </main>
+  );
+}
+
+/** The mark of Paybell, in the colour of the text around it. */
+export function Bell({ size }: { readonly size: number }) {
+  return (
+    <svg viewBox="0 0 32 32" width={size} height={size} aria-hidden="true" className="bell">
+      <rect width="32" height="32" rx="8" fill="currentColor" opacity="0.16" />
+      <path
+        d="M16 6.5c-4 0-6.5 3-6.5 7 0 5-2 6-2.5 8h18c-.5-2-2.5-3-2.5-8 0-4-2.5-7-6.5-7zM13.5 23.5a2.5 2.5 0 0 0 5 0z"
+        fill="currentColor"
+      />
+    </svg>
   );
 }

@@ -52,3 +52,8 @@ export function isOf({ to, alsoAt = [] }: MenuEntry, path: string): boolean {
   if (to === "/") return path === "/";
   return [to, ...alsoAt].some((one) => path === one || path.startsWith(`${one}/`));
 }
+
+/** The page of a transaction: a Settlement has one of its own kind. */
+export function pageOf({ id, command }: { readonly id: string; readonly command: string }): string {
+  return command === "SETTLEMENT" || command === "BATCH_UPLOAD" ? `/settlements/${id}` : `/transactions/${id}`;
+}

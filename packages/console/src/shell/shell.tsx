@@ -1,16 +1,29 @@
-import { ActionIcon, Alert, AppShell, Burger, Group, Menu, NavLink, Text, useMantineColorScheme } from "@mantine/core";
+import {
+  ActionIcon,
+  Alert,
+  AppShell,
+  Burger,
+  Group,
+  Kbd,
+  Menu,
+  Modal,
+  NavLink,
+  Table,
+  Text,
+  TextInput,
+  useMantineColorScheme,
+} from "@mantine/core";
 import { useDisclosure, useHotkeys } from "@mantine/hooks";
-import { IconEye, IconHelp, IconMoon, IconSun, IconUser } from "@tabler/icons-react";
-import type { ReactNode } from "react";
+import { IconEye, IconHelp, IconMoon, IconPlugConnectedX, IconSearch, IconSun, IconUser } from "@tabler/icons-react";
+import { useQueryClient } from "@tanstack/react-query";
+import { type ReactNode, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
-import { moveRow } from "../display/rows.tsx";
+import { CallError } from "../api/call.ts";
+import { moveRow } from "../display/list.tsx";
 import { duration, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
-import { Bell } from "./bell.tsx";
+import { Bell } from "../session/sign-in.tsx";
 import { isOf, pagesOf } from "./pages.ts";
-import { Reachability } from "./reachability.tsx";
-import { focusSearch, SearchBox } from "./search-box.tsx";
-import { Shortcuts } from "./shortcuts.tsx";
 
 /** Header with the search box, menu, and the page beside it. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -120,5 +133,92 @@ function SchemeSwitch() {
     <ActionIcon variant="transparent" onClick={() => setColorScheme(next)} aria-label={`Use ${next} colours`}>
       {isDark ? <IconSun size={18} /> : <IconMoon size={18} />}
     </ActionIcon>
+  );
+}
+
+/** Says that the service cannot be reached, or cannot answer now, while the page shows what it knew last. */
+function Reachability() {
+  const cache = useQueryClient().getQueryCache();
+  const isAway = useSyncExternalStore(
+    (changed) => cache.subscribe(changed),
+    () =>
+      cache.getAll().some((query) => {
+        const reason = query.state.fetchFailureReason;
+        // Nobody asks again for what the page no longer shows: its failure is of long ago.
+        return query.isActive() && reason instanceof CallError && (reason.status === 0 || reason.status === 503);
+      }),
+  );
+  if (!isAway) return null;
+  return (
+    <Alert color="accent" variant="light" mb="md" icon={<IconPlugConnectedX size={16} />} role="status">
+      The service does not answer. What you see is what was known last; the page tries again by itself.
+    </Alert>
+  );
+}
+
+const boxId = "search";
+
+function focusSearch(): void {
+  const box = document.getElementById(boxId);
+  if (box instanceof HTMLInputElement) {
+    box.focus();
+    box.select();
+  }
+}
+
+/** Searches for any id that a partner quotes. A single hit opens by itself; several are listed. */
+function SearchBox() {
+  const [text, setText] = useState("");
+  const [, navigate] = useLocation();
+  return (
+    <search className="search">
+      <form
+        onSubmit={(event) => {
+          event.preventDefault();
+          const q = text.trim();
+          if (q !== "") navigate(`/search?${new URLSearchParams({ q })}`);
+        }}
+      >
+        <TextInput
+          id={boxId}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          placeholder="Order, id, refId, last four, partner, terminal, setting"
+          aria-label="Search"
+          leftSection={<IconSearch size={15} aria-hidden />}
+          rightSection={<Kbd size="xs">/</Kbd>}
+          size="sm"
+          autoComplete="off"
+          spellCheck={false}
+        />
+      </form>
+    </search>
+  );
+}
+
+const shortcuts = [
+  ["/", "Search"],
+  ["j, k", "Next and previous row"],
+  ["Enter", "Open the row"],
+  ["r", "Redeliver the notification that is open"],
+  ["?", "This list"],
+] as const;
+
+function Shortcuts({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) {
+  return (
+    <Modal opened={opened} onClose={onClose} title="Keyboard shortcuts" size="sm">
+      <Table>
+        <Table.Tbody>
+          {shortcuts.map(([keys, meaning]) => (
+            <Table.Tr key={keys}>
+              <Table.Td w={90}>
+                <Kbd>{keys}</Kbd>
+              </Table.Td>
+              <Table.Td>{meaning}</Table.Td>
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Modal>
   );
 }

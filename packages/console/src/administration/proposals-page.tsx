@@ -1,0 +1,199 @@
+import { Alert, Button, Group, NumberInput, Text } from "@mantine/core";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { api, CallError } from "../api/call.ts";
+import type { OperatorToAdd, PartnerApiKeyToMake, PartnerPatch, Proposal, Rotation } from "../api/operations.ts";
+import { Confirm } from "../display/confirm.tsx";
+import { Secret } from "../display/copied.tsx";
+import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn, Loading } from "../display/list.tsx";
+import { Empty, Page, Panel } from "../display/page.tsx";
+import { Time } from "../display/time.tsx";
+import { partnerColumn } from "../partners/partner.tsx";
+import { useSession } from "../session/session.ts";
+
+const names: Readonly<Record<Proposal["action"], string>> = {
+  rotateKey: "Rotate a key",
+  addApiKey: "Add an API key",
+  addOperator: "Add an operator",
+  changePartner: "Lower a partner's protection",
+  changeTwoAdminRule: "Change the rule of two admins",
+};
+
+/** The secret that a confirmation made: it is shown once. */
+interface Made {
+  readonly title: string;
+  readonly secret: string;
+}
+
+const minutesMax = 10_080;
+const refreshMs = 10_000;
+
+/** The rule of two admins, and the proposals that another admin may confirm. */
+export function ProposalsPage() {
+  const found = useQuery({
+    queryKey: ["proposals"],
+    queryFn: () => api.listProposals(),
+    refetchInterval: refreshMs,
+  });
+  const [made, setMade] = useState<Made>();
+  const columns: readonly ListColumn<Proposal>[] = [
+    { name: "Action", show: ({ action }) => names[action], look: "prose" },
+    partnerColumn,
+    { name: "As proposed", show: ({ input }) => textOf(input), look: "wraps", from: "tablet" },
+    { name: "By", show: ({ proposedBy }) => proposedBy, look: "wraps" },
+    { name: "Until", show: ({ expiresAt }) => <Time at={expiresAt} />, look: "nowrap", from: "tablet" },
+    { name: "Decision", show: (one) => <Decision one={one} onMade={setMade} />, look: "actions" },
+  ];
+  return (
+    <Page title="Proposals">
+      <Rule />
+      {made !== undefined && (
+        <Alert color="accent" variant="light" title={`${made.title}, shown only once`}>
+          <Secret label="Secret" value={made.secret} />
+        </Alert>
+      )}
+      <List
+        of={found}
+        items={found.data?.items ?? []}
+        columns={columns}
+        keyOf={({ id }) => id}
+        empty={
+          <Empty title="Nothing is proposed">
+            What takes two admins is here, from the proposal until another admin confirms it or its time is over. Keys
+            and admins are proposed by the command: <span className="mono">--propose</span>.
+          </Empty>
+        }
+      />
+    </Page>
+  );
+}
+
+function Rule() {
+  const found = useQuery({ queryKey: ["two-admin-rule"], queryFn: () => api.getTwoAdminRule() });
+  return (
+    <Panel title="The rule of two admins">
+      {found.error !== null && found.data === undefined ? (
+        <Failure error={found.error} onRetry={() => void found.refetch()} />
+      ) : found.data === undefined ? (
+        <Loading />
+      ) : (
+        <RuleForm key={found.data.minutes} minutes={found.data.minutes} />
+      )}
+    </Panel>
+  );
+}
+
+function RuleForm({ minutes: standing }: { readonly minutes: number }) {
+  const queries = useQueryClient();
+  const [minutes, setMinutes] = useState<string | number>(standing === 0 ? 60 : standing);
+  const isOn = standing > 0;
+  const change = useMutation({
+    mutationFn: async (): Promise<unknown> => {
+      const body = { minutes: Number(minutes) };
+      return isOn ? await api.proposeTwoAdminRule(body) : await api.changeTwoAdminRule(body);
+    },
+    onSuccess: async () => {
+      await queries.invalidateQueries({ queryKey: ["two-admin-rule"] });
+      await queries.invalidateQueries({ queryKey: ["proposals"] });
+    },
+  });
+  const fields = change.error instanceof CallError ? change.error.fields : {};
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        change.mutate();
+      }}
+    >
+      <Text size="sm" mb="sm">
+        {isOn
+          ? `On: a key, another admin, lower protection of a partner and this rule ${takes(standing)}.`
+          : "Off: one admin is enough for a key, another admin, and lower protection of a partner."}
+      </Text>
+      <Group gap="sm" align="start">
+        <NumberInput
+          size="xs"
+          w={170}
+          label="Minutes to confirm"
+          description="0: one admin is enough"
+          required
+          min={0}
+          max={minutesMax}
+          value={minutes}
+          onChange={setMinutes}
+          error={fields["minutes"]}
+        />
+        <Button size="xs" type="submit" mt={40} loading={change.isPending} disabled={minutes === ""}>
+          {isOn ? "Propose" : "Change"}
+        </Button>
+      </Group>
+      {change.isError && Object.keys(fields).length === 0 && <Failure error={change.error} />}
+    </form>
+  );
+}
+
+function takes(minutes: number): string {
+  return `take a second admin within ${minutes} minutes`;
+}
+
+/** Another admin confirms; anybody of them withdraws. */
+function Decision({ one, onMade }: { readonly one: Proposal; readonly onMade: (made: Made | undefined) => void }) {
+  const queries = useQueryClient();
+  const { session } = useSession();
+  const refresh = () => queries.invalidateQueries();
+  return (
+    <Group gap="xs" justify="end" wrap="nowrap">
+      {session.name === one.proposedBy ? (
+        <Text size="xs" c="dimmed">
+          yours
+        </Text>
+      ) : (
+        <Confirm
+          label="Confirm"
+          title={`${names[one.action]}?`}
+          text={`${one.proposedBy} proposed it: ${textOf(one.input)}. The audit names you both.`}
+          onConfirm={async () => {
+            onMade(undefined);
+            onMade(await confirmed(one));
+            await refresh();
+          }}
+        />
+      )}
+      <Confirm
+        label="Withdraw"
+        title="Withdraw the proposal?"
+        text={`${names[one.action]}, as ${one.proposedBy} proposed it: nobody can confirm it then.`}
+        onConfirm={() => api.withdrawProposal(one.id).then(refresh)}
+      />
+    </Group>
+  );
+}
+
+/** Sends the request that was proposed. */
+async function confirmed({ id: proposal, action, partnerId, input }: Proposal): Promise<Made | undefined> {
+  const partner = partnerId ?? "";
+  if (action === "rotateKey") {
+    const { secret } = await api.rotateKey(partner, { ...(input as Rotation), proposal });
+    return { title: "The new key", secret };
+  }
+  if (action === "addApiKey") {
+    const { apiKey } = await api.addApiKey(partner, { ...(input as PartnerApiKeyToMake), proposal });
+    return { title: "The new API key", secret: apiKey };
+  }
+  if (action === "addOperator") {
+    const { name, token } = await api.addOperator({ ...(input as OperatorToAdd), proposal });
+    return { title: `The token of ${name}`, secret: token };
+  }
+  if (action === "changePartner") await api.changePartner(partner, { ...(input as PartnerPatch), proposal });
+  else await api.changeTwoAdminRule({ minutes: Number(input["minutes"]), proposal });
+  return undefined;
+}
+
+/** The values of a request, as a person reads them. */
+function textOf(input: Proposal["input"]): string {
+  const shown = (value: unknown) => (typeof value === "string" ? value : JSON.stringify(value));
+  return Object.entries(input)
+    .map(([name, value]) => `${name} ${shown(value)}`)
+    .join(", ");
+}

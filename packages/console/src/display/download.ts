@@ -1,9 +1,0 @@
-/** Has the browser save a text as a file. */
-export function download(name: string, text: string, type: "text/csv" | "application/json"): void {
-  const url = URL.createObjectURL(new Blob([text], { type }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(url);
-}

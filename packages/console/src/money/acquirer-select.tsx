@@ -1,0 +1,51 @@
+import { Select } from "@mantine/core";
+import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import { api } from "../api/call.ts";
+
+/** Chooses one of several acquirers. Nothing is shown while there is only that of the settings. */
+export function AcquirerSelect({
+  value,
+  onChange,
+}: {
+  readonly value: string | null;
+  readonly onChange: (name: string | null) => void;
+}) {
+  const registered = (useAcquirers().data?.items ?? []).map(({ name }) => name);
+  if (registered.length === 0 && value === null) return null;
+  // One that was removed still has transactions.
+  const names = new Set([...registered, ...(value === null || value === ofSettings ? [] : [value])]);
+  return (
+    <Select
+      size="xs"
+      w={190}
+      aria-label="Acquirer"
+      placeholder="Every acquirer"
+      searchable
+      clearable
+      nothingFoundMessage="No acquirer has this name"
+      data={[{ value: ofSettings, label: "That of the settings" }, ...names]}
+      value={value}
+      onChange={onChange}
+    />
+  );
+}
+
+/** The acquirer of the settings, in a filter by acquirer: no other has that name. */
+export const ofSettings = "default";
+
+const lookEveryMs = 5_000;
+
+type Acquirers = Awaited<ReturnType<typeof api.listAcquirers>>;
+
+export function useAcquirers(): UseQueryResult<Acquirers> {
+  return useQuery({
+    queryKey: ["acquirers"],
+    queryFn: () => api.listAcquirers(),
+    refetchInterval: lookEveryMs,
+  });
+}
+
+/** The page with the transactions that went to it. */
+export function transactionsOf(acquirer: string): string {
+  return `/money?${new URLSearchParams({ tab: "transactions", acquirer })}`;
+}

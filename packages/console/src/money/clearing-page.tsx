@@ -1,0 +1,245 @@
+import { Group, Select, Stack, Tabs } from "@mantine/core";
+import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link, useSearchParams } from "wouter";
+import { api } from "../api/call.ts";
+import type { ClearingException, ClearingFile } from "../api/operations.ts";
+import { shownMinor } from "../display/amount.ts";
+import { Confirm } from "../display/confirm.tsx";
+import { Failure } from "../display/failure.tsx";
+import { List, type ListColumn, Loading, Table } from "../display/list.tsx";
+import { Empty, Fields, Page, Panel } from "../display/page.tsx";
+import { State } from "../display/state.tsx";
+import { Time } from "../display/time.tsx";
+import { useMay } from "../session/session.ts";
+import { AcquirerSelect } from "./acquirer-select.tsx";
+
+const rows = 50;
+const states = [
+  { value: "open", label: "Open" },
+  { value: "resolved", label: "Resolved" },
+] as const;
+
+const fileColumns: readonly ListColumn<ClearingFile>[] = [
+  {
+    name: "File",
+    show: ({ id, name }) => <Link href={`/clearing/${id}`}>{name || "Without a name"}</Link>,
+    look: "clipped",
+  },
+  { name: "Received", show: ({ receivedAt }) => <Time at={receivedAt} />, look: "nowrap" },
+  { name: "Acquirer", show: ({ acquirer }) => acquirer || "That of the settings", from: "tablet" },
+  { name: "State", show: ({ state }) => <FileState state={state} /> },
+  { name: "Lines", show: ({ lines }) => lines, look: "number" },
+  { name: "Matched", show: ({ matched }) => matched, look: "number" },
+  { name: "Missing here", show: ({ missingHere }) => missingHere, look: "number" },
+  { name: "Missing there", show: ({ missingThere }) => missingThere, look: "number" },
+  { name: "Different", show: ({ different }) => different, look: "number" },
+];
+
+/** The acquirers' clearing files beside the ledger: what is to be worked off first. */
+export function ClearingPage() {
+  const [params, setParams] = useSearchParams();
+  const tab = params.get("tab") === "files" ? "files" : "exceptions";
+  const acquirer = params.get("acquirer") ?? undefined;
+  const state = states.find(({ value }) => value === (params.get("state") ?? "open"))?.value;
+  const set = (name: string, value: string | null) =>
+    setParams((before) => {
+      const next = new URLSearchParams(before);
+      if (value) next.set(name, value);
+      else next.delete(name);
+      return next;
+    });
+  const byAcquirer = <AcquirerSelect value={acquirer ?? null} onChange={(value) => set("acquirer", value)} />;
+  return (
+    <Page title="Clearing">
+      <Tabs value={tab} onChange={(value) => setParams(value === "files" ? { tab: value } : {})} keepMounted={false}>
+        <Tabs.List mb="md">
+          <Tabs.Tab value="exceptions">Exceptions</Tabs.Tab>
+          <Tabs.Tab value="files">Files</Tabs.Tab>
+        </Tabs.List>
+        <Tabs.Panel value="exceptions">
+          <Group mb="sm">
+            <Select
+              size="xs"
+              w={140}
+              aria-label="State"
+              data={[{ value: "any", label: "Any state" }, ...states]}
+              allowDeselect={false}
+              value={state ?? "any"}
+              onChange={(value) => set("state", value)}
+            />
+            {byAcquirer}
+          </Group>
+          <ClearingExceptions state={state} acquirer={acquirer} />
+        </Tabs.Panel>
+        <Tabs.Panel value="files">
+          <Group mb="sm">{byAcquirer}</Group>
+          <Files acquirer={acquirer} />
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}
+
+function Files({ acquirer }: { readonly acquirer: string | undefined }) {
+  const pages = useInfiniteQuery({
+    queryKey: ["clearing-files", acquirer],
+    queryFn: ({ pageParam, signal }) => api.listClearingFiles({ acquirer, limit: rows, after: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  return (
+    <List
+      of={pages}
+      items={pages.data?.pages.flatMap((page) => page.items) ?? []}
+      columns={fileColumns}
+      keyOf={({ id }) => id}
+      to={({ id }) => `/clearing/${id}`}
+      empty={
+        <Empty title="No clearing file has come yet">
+          Describe the acquirer's file in its profile, then post it, or drop it into the clearing folder.
+        </Empty>
+      }
+    />
+  );
+}
+
+function FileState({ state }: Pick<ClearingFile, "state">) {
+  return state === "done" ? <State tone="good" word="Matched" /> : <State tone="wait" word="Being matched" />;
+}
+
+type Total = ClearingFile["totals"][number];
+
+const pollMs = 2_000;
+const totalColumns: readonly ListColumn<Total>[] = [
+  { name: "Kind", show: ({ kind }) => kind },
+  { name: "Lines", show: ({ lines }) => lines, look: "number" },
+  { name: "Total", show: ({ totalMinor, currency }) => shownMinor(totalMinor, currency), look: "number" },
+];
+
+/** One clearing file: its counts, its totals, and what is to be worked off. */
+export function ClearingFilePage({ id }: { readonly id: string }) {
+  const file = useQuery({
+    queryKey: ["clearing-file", id],
+    queryFn: ({ signal }) => api.inspectClearingFile(id, { signal }),
+    refetchInterval: ({ state }) => (state.data?.state === "matching" ? pollMs : false),
+  });
+  if (file.isPending) return <Loading />;
+  if (file.isError) return <Failure error={file.error} onRetry={() => void file.refetch()} />;
+  const { data } = file;
+  return (
+    <Page title={data.name || "Clearing file"} actions={<FileState state={data.state} />}>
+      <Stack gap="md">
+        <Panel title="The file beside the ledger">
+          <Fields
+            of={{
+              Acquirer: data.acquirer || "That of the settings",
+              Received: <Time at={data.receivedAt} />,
+              Lines: data.lines,
+              Matched: `${data.matched}`,
+              "Waiting for their transaction": `${data.waiting}`,
+              "Missing here": `${data.missingHere}`,
+              "Missing there": `${data.missingThere}`,
+              Different: `${data.different}`,
+              Fees: `${data.fees}`,
+              Chargebacks: `${data.chargebacks}`,
+            }}
+          />
+        </Panel>
+        <Panel title="Totals of the file">
+          <Table items={data.totals} columns={totalColumns} keyOf={({ kind, currency }) => `${kind} ${currency}`} />
+        </Panel>
+        <Panel title="Exceptions">
+          <ClearingExceptions file={id} />
+        </Panel>
+      </Stack>
+    </Page>
+  );
+}
+
+const rows2 = 50;
+const kinds = {
+  missing_here: "Missing here",
+  missing_there: "Missing there",
+  different: "Different",
+  chargeback: "Chargeback",
+} as const;
+
+const exceptionColumns: readonly ListColumn<ClearingException>[] = [
+  { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  { name: "Exception", show: ({ kind }) => kinds[kind], look: "nowrap" },
+  { name: "State", show: (item) => <ExceptionState of={item} /> },
+  { name: "Acquirer", show: ({ acquirer }) => acquirer || "That of the settings", from: "tablet" },
+  {
+    name: "Line",
+    show: ({ line, fileId }) => line && <Link href={`/clearing/${fileId}`}>{`${line.kind}, line ${line.line}`}</Link>,
+    from: "tablet",
+  },
+  { name: "Reference", show: ({ line }) => line?.refId, look: "mono" },
+  { name: "Amount there", show: ({ line }) => line && shownMinor(line.minor, line.currency), look: "number" },
+  { name: "Differences", show: ({ differences }) => <Differences of={differences} />, look: "prose" },
+  {
+    name: "Transaction",
+    show: ({ transactionId }) => transactionId && <Link href={`/transactions/${transactionId}`}>Open</Link>,
+  },
+  { name: "Actions", show: (item) => <Resolve of={item} />, look: "actions" },
+];
+
+/** The differences between clearing files and the ledger, the newest first. */
+function ClearingExceptions(filter: {
+  readonly state?: "open" | "resolved" | undefined;
+  readonly acquirer?: string | undefined;
+  readonly file?: string;
+}) {
+  const pages = useInfiniteQuery({
+    queryKey: ["clearing-exceptions", filter],
+    queryFn: ({ pageParam, signal }) =>
+      api.searchClearingExceptions({ ...filter, limit: rows2, after: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+  });
+  return (
+    <List
+      of={pages}
+      items={pages.data?.pages.flatMap((page) => page.items) ?? []}
+      columns={exceptionColumns}
+      keyOf={({ id }) => id}
+      empty={
+        <Empty title="Both books agree">
+          A line of a clearing file that differs from the ledger appears here, and a charge that no file has.
+        </Empty>
+      }
+    />
+  );
+}
+
+function ExceptionState({ of: { state, reason } }: { readonly of: ClearingException }) {
+  if (state === "open") return <State tone="bad" word="Open" />;
+  return (
+    <span title={reason ?? undefined}>
+      <State tone="good" word="Resolved" />
+    </span>
+  );
+}
+
+function Differences({ of }: { readonly of: ClearingException["differences"] }) {
+  return of.map(({ field, here, there }) => (
+    <div key={field}>
+      {field}: {here || "nothing"} here, {there || "nothing"} there
+    </div>
+  ));
+}
+
+function Resolve({ of: { id, state } }: { readonly of: ClearingException }) {
+  const mayAct = useMay("operator");
+  const queries = useQueryClient();
+  if (!mayAct || state !== "open") return null;
+  return (
+    <Confirm
+      label="Resolve"
+      title="Mark this exception as worked off?"
+      text="No money moves by it: the reason says what was done, and the audit keeps it."
+      needsReason
+      onConfirm={(reason) => api.resolveClearingException(id, { reason }).then(() => queries.invalidateQueries())}
+    />
+  );
+}

@@ -1,0 +1,193 @@
+import { Button, Group, Progress, Select, Stack, Text } from "@mantine/core";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import { Link } from "wouter";
+import { api } from "../api/call.ts";
+import { Failure } from "../display/failure.tsx";
+import { Page, Panel } from "../display/page.tsx";
+import { useSession } from "../session/session.ts";
+
+/** Rows per step of a replay: small enough to stop soon. */
+const stepRows = 200;
+
+export type ReplayFilter = NonNullable<Parameters<typeof api.redeliver>[0]>["filter"];
+type Step = Omit<NonNullable<Parameters<typeof api.redeliver>[0]>, "filter">;
+type Run = {
+  readonly id: string | null;
+  readonly total: number;
+  readonly done: number;
+  readonly state: "running" | "stopped" | "ended";
+};
+
+/** Counts first; then sends step by step, so that it can be watched and stopped. Then it shows what was delivered. */
+export function Replay({
+  title,
+  redeliver,
+  what = "parked",
+  onSettled,
+}: {
+  readonly title: string;
+  readonly redeliver: (step: Step) => ReturnType<typeof api.redeliver>;
+  /** Others than parked ones are sent in one step: what was sent stays pending until it is delivered. */
+  readonly what?: "parked" | "pending" | "selected";
+  readonly onSettled: () => Promise<unknown>;
+}) {
+  const isOneStep = what !== "parked";
+  const when = what === "pending" ? "now" : "again";
+  const [to, setTo] = useState<"original" | "registered">("original");
+  const [run, setRun] = useState<Run>();
+  const stops = useRef(false);
+  useEffect(
+    () => () => {
+      // Nobody sees its progress any more.
+      stops.current = true;
+    },
+    [],
+  );
+  const count = useMutation({ mutationFn: () => redeliver({ to, dryRun: true }) });
+  const replay = useMutation({
+    mutationFn: async (total: number) => {
+      stops.current = false;
+      let done = 0;
+      let id: string | null = null;
+      setRun({ id, total, done, state: "running" });
+      while (!stops.current && done < total) {
+        const limit = Math.min(stepRows, total - done);
+        const step: Awaited<ReturnType<typeof redeliver>> = await redeliver({
+          to,
+          ...(!isOneStep && { limit }),
+          ...(id !== null && { redelivery: id }),
+        });
+        done += step.redelivered;
+        id = step.id ?? id;
+        setRun({ id, total, done, state: "running" });
+        if (isOneStep || step.redelivered === 0) break;
+      }
+      setRun({ id, total, done, state: stops.current ? "stopped" : "ended" });
+    },
+    onSettled,
+  });
+  const close = () => {
+    setRun(undefined);
+    count.reset();
+    replay.reset();
+  };
+  const matched = count.data?.matched;
+  return (
+    <Panel title={title}>
+      <Stack gap="sm">
+        {run === undefined && (
+          <Group gap="xs">
+            <Select
+              size="xs"
+              w={220}
+              aria-label="Where to"
+              allowDeselect={false}
+              data={[
+                { value: "original", label: "To each one's own URL" },
+                { value: "registered", label: "To the URL registered now" },
+              ]}
+              value={to}
+              onChange={(value) => {
+                setTo(value === "registered" ? "registered" : "original");
+                count.reset();
+              }}
+            />
+            <Button size="xs" variant="default" loading={count.isPending} onClick={() => count.mutate()}>
+              Count them first
+            </Button>
+            {matched !== undefined && matched > 0 && (
+              <Button size="xs" onClick={() => replay.mutate(matched)}>
+                Send {matched.toLocaleString("en")} {when}
+              </Button>
+            )}
+            {matched !== undefined && (
+              <Text size="sm" role="status">
+                {matched === 0 ? "There is none to send." : `${matched.toLocaleString("en")} ${wouldBeSent[what]}`}
+              </Text>
+            )}
+          </Group>
+        )}
+        {run !== undefined && (
+          <Stack gap={6}>
+            <Progress value={run.total === 0 ? 100 : (100 * run.done) / run.total} aria-label="Progress" />
+            <Group gap="sm">
+              <Text size="sm" role="status">
+                {run.done.toLocaleString("en")} of {run.total.toLocaleString("en")} due {when}
+                {run.state === "stopped" && ": stopped"}
+                {run.state === "ended" && ": done"}
+              </Text>
+              {run.state === "running" && !replay.isError ? (
+                <>
+                  <Button size="compact-xs" variant="default" onClick={() => (stops.current = true)}>
+                    Stop
+                  </Button>
+                  <Text size="sm" c="dimmed">
+                    It stops when you leave this page.
+                  </Text>
+                </>
+              ) : (
+                <Button size="compact-xs" variant="default" onClick={close}>
+                  Close
+                </Button>
+              )}
+            </Group>
+            {run.state !== "running" && run.id !== null && <Delivered id={run.id} />}
+          </Stack>
+        )}
+        {count.isError && <Failure error={count.error} />}
+        {replay.isError && <Failure error={replay.error} />}
+      </Stack>
+    </Panel>
+  );
+}
+
+const wouldBeSent = {
+  parked: "would be sent again, each with a whole new schedule.",
+  pending: "would be sent now; their schedules stay where they are.",
+  selected: "would be sent: those that wait at once, the others again with a whole new schedule.",
+} as const;
+
+const lookEveryMs = 2_000;
+
+/** The progress of a replay, until nothing of it is pending. */
+export function Delivered({ id }: { readonly id: string }) {
+  const { session } = useSession();
+  const found = useQuery({
+    queryKey: ["redelivery", id],
+    queryFn: () => (session.kind === "operator" ? api.getRedelivery(id) : api.getOwnRedelivery(id)),
+    refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : lookEveryMs),
+  });
+  if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;
+  const { redelivered, delivered, pending, parked, held } = found.data;
+  const numbers: readonly (readonly [number, string])[] = [
+    [pending, "pending"],
+    [held.paused, "of them held, because the partner is paused"],
+    [held.order, "of them held, until an earlier one of the chain was sent"],
+    [parked, "parked again"],
+  ];
+  const rest = numbers.filter(([count]) => count > 0).map(([count, word]) => `${count.toLocaleString("en")} ${word}`);
+  return (
+    <>
+      <Progress value={(100 * delivered) / redelivered} aria-label="Delivered" color={parked > 0 ? "red" : "teal"} />
+      <Text size="sm" role="status">
+        {[`${delivered.toLocaleString("en")} of ${redelivered.toLocaleString("en")} delivered`, ...rest].join(", ")}
+        {" · "}
+        <Link href={`/replays/${id}`}>Link to this</Link>
+      </Text>
+    </>
+  );
+}
+
+/** A replay by its address, for colleagues and for later. */
+export function ReplayPage({ id }: { readonly id: string }) {
+  return (
+    <Page title="Replay">
+      <Panel title="Sent again">
+        <Stack gap={6}>
+          <Delivered id={id} />
+        </Stack>
+      </Panel>
+    </Page>
+  );
+}
