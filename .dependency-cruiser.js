@@ -66,7 +66,7 @@ const places = {
   ),
 };
 /** Files that wire everything. */
-const wiring = "^packages/server/src/(app\\.ts$|app/|index\\.ts$|sandbox/)";
+const wiring = "^packages/server/src/(app\\.ts$|app/|programs/|index\\.ts$|sandbox/)";
 /** The store takes over no behaviour, but may import these constants. */
 const constants = "^packages/server/src/(delivery/circuit|alerts/store|notifications/cursor|backups/store)\\.ts$";
 const notShipped = "\\.(test|fixture)\\.tsx?$|/testing/|/conformance\\.ts$";

@@ -1,26 +1,24 @@
 import { expect, onTestFinished, test } from "vitest";
-import { tellAuditHead } from "../packages/server/src/app/audit-head.ts";
+import { reportAuditHead } from "../packages/server/src/app/watches.ts";
 import type { NewEvent } from "../packages/server/src/events.ts";
 import { createDatabase, withAdmin } from "./support/database.ts";
 import { startTestService } from "./support/service.ts";
 
 test("the last entry is sent to the log and the alert channels by one instance in an hour", async () => {
   const events: NewEvent[] = [];
+  const once: (readonly [string, number])[] = [];
   const logged: object[] = [];
-  let wasSent = false;
-  const parts = {
-    audit: { head: async () => ({ seq: 7, hash: "ab" }) },
-    log: { info: (fields: object) => void logged.push(fields) },
-    events: { record: async (event: NewEvent) => void events.push(event) },
-    wasSentSince: async () => wasSent,
+  const audit = { head: async () => ({ seq: 7, hash: "ab" }) };
+  const log = { info: (fields: object) => void logged.push(fields) };
+  const alerts = {
+    record: async (event: NewEvent) => void events.push(event),
+    recordOnce: async ({ kind }: NewEvent, withinMs: number) => void once.push([kind, withinMs]),
   };
-  await tellAuditHead(parts, 0);
-  wasSent = true;
-  await tellAuditHead(parts, 0);
+  await reportAuditHead(audit, alerts, log);
+  expect(once).toEqual([["audit_head", 3_500_000]]);
+  await reportAuditHead(audit, alerts, log, true);
   expect(events).toMatchObject([{ kind: "audit_head", detail: { expect: "7:ab" } }]);
   expect(logged).toEqual([{ expect: "7:ab" }, { expect: "7:ab" }]);
-  await tellAuditHead(parts, 0, true);
-  expect(events).toHaveLength(2);
 });
 
 test("a stop sends the last entry", async () => {

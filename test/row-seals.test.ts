@@ -1,10 +1,10 @@
 import { hash, randomBytes } from "node:crypto";
 import { expect, onTestFinished, test } from "vitest";
-import { verifyAuditOf } from "../packages/server/src/app/audit.ts";
-import { rotateMasterKeyOf } from "../packages/server/src/app/master-key.ts";
 import { readConfig } from "../packages/server/src/config.ts";
 import type { AuditHead } from "../packages/server/src/operators/audit.ts";
 import { newOperatorToken } from "../packages/server/src/operators/operator.ts";
+import { verifyAuditOf } from "../packages/server/src/programs/audit.ts";
+import { rotateMasterKeyOf } from "../packages/server/src/programs/master-key.ts";
 import { createDatabase, type TestDatabase, withAdmin } from "./support/database.ts";
 import { startTestService, type WholeService } from "./support/service.ts";
 

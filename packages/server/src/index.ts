@@ -1,3 +1,5 @@
+export { type AcquirerTestOptions, runAcquirerTest } from "./programs/acquirer-test.ts";
+export { type RestoreArguments, runBackup, runRestore, runRestoreHold, runVerify } from "./programs/backup.ts";
 export {
   type RunContext,
   runAlertsTest,
@@ -10,6 +12,4 @@ export {
   runMigrate,
   runSandbox,
   runServe,
-} from "./app/run.ts";
-export { type AcquirerTestOptions, runAcquirerTest } from "./app/run-acquirer-test.ts";
-export { type RestoreArguments, runBackup, runRestore, runRestoreHold, runVerify } from "./app/run-backup.ts";
+} from "./programs/run.ts";

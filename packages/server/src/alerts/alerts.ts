@@ -55,6 +55,15 @@ export class Alerts implements EventSink {
     if (alertKinds.includes(event.kind)) this.#wakeSender();
   }
 
+  /**
+   * Records an event of the service itself, unless an instance did so within this time: all of them see the condition.
+   * Rejects if that cannot be read.
+   */
+  async recordOnce(event: NewEvent, withinMs: number): Promise<void> {
+    const { store, clock } = this.#parts;
+    if (!(await store.wasRecordedSince(event.kind, clock.nowMs() - withinMs))) await this.record(event);
+  }
+
   /** Does nothing without a channel. */
   start(): void {
     const { targets } = this.#parts;

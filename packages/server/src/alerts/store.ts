@@ -60,6 +60,8 @@ export interface Alert extends NewEvent {
 export interface EventStore {
   /** Records events. With `alert`, those of the kinds above become due. */
   record(events: readonly NewEvent[], alert: boolean): Promise<void>;
+  /** Whether the service itself, any instance of it, recorded such an event since then. */
+  wasRecordedSince(kind: EventKind, sinceMs: number): Promise<boolean>;
   /**
    * Claims due alerts of one kind for `leaseS` seconds, to be sent together. No other instance sends them meanwhile;
    * any may afterwards.

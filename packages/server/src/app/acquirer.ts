@@ -1,7 +1,8 @@
-import type { KeyObject } from "node:crypto";
+import { createHash, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
+import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import type { SignOffStore } from "../acquirer/iso8583/link/sign-offs.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
@@ -13,7 +14,8 @@ import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
 import { settingsName } from "../acquirer/registered/registration.ts";
 import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { InstanceRpc } from "../acquirer/session/instance-rpc.ts";
-import { OneSession } from "../acquirer/session/one-session.ts";
+import { OneSession, type SessionHolder } from "../acquirer/session/one-session.ts";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import type { EventSink } from "../events.ts";
@@ -24,9 +26,8 @@ import type { MasterKey } from "../partners/master-key.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
 import { PostgresAcquirers } from "../store/acquirers.ts";
+import { openDatabase } from "../store/database/database.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { macKeyStore } from "./mac-key-store.ts";
-import { simulator, simulatorName } from "./simulator.ts";
 
 /** The options for opening a link to a host. */
 export type HostOptions = Omit<Iso8583Options, "onEvent" | "connectsLater">;
@@ -243,5 +244,86 @@ function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {
       const message = event.message && maskedLines(event.message, shown);
       log.warn({ host, detail: event.detail, message }, "acquirer: a message was ignored");
     }
+  }
+}
+
+/**
+ * The MAC key of an acquirer that came over its link, in the database under the master key. It belongs to
+ * the key that was registered at the time: registering another one starts again from that.
+ */
+function macKeyStore(
+  store: Pick<PostgresAcquirers, "readMacKey" | "writeMacKey">,
+  masterKey: MasterKey,
+  name: string,
+  registered: Buffer = Buffer.alloc(0),
+): MacKeyStore {
+  const sealedAs = `acquirer-key ${name} ${createHash("sha256").update(registered).digest("hex").slice(0, 8)}`;
+  return {
+    async read() {
+      const sealed = await store.readMacKey(sealedAs);
+      return sealed && masterKey.openNamed(sealed, sealedAs);
+    },
+    keep: (key) => store.writeMacKey(name, sealedAs, masterKey.sealNamed(key, sealedAs)),
+  };
+}
+
+/** The simulated acquirer as configured. It answers commands while there is no link to a host. */
+export function simulator({
+  simulatorLatencyMs: latencyMs,
+  simulatorLateByMs: lateByMs,
+  simulatorOutage: outage,
+}: Pick<Config, "simulatorLatencyMs" | "simulatorLateByMs" | "simulatorOutage">): SimulatedAcquirer {
+  const acquirer = new SimulatedAcquirer({ latencyMs, lateByMs });
+  if (outage !== "none") acquirer.outage(outage);
+  return acquirer;
+}
+
+/** Its name in /readyz. */
+function simulatorName({ simulatorOutage }: Pick<Config, "simulatorOutage">): string {
+  const outage = simulatorOutage === "none" ? "" : ` (outage: ${simulatorOutage})`;
+  return `simulator${outage}: no card is charged`;
+}
+
+/** The links of acquirers, for a command that runs beside the service. The empty name: the acquirer of the settings. */
+export interface AcquirerLinks {
+  /** The names of the registered acquirers. */
+  names(): Promise<readonly string[]>;
+  /** The options for opening the link; undefined: no acquirer is registered by this name. */
+  registered(name: string): Promise<HostOptions | undefined>;
+  /** The options with what the instances share of its hosts: MAC keys that came over the link, and sign-offs. */
+  withShared(name: string, options: HostOptions): HostOptions;
+  /** The instance with the one session that the host allows. */
+  sessionHolder(name: string): Promise<SessionHolder>;
+}
+
+export async function withAcquirerLinks<Result>(
+  databaseUrl: string,
+  masterKey: MasterKey,
+  use: (links: AcquirerLinks) => Promise<Result>,
+): Promise<Result> {
+  const database = openDatabase(databaseUrl, { connectionsMax: 2, onIdleError: () => undefined });
+  const store = new PostgresAcquirers(database);
+  const registry = new AcquirerRegistry(store, masterKey);
+  const sessions = new PostgresAcquirerSessions(database);
+  try {
+    return await use({
+      names: async () => [...(await store.versions()).keys()].sort(),
+      async registered(name) {
+        const stored = await store.find(name);
+        return stored && { ...registry.linkOptions(stored), clock: systemClock };
+      },
+      withShared: (name, options) => ({
+        ...options,
+        macKeyStore: macKeyStore(store, masterKey, name, options.macKey),
+        signOffs: {
+          read: () => store.signedOff(name),
+          note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
+          isUsedByOthers: () => store.isUsedByOthers(undefined),
+        },
+      }),
+      sessionHolder: (name) => sessions.holder(name),
+    });
+  } finally {
+    await database.close();
   }
 }

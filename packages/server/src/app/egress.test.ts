@@ -10,9 +10,10 @@ import { oidcClientId, oidcClientSecret, startOidcProvider } from "../../../../t
 import { readConfig } from "../config.ts";
 import { connectProxy } from "../delivery/transport/connect-proxy.fixture.ts";
 import { OidcSignIn } from "../operators/oidc.ts";
-import { testAlerts } from "./alert-targets.ts";
-import { egressFetch, egressProxyFindings } from "./egress.ts";
-import { newMasterKeyText } from "./master-key.ts";
+import { egressProxyFindings } from "../programs/check.ts";
+import { newMasterKeyText } from "../programs/master-key.ts";
+import { testAlerts } from "./alerts.ts";
+import { egressFetch } from "./egress.ts";
 
 async function listening(server: Server): Promise<number> {
   server.listen(0, "127.0.0.1");

@@ -1,12 +1,12 @@
+import { X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { Agent, fetch as fetchBy } from "undici";
 import { systemClock } from "../clock.ts";
-import type { Config } from "../config.ts";
+import { type Config, ConfigError } from "../config.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
-import { EgressProxy, NotConnected } from "../delivery/transport/egress-proxy.ts";
+import { EgressProxy } from "../delivery/transport/egress-proxy.ts";
 import { createResolver } from "../delivery/transport/resolve.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
-import { messageOf } from "../errors.ts";
-import { type CheckFinding, error, ok, warning } from "./check-finding.ts";
 
 export type EgressConfig = Pick<Config, "egressProxy" | "egressProxyResolves" | "egressProxyExcept">;
 
@@ -38,39 +38,28 @@ export function egressFetch(config: EgressConfig): typeof fetch {
   };
 }
 
-/** A name that leads nowhere (RFC 6761): each answer but 407 says that the proxy accepts this service. */
-const nowhere = "paybell-check.invalid";
+const pemCertificates = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** For `paybell check`. */
-export async function egressProxyFindings(
-  config: EgressConfig,
-  timeoutMs = connectTimeoutMs,
-): Promise<readonly CheckFinding[]> {
-  const proxy = egressProxyOf(config);
-  if (proxy === undefined) return [];
-  const what = "egress proxy";
-  let end: () => unknown = () => undefined;
-  const timer = setTimeout(() => end(), timeoutMs);
-  const failure = await proxy
-    .open(nowhere, 443, (it) => {
-      end = () => it.destroy();
-    })
-    .then(() => undefined)
-    .catch((problem: unknown) => problem)
-    .finally(() => clearTimeout(timer));
-  end();
-  if (failure instanceof NotConnected && failure.status === 407) {
-    return [error(what, `${proxy.name} answers 407`, "Set the user and password in PAYBELL_EGRESS_PROXY.")];
+/**
+ * The PEM certificates of PAYBELL_CALLBACK_CA_FILE; none without it.
+ *
+ * @throws ConfigError if the file cannot be read, or contains no certificate: otherwise every callback to a private CA
+ * would fail later
+ */
+export async function readCallbackCas({ callbackCaFile }: Pick<Config, "callbackCaFile">): Promise<readonly string[]> {
+  if (callbackCaFile === null) return [];
+  const problem = (detail: string) => new ConfigError([`PAYBELL_CALLBACK_CA_FILE (${callbackCaFile}) ${detail}`]);
+  const pem = await readFile(callbackCaFile, "utf8").catch((error: NodeJS.ErrnoException) => {
+    throw problem(error.code === "ENOENT" ? "does not exist" : `cannot be read: ${error.code ?? error.message}`);
+  });
+  const certificates = pem.match(pemCertificates) ?? [];
+  if (certificates.length === 0) throw problem("holds no PEM certificate");
+  for (const [index, certificate] of certificates.entries()) {
+    try {
+      new X509Certificate(certificate);
+    } catch {
+      throw problem(`holds a certificate that cannot be read: number ${index + 1}`);
+    }
   }
-  if (failure !== undefined && !(failure instanceof NotConnected)) {
-    return [error(what, `${proxy.name} cannot be used: ${messageOf(failure)}`, "Check PAYBELL_EGRESS_PROXY.")];
-  }
-  if (!proxy.resolvesNames) return [ok(what, `${proxy.name} is asked for addresses that were checked`)];
-  return [
-    warning(
-      what,
-      `${proxy.name} looks names up: callbackAddresses cannot be checked`,
-      "Let the proxy refuse private, loopback and link-local addresses, or unset PAYBELL_EGRESS_PROXY_RESOLVES.",
-    ),
-  ];
+  return certificates;
 }

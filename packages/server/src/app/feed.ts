@@ -1,5 +1,4 @@
 import { systemClock } from "../clock.ts";
-import type { Config } from "../config.ts";
 import { messageOf } from "../errors.ts";
 import { EventFeed } from "../feed/feed.ts";
 import { FeedStream } from "../feed/stream.ts";
@@ -7,25 +6,23 @@ import { feedTarget } from "../feed/targets.ts";
 import type { AuditStore } from "../operators/audit.ts";
 import { PostgresFeed, PostgresFeedPositions } from "../store/feed.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
-import { type CheckFinding, error, ok } from "./check-finding.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-const toldEveryMs = 3_600_000;
+const alertEveryMs = 3_600_000;
 
 /** The operator's events, for those who ask, and for the file or collector of the settings. */
 export function wireFeed(
-  { database, config, events, alerts, log, closing }: Infrastructure,
+  { database, config, alerts, log, closing }: Infrastructure,
   audit: Pick<AuditStore, "following">,
 ): { readonly feed: EventFeed; start(): void; stop(): Promise<void> } {
   const feed = new EventFeed(database.homes.all.map((home) => new PostgresFeed(home)));
   const { feedUrl } = config;
   if (feedUrl === null) return { feed, start: () => undefined, stop: async () => feed.stop() };
   const lock = new PostgresIntakeLocks(() => database.connectDirectly());
-  const tell = async (target: string, failure: unknown) => {
+  const report = async (target: string, failure: unknown) => {
     log.warn({ err: failure, target }, "the feed cannot be written; it is tried again");
-    if (await events.wasSentSince("feed_failed", systemClock.nowMs() - toldEveryMs)) return;
     const detail = { target, detail: messageOf(failure) };
-    await alerts.record({ kind: "feed_failed", partnerId: null, subjectId: null, detail });
+    await alerts.recordOnce({ kind: "feed_failed", partnerId: null, subjectId: null, detail }, alertEveryMs);
   };
   const stream = new FeedStream({
     feed,
@@ -35,7 +32,9 @@ export function wireFeed(
     open: () => feedTarget(feedUrl),
     nowMs: () => systemClock.monotonicMs(),
     onFailed: (target, failure) => {
-      tell(target, failure).catch((problem: unknown) => log.warn({ err: problem }, "the alert could not be recorded"));
+      report(target, failure).catch((problem: unknown) =>
+        log.warn({ err: problem }, "the alert could not be recorded"),
+      );
     },
     onRestarted: () => log.warn({}, "the feed begins again: its position is of another database, or too old"),
   });
@@ -46,18 +45,4 @@ export function wireFeed(
   };
   closing.push(stop);
   return { feed, start: () => stream.start(), stop };
-}
-
-/** For `paybell check`: nothing is written. */
-export async function feedFindings({ feedUrl }: Pick<Config, "feedUrl">): Promise<readonly CheckFinding[]> {
-  if (feedUrl === null) return [];
-  const target = feedTarget(feedUrl);
-  try {
-    await target.open();
-    return [ok("feed", `is written to ${target.name}`)];
-  } catch (failure) {
-    return [error("feed", `${target.name} cannot be written: ${messageOf(failure)}`, "Check PAYBELL_FEED.")];
-  } finally {
-    await target.end();
-  }
 }

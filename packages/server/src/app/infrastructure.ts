@@ -1,21 +1,21 @@
-import { commands, notifiedCommands } from "@paybell/contract";
 import { Alerts } from "../alerts/alerts.ts";
-import { alertKinds } from "../alerts/store.ts";
+import { Restores } from "../backups/restores.ts";
 import { systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
-import { failureReasons } from "../delivery/delivery.ts";
 import type { EgressProxy } from "../delivery/transport/egress-proxy.ts";
+import type { EventSink } from "../events.ts";
 import type { Log } from "../log.ts";
 import { createMetrics, type Metrics } from "../metrics.ts";
+import { ownVersion } from "../programs/process.ts";
 import type { HomeAddress } from "../store/database/citus.ts";
 import { type Database, openDatabase } from "../store/database/database.ts";
 import type { GroupCommitHooks } from "../store/database/group-commit.ts";
 import { PostgresEvents } from "../store/events.ts";
+import { PostgresRestores } from "../store/restores.ts";
 import type { Tracing } from "../tracing/tracing.ts";
-import { isAlerting, openAlertTargets } from "./alert-targets.ts";
+import { isAlerting, openAlertTargets } from "./alerts.ts";
 import { egressProxyOf } from "./egress.ts";
-import { PartnerMetrics } from "./partner-metrics.ts";
-import { openTraces } from "./tracing.ts";
+import { beginAtZero, PartnerMetrics } from "./observation.ts";
 
 /** The infrastructure of every part: database, metrics, log, events. */
 export interface Infrastructure {
@@ -108,35 +108,21 @@ export async function openInfrastructure(
   };
 }
 
-/**
- * Rules for alerts look at increases. A series has none at its first event if it begins with that, so each whose labels
- * are known begins at 0. Those of routes, partners and acquirers do when these are.
- */
-function beginAtZero(metrics: Metrics): void {
-  for (const kind of alertKinds) metrics.alerts.inc({ kind }, 0);
-  for (const approved of ["true", "false"]) metrics.lateAnswers.inc({ approved }, 0);
-  for (const result of ["same", "different"]) metrics.settlementsCompared.inc({ result }, 0);
-  for (const result of ["done", "failed"]) metrics.intakeFiles.inc({ result }, 0);
-  for (const batch of ["inits", "completions", "outcomes"]) metrics.groupCommitRefused.inc({ batch }, 0);
-  for (const reason of ["waiting", "unread", "stream", "busy"]) metrics.connectionsClosed.inc({ reason }, 0);
-  for (const reason of ["wrong_key", "too_many_wrong_keys", "address"]) metrics.callersRefused.inc({ reason }, 0);
-  for (const limit of ["requests", "pulls", "async", "redeliveries", "anonymous"]) {
-    metrics.requestsLimited.inc({ limit }, 0);
+/** Traces by the settings; undefined if there are none. Then none of their code is loaded. */
+async function openTraces(config: Config, log: Log, metrics: Metrics): Promise<Tracing | undefined> {
+  if (config.tracesEndpoint === null) return undefined;
+  const { openTracing } = await import("../tracing/tracing.ts");
+  return openTracing({ config, version: ownVersion(), log, metrics });
+}
+
+/** Holds what was pending in a database that was restored from a backup, before anything can be sent. */
+export async function holdRestored(database: Database, events: EventSink): Promise<Restores> {
+  const store = new PostgresRestores(database);
+  const restore = await store.holdMarked(systemClock.nowMs());
+  if (restore !== undefined) {
+    const { name, held, endsAtMs } = restore;
+    const endsAt = endsAtMs === null ? null : new Date(endsAtMs).toISOString();
+    events.record({ kind: "restored", partnerId: null, subjectId: null, detail: { name, held, endsAt } });
   }
-  for (const table of ["transactions", "reversals", "batches"]) metrics.ledgerDropped.inc({ table }, 0);
-  for (const reason of ["not_accepted", "queue_full"]) metrics.traceSpansDropped.inc({ reason }, 0);
-  for (const reason of failureReasons) metrics.attemptsFailed.inc({ reason }, 0);
-  for (const reason of [...failureReasons, "endpoint"]) metrics.notificationsParked.inc({ reason }, 0);
-  for (const command of notifiedCommands) {
-    metrics.notificationsCreated.inc({ command }, 0);
-    metrics.notificationsAccepted.inc({ command }, 0);
-  }
-  for (const command of commands) {
-    for (const outcome of ["SUCCESS", "ERROR"]) metrics.commands.inc({ command, outcome }, 0);
-  }
-  for (const command of [...commands, "unknown"]) {
-    for (const result of ["accepted", "duplicate", "conflict", "refused", "unavailable"]) {
-      metrics.reports.inc({ command, result }, 0);
-    }
-  }
+  return new Restores(store);
 }

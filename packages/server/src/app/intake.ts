@@ -1,11 +1,23 @@
+import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { readProfile } from "../acquirer/iso8583/profile/read.ts";
+import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
+import type { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import { Clearing } from "../clearing/clearing.ts";
+import { ClearingFolder } from "../clearing/folder.ts";
+import type { ClearingLayout } from "../clearing/line.ts";
+import { systemClock } from "../clock.ts";
 import { type Config, ConfigError } from "../config.ts";
+import { badFields, ServiceError } from "../errors.ts";
 import { FileDrop } from "../intake/file-drop/file-drop.ts";
 import { makeFolders } from "../intake/file-drop/progress.ts";
 import type { IntakeParts } from "../intake/items.ts";
-import { KafkaIntake } from "../intake/kafka/kafka.ts";
+import { type KafkaConnection, KafkaIntake } from "../intake/kafka/kafka.ts";
+import type { Notifications } from "../notifications/notifications.ts";
+import { PostgresClearing } from "../store/clearing/clearing.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
+import type { NamedAcquirer } from "./acquirer.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { kafkaConnection } from "./kafka.ts";
 
 /** A way for completions beside HTTP: started once the ledger runs, stopped before it ends. */
 export interface Intake {
@@ -63,4 +75,96 @@ export async function requireIntakeFolder(folder: NonNullable<Config["intakeFold
     const detail = error.code === "ENOENT" ? "does not exist" : `cannot be used: ${error.code ?? error.message}`;
     throw new ConfigError([`PAYBELL_INTAKE_FOLDER (${folder}) ${detail}`]);
   });
+}
+
+/**
+ * The connection to the brokers of the settings; undefined if none are set.
+ *
+ * @throws ConfigError if a file cannot be read
+ */
+export async function kafkaConnection(config: Config): Promise<KafkaConnection | undefined> {
+  const { kafkaBrokers, kafkaTls, kafkaSasl: mechanism, kafkaUser, kafkaPassword } = config;
+  if (kafkaBrokers.length === 0) return undefined;
+  const username = kafkaUser ?? "";
+  const password = kafkaPassword ?? "";
+  return {
+    bootstrapBrokers: [...kafkaBrokers],
+    ...(kafkaTls === "on" && {
+      tls: await tlsOptions(config),
+      // A proxy in front of brokers selects one by the requested server name. An IP address is not a name.
+      tlsServerName: kafkaBrokers.every(({ host }) => isIP(host) === 0),
+    }),
+    ...(mechanism !== null && { sasl: { mechanism, username, password } }),
+  };
+}
+
+async function tlsOptions({ kafkaCaFile, kafkaCertificateFile, kafkaKeyFile }: Config) {
+  const [ca, cert, key] = await Promise.all([
+    readPem("PAYBELL_KAFKA_CA_FILE", kafkaCaFile),
+    readPem("PAYBELL_KAFKA_CERTIFICATE_FILE", kafkaCertificateFile),
+    readPem("PAYBELL_KAFKA_KEY_FILE", kafkaKeyFile),
+  ]);
+  return { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) };
+}
+
+async function readPem(name: string, path: string | null): Promise<Buffer | undefined> {
+  if (path === null) return undefined;
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+    throw new ConfigError([`${name} (${path}) cannot be read: ${error.code ?? error.message}`]);
+  });
+}
+
+interface ClearingWiring {
+  readonly ofSettings: NamedAcquirer["acquirer"];
+  readonly registry: Pick<AcquirerRegistry, "find">;
+  readonly notifications: Pick<Notifications, "prove">;
+}
+
+/** The comparison of acquirers' clearing files with the ledger. */
+export function wireClearing(
+  { database, config, alerting, alerts, log, closing }: Infrastructure,
+  { ofSettings, registry, notifications }: ClearingWiring,
+): { readonly clearing: Clearing; readonly clearingIntake: Intake } {
+  const profileOf = async (acquirer: string): Promise<Profile | null | undefined> => {
+    if (acquirer === "") return ofSettings !== null && "profile" in ofSettings ? ofSettings.profile : null;
+    const found = await registry.find(acquirer);
+    return found && readProfile(JSON.stringify(found.profile));
+  };
+  const clearing = new Clearing({
+    store: new PostgresClearing(database, { alerting }),
+    layoutOf: async (acquirer) => {
+      const profile = await profileOf(acquirer);
+      return profile === undefined ? undefined : layoutIn(profile);
+    },
+    prove: (notificationId) =>
+      notifications.prove(notificationId).catch((error: unknown) => {
+        if (error instanceof ServiceError) return undefined;
+        throw error;
+      }),
+    nowMs: systemClock.nowMs,
+    log,
+    keptDays: config.ledgerDays,
+  });
+  const { clearingFolder: folder } = config;
+  const locks = new PostgresIntakeLocks(() => database.connectDirectly());
+  const drop = folder === null ? undefined : new ClearingFolder({ folder, clearing, locks, events: alerts, log });
+  const stop = async () => {
+    await drop?.stop();
+    await clearing.stop();
+  };
+  closing.push(stop);
+  const start = async () => {
+    clearing.start();
+    drop?.start();
+  };
+  return { clearing, clearingIntake: { start, stop } };
+}
+
+function layoutIn(profile: Profile | null): ClearingLayout {
+  const section = profile?.clearing;
+  if (profile !== null && section !== undefined) {
+    return { section, currencies: profile.currencies, timeZone: profile.localTimeZone };
+  }
+  const message = "acquirer: its profile does not say how its clearing files are read, in `clearing`.";
+  throw badFields([{ field: "acquirer", code: "invalid_value", message }]);
 }

@@ -24,8 +24,7 @@ import { PostgresDueKinds } from "../store/transactions/due-kinds.ts";
 import { PostgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { PostgresWaitingReports } from "../store/transactions/waiting-reports.ts";
-import type { DeliveryParts } from "./delivery.ts";
-import { deliveryNotifier } from "./delivery-notifier.ts";
+import { type DeliveryParts, deliveryNotifier } from "./delivery.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import type { PartnerParts } from "./partners.ts";
 

@@ -10,15 +10,17 @@ import type { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 import { LedgerRetention } from "../store/transactions/retention.ts";
-import { AcquirerWatch } from "./acquirer-watch.ts";
-import { tellAuditHead } from "./audit-head.ts";
 import { learnAuditKeysEveryMs } from "./audit-keys.ts";
-import { watchBacklog } from "./backlog-watch.ts";
-import { watchCertificates } from "./certificate-watch.ts";
+import type { ServiceStatus } from "./health.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { maintainPartitions } from "./maintain-partitions.ts";
-import type { ServiceStatus } from "./service-status.ts";
-import { ShardWatch } from "./shard-watch.ts";
+import {
+  AcquirerWatch,
+  maintainPartitions,
+  reportAuditHead,
+  ShardWatch,
+  watchBacklog,
+  watchCertificates,
+} from "./watches.ts";
 
 export interface MaintenanceParts {
   /** Undefined if no commands are run. */
@@ -37,19 +39,23 @@ export interface MaintenanceParts {
   readonly sweepCards: () => Promise<number>;
 }
 
-const sweepCardsEveryMs = 30_000;
-const maintainEveryMs = 3_600_000;
-const watchAcquirerEveryMs = 5_000;
-const watchBacklogEveryMs = 10_000;
-const watchShardsEveryMs = 5_000;
+/** Work that is done again and again. */
+interface Task {
+  readonly everyMs: number;
+  run(): Promise<unknown>;
+  /** What the log says if it fails: it is tried again. */
+  readonly failure: string;
+  /** Done at the start too. */
+  readonly atStart?: boolean;
+}
 
-/**
- * Starts the periodic work: every few seconds, every minute and every hour. @returns a function that stops it, after
- * running work
- */
-export function startMaintenance(infrastructure: Infrastructure, kept: MaintenanceParts): () => Promise<void> {
-  const { ledger, standing, partitions } = kept;
-  const { database, config, metrics, alerts, events, log, closing, warn } = infrastructure;
+const second = 1_000;
+const hour = 3_600_000;
+
+/** Starts the periodic work. @returns a function that stops it, after running work */
+export function startMaintenance(infrastructure: Infrastructure, parts: MaintenanceParts): () => Promise<void> {
+  const { ledger, standing, partitions, audit } = parts;
+  const { database, config, metrics, alerts, log, closing, warn } = infrastructure;
   const retention = new LedgerRetention({
     homes: database.homes,
     clock: systemClock,
@@ -57,66 +63,90 @@ export function startMaintenance(infrastructure: Infrastructure, kept: Maintenan
     onDropped: (table, rows) => metrics.ledgerDropped.inc({ table }, rows),
   });
   const figures = new PostgresFigures(database.homes);
-  const dropOld = () => {
-    dropOldAudit(kept.audit, systemClock, config.auditDays).catch(
-      warn("old entries of the audit could not be dropped"),
-    );
-    figures.dropOld(systemClock.nowMs()).catch(warn("old figures could not be dropped"));
-    retention.run().catch(warn("expired rows of the ledger could not be dropped"));
-  };
-  const contentSealing = new ContentSealing({ ...database, contents: kept.contents });
-  const sealContents = () => contentSealing.run().catch(warn("notifications of an older version could not be sealed"));
-  // The rows were sealed before the partners were read.
-  void sealContents();
-  const lookAtCertificates = () => {
-    const failed = warn("certificates could not be checked");
-    const watched = {
-      store: new PostgresPartners(database),
-      serviceCas: kept.callbackCas,
-      wasSentSince: events.wasSentSince.bind(events),
-      events: alerts,
-    };
-    watchCertificates(watched, systemClock.nowMs()).catch(failed);
-  };
-  lookAtCertificates();
-  const head = { ...{ audit: kept.audit, log, events: alerts }, wasSentSince: events.wasSentSince.bind(events) };
-  const acquirerWatch = new AcquirerWatch(kept.acquirers, alerts);
-  const timers = [
-    setInterval(() => acquirerWatch.check(), watchAcquirerEveryMs),
-    setInterval(() => {
-      if (ledger !== undefined) kept.sweepCards().catch(warn("cards that are not needed could not be deleted"));
-    }, sweepCardsEveryMs),
-    setInterval(() => {
-      maintainPartitions(partitions, alerts, log).catch(warn("the days of history could not be maintained"));
-      dropOld();
-      lookAtCertificates();
-      tellAuditHead(head, systemClock.nowMs()).catch(warn("the audit's last entry could not be sent"));
-      kept.rowSeals.sealDatabase().catch(warn("the database could not be sealed"));
-      void sealContents();
-    }, maintainEveryMs),
-    setInterval(() => {
-      kept.learnAuditKeys().catch(warn("the versions of the audit key could not be read"));
-    }, learnAuditKeysEveryMs),
-    setInterval(() => {
-      watchBacklog({
-        count: () => standing.pending(),
-        wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
-        events: alerts,
-        alertAfterS: config.oldestPendingAlertS,
-      }).catch(warn("the oldest pending notification could not be read"));
-    }, watchBacklogEveryMs),
+  const contentSealing = new ContentSealing({ ...database, contents: parts.contents });
+  const certificates = new PostgresPartners(database);
+  const acquirerWatch = new AcquirerWatch(parts.acquirers, alerts);
+  const shardWatch = new ShardWatch(alerts);
+  const tasks: readonly Task[] = [
+    {
+      everyMs: 5 * second,
+      run: () => acquirerWatch.check(),
+      failure: "the acquirers could not be checked",
+    },
+    {
+      everyMs: 5 * second,
+      run: async () => shardWatch.check(await standing.unownedShards()),
+      failure: "the shards could not be checked",
+    },
+    {
+      everyMs: 10 * second,
+      run: async () => watchBacklog(await standing.pending(), config.oldestPendingAlertS, alerts),
+      failure: "the oldest pending notification could not be read",
+    },
+    {
+      everyMs: 30 * second,
+      run: async () => ledger && parts.sweepCards(),
+      failure: "cards that are not needed could not be deleted",
+    },
+    {
+      everyMs: learnAuditKeysEveryMs,
+      run: () => parts.learnAuditKeys(),
+      failure: "the versions of the audit key could not be read",
+    },
+    {
+      everyMs: hour,
+      run: () => maintainPartitions(partitions, alerts, log),
+      failure: "the days of history could not be maintained",
+    },
+    {
+      everyMs: hour,
+      atStart: true,
+      run: () => dropOldAudit(audit, systemClock, config.auditDays),
+      failure: "old entries of the audit could not be dropped",
+    },
+    {
+      everyMs: hour,
+      atStart: true,
+      run: () => figures.dropOld(systemClock.nowMs()),
+      failure: "old figures could not be dropped",
+    },
+    {
+      everyMs: hour,
+      atStart: true,
+      run: () => retention.run(),
+      failure: "expired rows of the ledger could not be dropped",
+    },
+    {
+      everyMs: hour,
+      atStart: true,
+      run: () => watchCertificates(certificates, parts.callbackCas, alerts),
+      failure: "certificates could not be checked",
+    },
+    {
+      everyMs: hour,
+      run: () => reportAuditHead(audit, alerts, log),
+      failure: "the audit's last entry could not be sent",
+    },
+    {
+      everyMs: hour,
+      run: () => parts.rowSeals.sealDatabase(),
+      failure: "the database could not be sealed",
+    },
+    {
+      // Rows were sealed before the partners were read.
+      everyMs: hour,
+      atStart: true,
+      run: () => contentSealing.run(),
+      failure: "notifications of an older version could not be sealed",
+    },
   ];
-  const shards = new ShardWatch({
-    unowned: () => standing.unownedShards(),
-    wasSentSince: (kind, sinceMs) => events.wasSentSince(kind, sinceMs),
-    events: alerts,
-  });
-  timers.push(setInterval(() => void shards.look().catch(warn("the shards could not be checked")), watchShardsEveryMs));
-  dropOld();
+  const runTask = ({ run, failure }: Task) => void run().catch(warn(failure));
+  for (const task of tasks.filter(({ atStart }) => atStart)) runTask(task);
+  const timers = tasks.map((task) => setInterval(runTask, task.everyMs, task));
   const end = async () => {
     for (const timer of timers) clearInterval(timer);
     await Promise.all([retention.stop(), contentSealing.stop()]);
-    await tellAuditHead(head, systemClock.nowMs(), true).catch(warn("the audit's last entry could not be sent"));
+    await reportAuditHead(audit, alerts, log, true).catch(warn("the audit's last entry could not be sent"));
   };
   closing.push(end);
   return end;

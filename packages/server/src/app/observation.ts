@@ -1,12 +1,16 @@
+import { commands, notifiedCommands } from "@paybell/contract";
 import type { Acquirers } from "../acquirer/acquirers.ts";
+import { alertKinds } from "../alerts/store.ts";
 import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
+import { failureReasons } from "../delivery/delivery.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
+import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
-import { acquirerLinks } from "./acquirer-watch.ts";
-import type { PartnerMetrics } from "./partner-metrics.ts";
-import type { ServiceStatus } from "./service-status.ts";
+import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
+import type { ServiceStatus } from "./health.ts";
+import { acquirerLinks } from "./health.ts";
 
 /** Counts the result of one attempt. */
 export function countAttempt(
@@ -86,4 +90,98 @@ export function observeStatus(metrics: Metrics, observed: Observed): void {
     metrics.oldestPendingSeconds.set(oldestMs === undefined ? 0 : (Date.now() - oldestMs) / 1_000);
     metrics.partitionsAhead.set(daysAhead);
   });
+}
+
+const others = "other";
+
+/**
+ * Counts by partner, with a bounded number of labels: each costs Prometheus a dozen series. The first partners have a
+ * label of their own for the life of the process; all others share `other`.
+ */
+export class PartnerMetrics {
+  readonly #metrics: Metrics;
+  readonly #partnersMax: number;
+  readonly #labelled = new Set<string>();
+
+  constructor(metrics: Metrics, partnersMax: number) {
+    this.#metrics = metrics;
+    this.#partnersMax = partnersMax;
+  }
+
+  /** Its counters begin at 0, if it gets a label: an increase is seen only of a series that exists. */
+  know(partnerId: PartnerId): void {
+    this.#labelOf(partnerId);
+  }
+
+  accepted(partnerId: PartnerId, seconds: number): void {
+    const partner = this.#labelOf(partnerId);
+    if (partner === undefined) return;
+    this.#metrics.partnerAccepted.inc({ partner });
+    this.#metrics.partnerDeliverySeconds.observe({ partner }, seconds);
+  }
+
+  failed(partnerId: PartnerId, reason: string): void {
+    const partner = this.#labelOf(partnerId);
+    if (partner !== undefined) this.#metrics.partnerAttemptsFailed.inc({ partner, reason });
+  }
+
+  /**
+   * Sets the current backlog only for partners that have a label or can get one: a partial sum of the others would
+   * mislead.
+   */
+  show(backlogs: readonly PartnerBacklog[], nowMs: number): void {
+    const { partnerPending, partnerParked, partnerOldestPendingSeconds } = this.#metrics;
+    for (const gauge of [partnerPending, partnerParked, partnerOldestPendingSeconds]) gauge.reset();
+    for (const { partnerId, pending, parked, oldestMs } of backlogs) {
+      const partner = this.#labelOf(partnerId);
+      if (partner === undefined || partner === others) continue;
+      partnerPending.set({ partner }, pending);
+      partnerParked.set({ partner }, parked);
+      partnerOldestPendingSeconds.set({ partner }, oldestMs === undefined ? 0 : Math.max(0, nowMs - oldestMs) / 1_000);
+    }
+  }
+
+  /** Undefined if nothing is counted by partner. */
+  #labelOf(partnerId: PartnerId): string | undefined {
+    if (this.#labelled.has(partnerId)) return partnerId;
+    if (this.#partnersMax === 0) return undefined;
+    const label = this.#labelled.size >= this.#partnersMax ? others : partnerId;
+    if (label === partnerId) this.#labelled.add(partnerId);
+    this.#metrics.partnerAccepted.inc({ partner: label }, 0);
+    for (const reason of failureReasons) this.#metrics.partnerAttemptsFailed.inc({ partner: label, reason }, 0);
+    return label;
+  }
+}
+
+/**
+ * Rules for alerts look at increases. A series has none at its first event if it begins with that, so each whose labels
+ * are known begins at 0. Those of routes, partners and acquirers do when these are.
+ */
+export function beginAtZero(metrics: Metrics): void {
+  for (const kind of alertKinds) metrics.alerts.inc({ kind }, 0);
+  for (const approved of ["true", "false"]) metrics.lateAnswers.inc({ approved }, 0);
+  for (const result of ["same", "different"]) metrics.settlementsCompared.inc({ result }, 0);
+  for (const result of ["done", "failed"]) metrics.intakeFiles.inc({ result }, 0);
+  for (const batch of ["inits", "completions", "outcomes"]) metrics.groupCommitRefused.inc({ batch }, 0);
+  for (const reason of ["waiting", "unread", "stream", "busy"]) metrics.connectionsClosed.inc({ reason }, 0);
+  for (const reason of ["wrong_key", "too_many_wrong_keys", "address"]) metrics.callersRefused.inc({ reason }, 0);
+  for (const limit of ["requests", "pulls", "async", "redeliveries", "anonymous"]) {
+    metrics.requestsLimited.inc({ limit }, 0);
+  }
+  for (const table of ["transactions", "reversals", "batches"]) metrics.ledgerDropped.inc({ table }, 0);
+  for (const reason of ["not_accepted", "queue_full"]) metrics.traceSpansDropped.inc({ reason }, 0);
+  for (const reason of failureReasons) metrics.attemptsFailed.inc({ reason }, 0);
+  for (const reason of [...failureReasons, "endpoint"]) metrics.notificationsParked.inc({ reason }, 0);
+  for (const command of notifiedCommands) {
+    metrics.notificationsCreated.inc({ command }, 0);
+    metrics.notificationsAccepted.inc({ command }, 0);
+  }
+  for (const command of commands) {
+    for (const outcome of ["SUCCESS", "ERROR"]) metrics.commands.inc({ command, outcome }, 0);
+  }
+  for (const command of [...commands, "unknown"]) {
+    for (const result of ["accepted", "duplicate", "conflict", "refused", "unavailable"]) {
+      metrics.reports.inc({ command, result }, 0);
+    }
+  }
 }

@@ -1,6 +1,9 @@
+import type { Mail, Mailer } from "../alerts/mail.ts";
+import { PartnerMessages, type PartnerMessagesParts } from "../callbacks/partner-messages.ts";
 import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
 import { ContentMac } from "../delivery/content-mac.ts";
+import type { Troubles } from "../notifications/trouble.ts";
 import { auditIn, byService } from "../operators/audit.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
 import { PartnerArchive } from "../partners/archive.ts";
@@ -9,13 +12,15 @@ import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/ma
 import { PartnerRegistry } from "../partners/registry.ts";
 import { SealBudget } from "../partners/seal-budget.ts";
 import { defaultSettings } from "../partners/settings.ts";
+import { ownVersion } from "../programs/process.ts";
 import { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartnerArchive } from "../store/partners/archive.ts";
+import { PostgresPartnerMessages } from "../store/partners/messages.ts";
 import { PostgresPartners } from "../store/partners/partners.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
+import { mailServerOf } from "./alerts.ts";
 import { auditKeyVersions, openAuditKeys, sealedAudit } from "./audit-keys.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { ownVersion } from "./own-version.ts";
 
 export type PartnerParts = Awaited<ReturnType<typeof wirePartners>>;
 
@@ -109,4 +114,38 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     terminals,
     isRegisteredDevice: terminals.isRegisteredDevice.bind(terminals),
   };
+}
+
+/** Partners in trouble that are looked at. */
+const partnersMax = 1_000;
+
+/** Messages to partners, by the mail server that alerts use, and by the rules of callbacks. */
+export function wirePartnerMessages(
+  { config, database, egressProxy, log, closing }: Infrastructure,
+  {
+    troubles,
+    ...parts
+  }: Pick<PartnerMessagesParts, "stateOf" | "findPartner" | "connect"> & { readonly troubles: Troubles },
+): Pick<PartnerMessages, "start" | "stop"> {
+  const mailServer = mailServerOf(config, egressProxy);
+  let mailer: Promise<Mailer> | undefined;
+  const messages = new PartnerMessages({
+    ...parts,
+    troubles: { all: () => troubles.all(partnersMax), of: (id) => troubles.of(id) },
+    store: new PostgresPartnerMessages(database.pool),
+    async mail(mail: Mail, signal) {
+      if (mailServer === undefined) return "PAYBELL_ALERT_MAIL_URL is not set any more";
+      // Loaded only when needed, as for alerts.
+      mailer ??= import("../alerts/mail.ts").then((module) => new module.Mailer(mailServer));
+      return await (await mailer).send(mail, signal);
+    },
+    clock: systemClock,
+    log,
+  });
+  const stop = async () => {
+    await messages.stop();
+    (await mailer)?.close();
+  };
+  closing.push(stop);
+  return { start: () => messages.start(), stop };
 }

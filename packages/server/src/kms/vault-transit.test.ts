@@ -5,8 +5,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
-import { newMasterKeyText, openMasterKey } from "../app/master-key.ts";
 import { readConfig } from "../config.ts";
+import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
 import { KeyServiceError } from "./key-service.ts";
 import { VaultTransit } from "./vault-transit.ts";
 

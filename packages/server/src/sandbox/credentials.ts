@@ -1,9 +1,9 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { writePrivately } from "../app/private-file.ts";
 import type { PartnerId } from "../ids.ts";
 import { MasterKey } from "../partners/master-key.ts";
+import { writePrivately } from "../programs/process.ts";
 
 /** The credentials of the sandbox, in sandbox.json, mode 0600. */
 export interface SandboxCredentials {

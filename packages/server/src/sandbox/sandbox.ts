@@ -1,15 +1,15 @@
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
-import { readCallbackCas } from "../app/callback-cas.ts";
-import { embeddedUrls } from "../app/database-url.ts";
-import { requireFreePort } from "../app/port.ts";
-import { simulator } from "../app/simulator.ts";
+import { simulator } from "../app/acquirer.ts";
+import { readCallbackCas } from "../app/egress.ts";
+import { requireFreePort } from "../app/listeners.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
 import type { Partner } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { embeddedUrls } from "../programs/database.ts";
 import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import { loopbackCertificate } from "./certificate.ts";
 import {

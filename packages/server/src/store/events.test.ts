@@ -366,6 +366,16 @@ describe("an event", () => {
     expect(await rows()).toEqual([{ kind: "parked", alert_tries: 0, due_in_s: null }]);
   });
 
+  test("that every instance sees is recorded by one of them, and again when its time is over", async () => {
+    const ofService = { kind: "oldest_pending", partnerId: null, subjectId: null, detail: {} } as const;
+    const nowMs = Date.now();
+    for (const afterMs of [0, 0, 50_000, 70_000]) {
+      const clock = { nowMs: () => nowMs + afterMs };
+      await alertsWith({ clock, targets: undefined }).alerts.recordOnce(ofService, 60_000);
+    }
+    expect(await rows()).toHaveLength(2);
+  });
+
   test("that cannot be recorded is logged, and breaks nothing", async () => {
     const logged: object[] = [];
     const store = new PostgresEvents(connections.homes);

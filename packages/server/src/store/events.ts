@@ -28,11 +28,11 @@ const quietTimes = {
 };
 
 // Several instances see the same condition: only one of them reports it.
-const wasTold = {
-  name: "was_told",
+const recordedSince = {
+  name: "recorded_since",
   text: `
     SELECT EXISTS (
-      SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS told`,
+      SELECT FROM events WHERE partner_id = $1 AND id >= $2 AND kind = $3) AS recorded`,
 };
 
 // Alerts that were tried together are tried together again, with nothing added, because some channels may have accepted
@@ -152,13 +152,12 @@ export class PostgresEvents implements EventStore {
     });
   }
 
-  /** Whether the service itself reported such an event since then. */
-  async wasSentSince(kind: EventKind, sinceMs: number): Promise<boolean> {
-    const { rows } = await this.#homes.of(serviceId).pool.query<{ told: boolean }>({
-      ...wasTold,
+  async wasRecordedSince(kind: EventKind, sinceMs: number): Promise<boolean> {
+    const { rows } = await this.#homes.of(serviceId).pool.query<{ recorded: boolean }>({
+      ...recordedSince,
       values: [serviceId, lowestId(sinceMs), kind],
     });
-    return rows[0]?.told ?? false;
+    return rows[0]?.recorded ?? false;
   }
 
   async claimDue(rowsMax: number, leaseS: number): Promise<readonly Alert[]> {

@@ -1,7 +1,7 @@
 import { generate } from "selfsigned";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { watchCertificates } from "../../app/certificate-watch.ts";
+import { watchCertificates } from "../../app/watches.ts";
 import { systemClock } from "../../clock.ts";
 import type { NewEvent } from "../../events.ts";
 import { newId, type PartnerId } from "../../ids.ts";
@@ -68,7 +68,7 @@ test("another replaces it at once, and none is left when it is removed", async (
 
 test("one that ends within 14 days is reported once a day", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(watching(told), Date.now());
+  const look = () => watchCertificates(store, [], watching(told));
   for (const days of [15, 13]) {
     const { certificate, key } = await issued(days);
     await registry.putCallbackCertificate(id, { certificate, key });
@@ -82,7 +82,7 @@ test("one that ends within 14 days is reported once a day", async () => {
 
 test("a partner's CA that ends within 14 days is reported once a day, and one that has ended is not", async () => {
   const told: NewEvent[] = [];
-  const look = () => watchCertificates(watching(told), Date.now());
+  const look = () => watchCertificates(store, [], watching(told));
   await registry.removeCallbackCertificate(id);
   const pems = new Map<number, string>();
   for (const days of [-1, 9, 13, 15]) pems.set(days, await authority(days));
@@ -105,7 +105,7 @@ test("a partner's CA that ends within 14 days is reported once a day, and one th
 test("an authority of the whole service that ends within 14 days is reported once a day", async () => {
   const told: NewEvent[] = [];
   const look = async (...days: number[]) =>
-    watchCertificates({ ...watching(told), serviceCas: await Promise.all(days.map(authority)) }, Date.now());
+    watchCertificates(store, await Promise.all(days.map(authority)), watching(told));
   await look(15, -1);
   expect(told).toEqual([]);
   await look(15, 13);
@@ -118,9 +118,12 @@ test("an authority of the whole service that ends within 14 days is reported onc
 
 function watching(told: NewEvent[]) {
   const events = new PostgresEvents(connections.homes);
+  const record = async (event: NewEvent) => void told.push(event);
   return {
-    ...{ store, serviceCas: [], events: { record: (event: NewEvent) => void told.push(event) } },
-    wasSentSince: events.wasSentSince.bind(events),
+    record,
+    recordOnce: async (event: NewEvent, withinMs: number) => {
+      if (!(await events.wasRecordedSince(event.kind, Date.now() - withinMs))) await record(event);
+    },
   };
 }
 

@@ -1,0 +1,55 @@
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
+import { Till } from "../acquirer/till.fixture.ts";
+import { readConfig } from "../config.ts";
+import { simulator } from "./acquirer.ts";
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const options = { timeoutMs: 1_000, onLateAnswer: () => expect.fail("no late answer is due") };
+
+test("without a setting it answers at once", async () => {
+  const acquirer = simulator(readConfig({}));
+  expect(await acquirer.ask(new Till().sale("tok_approve"), options)).toMatchObject({ responseCode: "00" });
+});
+
+test("its latency is that of the settings, for every answer", async () => {
+  const acquirer = simulator(readConfig({ PAYBELL_SIMULATOR_LATENCY_MS: "300" }));
+  const answered = vi.fn();
+  const asked = acquirer.ask(new Till().logon(), options).then(answered);
+  await vi.advanceTimersByTimeAsync(299);
+  expect(answered).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  await asked;
+  expect(answered).toHaveBeenCalledWith(expect.objectContaining({ responseCode: "00" }));
+});
+
+test("a late answer is as late as the settings say", async () => {
+  const acquirer = simulator(readConfig({ PAYBELL_SIMULATOR_LATE_BY_MS: "50" }));
+  const onLateAnswer = vi.fn();
+  const asked = expect(acquirer.ask(new Till().sale("tok_late"), { ...options, onLateAnswer })).rejects.toThrow(
+    NoAnswer,
+  );
+  await vi.advanceTimersByTimeAsync(options.timeoutMs + 49);
+  await asked;
+  expect(onLateAnswer).not.toHaveBeenCalled();
+  await vi.advanceTimersByTimeAsync(1);
+  expect(onLateAnswer).toHaveBeenCalledWith(expect.objectContaining({ responseCode: "00" }));
+});
+
+test.each([
+  ["not_sent", NotSent],
+  ["no_answer", NoAnswer],
+])("an outage %s is there from the start, for every message", async (outage, reason) => {
+  const acquirer = simulator(readConfig({ PAYBELL_SIMULATOR_OUTAGE: outage }));
+  const till = new Till();
+  const sale = till.sale("tok_approve");
+  for (const message of [sale, till.reversal(sale), till.logon()]) {
+    await expect(acquirer.ask(message, options)).rejects.toThrow(reason);
+  }
+});

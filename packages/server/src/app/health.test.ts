@@ -1,0 +1,175 @@
+import { expect, test } from "vitest";
+import { onlyAcquirer } from "../acquirer/acquirers.ts";
+import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
+import { createMetrics } from "../metrics.ts";
+import { health, serviceStatusOf } from "./health.ts";
+import { observeStatus, PartnerMetrics } from "./observation.ts";
+
+const acquirers = new Map([["acquirer", "simulator"]]);
+
+const noCounts = { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };
+
+/** A database that counts its queries, and answers each on request. */
+function database() {
+  const asked = { ping: 0, pending: 0, byPartner: 0, unowned: 0, counts: 0, partitionsAhead: 0 };
+  let nowMs = 0;
+  let answer: () => Promise<unknown> = () => Promise.resolve();
+  const count = async <Value>(what: keyof typeof asked, value: Value) => {
+    asked[what] += 1;
+    await answer();
+    return value;
+  };
+  const parts = {
+    status: {
+      ping: () => count("ping", undefined),
+      byPartner: () => count("byPartner", []),
+      count: () => count("pending", { count: 3, parked: 0, oldestMs: 0 }),
+      unownedShards: () => count("unowned", [1, 2, 3, 4, 5, 6, 7, 8, 9]),
+    },
+    counts: { counts: () => count("counts", { ...noCounts, reversalsParked: 7 }) },
+    metricsPartners: 1,
+    partitions: { partitionsAhead: () => count("partitionsAhead", 14) },
+  };
+  return {
+    asked,
+    standing: serviceStatusOf(parts, () => nowMs),
+    passes: (ms: number) => {
+      nowMs += ms;
+    },
+    answersWith: (next: () => Promise<unknown>) => {
+      answer = next;
+    },
+  };
+}
+
+const leaseMs = () => 5_000;
+
+test("however often the metrics and /readyz are read, the database is asked once a second", async () => {
+  const { asked, standing, passes } = database();
+  const metrics = createMetrics();
+  const worker = { status: { slots: 5, bytes: 55, rows: 33, rowsBytes: 330, unrecorded: 44, shards: 256 } };
+  const lease = { remainingMs: () => 4_500 };
+  const connections = { pool: { waitingCount: 6 }, engine: { waitingCount: 7 } };
+  const partnerMetrics = new PartnerMetrics(metrics, 1);
+  observeStatus(metrics, {
+    worker,
+    arrivals: { waiting: 8 },
+    database: connections,
+    lease,
+    standing,
+    partnerMetrics,
+    acquirers: onlyAcquirer(new SimulatedAcquirer()),
+  });
+  const look = async () => {
+    const [text, state] = await Promise.all([metrics.text(), health({ standing, leaseMs, acquirers })]);
+    expect(text).toContain("paybell_notifications_pending 3");
+    expect(text).toContain("paybell_slots_in_use 5");
+    expect(text).toContain('paybell_acquirer_links_in_use{acquirer="default"} 1');
+    expect(text).toContain("paybell_queued_rows 33");
+    expect(text).toContain("paybell_bytes_in_flight 55");
+    expect(text).toContain("paybell_outcomes_pending 44");
+    expect(text).toContain("paybell_shards_unowned 9");
+    expect(text).toContain("paybell_reversals_parked 7");
+    expect(text).toContain("paybell_lease_remaining_seconds 4.5\n");
+    expect(text).toContain("paybell_pulls_pending 8");
+    expect(text).toContain('paybell_database_statements_pending{pool="engine"} 7');
+    expect(state.ready).toBe(true);
+  };
+  await Promise.all(Array.from({ length: 20 }, look));
+  passes(999);
+  await look();
+  expect(asked).toEqual({ ping: 1, pending: 1, byPartner: 1, unowned: 1, counts: 1, partitionsAhead: 1 });
+  passes(1);
+  await look();
+  expect(asked).toEqual({ ping: 2, pending: 2, byPartner: 2, unowned: 2, counts: 2, partitionsAhead: 2 });
+  metrics.close();
+});
+
+test("while a query hangs all callers wait for it, and after a failure it is not repeated for a second", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const hanging = Promise.withResolvers<void>();
+  answersWith(() => hanging.promise);
+  const first = standing.ping();
+  passes(60_000);
+  const second = standing.ping();
+  hanging.reject(new Error("away"));
+  await expect(first).rejects.toThrow("away");
+  await expect(second).rejects.toThrow("away");
+  await expect(standing.ping()).rejects.toThrow("away");
+  expect(asked.ping).toBe(1);
+  answersWith(() => Promise.resolve());
+  passes(1_000);
+  await standing.ping();
+  expect(asked.ping).toBe(2);
+});
+
+test("a slow count is repeated after ten times its duration", async () => {
+  const { asked, standing, passes, answersWith } = database();
+  const counting = Promise.withResolvers<void>();
+  answersWith(() => counting.promise);
+  const first = standing.pending();
+  passes(2_000);
+  counting.resolve();
+  await first;
+  passes(19_999);
+  await standing.pending();
+  expect(asked.pending).toBe(1);
+  passes(1);
+  await standing.pending();
+  expect(asked.pending).toBe(2);
+});
+
+test("/readyz reports a database that does not answer, without waiting for it", async () => {
+  const { standing, answersWith } = database();
+  const never = Promise.withResolvers<void>();
+  answersWith(() => never.promise);
+  const state = await health({ standing, leaseMs, acquirers, databaseTimeoutMs: 10 });
+  expect(state).toMatchObject({
+    ready: false,
+    checks: { database: { ok: false }, history: { ok: false, detail: "could not be read" } },
+  });
+});
+
+test("an instance whose lease is lost is not ready, and says so", async () => {
+  const { standing } = database();
+  const state = await health({ standing, leaseMs: () => 0, acquirers });
+  expect(state).toMatchObject({
+    ready: false,
+    checks: { database: { ok: true }, lease: { ok: false, detail: "lost" } },
+  });
+});
+
+test("an instance that runs commands stays ready while delivery is not fit, and says so", async () => {
+  const { standing } = database();
+  const deliveryOf = async (isFit: boolean) => {
+    const { ready, checks } = await health({ standing, leaseMs, isDeliveryFit: () => isFit, acquirers });
+    return { ready, ...checks["delivery"] };
+  };
+  expect(await deliveryOf(true)).toEqual({ ready: true, ok: true, detail: "sends" });
+  expect(await deliveryOf(false)).toEqual({
+    ready: true,
+    ok: true,
+    detail: "warning: its statements fail, and it sends nothing: run paybell check, and see the log",
+  });
+  // A process that does not send says nothing of it.
+  expect((await health({ standing, leaseMs, acquirers })).checks).not.toHaveProperty("delivery");
+});
+
+test("a process that only runs commands shows that it sends nothing", async () => {
+  const { standing } = database();
+  const metrics = createMetrics();
+  observeStatus(metrics, {
+    worker: undefined,
+    arrivals: { waiting: 0 },
+    database: { pool: { waitingCount: 0 }, engine: { waitingCount: 0 } },
+    lease: { remainingMs: () => 5_000 },
+    standing,
+    partnerMetrics: new PartnerMetrics(metrics, 1),
+    acquirers: onlyAcquirer(new SimulatedAcquirer()),
+  });
+  const text = await metrics.text();
+  for (const name of ["slots_in_use", "queued_rows", "bytes_in_flight", "outcomes_pending"]) {
+    expect(text).toContain(`paybell_${name} 0\n`);
+  }
+  metrics.close();
+});

@@ -1,0 +1,59 @@
+import { expect, onTestFinished, test } from "vitest";
+import { newId } from "../ids.ts";
+import { createMetrics } from "../metrics.ts";
+import { PartnerMetrics } from "./observation.ts";
+
+function counting(partnersMax: number) {
+  const metrics = createMetrics();
+  onTestFinished(() => metrics.close());
+  const lines = async () => (await metrics.text()).split("\n").filter((line) => line.startsWith("paybell_partner_"));
+  return { partners: new PartnerMetrics(metrics, partnersMax), lines };
+}
+
+const isGauge = (line: string) => line.includes("{") && !line.includes("_total{");
+
+test("the first partners are counted each by itself, all beyond together", async () => {
+  const { partners, lines } = counting(2);
+  const [one, other, third, fourth] = [newId<"partner">(), newId<"partner">(), newId<"partner">(), newId<"partner">()];
+  for (const id of [one, other, third, fourth, one]) partners.accepted(id, 0.1);
+  partners.failed(fourth, "tls");
+  const counted = (await lines()).filter((line) => line.includes("_total{") && !line.endsWith(" 0"));
+  expect(counted).toEqual([
+    `paybell_partner_accepted_total{partner="${one}"} 2`,
+    `paybell_partner_accepted_total{partner="${other}"} 1`,
+    'paybell_partner_accepted_total{partner="other"} 2',
+    'paybell_partner_attempts_failed_total{partner="other",reason="tls"} 1',
+  ]);
+});
+
+test("a partner's counters begin at 0 before its first notification", async () => {
+  const { partners, lines } = counting(1);
+  const one = newId<"partner">();
+  partners.know(one);
+  const counted = await lines();
+  expect(counted).toContain(`paybell_partner_accepted_total{partner="${one}"} 0`);
+  expect(counted).toContain(`paybell_partner_attempts_failed_total{partner="${one}",reason="timeout"} 0`);
+  partners.know(newId<"partner">());
+  expect(await lines()).toContain('paybell_partner_accepted_total{partner="other"} 0');
+});
+
+test("pending notifications are shown as they are now, and disappear when there are none", async () => {
+  const { partners, lines } = counting(1);
+  const [one, other] = [newId<"partner">(), newId<"partner">()];
+  partners.show([{ partnerId: one, pending: 7, parked: 2, oldestMs: 40_000 }], 100_000);
+  partners.show([{ partnerId: other, pending: 9, parked: 0, oldestMs: 1 }], 100_000);
+  expect((await lines()).filter(isGauge)).toEqual([]);
+  partners.show([{ partnerId: one, pending: 7, parked: 2, oldestMs: 40_000 }], 100_000);
+  expect((await lines()).filter(isGauge)).toEqual([
+    `paybell_partner_pending{partner="${one}"} 7`,
+    `paybell_partner_parked{partner="${one}"} 2`,
+    `paybell_partner_oldest_pending_seconds{partner="${one}"} 60`,
+  ]);
+});
+
+test("none is counted by itself where that is turned off", async () => {
+  const { partners, lines } = counting(0);
+  partners.accepted(newId<"partner">(), 1);
+  partners.show([{ partnerId: newId<"partner">(), pending: 1, parked: 1, oldestMs: undefined }], 0);
+  expect((await lines()).filter((line) => line.includes("{"))).toEqual([]);
+});

@@ -1,0 +1,248 @@
+import { PerformanceObserver } from "node:perf_hooks";
+import type { Acquirers } from "../acquirer/acquirers.ts";
+import { settingsName } from "../acquirer/registered/registration.ts";
+import type { Alerts } from "../alerts/alerts.ts";
+import type { NewEvent } from "../events.ts";
+import type { KeyId, PartnerId } from "../ids.ts";
+import type { Log, TroubleLog } from "../log.ts";
+import type { AuditStore } from "../operators/audit.ts";
+import { endsOfValidity } from "../partners/callback-tls.ts";
+import type { PendingCount } from "../store/deliveries/pending-status.ts";
+import type { Partitions } from "../store/schema/partitions.ts";
+
+/** Each watch looks at one condition when it is called, and records an event for the operator. */
+type Recording = Pick<Alerts, "record">;
+/** For a condition that every instance sees: one of them records it, and again after a while. */
+type RecordingOnce = Pick<Alerts, "recordOnce">;
+
+const minuteMs = 60_000;
+const hourMs = 3_600_000;
+const dayMs = 86_400_000;
+
+function ofService(kind: NewEvent["kind"], detail: NewEvent["detail"]): NewEvent {
+  return { kind, partnerId: null, subjectId: null, detail };
+}
+
+/** Alerts, once an hour, while the oldest pending notification is older than configured. */
+export async function watchBacklog(
+  { count, oldestMs }: PendingCount,
+  alertAfterS: number,
+  alerts: RecordingOnce,
+): Promise<void> {
+  if (oldestMs === undefined) return;
+  const oldestSeconds = Math.floor((Date.now() - oldestMs) / 1_000);
+  if (oldestSeconds >= alertAfterS)
+    await alerts.recordOnce(ofService("oldest_pending", { oldestSeconds, count }), hourMs);
+}
+
+/** Twice the time of a take-over after a crash. */
+const unownedAlertMs = 15_000;
+
+/**
+ * Alerts if a shard has no owner for 15 s: nobody sends for its partners. While shards change hands, now one and now
+ * another has none for a moment.
+ */
+export class ShardWatch {
+  readonly #alerts: RecordingOnce;
+  readonly #nowMs: () => number;
+  /** Since when each of them has had no owner at every look. */
+  #since: ReadonlyMap<number, number> = new Map();
+
+  constructor(alerts: RecordingOnce, nowMs = () => performance.now()) {
+    this.#alerts = alerts;
+    this.#nowMs = nowMs;
+  }
+
+  /** @param unowned the shards that no living worker owns */
+  async check(unowned: readonly number[]): Promise<void> {
+    const nowMs = this.#nowMs();
+    this.#since = new Map(unowned.map((shard) => [shard, this.#since.get(shard) ?? nowMs]));
+    const forMs = nowMs - Math.min(nowMs, ...this.#since.values());
+    if (forMs < unownedAlertMs) return;
+    const detail = { shards: unowned.length, seconds: Math.floor(forMs / 1_000) };
+    await this.#alerts.recordOnce(ofService("shards_unowned", detail), 10 * minuteMs);
+  }
+}
+
+interface WatchedAcquirer {
+  /** The health reported last; initially good. */
+  reported: boolean;
+  seen: boolean;
+}
+
+/**
+ * Alerts when no host of an acquirer can be asked any more, and when one can again. It reports a state seen twice: a
+ * connection that is restored at once needs no alert.
+ */
+export class AcquirerWatch {
+  readonly #acquirers: Acquirers;
+  readonly #alerts: Recording;
+  readonly #watched = new Map<string, WatchedAcquirer>();
+
+  constructor(acquirers: Acquirers, alerts: Recording) {
+    this.#acquirers = acquirers;
+    this.#alerts = alerts;
+  }
+
+  async check(): Promise<void> {
+    const names = this.#acquirers.names();
+    for (const gone of [...this.#watched.keys()].filter((name) => !names.includes(name))) this.#watched.delete(gone);
+    for (const name of names) await this.#checkOne(name);
+  }
+
+  async #checkOne(name: string): Promise<void> {
+    const health = this.#acquirers.of(name).health?.();
+    if (health === undefined) return;
+    const { ok, detail } = health;
+    const { reported, seen } = this.#watched.get(name) ?? { reported: true, seen: true };
+    const isNews = ok === seen && ok !== reported;
+    this.#watched.set(name, { reported: isNews ? ok : reported, seen: ok });
+    if (!isNews) return;
+    const kind = ok ? "acquirer_up" : "acquirer_down";
+    await this.#alerts.record(ofService(kind, { acquirer: name || settingsName, detail }));
+  }
+}
+
+/** A certificate that ends sooner is reported: its partner's deliveries are about to fail. */
+const certificateAheadDays = 14;
+
+/** The certificates as they are stored. Each query leaves out those reported within a day. */
+export interface CertificateStore {
+  endingCertificates(
+    withinDays: number,
+  ): Promise<readonly { readonly partnerId: PartnerId; readonly keyId: KeyId; readonly endsAt: Date }[]>;
+  callbackCas(): Promise<readonly { readonly partnerId: PartnerId; readonly pem: string }[]>;
+}
+
+/**
+ * Reports our client certificates and the authorities, each partner's and the service's, that end soon, once a day. The
+ * transport checks the certificates of partners' servers.
+ *
+ * @param serviceCas the PEM certificates of PAYBELL_CALLBACK_CA_FILE
+ */
+export async function watchCertificates(
+  store: CertificateStore,
+  serviceCas: readonly string[],
+  alerts: Recording & RecordingOnce,
+): Promise<void> {
+  const kind = "certificate_ending";
+  for (const { partnerId, keyId, endsAt } of await store.endingCertificates(certificateAheadDays)) {
+    const detail = { certificate: "ours", endsAt: endsAt.toISOString() };
+    await alerts.record({ kind, partnerId, subjectId: keyId, detail });
+  }
+  for (const { partnerId, pem } of await store.callbackCas()) {
+    const endsAt = firstEnding(pem);
+    if (endsAt === undefined) continue;
+    const detail = { certificate: "callbackCa", endsAt: endsAt.toISOString() };
+    await alerts.record({ kind, partnerId, subjectId: null, detail });
+  }
+  const endsAt = firstEnding(serviceCas.join("\n"))?.toISOString();
+  if (endsAt === undefined) return;
+  await alerts.recordOnce(ofService(kind, { certificate: "PAYBELL_CALLBACK_CA_FILE", endsAt }), dayMs);
+}
+
+/** The first end among the certificates that end soon. One that has ended may stay beside its successor. */
+function firstEnding(pem: string): Date | undefined {
+  const nowMs = Date.now();
+  const [first] = endsOfValidity(pem)
+    .filter((end) => end.getTime() > nowMs && end.getTime() - nowMs < certificateAheadDays * dayMs)
+    .sort((a, b) => a.getTime() - b.getTime());
+  return first;
+}
+
+/** Somewhat shorter than an hour: timers are not exact. */
+const auditHeadEveryMs = 3_500_000;
+
+/**
+ * Sends the number and hash of the last entry out of the database, to the log and the alert channels. They show later
+ * whether entries were cut off at the end.
+ *
+ * @param isLast the instance stops: it says so whatever others have sent
+ */
+export async function reportAuditHead(
+  audit: Pick<AuditStore, "head">,
+  alerts: Recording & RecordingOnce,
+  log: Pick<Log, "info">,
+  isLast = false,
+): Promise<void> {
+  const head = await audit.head();
+  if (head === undefined) return;
+  const expect = `${head.seq}:${head.hash}`;
+  log.info({ expect }, "the audit's last entry");
+  const event = ofService("audit_head", { expect });
+  await (isLast ? alerts.record(event) : alerts.recordOnce(event, auditHeadEveryMs));
+}
+
+const daysAheadMin = 3;
+
+/**
+ * Creates missing days of history, drops those past retention, and reports failures. Rejects if there is no partition
+ * for today.
+ */
+export async function maintainPartitions(
+  partitions: Pick<Partitions, "maintain">,
+  alerts: Recording,
+  log: Log,
+): Promise<void> {
+  const { created, dropped, waiting, troubles, daysAhead, prolonged } = await partitions.maintain();
+  for (const trouble of troubles) log.error({ err: trouble }, "a day of history could not be made; it is tried again");
+  if (created + dropped > 0) log.info({ created, dropped, daysAhead }, "history maintained");
+  if (prolonged !== undefined) {
+    const { days, scheduleDays } = prolonged;
+    log.error(
+      prolonged,
+      `a partner's retry schedule lasts ${scheduleDays} days, so history is kept for ${days}. ` +
+        `Set PAYBELL_HISTORY_DAYS to at least ${days}, or shorten the schedule`,
+    );
+  }
+  if (daysAhead < daysAheadMin) await alerts.record(ofService("partitions_short", { daysAhead }));
+  if (waiting.length > 0 || prolonged !== undefined) {
+    await alerts.record(ofService("history_waiting", { waiting, keptDays: prolonged?.days }));
+  }
+}
+
+const loopCheckEveryMs = 250;
+const blockedMs = 1_000;
+/** From this share of the time on, something is its cause. */
+const mostShare = 0.6;
+
+/** Logs that the event loop was blocked for more than a second, and by what. @returns a function that ends the watch */
+export function watchLoop(log: Pick<TroubleLog, "warn">): () => void {
+  let collectingMs = 0;
+  const collections = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) collectingMs += duration;
+  });
+  collections.observe({ entryTypes: ["gc"] });
+  let checkedMs = performance.now();
+  let usage = process.cpuUsage();
+  const timer = setInterval(() => {
+    const nowMs = performance.now();
+    const forMs = nowMs - checkedMs - loopCheckEveryMs;
+    if (forMs >= blockedMs) {
+      const { user, system } = process.cpuUsage(usage);
+      const cause = causeOf({ forMs, processorMs: (user + system) / 1_000, collectingMs });
+      log.warn({ blockedMs: Math.round(forMs), cause }, "the event loop was blocked");
+    }
+    checkedMs = nowMs;
+    usage = process.cpuUsage();
+    collectingMs = 0;
+  }, loopCheckEveryMs);
+  timer.unref();
+  return () => {
+    clearInterval(timer);
+    collections.disconnect();
+  };
+}
+
+export interface Blocked {
+  readonly forMs: number;
+  /** Processor time of all threads of the process. */
+  readonly processorMs: number;
+  readonly collectingMs: number;
+}
+
+export function causeOf({ forMs, processorMs, collectingMs }: Blocked): string {
+  if (collectingMs >= forMs * mostShare) return "garbage collection: it needs more memory";
+  if (processorMs >= forMs * mostShare) return "work of its own, such as a very large request or notification";
+  return "the machine: other programs had its processors, or it was suspended";
+}

@@ -1,0 +1,27 @@
+import { EventEmitter } from "node:events";
+import { Writable } from "node:stream";
+import { expect, test } from "vitest";
+import { createLog } from "../log.ts";
+import { endAtUnhandled } from "./process.ts";
+
+test("an error that nothing handles is logged without secrets, and ends the process with 1", () => {
+  const codes: unknown[] = [];
+  const ended = Object.assign(new EventEmitter(), { exit: (code: number) => void codes.push(code) });
+  let text = "";
+  const stream = new Writable({
+    write(line, _encoding, done) {
+      text += String(line);
+      done();
+    },
+  });
+  endAtUnhandled(ended as unknown as NodeJS.Process, createLog("info", stream));
+  const error = Object.assign(new Error("it broke near whsec_abcdefghijklmnopqrstuvwx"), { apiKey: "pb_secret" });
+  ended.emit("uncaughtException", error, "unhandledRejection");
+  expect(codes).toEqual([1]);
+  expect(JSON.parse(text)).toMatchObject({
+    msg: "an error was not handled: the process ends",
+    origin: "unhandledRejection",
+    err: { message: "it broke near [removed]" },
+  });
+  expect(text).not.toContain("pb_secret");
+});
