@@ -73,7 +73,7 @@ describe("paybell certify", () => {
     const { stdout } = await certify(args).finally(wrong.close);
     expect(stdout).toMatch(/^ {2}signed {4}aid=A0000000031010&amount=1&approveCode=000000&/m);
     expect(stdout).toContain("\n  yours     differs first in field 2: amount=1.00, where amount=1 was signed\n");
-    expect(stdout).toContain("\n  see       /docs/partner/signature, at the service\n");
+    expect(stdout).toContain("\n  see       /docs/partner/headers#why-does-my-signature-not-match, at the service\n");
     expect(await readdir(join(folder, "failed"))).toEqual(["sale-1.json"]);
     const opened = await paybell(["open", join(folder, "failed/sale-1.json"), "--signed-string", yours]);
     expect(opened.code).toBe(0);

@@ -36,31 +36,13 @@ export async function loaded(project: string, entries: readonly string[]): Promi
   return JSON.parse(stdout) as Loaded;
 }
 
-/** Bytes of installed files. */
-export interface Weight {
-  readonly code: number;
-  readonly types: number;
-  /** With package.json, README and whatever else is neither. */
-  readonly all: number;
-}
-
-/** Every file of an installed package, by its path within it. */
+/** The bytes of every file of an installed package, by its path within it. */
 export function installedFiles(directory: string): Map<string, number> {
   const paths = readdirSync(directory, { recursive: true, encoding: "utf8" });
   const files = paths.map((path) => ({ path, stats: statSync(join(directory, path)) }));
   // The licence's text is in every package, and is not part of the library's size.
   const weighed = files.filter(({ path, stats }) => stats.isFile() && path !== "LICENSE");
   return new Map(weighed.map(({ path, stats }) => [path, stats.size]));
-}
-
-export function weightOf(files: ReadonlyMap<string, number>): Weight {
-  const sum = (of: (path: string) => boolean) =>
-    [...files].filter(([path]) => of(path)).reduce((bytes, [, size]) => bytes + size, 0);
-  return {
-    code: sum((path) => path.endsWith(".js")),
-    types: sum((path) => path.endsWith(".d.ts")),
-    all: sum(() => true),
-  };
 }
 
 const relativeImport = /(?:from|import)\s*"(\.[^"]+)\.[jt]s"/g;
@@ -76,7 +58,7 @@ export function reachedFrom(directory: string, entries: readonly string[]): Set<
     }
   };
   for (const extension of [".js", ".d.ts"]) {
-    for (const entry of entries) visit(entry.replace(/\.js$/, extension), extension);
+    for (const entry of entries) visit(entry.replace("./", "").replace(/\.js$/, extension), extension);
   }
   return reached;
 }

@@ -54,7 +54,7 @@ const rewritten = { ...sale, body: JSON.stringify(JSON.parse(sale.body), undefin
 
 it.each([
   ["receive", "rewritten_body", rewritten, sampleKeys],
-  ["signature", "signature", sale, { ...sampleKeys, signingKey: randomBytes(32).toString("base64") }],
+  ["headers", "signature", sale, { ...sampleKeys, signingKey: randomBytes(32).toString("base64") }],
 ])("docs/partner/%s.md shows the line that the log has for %s", async (guide, reason, { body, headers }, keys) => {
   const lines: string[] = [];
   const callback = fetchHandler(receiver(keys), () => undefined, { log: (line) => lines.push(line) });

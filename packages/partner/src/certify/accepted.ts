@@ -173,7 +173,7 @@ export const acceptedCases: readonly Case[] = [
       refused_authentic: {
         means: "You do not verify the bytes that were sent: one byte serialised differently, and a payment is refused.",
         fix: "Compute webhook-signature over the raw bytes of the body. Do not parse and re-serialise it first.",
-        documentation: "/docs/partner/signature#the-headers-signature",
+        documentation: "/docs/partner/headers#the-headers-signature",
       },
     },
   },

@@ -84,7 +84,7 @@ function clockOff(results: readonly CaseResult[]): Diagnosis | undefined {
     cases: refused.map(({ code }) => code),
     means: `The endpoint's clock is ${off} this machine's. Freshness allows 300 s: it refuses every notification.`,
     fix: "Set the clock by NTP (timedatectl), on the machine that is wrong.",
-    documentation: "/docs/partner/signature#the-headers-signature",
+    documentation: "/docs/partner/headers#the-headers-signature",
   };
 }
 

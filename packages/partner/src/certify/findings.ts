@@ -99,7 +99,7 @@ export const findings: Readonly<Record<FindingCode, Required<Words>>> = {
     fix:
       "Your own log has the reason. Usually a key is not the one that registration showed, the body was parsed " +
       "before it was verified, or cipher, encoding or signing differ from what is registered (GET /v1/self).",
-    documentation: "/docs/partner/signature",
+    documentation: "/docs/partner/headers#why-does-my-signature-not-match",
   },
   reset: {
     means: `The connection ended before there was an answer. ${repeated}`,
