@@ -9,7 +9,7 @@ import {
   standardLayout,
 } from "../packages/server/src/acquirer/iso8583/message/codec.fixture.ts";
 import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts";
-import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/error.ts";
+import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/element.ts";
 import { holdsCardNumber } from "../packages/server/src/card-number.ts";
 import { ServiceError } from "../packages/server/src/errors.ts";
 import { readJson } from "../packages/server/src/input/json.ts";

@@ -4,8 +4,14 @@ import type { AcquirerAnswer, AcquirerMessage } from "../../packages/server/src/
 import type { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
 import { SimulatedBank } from "../../packages/server/src/acquirer/simulator/bank.ts";
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
-import { again, emptyTotals, Till, type TillMoneyMessage } from "../../packages/server/src/acquirer/till.fixture.ts";
-import { type TillStep, tillStep } from "../../packages/server/src/acquirer/till-step.fixture.ts";
+import {
+  again,
+  emptyTotals,
+  Till,
+  type TillMoneyMessage,
+  type TillStep,
+  tillStep,
+} from "../../packages/server/src/acquirer/till.fixture.ts";
 import { connected } from "./acquirer.fixture.ts";
 import { type AcquirerHost, needsHost, startHost } from "./host.ts";
 

@@ -1,6 +1,6 @@
 import { createCipheriv } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { checkValueOf } from "../../packages/server/src/acquirer/iso8583/message/key-opener.ts";
+import { checkValueOf } from "../../packages/server/src/acquirer/iso8583/key-exchange.ts";
 import type { Profile } from "../../packages/server/src/acquirer/iso8583/profile/schema.ts";
 import { Till } from "../../packages/server/src/acquirer/till.fixture.ts";
 import { connected, profile, usualMac } from "./acquirer.fixture.ts";

@@ -17,7 +17,7 @@ import { apiKeyCommand } from "./partners/api-key.ts";
 import { keysCommand } from "./partners/keys.ts";
 import { partnerCommand } from "./partners/partner.ts";
 import { terminalCommand } from "./partners/terminal.ts";
-import { acquirerCommand } from "./service/acquirer.ts";
+import { acquirerCommand } from "./service/acquirer-command.ts";
 import { backupCommand, masterKeyCommand, migrateCommand, verifyCommand } from "./service/database.ts";
 import { restoreCommand } from "./service/restore.ts";
 import { alertsCommand, checkCommand, sandboxCommand, serveCommand } from "./service/run.ts";

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { Acquirer } from "./acquirer/acquirer.ts";
-import { type HostOptions, openAcquirers } from "./app/acquirer.ts";
+import { type HostOptions, openAcquirers } from "./app/configured-acquirers.ts";
 import { type OnAttempt, wireDelivery } from "./app/delivery.ts";
 import { egressFetch } from "./app/egress.ts";
 import { wireFeed } from "./app/feed.ts";

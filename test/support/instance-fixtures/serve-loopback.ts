@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { configuredAcquirer } from "../../../packages/server/src/app/acquirer.ts";
+import { configuredAcquirer } from "../../../packages/server/src/app/configured-acquirers.ts";
 import { startService } from "../../../packages/server/src/app.ts";
 import { readConfig } from "../../../packages/server/src/config.ts";
 import { createLog } from "../../../packages/server/src/log.ts";

@@ -1,3 +1,4 @@
+import fc from "fast-check";
 import type {
   AcquirerAnswer,
   AuthorisationMessage,
@@ -135,3 +136,31 @@ function referenceTo(message: TillMoneyMessage, { approveCode, refId }: Acquirer
 function card(cardToken: string) {
   return { cardToken, swipeType: "C", expDate: "" };
 }
+
+/** A terminal's next step in a random sequence; `at` counts back to the message that it refers to. */
+export interface TillStep {
+  readonly kind:
+    | "sale"
+    | "preAuth"
+    | "complete"
+    | "void"
+    | "refund"
+    | "reverse"
+    | "reverseUnseen"
+    | "repeat"
+    | "settle";
+  readonly till: 0 | 1;
+  readonly at: number;
+  readonly amountMinor: bigint;
+}
+
+/** One arbitrary for each property of a step. Amounts are small, so that they are met again. */
+export const tillStep = {
+  kind: fc.constantFrom(
+    ...(["sale", "sale", "preAuth", "complete", "void", "void", "refund", "refund"] as const),
+    ...(["reverse", "reverseUnseen", "repeat", "settle"] as const),
+  ),
+  till: fc.constantFrom(0, 1),
+  at: fc.nat(6),
+  amountMinor: fc.bigInt(1n, 5n),
+} as const;

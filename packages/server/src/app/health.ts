@@ -1,6 +1,5 @@
-import type { Acquirer, AcquirerHealth } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
-import { settingsName } from "../acquirer/registered/registration.ts";
+import type { Acquirer, AcquirerHealth, Acquirers } from "../acquirer/acquirer.ts";
+import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Health } from "../http/dependencies.ts";
 import type { CurrentCounts, CurrentCountsStore } from "../notifications/overview.ts";
 import type { PartnerBacklog, PendingCount, PendingStatus } from "../store/deliveries/pending-status.ts";

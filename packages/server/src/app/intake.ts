@@ -5,18 +5,18 @@ import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
 import type { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { Clearing } from "../clearing/clearing.ts";
 import { ClearingFolder } from "../clearing/folder.ts";
-import type { ClearingLayout } from "../clearing/line.ts";
+import type { ClearingLayout } from "../clearing/read-file.ts";
 import { systemClock } from "../clock.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { FileDrop } from "../intake/file-drop/file-drop.ts";
 import { makeFolders } from "../intake/file-drop/progress.ts";
 import type { IntakeParts } from "../intake/items.ts";
-import { type KafkaConnection, KafkaIntake } from "../intake/kafka/kafka.ts";
+import { type KafkaConnection, KafkaIntake } from "../intake/kafka.ts";
 import type { Notifications } from "../notifications/notifications.ts";
 import { PostgresClearing } from "../store/clearing/clearing.ts";
 import { PostgresIntakeLocks } from "../store/intake-locks.ts";
-import type { NamedAcquirer } from "./acquirer.ts";
+import type { NamedAcquirer } from "./configured-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /** A way for completions beside HTTP: started once the ledger runs, stopped before it ends. */

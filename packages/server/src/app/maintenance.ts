@@ -1,4 +1,4 @@
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";

@@ -1,5 +1,5 @@
 import { commands, notifiedCommands } from "@paybell/contract";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
 import { alertKinds } from "../alerts/store.ts";
 import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
 import { failureReasons } from "../delivery/delivery.ts";
@@ -9,8 +9,7 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import type { Metrics } from "../metrics.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import type { PartnerBacklog } from "../store/deliveries/pending-status.ts";
-import type { ServiceStatus } from "./health.ts";
-import { acquirerLinks } from "./health.ts";
+import { acquirerLinks, type ServiceStatus } from "./health.ts";
 
 /** Counts the result of one attempt. */
 export function countAttempt(

@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from "vitest";
-import type { Acquirer, AcquirerHealth } from "../acquirer/acquirer.ts";
-import { type Acquirers, onlyAcquirer } from "../acquirer/acquirers.ts";
+import { type Acquirer, type AcquirerHealth, type Acquirers, onlyAcquirer } from "../acquirer/acquirer.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
 import type { NewEvent } from "../events.ts";
 import { createLog } from "../log.ts";

@@ -1,6 +1,6 @@
 import { PerformanceObserver } from "node:perf_hooks";
-import type { Acquirers } from "../acquirer/acquirers.ts";
-import { settingsName } from "../acquirer/registered/registration.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
+import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Alerts } from "../alerts/alerts.ts";
 import type { NewEvent } from "../events.ts";
 import type { KeyId, PartnerId } from "../ids.ts";

@@ -4,9 +4,14 @@ import { badFields, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { dayIn } from "../ipn/time.ts";
 import type { Log } from "../log.ts";
-import { type ClearingLayout, type ClearingLine, type LineKind, UnreadableClearing } from "./line.ts";
 import { type ClearingCandidate, dayOf, type JudgedLine, judge } from "./match.ts";
-import { readClearing } from "./read-file.ts";
+import {
+  type ClearingLayout,
+  type ClearingLine,
+  type LineKind,
+  readClearing,
+  UnreadableClearing,
+} from "./read-file.ts";
 import type {
   ClaimedFile,
   ClearingException,
@@ -19,7 +24,7 @@ import type {
   WatchedAcquirer,
 } from "./store.ts";
 
-export interface ClearingParts {
+interface ClearingParts {
   readonly store: ClearingStore;
   /** The form of an acquirer's files; undefined: there is no such acquirer. @throws ServiceError if it has no files */
   readonly layoutOf: (acquirer: string) => Promise<ClearingLayout | undefined>;

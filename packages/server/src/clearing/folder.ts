@@ -9,7 +9,7 @@ import type { Log } from "../log.ts";
 import { safeFieldName } from "../safe-field-name.ts";
 import type { Clearing } from "./clearing.ts";
 
-export interface ClearingFolderParts {
+interface ClearingFolderParts {
   /** Has a folder for each acquirer, by its name; `default` is that of the settings. */
   readonly folder: string;
   readonly clearing: Pick<Clearing, "receive">;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
+import { clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
 import { newId } from "../ids.ts";
-import type { ClearingLayout, ClearingLine } from "./line.ts";
 import { type ClearingCandidate, judge } from "./match.ts";
+import type { ClearingLayout, ClearingLine } from "./read-file.ts";
 
 const columns = { kind: "TYPE", refId: "RRN", trace: "STAN", amount: "AMOUNT", currency: "CCY", date: "DATE" };
 const section = clearingSchema.parse({ format: "csv", header: true, columns, kinds: { S: "sale" } });

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { type ClearingProfile, clearingSchema } from "../acquirer/iso8583/profile/clearing.ts";
-import { type ClearingLine, UnreadableClearing } from "./line.ts";
-import { readClearing } from "./read-file.ts";
+import { type ClearingProfile, clearingSchema } from "../acquirer/iso8583/profile/schema.ts";
+import { type ClearingLine, readClearing, UnreadableClearing } from "./read-file.ts";
 
 const csv = {
   format: "csv",

@@ -1,9 +1,9 @@
 import type { PartnerId, TransactionId } from "../ids.ts";
-import type { ClearingLine, LineKind } from "./line.ts";
 import type { ClearingCandidate, ClearingDifference } from "./match.ts";
+import type { ClearingLine, LineKind } from "./read-file.ts";
 
 export const exceptionKinds = ["missing_here", "missing_there", "different", "chargeback"] as const;
-export type ExceptionKind = (typeof exceptionKinds)[number];
+type ExceptionKind = (typeof exceptionKinds)[number];
 export const exceptionStates = ["open", "resolved"] as const;
 export type ExceptionState = (typeof exceptionStates)[number];
 

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { badFields, ServiceError } from "../errors.ts";
 import type { TransactionId } from "../ids.ts";
 import { completionSchema, withReqIds } from "../input/completion-schema.ts";
@@ -26,7 +27,7 @@ export interface ItemResult {
 }
 
 /** The path of an item, before its fields: `completions[3]` in the HTTP API, empty in a line of a file. */
-export type ItemPath = (index: number) => readonly PropertyKey[];
+type ItemPath = (index: number) => readonly PropertyKey[];
 
 /**
  * Reports completions of unknown shape to the ledger. Items are independent: an invalid one affects no other. A refused
@@ -62,7 +63,7 @@ export async function reportItems(
 }
 
 /** Whether the item is to be reported again: nothing is wrong with it. */
-export function isUnavailable({ result, problem }: ItemResult): boolean {
+function isUnavailable({ result, problem }: ItemResult): boolean {
   return result === "refused" && problem?.code === "unavailable";
 }
 
@@ -112,4 +113,57 @@ async function withEveryField(
 
 function fieldPrefix(path: readonly PropertyKey[]): string {
   return path.length === 0 ? "" : `${pathText(path)}.`;
+}
+
+interface UntilDurable {
+  /** Ends the wait between two tries: then it rejects. */
+  readonly signal: AbortSignal;
+  /** Called before each wait, with the reason. */
+  readonly onTrouble: (error: unknown) => void;
+}
+
+const waitsMs = [250, 1_000, 5_000, 15_000] as const;
+
+/**
+ * Reports items until each is durable or refused for good: for an intake whose sender does not send again by itself.
+ * Whatever stands in the way, such as a database that is away, is waited for.
+ *
+ * @returns one result for each, in order
+ * @throws the signal's reason, if it was aborted before: then the items are reported again after the next start
+ */
+export async function reportUntilDurable(
+  given: readonly GivenItem[],
+  parts: IntakeParts,
+  { signal, onTrouble }: UntilDurable,
+): Promise<readonly ItemResult[]> {
+  const results: (ItemResult | undefined)[] = given.map(() => undefined);
+  for (let tries = 0; ; tries += 1) {
+    const left = [...results.keys()].filter((index) => results[index] === undefined);
+    const trouble = await reportOnce(left, given, results, parts);
+    if (trouble === undefined) return results as ItemResult[];
+    signal.throwIfAborted();
+    onTrouble(trouble.error);
+    await pause(waitsMs[Math.min(tries, waitsMs.length - 1)], undefined, { signal });
+  }
+}
+
+/** @returns the reason why some of them are to be reported again; undefined if none is */
+async function reportOnce(
+  indexes: readonly number[],
+  given: readonly GivenItem[],
+  results: (ItemResult | undefined)[],
+  parts: IntakeParts,
+): Promise<{ readonly error: unknown } | undefined> {
+  try {
+    const items = indexes.flatMap((index) => given[index] ?? []);
+    const answers = await reportItems(items, parts);
+    for (const [at, answer] of answers.entries()) {
+      const index = indexes[at];
+      if (index !== undefined && !isUnavailable(answer)) results[index] = answer;
+    }
+    const unavailable = answers.find(isUnavailable);
+    return unavailable && { error: unavailable.problem };
+  } catch (error) {
+    return { error };
+  }
 }

@@ -1,7 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import type { Logger } from "pino";
-import type { Card } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers, Card } from "../acquirer/acquirer.ts";
 import type { ChainId, PartnerId } from "../ids.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 

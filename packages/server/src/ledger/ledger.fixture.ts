@@ -1,9 +1,13 @@
 import { createSecretKey } from "node:crypto";
 import { expect } from "vitest";
 import { createDatabase, type TestDatabase } from "../../../../test/support/database.ts";
-import type { Acquirer, AcquirerMessage, AskOptions } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
-import { noAcquirer } from "../acquirer/none.ts";
+import {
+  type Acquirer,
+  type AcquirerMessage,
+  type Acquirers,
+  type AskOptions,
+  noAcquirer,
+} from "../acquirer/acquirer.ts";
 import { type BookingView, SimulatedBank } from "../acquirer/simulator/bank.ts";
 import { next } from "../acquirer/simulator/behaviour.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";

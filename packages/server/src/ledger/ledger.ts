@@ -4,11 +4,11 @@ import {
   type AcquirerAnswer,
   type AcquirerAway,
   type AcquirerMessage,
+  type Acquirers,
   NoAnswer,
   NotSent,
   OtherSite,
 } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
 import type { Clock } from "../clock.ts";
 import { requestProblems } from "../commands/check.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";

@@ -1,4 +1,4 @@
-import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/registered/registration.ts";
+import { acquirerNameRule, isAcquirerName, settingsName } from "../acquirer/registered/registry.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";

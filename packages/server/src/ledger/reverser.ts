@@ -1,7 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import { NoAnswer, NotSent, type ReversalMessage, reversalMarginMsDefault } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import {
+  type Acquirers,
+  NoAnswer,
+  NotSent,
+  type ReversalMessage,
+  reversalMarginMsDefault,
+} from "../acquirer/acquirer.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import { lateAfterTries, reversalStateAfter, unknownCode } from "../commands/reversal.ts";
 import type { NewEvent } from "../events.ts";

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import {
   type AcquirerAnswer,
   type AcquirerMessage,
+  type Acquirers,
   type BatchTotals,
   type BatchUploadMessage,
   NoAnswer,
@@ -10,7 +11,6 @@ import {
   type SettlementMessage,
   type UnmatchedAnswer,
 } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
 import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";

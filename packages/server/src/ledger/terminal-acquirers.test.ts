@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
 import { newId } from "../ids.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
 

@@ -1,4 +1,4 @@
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
 import type { PartnerId } from "../ids.ts";
 
 export interface TerminalAcquirerStore {

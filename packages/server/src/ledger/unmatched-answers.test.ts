@@ -1,7 +1,6 @@
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
-import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
-import { noAcquirer } from "../acquirer/none.ts";
+import { noAcquirer, type UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { createLog } from "../log.ts";

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "pino";
-import type { UnmatchedAnswer } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { headerOf } from "./acquirer-message.ts";

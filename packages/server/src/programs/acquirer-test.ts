@@ -5,7 +5,7 @@ import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso858
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
-import { type HostOptions, iso8583Options, withAcquirerLinks } from "../app/acquirer.ts";
+import { type HostOptions, iso8583Options, withAcquirerLinks } from "../app/configured-acquirers.ts";
 import { amountProblem, parseAmount } from "../commands/amount.ts";
 import { type Config, ConfigError, readConfig } from "../config.ts";
 import { messageOf } from "../errors.ts";

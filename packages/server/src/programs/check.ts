@@ -1,14 +1,19 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
-import { matchProblems } from "../acquirer/iso8583/profile/match.ts";
-import { type AcquirerLinks, type HostOptions, iso8583Options, withAcquirerLinks } from "../app/acquirer.ts";
+import { matchProblems } from "../acquirer/iso8583/profile/read.ts";
 import { isAlerting } from "../app/alerts.ts";
+import {
+  type AcquirerLinks,
+  type HostOptions,
+  iso8583Options,
+  withAcquirerLinks,
+} from "../app/configured-acquirers.ts";
 import { type EgressConfig, egressProxyOf, readCallbackCas } from "../app/egress.ts";
 import { kafkaConnection, requireIntakeFolder } from "../app/intake.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { NotConnected } from "../delivery/transport/egress-proxy.ts";
 import { firstFailure, messageOf } from "../errors.ts";
 import { feedTarget } from "../feed/targets.ts";
-import { inspectKafka } from "../intake/kafka/inspect.ts";
+import { inspectKafka } from "../intake/kafka.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
 import { IncompatibleSchema, type SchemaUrls } from "../store/schema/migrate.ts";
 import { isTooOld, PostgresTooOld } from "../store/schema/postgres-version.ts";

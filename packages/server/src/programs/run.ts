@@ -1,8 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { configuredAcquirer } from "../app/acquirer.ts";
 import { testAlerts } from "../app/alerts.ts";
+import { configuredAcquirer } from "../app/configured-acquirers.ts";
 import { readCallbackCas } from "../app/egress.ts";
 import { requireFreePort } from "../app/listeners.ts";
 import { type InstanceRole, type Service, startService } from "../app.ts";

@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
-import { simulator } from "../app/acquirer.ts";
+import { simulator } from "../app/configured-acquirers.ts";
 import { readCallbackCas } from "../app/egress.ts";
 import { requireFreePort } from "../app/listeners.ts";
 import { type Service, startService } from "../app.ts";

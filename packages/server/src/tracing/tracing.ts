@@ -13,14 +13,14 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { FastifyInstance } from "fastify";
-import type { Acquirers } from "../acquirer/acquirers.ts";
+import type { Acquirers } from "../acquirer/acquirer.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
-import { tracedAcquirers } from "./acquirers.ts";
 import { BoundedExport } from "./bounded-export.ts";
 import { traceRequests } from "./requests.ts";
 import { TraceIds } from "./trace-ids.ts";
+import { tracedAcquirers } from "./traced-acquirers.ts";
 import { Traces } from "./traces.ts";
 
 export interface TracingOptions {

@@ -4,10 +4,10 @@ import { systemClock } from "../../clock.ts";
 import { NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
+import type { SignOffStore } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
-import type { SignOffStore } from "./link/sign-offs.ts";
 import type { IsoMessage } from "./message/codec.ts";
 import type { Profile } from "./profile/schema.ts";
 

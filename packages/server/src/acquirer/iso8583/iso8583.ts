@@ -11,22 +11,18 @@ import {
   OtherSite,
   type UnmatchedAnswer,
 } from "../acquirer.ts";
-import { HostRequests } from "./host-requests.ts";
-import { KeyExchange, type MacKeyStore } from "./key-exchange.ts";
+import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
+import { HeldKeyOpener, KeyExchange, type KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
+import { Turns } from "./link/exchanges.ts";
 import type { LinkEvent, LinkKeys, LinkOptions, LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
-import { type SignOffStore, SignOffs } from "./link/sign-offs.ts";
-import { Turns } from "./link/turns.ts";
 import { Wire } from "./link/wire.ts";
 import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
-import { HeldKeyOpener, type KeyOpener } from "./message/key-opener.ts";
-import type { MacAlgorithm } from "./message/mac.ts";
-import { MacKeys } from "./message/mac-keys.ts";
+import { type MacAlgorithm, MacKeys } from "./message/mac.ts";
 import { cardNumberIn } from "./message/masking.ts";
-import { matchProblems } from "./profile/match.ts";
-import { wantsCards } from "./profile/read.ts";
+import { matchProblems, wantsCards } from "./profile/read.ts";
 import type { KeyExchangeProfile, NetworkName, Profile } from "./profile/schema.ts";
 
 export interface Iso8583Options {

@@ -1,9 +1,9 @@
 import { createCipheriv } from "node:crypto";
 import { profile, usualMac } from "./example-profile.fixture.ts";
+import { checkValueOf } from "./key-exchange.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
-import { checkValueOf } from "./message/key-opener.ts";
 import { Mac } from "./message/mac.ts";
 import type { Profile } from "./profile/schema.ts";
 

@@ -6,7 +6,7 @@ import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { answerWith, layoutOf, Mapping } from "./mapping.ts";
 import { Codec } from "./message/codec.ts";
 import { readProfile } from "./profile/read.ts";
-import { ZonedTime } from "./profile/zoned-time.ts";
+import { ZonedTime } from "./profile/values.ts";
 
 const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
 const profile = readProfile(readFileSync(path, "utf8"));

@@ -1,14 +1,11 @@
 import { cardCommands, currencyDecimals, responseCodes } from "@paybell/contract";
 import { actionCodeOf, responseCodeOf } from "../../action-codes.ts";
 import type { AcquirerAnswer, AcquirerMessage, AskedMessage, UnmatchedAnswer } from "../acquirer.ts";
-import type { Codec, FieldLayout, IsoMessage } from "./message/codec.ts";
-import { IsoFormatError } from "./message/error.ts";
+import { type Codec, type FieldLayout, type IsoMessage, standardFields } from "./message/codec.ts";
+import { IsoFormatError } from "./message/element.ts";
 import type { ShownFields } from "./message/masking.ts";
-import { standardFields } from "./message/standard-fields.ts";
-import { messageWriter, type Write } from "./profile/message-writer.ts";
 import type { MessageName, MessageTemplate, NetworkName, Profile } from "./profile/schema.ts";
-import { elementIn, placeOf } from "./profile/structure.ts";
-import { isOfTotals, templateReader } from "./profile/template.ts";
+import { elementIn, isOfTotals, messageWriter, placeOf, templateReader, type Write } from "./profile/template.ts";
 import { hostValues, type NetworkMessage } from "./profile/values.ts";
 
 const processingCodeField = 3;

@@ -1,9 +1,15 @@
-import { type Acquirer, type AcquirerMessage, type AskOptions, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
-import type { Acquirers } from "../acquirers.ts";
-import { noAcquirer } from "../none.ts";
+import {
+  type Acquirer,
+  type AcquirerMessage,
+  type Acquirers,
+  type AskOptions,
+  NotSent,
+  noAcquirer,
+  type UnmatchedAnswer,
+} from "../acquirer.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
 
-export interface OpenAcquirersParts {
+interface OpenAcquirersParts {
   /** The acquirer of the settings. It does not change while the service runs. */
   readonly ofSettings: Acquirer | null;
   readonly store: Pick<AcquirerStore, "versions" | "find">;

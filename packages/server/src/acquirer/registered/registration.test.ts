@@ -2,7 +2,7 @@ import { generateKeyPairSync } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { linkOptions, merged, mergedSecrets, noRegistration, noSecrets, registrationProblems } from "./registration.ts";
+import { linkOptions, merged, mergedSecrets, noRegistration, noSecrets, registrationProblems } from "./registry.ts";
 
 const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
 const profile = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;

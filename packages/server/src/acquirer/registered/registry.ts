@@ -1,16 +1,12 @@
-import { badFields, ServiceError } from "../../errors.ts";
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { hostAndPort } from "../../config/acquirer-kind.ts";
+import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
-import {
-  type AcquirerInput,
-  linkOptions,
-  merged,
-  mergedSecrets,
-  noRegistration,
-  noSecrets,
-  type Registration,
-  registrationProblems,
-  type Secrets,
-} from "./registration.ts";
+import { HeldKeyOpener } from "../iso8583/key-exchange.ts";
+import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
+import { Mac } from "../iso8583/message/mac.ts";
+import { matchProblems, ProfileError, readProfile } from "../iso8583/profile/read.ts";
+import type { Profile } from "../iso8583/profile/schema.ts";
 
 export interface StoredAcquirer extends Registration {
   readonly name: string;
@@ -50,7 +46,7 @@ export interface AcquirerTerminal {
 }
 
 /** The master key: what is sealed under a name opens under no other. */
-export interface Sealer {
+interface Sealer {
   sealNamed(plain: Buffer, name: string): Buffer;
   openNamed(sealed: Buffer, name: string): Buffer;
 }
@@ -159,5 +155,160 @@ export class AcquirerRegistry {
       createdAt: createdAt.toISOString(),
       updatedAt: updatedAt.toISOString(),
     };
+  }
+}
+
+/** The input of an acquirer's registration, except its name. In a change, missing fields are unchanged. */
+interface AcquirerInput {
+  /** The JSON of the host's profile. */
+  readonly profile?: Readonly<Record<string, unknown>> | undefined;
+  /** Each as name:port, in the order in which they are tried. */
+  readonly hosts?: readonly string[] | undefined;
+  readonly tls?: "on" | "off" | undefined;
+  /** PEM; an empty text removes it, as of the others. */
+  readonly ca?: string | undefined;
+  readonly certificate?: string | undefined;
+  /** The certificate's, PEM. */
+  readonly key?: string | undefined;
+  /** In hexadecimal. */
+  readonly macKey?: string | undefined;
+  /** In hexadecimal: under it new keys of the MACs come over the link. */
+  readonly keyEncryptionKey?: string | undefined;
+}
+
+/** The fields stored in the clear. */
+export interface Registration {
+  readonly profile: string;
+  readonly hosts: readonly string[];
+  readonly tls: boolean;
+  readonly ca: string;
+  readonly certificate: string;
+}
+
+/** The fields stored sealed, and never shown; empty: none. */
+export interface Secrets {
+  readonly key: string;
+  readonly macKey: string;
+  readonly keyEncryptionKey: string;
+}
+
+export const noRegistration: Registration = { profile: "", hosts: [], tls: true, ca: "", certificate: "" };
+export const noSecrets: Secrets = { key: "", macKey: "", keyEncryptionKey: "" };
+
+const namePattern = /^[a-z0-9][a-z0-9-]{0,31}$/;
+export const acquirerNameRule = "1 to 32 characters, a-z, 0-9 and -";
+const hostsMax = 10;
+const hexadecimal = /^(?:[0-9A-Fa-f]{2})*$/;
+
+/** The label of the acquirer of the settings in metrics and events: no other has that name. */
+export const settingsName = "default";
+
+export function isAcquirerName(text: string): boolean {
+  return namePattern.test(text);
+}
+
+export function merged(standing: Registration, { profile, hosts, tls, ca, certificate }: AcquirerInput): Registration {
+  return {
+    profile: profile === undefined ? standing.profile : JSON.stringify(profile),
+    hosts: hosts ?? standing.hosts,
+    tls: tls === undefined ? standing.tls : tls === "on",
+    ca: ca ?? standing.ca,
+    certificate: certificate ?? standing.certificate,
+  };
+}
+
+export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey }: AcquirerInput): Secrets {
+  return {
+    key: key ?? standing.key,
+    macKey: macKey ?? standing.macKey,
+    keyEncryptionKey: keyEncryptionKey ?? standing.keyEncryptionKey,
+  };
+}
+
+/**
+ * Everything that is wrong with a registration as it would be: no problem repeats a secret.
+ *
+ * @param standing a profile that was registered by a version which let it confuse two requests may stay
+ */
+export function registrationProblems(
+  name: string,
+  registration: Registration,
+  secrets: Secrets,
+  standing: Registration = noRegistration,
+): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const wrong = (field: string, message: string) => problems.push({ field, code: "invalid_value", message });
+  if (!isAcquirerName(name) || name === settingsName) {
+    wrong("name", `name must have ${acquirerNameRule}, and not be ${settingsName}.`);
+  }
+  const { hosts, tls, ca, certificate } = registration;
+  if (hosts.length === 0 || hosts.length > hostsMax) wrong("hosts", `hosts must be 1 to ${hostsMax}, as name:port.`);
+  if (hosts.some((host) => hostAndPort.read(host) === undefined)) wrong("hosts", "hosts must be given as name:port.");
+  const profile = problemsOf(() => readProfile(registration.profile));
+  for (const problem of profile.problems) wrong("profile", problem);
+  if (profile.value !== undefined && registration.profile !== standing.profile) {
+    for (const problem of matchProblems(profile.value)) wrong("profile", problem);
+  }
+  problems.push(...keyProblems(profile.value?.mac ?? null, secrets));
+  // They are shown and audited, and a provider may deliver both in one file.
+  for (const [field, pem] of Object.entries({ ca, certificate })) {
+    if (pem.includes("PRIVATE KEY-----")) wrong(field, `${field} must not hold a private key, which belongs in key.`);
+  }
+  if (!tls) return problems;
+  const authorities = problemsOf(() => ca === "" || new X509Certificate(ca));
+  if (authorities.problems.length > 0) wrong("ca", "ca must be certificates in PEM.");
+  if ((certificate === "") !== (secrets.key === "")) wrong("key", "certificate and key are required together.");
+  if (certificate === "" || secrets.key === "") return problems;
+  const own = problemsOf(() => new X509Certificate(certificate));
+  if (own.value === undefined) wrong("certificate", "certificate must be one in PEM.");
+  const key = problemsOf(() => createPrivateKey(secrets.key));
+  if (key.value === undefined) wrong("key", "key must be a private key in PEM, not encrypted.");
+  if (own.value && key.value && !own.value.checkPrivateKey(key.value)) wrong("key", "key is not the certificate's.");
+  return problems;
+}
+
+function keyProblems(mac: Profile["mac"], { macKey, keyEncryptionKey }: Secrets): FieldProblem[] {
+  const wrong = (field: string, rule: string): FieldProblem => ({
+    field,
+    code: "invalid_value",
+    message: `${field}: ${rule}.`,
+  });
+  const problems = Object.entries({ macKey, keyEncryptionKey }).flatMap(([field, key]) =>
+    hexadecimal.test(key) ? [] : [wrong(field, "it must be in hexadecimal")],
+  );
+  if (problems.length > 0 || mac === null) return problems;
+  const { algorithm, keyExchange } = mac;
+  const key = problemsOf(() => new Mac(algorithm, Buffer.from(macKey, "hex")));
+  problems.push(...key.problems.map((rule) => wrong("macKey", rule)));
+  if (keyExchange === null) return problems;
+  const kek = Buffer.from(keyEncryptionKey, "hex");
+  const opener = problemsOf(() => new HeldKeyOpener(keyExchange.encryption, algorithm, kek));
+  return [...problems, ...opener.problems.map((rule) => wrong("keyEncryptionKey", rule))];
+}
+
+/** The options for opening the link. @throws ProfileError if a later version refuses the registered profile */
+export function linkOptions(
+  { profile, hosts, tls, ca, certificate }: Registration,
+  { key, macKey, keyEncryptionKey }: Secrets,
+) {
+  const tlsOptions: TlsOptions = {
+    ...(ca !== "" && { ca }),
+    ...(certificate !== "" && { cert: certificate, key }),
+  };
+  return {
+    profile: readProfile(profile),
+    hosts: hosts.flatMap((host) => hostAndPort.read(host) ?? []),
+    tls: tls ? tlsOptions : undefined,
+    macKey: macKey === "" ? undefined : Buffer.from(macKey, "hex"),
+    keyEncryptionKey: keyEncryptionKey === "" ? undefined : Buffer.from(keyEncryptionKey, "hex"),
+  } satisfies { profile: Profile; hosts: readonly Host[]; [more: string]: unknown };
+}
+
+function problemsOf<Value>(make: () => Value): { readonly value?: Value; readonly problems: readonly string[] } {
+  try {
+    return { value: make(), problems: [] };
+  } catch (error) {
+    if (error instanceof ProfileError) return { problems: error.problems };
+    return { problems: [error instanceof Error ? error.message : "cannot be read"] };
   }
 }

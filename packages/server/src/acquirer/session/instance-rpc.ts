@@ -8,7 +8,7 @@ import {
   OtherSite,
 } from "../acquirer.ts";
 
-export interface InstanceRpcParts {
+interface InstanceRpcParts {
   /** Sends a message to all instances, including this one, unless it is no longer wanted when its turn comes. */
   readonly publish: (payload: string, isWanted?: () => boolean) => Promise<unknown>;
   /** Encrypts under a key that all instances have: a message may hold a card's token, a track or a PIN block. */
@@ -18,7 +18,7 @@ export interface InstanceRpcParts {
 }
 
 /** Runs the requests of other instances. */
-export type RequestHandler = (
+type RequestHandler = (
   message: AcquirerMessage,
   options: Pick<AskOptions, "timeoutMs" | "site">,
 ) => Promise<AcquirerAnswer>;

@@ -32,12 +32,12 @@ export interface SessionStore {
 }
 
 /** The acquirer's link, which connects on request. */
-export interface Connectable extends Acquirer {
+interface Connectable extends Acquirer {
   connect(): void;
   health(): AcquirerHealth;
 }
 
-export interface OneSessionParts {
+interface OneSessionParts {
   /** Empty: the acquirer of the settings. */
   readonly name: string;
   /** Makes a link that does not connect yet. */

@@ -1,19 +1,12 @@
 import type { AcquirerAnswer, AcquirerMessage, BatchTotals, ReversalMessage } from "../acquirer.ts";
-import {
-  answered,
-  approved,
-  duplicateTransmission,
-  invalidTransaction,
-  partiallyApproved,
-  unknownRecord,
-} from "./answer.ts";
-import { BankTerminal } from "./bank-terminal.ts";
-import { Batch } from "./batch.ts";
+import { BankTerminal, Batch } from "./batch.ts";
 import type { Behaviour } from "./behaviour.ts";
 import {
   type Booking,
   type BookingFacts,
   type BookingState,
+  Books,
+  BoundedMap,
   bookingState,
   describesFully,
   entersBatch,
@@ -23,12 +16,20 @@ import {
   isReversedBy,
   type MoneyMessage,
   refusalOf,
-} from "./booking.ts";
-import { Books } from "./books.ts";
-import { BoundedMap } from "./bounded-map.ts";
-import { approveCode, type Random, refId } from "./codes.ts";
+} from "./books.ts";
+import {
+  answered,
+  approveCode,
+  approved,
+  duplicateTransmission,
+  invalidTransaction,
+  partiallyApproved,
+  type Random,
+  refId,
+  unknownRecord,
+} from "./codes.ts";
 
-export interface BankOptions {
+interface BankOptions {
   /**
    * Whether it relies only on its own books, as a real bank does. Default false: the bank lives in one process and ends
    * with it, so bookings of another process's bank are believed. An original that it has never seen is taken over from
@@ -49,7 +50,7 @@ export interface BookingView extends BookingFacts {
   readonly standing: BookingState;
 }
 
-export interface BatchView extends BatchTotals {
+interface BatchView extends BatchTotals {
   readonly batchNo: string;
 }
 

@@ -1,4 +1,5 @@
-import type { BatchTotals, BatchUploadMessage } from "../acquirer.ts";
+import type { AcquirerAnswer, BatchTotals, BatchUploadMessage, SettlementMessage } from "../acquirer.ts";
+import { answered, approved, reconcileError } from "./codes.ts";
 
 type Totals = { -readonly [Name in keyof Omit<BatchTotals, "currency">]: BatchTotals[Name] };
 
@@ -11,7 +12,7 @@ interface Counted {
 }
 
 /** The comparison of a terminal's own count with another: `short` if the other counts anything that it does not. */
-export type Comparison = "equal" | "short" | "different";
+type Comparison = "equal" | "short" | "different";
 
 /** A terminal's batch as the bank counts it. Sums are kept as they run, so that no booking need be kept for them. */
 export class Batch {
@@ -78,7 +79,7 @@ function isNothing({ saleQuantity, refundQuantity }: Totals): boolean {
 }
 
 /** The batch that a terminal's uploads describe. A voided one counts on both sides. */
-export function uploadedBatch(batchNo: string, uploads: Iterable<BatchUploadMessage>): Batch {
+function uploadedBatch(batchNo: string, uploads: Iterable<BatchUploadMessage>): Batch {
   const batch = new Batch(batchNo);
   const uploaded = new Map<string, boolean>();
   for (const upload of uploads) {
@@ -88,4 +89,115 @@ export function uploadedBatch(batchNo: string, uploads: Iterable<BatchUploadMess
   }
   batch.uploaded = uploaded;
   return batch;
+}
+
+/** The number of a terminal's last Settlements that are answered again as the first time. */
+const settlementsKept = 8;
+
+/** A terminal as the bank knows it: its open batch, what it uploaded, and how its last Settlements ended. */
+export class BankTerminal {
+  readonly key: string;
+  readonly #strict: boolean;
+  #open: Batch | undefined;
+  #settled: Batch | undefined;
+  readonly #uploadNumbers = new Map<string, string>();
+  readonly #uploads = new Map<string, BatchUploadMessage>();
+  readonly #answers = new Map<string, AcquirerAnswer>();
+
+  constructor(key: string, strict: boolean) {
+    this.key = key;
+    this.#strict = strict;
+  }
+
+  get open(): Batch | undefined {
+    return this.#open;
+  }
+
+  get settled(): Batch | undefined {
+    return this.#settled;
+  }
+
+  /** The batch that takes a message with this number; undefined when it was settled, or another one is not yet. */
+  batchFor(batchNo: string): Batch | undefined {
+    if (this.#open?.batchNo === batchNo) return this.#open;
+    // Otherwise the terminal has moved on, so another process's bank has settled what was open here.
+    if (this.#strict && (this.#settled?.batchNo === batchNo || this.#open?.isEmpty() === false)) return undefined;
+    this.#open = new Batch(batchNo);
+    return this.#open;
+  }
+
+  /** False: a strict bank takes it for the repeat of another message, whose number and time it has. */
+  upload(message: BatchUploadMessage): boolean {
+    const [earlier = message] = this.#uploads.values();
+    if (earlier.batchNo !== message.batchNo) this.#forgetUploads();
+    const number = `${message.traceNo} ${message.atMs}`;
+    const { transactionId } = message.uploaded;
+    const first = this.#uploadNumbers.get(number);
+    if (this.#strict && first !== undefined && first !== transactionId) return false;
+    this.#uploadNumbers.set(number, transactionId);
+    this.#uploads.set(transactionId, message);
+    return true;
+  }
+
+  /** The same Settlement again gets the first answer again. `declines`: with that code, whatever the totals are. */
+  settle(message: SettlementMessage, declines: string | undefined, refer: () => string): AcquirerAnswer {
+    const key = `${message.transactionId}/${message.afterUpload}`;
+    const earlier = this.#answers.get(key);
+    if (earlier !== undefined) return earlier;
+    const settledBy = declines === undefined ? this.#settlementOf(message) : undefined;
+    const answer =
+      settledBy === undefined ? this.#refused(message, declines) : { ...answered(approved), refId: refer() };
+    if (settledBy !== undefined) this.#close(message.batchNo, settledBy);
+    // Uploads from here on describe this mismatch; earlier ones may be out of date.
+    else if (!message.afterUpload) this.#forgetUploads();
+    this.#remember(key, answer);
+    return answer;
+  }
+
+  /** Refuses totals that differ, with the bank's own: on a test terminal it has seen nothing. */
+  #refused({ batchNo, totals }: SettlementMessage, declines: string | undefined): AcquirerAnswer {
+    if (declines !== undefined && declines !== reconcileError) return answered(declines);
+    const own = declines === undefined ? this.#batchOf(batchNo) : new Batch(batchNo);
+    const { currency: _, ...ownFigures } = own.totals(totals.currency);
+    return { ...answered(reconcileError), ownFigures };
+  }
+
+  /** The batch as it can be closed, or undefined when the totals do not agree. */
+  #settlementOf({ batchNo, totals, afterUpload }: SettlementMessage): Batch | undefined {
+    const own = afterUpload ? uploadedBatch(batchNo, this.#uploadsOf(batchNo)) : this.#batchOf(batchNo);
+    const comparison = own.compare(totals);
+    if (comparison === "equal") return own;
+    if (this.#strict) return undefined;
+    return afterUpload || own.seenInPart || comparison === "short" ? own : undefined;
+  }
+
+  #batchOf(batchNo: string): Batch {
+    return this.#open?.batchNo === batchNo ? this.#open : new Batch(batchNo);
+  }
+
+  #uploadsOf(batchNo: string): BatchUploadMessage[] {
+    return [...this.#uploads.values()].filter((upload) => upload.batchNo === batchNo);
+  }
+
+  #close(batchNo: string, settledBy: Batch): void {
+    if (this.#open?.batchNo === batchNo) {
+      this.#open.closed = true;
+      this.#open.uploaded = settledBy.uploaded;
+      this.#open = undefined;
+    }
+    settledBy.closed = true;
+    this.#settled = settledBy;
+    this.#forgetUploads();
+  }
+
+  #forgetUploads(): void {
+    this.#uploads.clear();
+    this.#uploadNumbers.clear();
+  }
+
+  #remember(key: string, answer: AcquirerAnswer): void {
+    this.#answers.set(key, answer);
+    const [oldest] = this.#answers.keys();
+    if (this.#answers.size > settlementsKept && oldest !== undefined) this.#answers.delete(oldest);
+  }
 }

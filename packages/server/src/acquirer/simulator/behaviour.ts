@@ -43,3 +43,81 @@ export function next(command: AcquirerMessage["command"], behaviour: Behaviour):
     return behaviour;
   };
 }
+
+/** The behaviour that a card's token requests. */
+export interface TestCard {
+  /** For its Sale or PreAuth. */
+  readonly first: Behaviour;
+  /** For the Voids and PreAuth-Completes that follow it, which carry no token. */
+  readonly followUps?: Behaviour;
+}
+
+/** Codes under which this bank approves. The ledger reverses every one but 00. */
+export const approvalCodes: ReadonlySet<string> = new Set(["00", "08", "10", "11", "16"]);
+
+export const testCards = [
+  { token: "tok_approve", meaning: "approved" },
+  {
+    token: "tok_approve_<code>",
+    meaning:
+      "approved with another code: 08, 10, 11 or 16, which is reversed; 10 approves half of the amount, a success " +
+      "for a command with allowPartial",
+  },
+  { token: "tok_decline_<code>", meaning: "declined with any code but 00" },
+  { token: "tok_timeout", meaning: "booked by the bank, never answered" },
+  { token: "tok_late", meaning: "approved, the answer arrives after the time-out" },
+  { token: "tok_slow_<ms>", meaning: "approved after so many milliseconds, at most 600000" },
+  {
+    token: "tok_break_<ms>",
+    meaning: "the link breaks at once; booked so many milliseconds later, at most 600000, and never answered",
+  },
+  {
+    token: "tok_then_<rest>",
+    meaning: "approved; its Voids and PreAuth-Completes behave like tok_<rest>: tok_then_timeout, tok_then_decline_51",
+  },
+] as const;
+
+const slowMsMax = 600_000;
+const prefix = "tok_";
+const thenPrefix = "tok_then_";
+
+/** A card without special treatment; also used for a message without a card. */
+export const plainCard: TestCard = { first: {} };
+
+/** The behaviour that a card token requests; undefined for a token that is not a test card. */
+export function testCard(token: string): TestCard | undefined {
+  if (token.startsWith(thenPrefix)) return thenCard(token.slice(thenPrefix.length));
+  const first = token.startsWith(prefix) ? behaviourNamed(token.slice(prefix.length)) : undefined;
+  return first && { first };
+}
+
+function thenCard(name: string): TestCard | undefined {
+  const followUps = behaviourNamed(name);
+  return followUps && { first: {}, followUps };
+}
+
+function behaviourNamed(name: string): Behaviour | undefined {
+  if (name === "approve") return {};
+  if (name === "timeout") return { answers: "never" };
+  if (name === "late") return { answers: "late" };
+  const [, verb, rest = ""] = /^(approve|decline|slow|break)_([0-9A-Z]+)$/.exec(name) ?? [];
+  if (verb === "approve" && approvalCodes.has(rest)) return { approves: rest };
+  if (verb === "decline" && rest.length === 2 && rest !== "00") return { declines: rest };
+  if (!/^\d{1,6}$/.test(rest) || Number(rest) > slowMsMax) return undefined;
+  if (verb === "slow") return { answers: { afterMs: Number(rest) } };
+  return verb === "break" ? { answers: { breaksAndArrivesAfterMs: Number(rest) }, forgetsReversals: true } : undefined;
+}
+
+/** The result of a Settlement on these terminals; everything else on them is normal. */
+const testTerminals: Readonly<Record<string, (afterUpload: boolean) => Behaviour | undefined>> = {
+  SETTLE_REFUSED: () => ({ declines: "58" }),
+  SETTLE_MISMATCH: (afterUpload) => (afterUpload ? undefined : { declines: "95" }),
+  SETTLE_SILENT: () => ({ answers: "lost" }),
+};
+
+/** The result of a message because of its terminal; undefined if it is not a test terminal. */
+export function testTerminal(message: AcquirerMessage): Behaviour | undefined {
+  const { tid } = message;
+  if (message.command !== "SETTLEMENT" || !Object.hasOwn(testTerminals, tid)) return undefined;
+  return testTerminals[tid]?.(message.afterUpload);
+}

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { AcquirerAnswer, BatchTotals } from "../acquirer.ts";
-import { again, emptyTotals, Till, type TillMoneyMessage } from "../till.fixture.ts";
-import { type TillStep, tillStep } from "../till-step.fixture.ts";
+import { again, emptyTotals, Till, type TillMoneyMessage, type TillStep, tillStep } from "../till.fixture.ts";
 import { SimulatedBank } from "./bank.ts";
 
 interface Step extends TillStep {

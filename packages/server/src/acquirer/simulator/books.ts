@@ -1,6 +1,126 @@
-import type { ReversalMessage } from "../acquirer.ts";
-import { type Booking, isDropped, sideOf } from "./booking.ts";
-import { BoundedMap } from "./bounded-map.ts";
+import { isCharging } from "@paybell/contract";
+import type {
+  AcquirerAnswer,
+  AuthorisationMessage,
+  OriginalReference,
+  PreAuthCompleteMessage,
+  RefundMessage,
+  ReversalMessage,
+  VoidMessage,
+} from "../acquirer.ts";
+import type { Batch, Side } from "./batch.ts";
+import type { Behaviour } from "./behaviour.ts";
+import { invalidAmount, invalidTransaction, unknownRecord, wrongOriginalAmount } from "./codes.ts";
+
+/** A message that moves money. */
+export type MoneyMessage = AuthorisationMessage | FollowUpMessage;
+/** One that builds on an earlier one, and knows the card only through it. */
+export type FollowUpMessage = PreAuthCompleteMessage | RefundMessage | VoidMessage;
+
+/** The state of a message in the bank's books. Only approved ones are settled with their batch. */
+export type BookingState = "declined" | "stands" | "completed" | "voided" | "reversed" | "settled";
+
+/** One message in the bank's books, whether or not its answer arrived. The card is not kept. */
+export interface Booking extends BookingFacts {
+  /** The first, and the one that every repeat gets. */
+  readonly answer: AcquirerAnswer;
+  readonly approved: boolean;
+  /** None for a PreAuth and its Void, nor for what was declined. */
+  readonly batch: Batch | undefined;
+  readonly original: Booking | undefined;
+  /** The behaviour for its Voids and PreAuth-Completes, if the card's token asks for one. */
+  readonly followUps: Behaviour | undefined;
+  reversed: boolean;
+  /** The Void or the PreAuth-Complete that was approved on it and is not reversed. */
+  followedBy: Booking | undefined;
+  /** The sum of its Refunds. */
+  refundedMinor: bigint;
+}
+
+export interface BookingFacts {
+  readonly transactionId: string;
+  readonly command: MoneyMessage["command"];
+  readonly mid: string;
+  readonly tid: string;
+  readonly traceNo: string;
+  readonly amountMinor: bigint;
+  readonly currency: string;
+}
+
+export function bookingState(booking: Booking): BookingState {
+  if (!booking.approved) return "declined";
+  const uploadedAsVoided = booking.batch?.uploaded?.get(booking.transactionId);
+  if (uploadedAsVoided !== undefined) return uploadedAsVoided ? "voided" : "settled";
+  if (booking.reversed) return "reversed";
+  if (booking.followedBy !== undefined) return booking.followedBy.command === "VOID" ? "voided" : "completed";
+  return booking.batch?.closed ? "settled" : "stands";
+}
+
+/** A PreAuth enters no batch, and a Void that of its original. */
+export function entersBatch({ command }: Pick<Booking, "command">): boolean {
+  return isCharging(command) || command === "REFUND";
+}
+
+function sideOf({ command }: Pick<Booking, "command">): Side {
+  if (command === "REFUND") return "refund";
+  return entersBatch({ command }) ? "sale" : "void";
+}
+
+/** Its batch was settled by the terminal's upload, which does not include it. */
+export function isDropped({ batch, original, command, transactionId }: Booking): boolean {
+  if (batch?.uploaded === undefined) return false;
+  if (command === "VOID") return original === undefined || batch.uploaded.get(original.transactionId) !== true;
+  return !batch.uploaded.has(transactionId);
+}
+
+/** Hosts look an original up by all of its references, so a ledger that confuses originals is detected. */
+export function isOriginalOf(booking: Booking, message: FollowUpMessage): boolean {
+  const { traceNo, approveCode, refId } = message.original;
+  const { answer } = booking;
+  const isNamed = booking.traceNo === traceNo && answer.approveCode === approveCode && answer.refId === refId;
+  return isNamed && isOfTerminal(booking, terminalOf(message));
+}
+
+/** A PreAuth-Complete and a Refund come from any terminal of the merchant, a Void from its original's. */
+function terminalOf({ command, mid, tid, original }: FollowUpMessage) {
+  return { mid, tid: command === "VOID" ? tid : original.tid };
+}
+
+/** A Reversal carries the traceNo of what it undoes. */
+export function isReversedBy(booking: Booking, message: ReversalMessage): boolean {
+  const isNamed = booking.traceNo === message.traceNo && booking.command === message.original.command;
+  return isNamed && isOfTerminal(booking, message);
+}
+
+/** Whether a reference says enough of an original to take it over without having seen it. */
+export function describesFully({ traceNo, approveCode, refId }: OriginalReference): boolean {
+  return traceNo !== "" && approveCode !== "" && refId !== "";
+}
+
+/** Why a Void, PreAuth-Complete or Refund of this original is declined: its code; undefined when it is not. */
+export function refusalOf(message: FollowUpMessage, original: Booking | undefined): string | undefined {
+  if (original === undefined) return unknownRecord;
+  if (message.command === "REFUND") return refundRefusalOf(message, original);
+  const fits = message.command === "VOID" ? isVoidable(original) : original.command === "PREAUTH";
+  if (!fits || bookingState(original) !== "stands" || original.currency !== message.currency) return invalidTransaction;
+  if (message.command === "VOID") return original.amountMinor === message.amountMinor ? undefined : wrongOriginalAmount;
+  return message.amountMinor > original.amountMinor ? invalidAmount : undefined;
+}
+
+function isVoidable({ command }: Booking): boolean {
+  return command !== "VOID" && command !== "REFUND";
+}
+
+function refundRefusalOf(message: RefundMessage, original: Booking): string | undefined {
+  if (sideOf(original) !== "sale" || bookingState(original) !== "settled" || original.currency !== message.currency) {
+    return invalidTransaction;
+  }
+  return original.refundedMinor + message.amountMinor > original.amountMinor ? invalidAmount : undefined;
+}
+
+function isOfTerminal(booking: Booking, { mid, tid }: Pick<BookingFacts, "mid" | "tid">): boolean {
+  return booking.mid === mid && booking.tid === tid;
+}
 
 /**
  * Messages that moved money, or should have: every message once, and every Reversal that arrived before its message.
@@ -64,4 +184,43 @@ export class Books {
 
 function refund({ original }: Booking, amountMinor: bigint): void {
   if (original !== undefined) original.refundedMinor += amountMinor;
+}
+
+/** A bounded map: beyond the bound the oldest entry is forgotten. */
+export class BoundedMap<Key, Value extends object> {
+  readonly #byKey = new Map<Key, Value>();
+  readonly #entriesMax: number;
+  readonly #keyOf: (value: Value) => Key;
+  /** By age. To find the oldest in a Map grows slower with every one that was deleted before it. */
+  readonly #ring: Value[] = [];
+  /** The index of the next one: the oldest's, once the ring is full. */
+  #next = 0;
+
+  constructor(entriesMax: number, keyOf: (value: Value) => Key) {
+    this.#entriesMax = entriesMax;
+    this.#keyOf = keyOf;
+  }
+
+  get(key: Key): Value | undefined {
+    return this.#byKey.get(key);
+  }
+
+  /** Takes the place of an earlier one under the same key. */
+  enter(value: Value): void {
+    const oldest = this.#ring[this.#next];
+    if (oldest !== undefined) this.#forget(oldest);
+    this.#byKey.set(this.#keyOf(value), value);
+    this.#ring[this.#next] = value;
+    this.#next = (this.#next + 1) % this.#entriesMax;
+  }
+
+  /** In the order in which their keys were first entered. */
+  values(): IterableIterator<Value> {
+    return this.#byKey.values();
+  }
+
+  #forget(value: Value): void {
+    const key = this.#keyOf(value);
+    if (this.#byKey.get(key) === value) this.#byKey.delete(key);
+  }
 }

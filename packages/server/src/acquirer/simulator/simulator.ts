@@ -8,10 +8,17 @@ import {
   OtherSite,
 } from "../acquirer.ts";
 import { SimulatedBank } from "./bank.ts";
-import type { Answers, Behaviour, Rule } from "./behaviour.ts";
-import { DelayedAnswers } from "./delayed-answers.ts";
-import { approvalCodes, plainCard, type TestCard, testCard, testCards } from "./test-card.ts";
-import { testTerminal } from "./test-terminal.ts";
+import {
+  type Answers,
+  approvalCodes,
+  type Behaviour,
+  plainCard,
+  type Rule,
+  type TestCard,
+  testCard,
+  testCards,
+  testTerminal,
+} from "./behaviour.ts";
 
 export interface SimulatorOptions {
   /** Before every answer, the link's way there and back. 0 (default) answers in a microtask, without a timer. */
@@ -27,7 +34,7 @@ export interface SimulatorOptions {
 }
 
 /** Messages certainly do not leave; or the bank acts on them and the link breaks before its answer. */
-export type Outage = "not_sent" | "no_answer";
+type Outage = "not_sent" | "no_answer";
 
 /**
  * A link to an acquirer bank of our own. The bank's books decide the result of a message; its treatment comes from (the
@@ -147,4 +154,51 @@ function withChipAnswer(message: AcquirerMessage, answer: AcquirerAnswer): Acqui
   const hasChip = "emv" in message && message.emv !== undefined && message.emv !== "";
   if (!hasChip) return answer;
   return { ...answer, emv: `8A02${Buffer.from(answer.responseCode).toString("hex").toUpperCase()}` };
+}
+
+/** The questions that are on their way, each with its answer's time. */
+class DelayedAnswers {
+  readonly #timers = new Set<NodeJS.Timeout>();
+  /** Ends each caller's wait when the link is closed. */
+  readonly #waiting = new Set<(reason: NoAnswer) => void>();
+
+  /**
+   * Resolves to the answer, obtained `delayMs` from now, or rejects when the caller's time is over first; then the
+   * answer goes to `onLateAnswer`. Without a delay no timer is set: throughput is measured through here.
+   */
+  answer(obtain: () => AcquirerAnswer, delayMs: number, options: AskOptions): Promise<AcquirerAnswer> {
+    if (delayMs === 0) return Promise.resolve(obtain());
+    return new Promise((resolve, reject) => {
+      this.#waiting.add(reject);
+      const inTime = delayMs < options.timeoutMs;
+      this.#after(inTime ? delayMs : options.timeoutMs, () => {
+        this.#waiting.delete(reject);
+        if (inTime) return resolve(obtain());
+        reject(new NoAnswer(`The acquirer did not answer within ${options.timeoutMs} ms`));
+        if (delayMs !== Number.POSITIVE_INFINITY) {
+          this.#after(delayMs - options.timeoutMs, () => options.onLateAnswer(obtain()));
+        }
+      });
+    });
+  }
+
+  /** Acts later, unless the link is closed before. */
+  later(delayMs: number, act: () => void): void {
+    this.#after(delayMs, act);
+  }
+
+  close(): void {
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#timers.clear();
+    for (const end of this.#waiting) end(new NoAnswer("The link to the acquirer was closed"));
+    this.#waiting.clear();
+  }
+
+  #after(delayMs: number, act: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer);
+      act();
+    }, delayMs);
+    this.#timers.add(timer);
+  }
 }

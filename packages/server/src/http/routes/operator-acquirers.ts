@@ -10,7 +10,7 @@ import {
   acquirerSchema,
   acquirerStateSchema,
   acquirerTerminalsSchema,
-} from "../schemas/acquirer.ts";
+} from "../schemas/acquirer-registration.ts";
 import { responses } from "../schemas/problem.ts";
 
 const tags = ["Acquirers"];

@@ -5,8 +5,7 @@ import type { NewEvent } from "../../events.ts";
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import { safeFieldName } from "../../safe-field-name.ts";
-import type { IntakeParts } from "../items.ts";
-import { reportUntilDurable } from "../until-durable.ts";
+import { type IntakeParts, reportUntilDurable } from "../items.ts";
 import { type Entry, readers, UnreadableFile } from "./entries.ts";
 import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";
 
@@ -23,7 +22,7 @@ export interface HeldFile {
   release(): Promise<void>;
 }
 
-export interface FileDropParts extends IntakeParts {
+interface FileDropParts extends IntakeParts {
   readonly folder: string;
   readonly locks: FileLocks;
   /** Awaited: a file that failed is recorded before it is moved. */

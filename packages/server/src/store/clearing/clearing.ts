@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { ClearingLine } from "../../clearing/line.ts";
 import type { ClearingCandidate } from "../../clearing/match.ts";
+import type { ClearingLine } from "../../clearing/read-file.ts";
 import type {
   ClaimedFile,
   ClearingException,

@@ -1,7 +1,7 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContextOptions } from "node:tls";
 import { messageOf } from "../../../errors.ts";
-import { FrameReader, type Framing } from "./framing.ts";
+import { FrameReader, type Framing } from "./wire.ts";
 
 export interface Host {
   readonly host: string;

@@ -3,8 +3,7 @@ import { type AddressInfo, createServer as createTcpServer, type Server, type So
 import { createServer as createTlsServer, type TlsOptions } from "node:tls";
 import { bcdEncoding, standardLayout } from "../message/codec.fixture.ts";
 import { Codec, type IsoMessage } from "../message/codec.ts";
-import { FrameReader, type Framing } from "./framing.ts";
-import { Wire } from "./wire.ts";
+import { FrameReader, type Framing, Wire } from "./wire.ts";
 
 export const framing: Framing = { length: "binary2", countsItself: false, tpdu: "6000010000" };
 export const wire = new Wire({

@@ -1,11 +1,10 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../clock.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
-import type { HostRequest, HostRequestMeaning } from "../host-requests.ts";
+import type { HostRequest, HostRequestMeaning, SignOffs } from "../host-requests.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { type ConnectionOptions, connectTo, type Host, type HostConnection } from "./connection.ts";
 import type { ExchangeOptions, Exchanges } from "./exchanges.ts";
-import type { SignOffs } from "./sign-offs.ts";
 import type { Wire } from "./wire.ts";
 
 /** An event of a link, for the log, for metrics, and for test runs. */
@@ -38,7 +37,7 @@ export interface LinkState {
 }
 
 /** The link's own messages, by the host's profile. Undefined: the host takes none such. */
-export interface NetworkMessages {
+interface NetworkMessages {
   signOn(): IsoMessage | undefined;
   echo(): IsoMessage | undefined;
   signOff(): IsoMessage | undefined;

@@ -1,6 +1,5 @@
-import type { FieldLayout, MessageLayout } from "./codec.ts";
+import { type FieldLayout, type MessageLayout, standardFields } from "./codec.ts";
 import type { IsoEncoding } from "./element.ts";
-import { standardFields } from "./standard-fields.ts";
 
 export const bcdEncoding: IsoEncoding = {
   mti: "bcd",

@@ -4,8 +4,7 @@ import { describe, expect, test } from "vitest";
 import { Till } from "../../till.fixture.ts";
 import { layoutOf, Mapping } from "../mapping.ts";
 import { Codec } from "../message/codec.ts";
-import { matchProblems } from "./match.ts";
-import { ProfileError, readProfile } from "./read.ts";
+import { matchProblems, ProfileError, readProfile } from "./read.ts";
 
 const path = join(import.meta.dirname, "../../../../../../docs/operator/acquirer-profile.json");
 const text = readFileSync(path, "utf8");

@@ -1,10 +1,9 @@
 import { cardCommands, currencyDecimals } from "@paybell/contract";
 import type { z } from "zod";
+import { standardFields } from "../message/codec.ts";
 import { neverShown } from "../message/masking.ts";
-import { standardFields } from "../message/standard-fields.ts";
 import { type MessageTemplate, type Profile, profileSchema } from "./schema.ts";
-import { placeOf, tagProblem } from "./structure.ts";
-import { templateProblems } from "./template.ts";
+import { placeOf, tagProblem, templateProblems, valuesIn } from "./template.ts";
 
 /** A profile that cannot be used: each problem says where it is. */
 export class ProfileError extends Error {
@@ -158,4 +157,21 @@ function messages({
 
 function isOriginal(name: string): boolean {
   return cardCommands.some((command) => name === `messages.${command}`);
+}
+
+/**
+ * Why answers matched by `matchBy` could be swapped: trace numbers count for each terminal, so only the
+ * terminal and the trace number together distinguish a message.
+ */
+export function matchProblems({ messages, matchBy }: Profile): string[] {
+  return Object.entries(messages).flatMap(([name, message]) => {
+    if (message === null) return [];
+    const matched = new Set(matchBy.flatMap((field) => valuesIn(message.fields[field] ?? "")));
+    const missing = (["tid", "traceNo"] as const).filter((value) => !matched.has(value));
+    if (missing.length === 0) return [];
+    const values = missing.map((value) => `{${value}}`).join(" and ");
+    return [
+      `matchBy: no field of messages.${name} named there has ${values}: two requests could get each other's answers`,
+    ];
+  });
 }

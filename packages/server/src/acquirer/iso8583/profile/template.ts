@@ -1,5 +1,50 @@
-import { IsoFormatError } from "../message/error.ts";
+import type { IsoMessage } from "../message/codec.ts";
+import { IsoFormatError } from "../message/element.ts";
+import type { MessageTemplate } from "./schema.ts";
 import { type Described, type HostValues, type ValueName, valueIn, valueNames } from "./values.ts";
+
+export type Write = (message: Described, isRepeat: boolean) => IsoMessage;
+
+/** Writes a message by its template. */
+export function messageWriter({ mti, repeatMti, fields }: MessageTemplate, host: HostValues): Write {
+  const writers = fieldWriters(fields, host);
+  const again = repeatMti ?? `${mti.slice(0, 3)}${Number(mti[3]) + 1}`;
+  return (message, isRepeat) => {
+    const written = new Map<number, string>();
+    for (const { number, write } of writers) {
+      const value = write(message, host);
+      if (value !== "") written.set(number, value);
+    }
+    return { mti: isRepeat ? again : mti, fields: written };
+  };
+}
+
+interface FieldWriter {
+  readonly number: number;
+  readonly write: (message: Described, host: HostValues) => string;
+}
+
+/** The writers of a message's fields, by their number. */
+function fieldWriters(fields: MessageTemplate["fields"], { profile: { structures } }: HostValues): FieldWriter[] {
+  const byNumber = Map.groupBy(Object.entries(fields), ([key]) => placeOf(key).field);
+  const numbered = [...byNumber].sort(([one], [other]) => one - other);
+  return numbered.map(([number, templates]) => {
+    const structure = structures[String(number)];
+    const whole = fields[String(number)];
+    const isWhole = whole !== undefined || structure === undefined;
+    return { number, write: isWhole ? templateWriter(whole ?? "") : elementsWriter(templates, structure) };
+  });
+}
+
+/** The elements are written in their order, without those that a message has no value for. */
+function elementsWriter(templates: readonly (readonly [string, string])[], structure: Structure): FieldWriter["write"] {
+  const parts = templates.map(([key, template]) => ({ tag: placeOf(key).tag, write: templateWriter(template) }));
+  return (message, host) => {
+    const elements = parts.map(({ tag, write }) => [tag, write(message, host)] as const);
+    const written = elements.filter(([, value]) => value !== "");
+    return writeElements(written, structure);
+  };
+}
 
 /** Text, or a value by its name, padded with zeros to so many digits. */
 type Part = string | { readonly name: ValueName; readonly digits: number };
@@ -19,7 +64,7 @@ export function templateProblems(template: string): string[] {
  * Writes a field: text, and values in braces, `{batchNo}`; `{saleQuantity:3}` is padded with zeros to three digits. It
  * writes nothing, and the field is left out, where the template names values and a message has none of them.
  */
-export function templateWriter(template: string): (message: Described, host: HostValues) => string {
+function templateWriter(template: string): (message: Described, host: HostValues) => string {
   const parts = partsOf(template);
   const namesValues = parts.some((part) => typeof part !== "string");
   return (message, host) => {
@@ -92,4 +137,118 @@ function padded(value: string, { name, digits }: Exclude<Part, string>): string 
 
 function isValueName(name: string): name is ValueName {
   return (valueNames as readonly string[]).includes(name);
+}
+
+/** The form of a field that holds elements, each with a tag and a length. */
+export type Structure =
+  | {
+      /** `02` `03` `ABC`: tag, then the number of characters, both in the field's own characters. */
+      readonly form: "text";
+      readonly tagCharacters: number;
+      readonly lengthDigits: number;
+      /** The length comes first, and counts the tag too. */
+      readonly lengthFirst: boolean;
+    }
+  /** BER-TLV in a field of bytes. The values are hexadecimal, or characters in ASCII. */
+  | { readonly form: "ber"; readonly values: "hex" | "ascii" };
+
+/** `48`, or `48.02`: the element 02 of field 48. */
+export function placeOf(key: string): { readonly field: number; readonly tag: string } {
+  const [field = "", tag = ""] = key.split(".");
+  return { field: Number(field), tag };
+}
+
+/** Why an element cannot have this tag; undefined if it can. */
+export function tagProblem(tag: string, structure: Structure): string | undefined {
+  if (structure.form === "ber")
+    return isBerTag(tag) ? undefined : `${tag} is not a tag of BER-TLV in upper-case hexadecimal`;
+  return tag.length === structure.tagCharacters ? undefined : `a tag has ${structure.tagCharacters} characters`;
+}
+
+function isBerTag(tag: string): boolean {
+  return /^(?:[0-9A-F]{2})+$/.test(tag) && berHead(`${tag}00`, 0)?.tag === tag;
+}
+
+export type Elements = readonly (readonly [tag: string, value: string])[];
+
+/** @throws IsoFormatError if an element is too long for its length */
+export function writeElements(elements: Elements, structure: Structure): string {
+  return elements.map(([tag, value]) => writeElement(tag, value, structure)).join("");
+}
+
+function writeElement(tag: string, value: string, structure: Structure): string {
+  if (structure.form === "ber") {
+    const bytes = structure.values === "hex" ? value.toUpperCase() : hexOf(value);
+    return tag + berLength(bytes.length / 2) + bytes;
+  }
+  const { lengthDigits, lengthFirst } = structure;
+  const length = (value.length + (lengthFirst ? tag.length : 0)).toString().padStart(lengthDigits, "0");
+  if (length.length > lengthDigits) throw new IsoFormatError(`the element ${tag} is too long for its length`);
+  return lengthFirst ? length + tag + value : tag + length + value;
+}
+
+function hexOf(text: string): string {
+  return Buffer.from(text, "latin1").toString("hex").toUpperCase();
+}
+
+function berLength(bytes: number): string {
+  const hex = bytes.toString(16).toUpperCase();
+  const even = hex.length % 2 === 0 ? hex : `0${hex}`;
+  return bytes < 0x80 ? even : `8${even.length / 2}${even}`;
+}
+
+/** The value of the first element with this tag; empty if there is none, or if the text before it cannot be read. */
+export function elementIn(text: string, wanted: string, structure: Structure): string {
+  for (let at = 0; at < text.length; ) {
+    const head = structure.form === "ber" ? berHead(text, at) : textHead(text, at, structure);
+    if (head === undefined || head.to > text.length) return "";
+    if (head.tag === wanted) return contentOf(text.slice(head.from, head.to), structure);
+    at = head.to;
+  }
+  return "";
+}
+
+function contentOf(value: string, structure: Structure): string {
+  if (structure.form === "text" || structure.values === "hex") return value;
+  return Buffer.from(value, "hex").toString("latin1");
+}
+
+interface Head {
+  readonly tag: string;
+  /** The first character of the value, and the one after it. */
+  readonly from: number;
+  readonly to: number;
+}
+
+function textHead(
+  text: string,
+  at: number,
+  { tagCharacters, lengthDigits, lengthFirst }: Extract<Structure, { readonly form: "text" }>,
+): Head | undefined {
+  const tagAt = lengthFirst ? at + lengthDigits : at;
+  const lengthAt = lengthFirst ? at : at + tagCharacters;
+  const digits = text.slice(lengthAt, lengthAt + lengthDigits);
+  if (digits.length < lengthDigits || !/^\d+$/.test(digits)) return undefined;
+  const from = at + tagCharacters + lengthDigits;
+  const to = from + Number(digits) - (lengthFirst ? tagCharacters : 0);
+  return to < from ? undefined : { tag: text.slice(tagAt, tagAt + tagCharacters), from, to };
+}
+
+function berHead(text: string, start: number): Head | undefined {
+  const byte = (at: number) => Number.parseInt(text.slice(at, at + 2), 16);
+  let at = start + 2;
+  // Five low bits that are all set: the tag continues, as long as the first bit of a byte is set.
+  if ((byte(start) & 0x1f) === 0x1f) {
+    while ((byte(at) & 0x80) !== 0) at += 2;
+    at += 2;
+  }
+  const tag = text.slice(start, at);
+  const first = byte(at);
+  at += 2;
+  if (Number.isNaN(first)) return undefined;
+  if (first < 0x80) return { tag, from: at, to: at + first * 2 };
+  const lengthBytes = first & 0x7f;
+  const length = Number.parseInt(text.slice(at, at + lengthBytes * 2), 16);
+  at += lengthBytes * 2;
+  return Number.isNaN(length) ? undefined : { tag, from: at, to: at + length * 2 };
 }

@@ -1,6 +1,5 @@
-import type { Acquirer } from "../acquirer/acquirer.ts";
-import type { Acquirers } from "../acquirer/acquirers.ts";
-import { settingsName } from "../acquirer/registered/registration.ts";
+import type { Acquirer, Acquirers } from "../acquirer/acquirer.ts";
+import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Traces } from "./traces.ts";
 
 /** The same acquirers, each exchange with a span. */

@@ -1,24 +1,23 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type * as KafkaClient from "@platformatic/kafka";
-import { holdsCardNumber } from "../../card-number.ts";
-import { ServiceError } from "../../errors.ts";
-import { readJson } from "../../input/json.ts";
-import type { Log } from "../../log.ts";
-import type { Metrics } from "../../metrics.ts";
-import type { GivenItem, IntakeParts, ItemResult } from "../items.ts";
-import { reportUntilDurable } from "../until-durable.ts";
+import { holdsCardNumber } from "../card-number.ts";
+import { ServiceError } from "../errors.ts";
+import { readJson } from "../input/json.ts";
+import type { Log } from "../log.ts";
+import type { Metrics } from "../metrics.ts";
+import { type GivenItem, type IntakeParts, type ItemResult, reportUntilDurable } from "./items.ts";
 
 /** The addresses of the brokers, and the credentials for them. */
 export type KafkaConnection = Pick<KafkaClient.BaseOptions, "bootstrapBrokers" | "tls" | "tlsServerName" | "sasl">;
 
-export interface KafkaTopics {
+interface KafkaTopics {
   /** Each message is a completion in JSON. */
   readonly topic: string;
   /** The topic of refused messages and conflicts, besides their events; null: none. */
   readonly deadLetterTopic: string | null;
 }
 
-export interface KafkaIntakeParts extends IntakeParts, KafkaTopics {
+interface KafkaIntakeParts extends IntakeParts, KafkaTopics {
   readonly connection: KafkaConnection;
   readonly group: string;
   readonly metrics: Pick<Metrics, "intakeKafkaConnected" | "intakeKafkaLag">;
@@ -196,11 +195,11 @@ function itemOf({ value }: { readonly value: Buffer | null | undefined }): Given
 }
 
 /** Loaded only where it is configured. */
-export function loadKafka(): Promise<typeof KafkaClient> {
+function loadKafka(): Promise<typeof KafkaClient> {
   return import("@platformatic/kafka");
 }
 
-export function clientOptions(connection: KafkaConnection) {
+function clientOptions(connection: KafkaConnection) {
   return { ...connection, clientId: "paybell", autocreateTopics: false, connectTimeout: 5_000, requestTimeout: 30_000 };
 }
 
@@ -211,4 +210,20 @@ function asBuffers(headers: Readonly<Record<string, string>>): Map<Buffer, Buffe
 /** Partitions that this member does not read have -1. */
 function sumOf(lags: readonly bigint[]): number {
   return Number(lags.reduce((sum, lag) => (lag > 0n ? sum + lag : sum), 0n));
+}
+
+/** Whether the brokers are reached and have the topics. @returns words for people @throws the reason why not */
+export async function inspectKafka(connection: KafkaConnection, topics: KafkaTopics): Promise<string> {
+  const { topic, deadLetterTopic } = topics;
+  const kafka = await loadKafka();
+  const admin = new kafka.Admin({ ...clientOptions(connection), retries: 0 });
+  try {
+    const wanted = [topic, ...(deadLetterTopic === null ? [] : [deadLetterTopic])];
+    const metadata = await admin.metadata({ topics: wanted, retries: 0 });
+    const missing = wanted.filter((name) => !metadata.topics.has(name));
+    if (missing.length > 0) throw new Error(`the brokers have no topic ${missing.join(", ")}`);
+    return `${topic} has ${metadata.topics.get(topic)?.partitionsCount} partitions on ${metadata.brokers.size} brokers`;
+  } finally {
+    await admin.close();
+  }
 }

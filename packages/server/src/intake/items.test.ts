@@ -3,7 +3,7 @@ import type { CompletionRequest } from "../commands/request.ts";
 import { ServiceError } from "../errors.ts";
 import type { ReportResult } from "../ledger/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { reportUntilDurable } from "./until-durable.ts";
+import { reportUntilDurable } from "./items.ts";
 
 test("what could not be made durable is reported again, without what was", async () => {
   const partner = partnerSnapshot();

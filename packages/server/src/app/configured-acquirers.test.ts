@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { Till } from "../acquirer/till.fixture.ts";
 import { readConfig } from "../config.ts";
-import { simulator } from "./acquirer.ts";
+import { simulator } from "./configured-acquirers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -1,18 +1,16 @@
 import { createHash, type KeyObject } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import type { Acquirer } from "../acquirer/acquirer.ts";
+import type { SignOffStore } from "../acquirer/iso8583/host-requests.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
-import type { SignOffStore } from "../acquirer/iso8583/link/sign-offs.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
-import { matchProblems } from "../acquirer/iso8583/profile/match.ts";
-import { readProfile } from "../acquirer/iso8583/profile/read.ts";
+import { matchProblems, readProfile } from "../acquirer/iso8583/profile/read.ts";
 import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
 import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
-import { settingsName } from "../acquirer/registered/registration.ts";
-import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
+import { AcquirerRegistry, settingsName } from "../acquirer/registered/registry.ts";
 import { InstanceRpc } from "../acquirer/session/instance-rpc.ts";
 import { OneSession, type SessionHolder } from "../acquirer/session/one-session.ts";
 import { SimulatedAcquirer } from "../acquirer/simulator/simulator.ts";
@@ -25,8 +23,8 @@ import type { Metrics } from "../metrics.ts";
 import type { MasterKey } from "../partners/master-key.ts";
 import { openValue, sealValue } from "../partners/sealed-value.ts";
 import { PostgresAcquirerSessions } from "../store/acquirer-sessions.ts";
-import { PostgresAcquirers } from "../store/acquirers.ts";
 import { openDatabase } from "../store/database/database.ts";
+import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /** The options for opening a link to a host. */

@@ -8,9 +8,9 @@ import { AcquirerRegistry } from "../acquirer/registered/registry.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { resealAll } from "../partners/master-key-rotation.ts";
 import { completeTerminal } from "../partners/terminal.ts";
-import { PostgresAcquirers } from "./acquirers.ts";
 import { openDatabase } from "./database/database.ts";
 import { PostgresReSeal } from "./partners/reseal.ts";
+import { PostgresAcquirers } from "./registered-acquirers.ts";
 import { insertPartner } from "./rows.fixture.ts";
 import { PostgresTerminals } from "./terminals/terminals.ts";
 
