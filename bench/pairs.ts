@@ -63,7 +63,7 @@ export async function measurePairs(
   const other = await openCalledService(around, services, "other", { entry: pathToFileURL(entry) });
   const sides = [own, other] as const;
   const rows: PairedRow[] = [];
-  for (const name of ["engine", "service", "batches"] as const) {
+  for (const name of ["engine", "service", "batches", "commands"] as const) {
     note(`${name}, in turns`);
     const rowOf = (side: CalledService) => (name === "engine" ? engineRow(side) : calledRow(name, side));
     rows.push(await pairOf(around, plan, [rowOf(own), rowOf(other)], { durationMs: plan.roundMs }));
