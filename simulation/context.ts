@@ -1,11 +1,14 @@
-import type { DeliveryOutcome, Recorded } from "../packages/server/src/delivery/store.ts";
+import type { Hints } from "../packages/server/src/delivery/hints.ts";
+import type { DeliveryOutcome, DeliveryStore, Recorded } from "../packages/server/src/delivery/store.ts";
+import type { LeaseHolder } from "../packages/server/src/leases/lease.ts";
 import type { Checks } from "./checks/checks.ts";
-import type { SimulatedDatabase } from "./database/database.ts";
-import type { Line } from "./database/line.ts";
+import type { Line, SimulatedDatabase } from "./database/database.ts";
+import { carryOut } from "./database/deliveries.ts";
+import { SimulatedLeases, SimulatedShards } from "./database/shards.ts";
 import type { Tables } from "./database/tables.ts";
+import type { EventLoop } from "./service/event-loop.ts";
 import type { Instance } from "./service/instance.ts";
 import type { SimulatedNotifications } from "./service/notifications.ts";
-import type { Variation } from "./variation.ts";
 import type { World } from "./world.ts";
 
 /** The size of one simulated world. */
@@ -40,3 +43,30 @@ export interface SimulationContext {
   isStormy: boolean;
   loadFactor: number;
 }
+
+/** Parts of a run that a mutant puts something wrong in the place of. */
+export interface Variation {
+  readonly Leases: typeof SimulatedLeases;
+  readonly Shards: typeof SimulatedShards;
+  readonly deliveries: (store: DeliveryStore) => DeliveryStore;
+  readonly holder: (lease: LeaseHolder, loop: EventLoop) => LeaseHolder;
+  readonly carryOut: typeof carryOut;
+  /** Takes the notifications of producers. */
+  readonly notifier: (instance: Instance) => Pick<Hints, "offer">;
+  /**
+   * `crashes`: nothing else, so that shards change hands all the time. `leases`: one
+   * worker, whose leases another process deletes, so that it claims the same shards again.
+   */
+  readonly faults: "all" | "crashes" | "leases";
+}
+
+/** The code without a mutation. */
+export const faithful: Variation = {
+  Leases: SimulatedLeases,
+  Shards: SimulatedShards,
+  deliveries: (store) => store,
+  holder: (lease) => lease,
+  carryOut,
+  notifier: ({ hints }) => hints,
+  faults: "all",
+};

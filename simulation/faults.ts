@@ -1,7 +1,6 @@
 import type { SimulationContext } from "./context.ts";
 import { largestDrift } from "./service/event-loop.ts";
-import type { Instance } from "./service/instance.ts";
-import type { SimulatedProcess } from "./service/service-process.ts";
+import type { Instance, SimulatedProcess } from "./service/instance.ts";
 
 const restartAfterMs = 100;
 /** After its beats are answered again, a worker has a lease, and shards that nobody claimed meanwhile. */

@@ -10,12 +10,10 @@ import { RateLimits } from "../packages/server/src/delivery/rate.ts";
 import type { QueuePage } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
-import { Lease } from "../packages/server/src/leases/lease.ts";
-import type { LeaseBeat, LeaseKind } from "../packages/server/src/leases/store.ts";
+import { Lease, type LeaseBeat, type LeaseKind } from "../packages/server/src/leases/lease.ts";
+import { faithful, type Variation } from "./context.ts";
 import { carryOut } from "./database/deliveries.ts";
-import { SimulatedLeases } from "./database/leases.ts";
-import { SimulatedShards } from "./database/shards.ts";
-import { faithful, type Variation } from "./variation.ts";
+import { SimulatedLeases, SimulatedShards } from "./database/shards.ts";
 
 /** Something that is wrong on purpose, and that the simulation must find. */
 export interface Mutant {

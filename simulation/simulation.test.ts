@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { readOptions } from "./options.ts";
+import { readOptions } from "./main.ts";
 import { Simulation } from "./simulation.ts";
 
 test.each([2, 9, 14])("no invariant is broken in the world of seed %i", async (seed) => {

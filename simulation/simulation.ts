@@ -1,23 +1,19 @@
 import { setImmediate } from "node:timers/promises";
 import { Lease } from "../packages/server/src/leases/lease.ts";
 import { homeOf } from "../packages/server/src/shard.ts";
-import { Checks } from "./checks/checks.ts";
-import { checkAllOwned, checkEvenlyOwned } from "./checks/owners.ts";
+import { Checks, checkAllOwned, checkEvenlyOwned } from "./checks/checks.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
-import type { SimulationContext, SimulationPlan } from "./context.ts";
-import { SimulatedDatabase } from "./database/database.ts";
-import { SimulatedLeases } from "./database/leases.ts";
-import { Line } from "./database/line.ts";
+import { faithful, type SimulationContext, type SimulationPlan, type Variation } from "./context.ts";
+import { Line, SimulatedDatabase } from "./database/database.ts";
+import { SimulatedLeases } from "./database/shards.ts";
 import { Tables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
-import { Chains } from "./outside/chains.ts";
 import { Merchant } from "./outside/merchant.ts";
 import { SimulatedOperators } from "./outside/operators.ts";
 import { EventLoop, largestDrift, usualDrift } from "./service/event-loop.ts";
-import type { Instance } from "./service/instance.ts";
+import { type Instance, SimulatedProcess } from "./service/instance.ts";
 import { SimulatedNotifications } from "./service/notifications.ts";
-import { SimulatedProcess } from "./service/service-process.ts";
-import { faithful, type Variation } from "./variation.ts";
+import { Chains } from "./service/producer.ts";
 import { type Violation, World } from "./world.ts";
 
 export interface SimulationOptions {

@@ -1,6 +1,3 @@
-import { Agenda } from "./agenda.ts";
-import { SimulationRandom } from "./random.ts";
-
 type Detail = string | number | boolean | undefined;
 
 /** A violation that was found. */
@@ -74,5 +71,119 @@ export class World {
 
   broke(error: unknown): void {
     this.violated(0, error instanceof Error ? `the code broke: ${error.stack ?? error.message}` : String(error));
+  }
+}
+
+/** One event to come. */
+export interface Planned {
+  readonly atMs: number;
+  readonly number: number;
+  /** Undefined: it was cancelled. */
+  run: (() => void) | undefined;
+}
+
+/** The events to come, soonest first; those of one moment in the order in which they were planned. */
+class Agenda {
+  readonly #heap: Planned[] = [];
+  #count = 0;
+  #nowMs = 0;
+
+  /** Milliseconds since the simulation began. */
+  get nowMs(): number {
+    return this.#nowMs;
+  }
+
+  after(ms: number, run: () => void): Planned {
+    this.#count += 1;
+    const planned = { atMs: this.#nowMs + ms, number: this.#count, run };
+    this.#heap.push(planned);
+    this.#rise(this.#heap.length - 1, planned);
+    return planned;
+  }
+
+  /** Moves the clock on to the next event, and takes it off. */
+  next(): Planned | undefined {
+    const [first] = this.#heap;
+    const last = this.#heap.pop();
+    if (first === undefined || last === undefined) return undefined;
+    if (last !== first) this.#sink(last);
+    this.#nowMs = first.atMs;
+    return first;
+  }
+
+  #rise(from: number, planned: Planned): void {
+    let at = from;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = this.#heap[parent];
+      if (above === undefined || !isSooner(planned, above)) break;
+      this.#heap[at] = above;
+      at = parent;
+    }
+    this.#heap[at] = planned;
+  }
+
+  #sink(planned: Planned): void {
+    const heap = this.#heap;
+    let at = 0;
+    for (let child = 1; child < heap.length; child = 2 * at + 1) {
+      const left = heap[child];
+      const right = heap[child + 1];
+      if (left === undefined) break;
+      const isRight = right !== undefined && isSooner(right, left);
+      const sooner = isRight ? right : left;
+      if (!isSooner(sooner, planned)) break;
+      heap[at] = sooner;
+      at = isRight ? child + 1 : child;
+    }
+    heap[at] = planned;
+  }
+}
+
+function isSooner(one: Planned, other: Planned): boolean {
+  return one.atMs < other.atMs || (one.atMs === other.atMs && one.number < other.number);
+}
+
+/** Numbers that are the same for the same seed (sfc32). */
+export class SimulationRandom {
+  #a: number;
+  #b: number;
+  #c: number;
+  #counter = 1;
+
+  constructor(seed: number) {
+    this.#a = seed | 0;
+    this.#b = Math.floor(seed / 2 ** 32) | 0;
+    this.#c = 0x9e3779b9 | 0;
+    for (let i = 0; i < 12; i += 1) this.next();
+  }
+
+  /** From 0 to less than 1. */
+  readonly next = (): number => {
+    const sum = (((this.#a + this.#b) | 0) + this.#counter) | 0;
+    this.#counter = (this.#counter + 1) | 0;
+    this.#a = this.#b ^ (this.#b >>> 9);
+    this.#b = (this.#c + (this.#c << 3)) | 0;
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0;
+    return (sum >>> 0) / 2 ** 32;
+  };
+
+  /** A whole number from 0 to less than `count`. */
+  below(count: number): number {
+    return Math.floor(this.next() * count);
+  }
+
+  between(least: number, most: number): number {
+    return least + this.next() * (most - least);
+  }
+
+  chance(probability: number): boolean {
+    return this.next() < probability;
+  }
+
+  pick<T>(list: readonly T[]): T {
+    const picked = list[this.below(list.length)];
+    if (picked === undefined) throw new RangeError("there is nothing to pick from");
+    return picked;
   }
 }

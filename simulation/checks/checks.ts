@@ -4,20 +4,15 @@ import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
-import type { NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
+import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
-import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
-import type { Tables } from "../database/tables.ts";
-import type { Reception } from "../outside/endpoint.ts";
+import type { NotificationStart, ShardRow, SimulatedNotification, Tables } from "../database/tables.ts";
+import type { Reception } from "../outside/merchant.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
-import { checkBounds } from "./bounds.ts";
-import { CompletenessCheck } from "./complete.ts";
-import { checkBelievers } from "./owners.ts";
-import { ReadsCheck } from "./reads.ts";
+import { CompletenessCheck } from "./progress.ts";
 import { StartChecks } from "./starts.ts";
-import { SweepsCheck } from "./sweeps.ts";
 
 /** Steps between two looks at what is not checked where it happens. */
 const boundsEvery = 16;
@@ -204,5 +199,134 @@ export class Checks {
   woken(worker: Instance, hint: Hint): void {
     this.#world.note(worker.name, "is woken", hint.partnerId, hint.queue ?? "");
     this.#complete.woken(worker, hint);
+  }
+}
+
+const rowsPerSlot = 8;
+const rowsPerQueueMin = 4;
+const unrecordedPerSlot = 4;
+/** The size of one page, or of one row, which comes whatever its size. */
+const pageBytesMax = 4 * 1_024 * 1_024;
+
+/** Invariant 10: a worker's memory stays within its bounds, and nothing in it waits for a partner that is paused. */
+function checkBounds(world: World, plan: SimulationPlan, { name, worker, partners }: Instance): void {
+  const { slots, bytes, rows, rowsBytes, unrecorded } = worker.status;
+  const { slotsMax, bytesInFlightMax, merchants } = plan;
+  const bounds = [
+    ["slots", slots, slotsMax],
+    ["bytes", bytes, bytesInFlightMax],
+    ["rows", rows, 2 * slotsMax * rowsPerSlot + rowsPerQueueMin + merchants],
+    ["bytes in rows", rowsBytes, 2 * bytesInFlightMax + (1 + merchants) * pageBytesMax],
+    ["unrecorded outcomes", unrecorded, slotsMax * (unrecordedPerSlot + 1)],
+  ] as const;
+  for (const [what, is, most] of bounds) {
+    if (is < 0 || is > most) world.violated(10, `${name} has ${is} ${what}, and ${most} at most are agreed`);
+  }
+  for (const partnerId of worker.queues.partners().filter((id) => partners.isPaused(id))) {
+    const waits = worker.queues.queuesOf(partnerId).find(({ head }) => head !== undefined);
+    if (waits !== undefined) world.violated(10, `${name} keeps deliveries of ${partnerId}, which is paused`);
+  }
+}
+
+/** Invariant 4: at most one believing owner for each shard. */
+function checkBelievers(world: World, tables: Tables, workers: Iterable<Instance>): void {
+  for (const { id, shard } of tables.merchants) {
+    const believers = [...workers].filter(({ worker }) => worker.ownership.epochOf(id) !== undefined);
+    if (believers.length <= 1) continue;
+    world.violated(4, `shard ${shard} is believed to be theirs by ${believers.map(({ name }) => name).join(" and ")}`);
+  }
+}
+
+/** After one worker releases a shard, another claims it within this time, also if it was not told. */
+const handedOverMs = 2_500;
+
+/** Invariant 12, its first part: every shard is a living worker's. @param broken the lease of one that cannot work */
+export function checkAllOwned(world: World, tables: Tables, broken?: LeaseId): void {
+  const isFree = ({ leaseId, changedMs }: ShardRow) =>
+    leaseId === broken || (leaseId === null && world.nowMs - changedMs > handedOverMs);
+  const free = tables.shards.filter(isFree);
+  if (free.length > 0) world.violated(12, `${free.length} shards are nobody's: ${free[0]?.shard} among them`);
+}
+
+/** Invariant 12, its second part: no worker is below its share, rounded down. */
+export function checkEvenlyOwned(world: World, tables: Tables): void {
+  const workers = [...tables.leases.values()].filter(({ kind }) => kind === "delivery");
+  const floor = Math.floor(tables.shards.length / workers.length);
+  for (const { id } of workers) {
+    const owned = tables.shardsOf(id).length;
+    if (owned < floor) world.violated(12, `${id} owns ${owned} shards, and its share is ${floor}`);
+  }
+}
+
+/** A sweep of a slow database takes seconds, and rests for ten seconds at most. */
+const sweptWithinMs = 25_000;
+
+/** Invariant 15: every shard that a worker owns is swept. */
+class SweepsCheck {
+  readonly #world: World;
+  /** When each shard was swept last, or first seen, by worker. */
+  readonly #swept = new WeakMap<Instance, Map<number, number>>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  swept(worker: Instance, shards: readonly number[]): void {
+    const swept = this.#sweptBy(worker);
+    for (const shard of shards) swept.set(shard, this.#world.nowMs);
+  }
+
+  /** Called each second of a calm phase, after its first 20 s. */
+  check(worker: Instance): void {
+    const swept = this.#sweptBy(worker);
+    const ready = new Set(worker.worker.ownership.ready);
+    for (const shard of swept.keys()) if (!ready.has(shard)) swept.delete(shard);
+    for (const shard of ready) {
+      const sinceMs = swept.get(shard) ?? this.#world.nowMs;
+      swept.set(shard, sinceMs);
+      if (this.#world.nowMs - sinceMs <= sweptWithinMs) continue;
+      this.#world.violated(15, `${worker.name} has not swept its shard ${shard} for ${sweptWithinMs} ms`);
+    }
+  }
+
+  #sweptBy(worker: Instance): Map<number, number> {
+    const swept = this.#swept.get(worker) ?? new Map<number, number>();
+    this.#swept.set(worker, swept);
+    return swept;
+  }
+}
+
+const windowMs = 1_000;
+const readsMax = 150;
+
+/** No queue is read endlessly: a worker that reads without result is a busy loop. */
+class ReadsCheck {
+  readonly #world: World;
+  readonly #counts = new WeakMap<Instance, Map<string, { sinceMs: number; count: number }>>();
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  count(worker: Instance, { partnerId, queue, after }: QueueRead): void {
+    if (after !== undefined) return;
+    const counts = this.#counts.get(worker) ?? new Map<string, { sinceMs: number; count: number }>();
+    this.#counts.set(worker, counts);
+    const key = `${partnerId} ${queue}`;
+    const counted = counts.get(key) ?? { sinceMs: this.#world.nowMs, count: 0 };
+    counts.set(key, counted);
+    if (this.#world.nowMs - counted.sinceMs >= windowMs)
+      Object.assign(counted, { sinceMs: this.#world.nowMs, count: 0 });
+    counted.count += 1;
+    if (counted.count <= readsMax) return;
+    this.#world.violated(
+      13,
+      `${worker.name} read the head of ${partnerId} "${queue}" ${readsMax} times in ${windowMs} ms`,
+    );
+  }
+
+  /** An attempt of the partner begins: reading for it is worth while. */
+  begins(worker: Instance, partnerId: string): void {
+    for (const [key, counted] of this.#counts.get(worker) ?? []) if (key.startsWith(partnerId)) counted.count = 0;
   }
 }

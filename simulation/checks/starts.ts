@@ -1,14 +1,19 @@
 import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
-import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import {
+  type CircuitChange,
+  type CircuitState,
+  type LoadedCircuit,
+  originCircuit,
+  urlCircuit,
+} from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationPlan } from "../context.ts";
-import type { NotificationStart, SimulatedNotification } from "../database/notification.ts";
-import type { Tables } from "../database/tables.ts";
+import { circuitKey } from "../database/circuits.ts";
+import type { NotificationStart, SimulatedNotification, Tables } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
-import { CircuitsKnown } from "./circuits-known.ts";
-import { RateCheck } from "./rates.ts";
 
 interface UnderWay {
   readonly delivery: Delivery;
@@ -187,5 +192,113 @@ export class StartChecks {
     const one = all.get(key) ?? [];
     all.set(key, one);
     return one;
+  }
+}
+
+interface Bucket {
+  tokens: number;
+  atMs: number;
+}
+
+/** The claim of a shard. */
+interface Claim {
+  readonly epoch: number;
+  readonly atMs: number;
+}
+
+/** Clocks may differ a little more than they drift, and a POST leaves within 50 ms of its token. */
+const paceSlack = 0.001;
+const delayMs = 50;
+
+/**
+ * Counts each partner's POSTs: in any t seconds at most rate × t, one bucket, and one. In the t seconds since its shard
+ * was claimed they are rate × t, and one: the owner before may have used the bucket.
+ */
+export class RateCheck {
+  readonly #buckets = new Map<PartnerId, Bucket>();
+  readonly #owned = new Map<PartnerId, Claim & { count: number }>();
+  readonly #pace: number;
+
+  /** @param drift the share by which clocks are too fast or too slow */
+  constructor(drift: number) {
+    this.#pace = 1 + drift + paceSlack;
+  }
+
+  /** @returns whether the rate is kept since the claim, under which the POST began */
+  countSince({ epoch, atMs }: Claim, partnerId: PartnerId, perSecond: number, nowMs: number): boolean {
+    const known = this.#owned.get(partnerId);
+    const owned = known?.epoch === epoch ? known : { epoch, atMs, count: 0 };
+    this.#owned.set(partnerId, owned);
+    owned.count += 1;
+    return owned.count <= ((nowMs - owned.atMs + delayMs) * perSecond * this.#pace) / 1_000 + 1;
+  }
+
+  /** @returns whether the rate is kept */
+  count(partnerId: PartnerId, perSecond: number, nowMs: number): boolean {
+    const capacity = Math.max(1, perSecond) + 1 + (perSecond * delayMs) / 1_000;
+    const bucket = this.#buckets.get(partnerId) ?? { tokens: capacity, atMs: nowMs };
+    this.#buckets.set(partnerId, bucket);
+    bucket.tokens = Math.min(capacity, bucket.tokens + ((nowMs - bucket.atMs) * perSecond * this.#pace) / 1_000) - 1;
+    bucket.atMs = nowMs;
+    return bucket.tokens >= -1e-6;
+  }
+}
+
+interface Known {
+  /** As it was loaded or changed, which tells one change from the next. */
+  readonly circuit: CircuitChange["circuit"];
+  readonly state: CircuitState;
+  readonly epoch: number;
+  readonly controlNo: number;
+  readonly sinceMs: number;
+  /** In simulated time. */
+  readonly probeAtMs: number;
+}
+
+/** The circuits that one worker must know, from its reads and its own writes. */
+export class CircuitsKnown {
+  readonly #known = new Map<string, Known>();
+  readonly #epochOf: (partnerId: PartnerId) => number | undefined;
+  readonly #nowMs: () => number;
+
+  constructor(worker: Instance, nowMs: () => number) {
+    this.#epochOf = (partnerId) => worker.worker.ownership.epochOf(partnerId);
+    this.#nowMs = nowMs;
+  }
+
+  loaded(loaded: readonly LoadedCircuit[], epochOf: (partnerId: PartnerId) => number): void {
+    for (const { partnerId, queue, circuit, controlNo } of loaded) {
+      const key = circuitKey(partnerId, queue);
+      const epoch = this.#epochOf(partnerId) ?? epochOf(partnerId);
+      const known = this.#known.get(key);
+      if (known !== undefined && known.epoch === epoch && known.controlNo >= controlNo) continue;
+      this.#set(key, circuit, epoch, controlNo);
+    }
+  }
+
+  changed({ partnerId, queue, circuit, epoch, controlNo }: CircuitChange): void {
+    // A circuit of an earlier ownership may be dropped or not.
+    const current = this.#epochOf(partnerId);
+    if (current === undefined || current === epoch) this.#set(circuitKey(partnerId, queue), circuit, epoch, controlNo);
+  }
+
+  /** The change could not be stored. An endpoint whose probe failed stays open, and its next probe at its time. */
+  withdrawn({ partnerId, queue, circuit, before }: CircuitChange): void {
+    const key = circuitKey(partnerId, queue);
+    const known = this.#known.get(key);
+    if (known?.circuit !== circuit || (before.state === "open" && circuit.state === "open")) return;
+    this.#known.set(key, { ...known, state: before.state, probeAtMs: known.sinceMs + (before.probeInMs ?? 0) });
+  }
+
+  /** Undefined: closed, or not known under this epoch. */
+  find(partnerId: PartnerId, queue: string, epoch: number): Known | undefined {
+    const known = this.#known.get(circuitKey(partnerId, queue));
+    return known?.epoch === epoch && known.state !== "closed" ? known : undefined;
+  }
+
+  #set(key: string, circuit: CircuitChange["circuit"], epoch: number, controlNo: number): void {
+    const { state, probeInMs } = circuit;
+    const nowMs = this.#nowMs();
+    this.#known.set(key, { circuit, state, epoch, controlNo, sinceMs: nowMs, probeAtMs: nowMs + (probeInMs ?? 0) });
   }
 }

@@ -1,8 +1,7 @@
 import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { EventLoop } from "../service/event-loop.ts";
-import type { SimulatedDatabase } from "./database.ts";
-import type { Line } from "./line.ts";
+import type { Line, SimulatedDatabase } from "./database.ts";
 import type { CircuitRow, Tables } from "./tables.ts";
 
 export function circuitKey(partnerId: PartnerId, queue: string): string {

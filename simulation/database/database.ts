@@ -1,7 +1,5 @@
 import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
-import type { Line } from "./line.ts";
-import { RowLocks, type TransactionNo } from "./row-locks.ts";
 
 /** The error of the simulated database and network. */
 export class SimulatedFailure extends Error {}
@@ -193,5 +191,83 @@ export class SimulatedDatabase {
       if (known === undefined) this.#fail(call, why);
       else this.#answer(call, this.tookMs(0.2), () => call.resolve(known.applied));
     });
+  }
+}
+
+/** The way between one process and the database, or to one home. It may be cut in both directions or in one. */
+export class Line {
+  readonly #parts: readonly Line[];
+  /** Statements do not arrive. */
+  losesStatements = false;
+  /** Statements are executed, and their answers are lost. */
+  losesAnswers = false;
+  /** As if cut in both directions, also after `heal`. */
+  isBroken = false;
+
+  /** @param parts other lines that it leads over */
+  constructor(parts: readonly Line[] = []) {
+    this.#parts = parts;
+  }
+
+  get isCut(): boolean {
+    return this.losesStatements || this.isBroken || this.#parts.some(({ isCut }) => isCut);
+  }
+
+  get isOneWay(): boolean {
+    return this.losesAnswers || this.#parts.some(({ isOneWay }) => isOneWay);
+  }
+
+  heal(): void {
+    this.losesStatements = false;
+    this.losesAnswers = false;
+  }
+}
+
+/** A transaction's number. */
+type TransactionNo = number;
+
+interface Waiting {
+  readonly transaction: TransactionNo;
+  readonly keys: readonly string[];
+  readonly run: () => void;
+}
+
+/** Locks of rows, held until the transaction ends. All that a statement needs are taken at once. */
+class RowLocks {
+  readonly #held = new Map<string, TransactionNo>();
+  #waiting: Waiting[] = [];
+
+  /** Runs `run` when all are held. @returns whether that was at once */
+  acquire(transaction: TransactionNo, keys: readonly string[], run: () => void): boolean {
+    const areFree = this.#areFree(transaction, keys);
+    if (areFree) this.#take(transaction, keys, run);
+    else this.#waiting.push({ transaction, keys, run });
+    return areFree;
+  }
+
+  /** Waits no longer. @returns whether it still waited */
+  giveUp(transaction: TransactionNo): boolean {
+    const before = this.#waiting.length;
+    this.#waiting = this.#waiting.filter((one) => one.transaction !== transaction);
+    return this.#waiting.length < before;
+  }
+
+  release(transaction: TransactionNo, keys: readonly string[]): void {
+    for (const key of keys) if (this.#held.get(key) === transaction) this.#held.delete(key);
+    if (this.#waiting.length === 0) return;
+    for (const one of [...this.#waiting]) {
+      if (!this.#areFree(one.transaction, one.keys)) continue;
+      this.#waiting.splice(this.#waiting.indexOf(one), 1);
+      this.#take(one.transaction, one.keys, one.run);
+    }
+  }
+
+  #areFree(transaction: TransactionNo, keys: readonly string[]): boolean {
+    return keys.every((key) => (this.#held.get(key) ?? transaction) === transaction);
+  }
+
+  #take(transaction: TransactionNo, keys: readonly string[], run: () => void): void {
+    for (const key of keys) this.#held.set(key, transaction);
+    run();
   }
 }

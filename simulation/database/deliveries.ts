@@ -1,3 +1,4 @@
+import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
@@ -11,13 +12,14 @@ import type {
   QueueRead,
   Recorded,
 } from "../../packages/server/src/delivery/store.ts";
+import type { PartnerId } from "../../packages/server/src/ids.ts";
+import { homeOf, shardOf } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { EventLoop } from "../service/event-loop.ts";
+import type { World } from "../world.ts";
 import { writeCircuit } from "./circuits.ts";
-import type { SimulatedDatabase } from "./database.ts";
-import type { Line } from "./line.ts";
-import { deliveryOf, type SimulatedNotification } from "./notification.ts";
-import type { Tables } from "./tables.ts";
+import { type Line, type SimulatedDatabase, SimulatedFailure } from "./database.ts";
+import { deliveryOf, type SimulatedNotification, type Tables } from "./tables.ts";
 
 export interface DeliveriesParts {
   readonly database: SimulatedDatabase;
@@ -166,4 +168,127 @@ export function carryOut(outcome: DeliveryOutcome, tables: Tables, database: Sim
     tables.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked: false });
   }
   return "applied";
+}
+
+interface Waiting {
+  readonly outcome: DeliveryOutcome;
+  readonly resolve: (recorded: Recorded) => void;
+  readonly reject: (error: Error) => void;
+}
+
+const batchMax = 32;
+const againMs = 250;
+
+/** Outcomes share commits. A commit is repeated until its fate is known. */
+export class OutcomeCommits {
+  readonly #world: World;
+  readonly #database: SimulatedDatabase;
+  readonly #loop: EventLoop;
+  readonly #line: Line;
+  readonly #apply: (outcome: DeliveryOutcome) => Recorded;
+  #waiting: Waiting[] = [];
+  #isCommitting = false;
+  #unwritten = 0;
+  /** The chance of an outcome that cannot be stored. */
+  unstorableChance = 0;
+  /** Each commit takes so much longer. */
+  slowMs = 0;
+
+  constructor(
+    world: World,
+    database: SimulatedDatabase,
+    loop: EventLoop,
+    line: Line,
+    apply: (outcome: DeliveryOutcome) => Recorded,
+  ) {
+    this.#world = world;
+    this.#database = database;
+    this.#loop = loop;
+    this.#line = line;
+    this.#apply = apply;
+  }
+
+  /** The number of outcomes whose fate the worker does not know yet. */
+  get unwritten(): number {
+    return this.#unwritten;
+  }
+
+  record(outcome: DeliveryOutcome): Promise<Recorded> {
+    return new Promise<Recorded>((resolve, reject) => {
+      this.#waiting.push({ outcome, resolve, reject });
+      this.#unwritten += 1;
+      if (!this.#isCommitting) void this.#commitAll();
+    });
+  }
+
+  async #commitAll(): Promise<void> {
+    this.#isCommitting = true;
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, batchMax);
+      const answers = await this.#commit(batch.map(({ outcome }) => outcome));
+      this.#unwritten -= batch.length;
+      for (const [at, { resolve, reject }] of batch.entries()) {
+        const answer = answers[at];
+        if (answer === undefined) reject(new SimulatedFailure("no table takes it"));
+        else resolve(answer);
+      }
+    }
+    this.#isCommitting = false;
+  }
+
+  async #commit(outcomes: readonly DeliveryOutcome[]): Promise<readonly (Recorded | undefined)[]> {
+    const { random } = this.#world;
+    if (this.slowMs > 0) await new Promise<void>((resolve) => void this.#loop.timers.after(this.slowMs, resolve));
+    const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
+    for (;;) {
+      try {
+        return await this.#database.write(this.#loop, this.#line, {
+          name: "record",
+          candidates: () => outcomes.map(({ id }) => id).sort(),
+          apply: () => outcomes.map((outcome, at) => (areStorable[at] ? this.#apply(outcome) : undefined)),
+        });
+      } catch (error) {
+        if (!(error instanceof SimulatedFailure)) throw error;
+        await new Promise<void>((resolve) => void this.#loop.timers.after(againMs, resolve));
+      }
+    }
+  }
+}
+
+interface OfPartner {
+  readonly partnerId: PartnerId;
+}
+
+/** The one home that a statement is about. */
+function homeFor<One>(world: World, homes: readonly One[], shards: readonly number[]): One {
+  const asked = new Set(shards.map((shard) => homeOf(shard, homes.length)));
+  if (asked.size > 1) world.violated(0, `a statement is about ${asked.size} homes`);
+  const [first = 0] = asked;
+  // Every shard has one.
+  return homes[first] as One;
+}
+
+export function deliveriesOf(world: World, homes: readonly DeliveryStore[]): DeliveryStore {
+  const of = (...some: readonly OfPartner[]) =>
+    homeFor(
+      world,
+      homes,
+      some.map(({ partnerId }) => shardOf(partnerId)),
+    );
+  return {
+    read: (reads) => of(...reads).read(reads),
+    look: (look) => of(look).look(look),
+    heads: (shards) => homeFor(world, homes, shards).heads(shards),
+    preceding: (deliveries) => of(...deliveries).preceding(deliveries),
+    record: (outcome) => of(outcome).record(outcome),
+    postpone: (deliveries) => of(...deliveries).postpone(deliveries),
+    park: (deliveries, reason) => of(...deliveries).park(deliveries, reason),
+  };
+}
+
+export function circuitsOf(world: World, homes: readonly CircuitStore[]): CircuitStore {
+  return {
+    load: (shards) => homeFor(world, homes, shards).load(shards),
+    loadChangedByHand: (shards) => homeFor(world, homes, shards).loadChangedByHand(shards),
+  };
 }

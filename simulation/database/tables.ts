@@ -1,10 +1,11 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { Circuit } from "../../packages/server/src/delivery/circuit.ts";
-import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
-import type { LeaseKind } from "../../packages/server/src/leases/store.ts";
+import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
+import type { QueuePosition } from "../../packages/server/src/delivery/store.ts";
+import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
+import type { LeaseKind } from "../../packages/server/src/leases/lease.ts";
 import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
-import type { SimulatedNotification } from "./notification.ts";
-import { PendingIndex } from "./pending-index.ts";
 
 export interface LeaseRow {
   readonly id: LeaseId;
@@ -110,5 +111,135 @@ export class Tables {
 
   #isOver(one: SimulatedNotification): boolean {
     return one.state === "accepted" && !this.#ended.includes(one);
+  }
+}
+
+/** The first byte of one POST. */
+export interface NotificationStart {
+  readonly round: number;
+  readonly attemptsMade: number;
+  readonly leaseId: LeaseId;
+  readonly epoch: number | undefined;
+  /** By when it has ended, whatever became of it. */
+  readonly deadlineMs: number;
+  isEnded: boolean;
+  /** Its outcome could not be stored: it is made again. */
+  mayRepeat: boolean;
+}
+
+/** One notification: its row, and what really became of it. */
+export interface SimulatedNotification {
+  readonly partnerId: PartnerId;
+  readonly id: NotificationId;
+  readonly shard: number;
+  readonly command: NotifiedCommand;
+  readonly chainId: ChainId;
+  readonly follows: boolean;
+  readonly settlesBatch: string | null;
+  readonly bytes: number;
+  readonly callBackUrl: string | null;
+  /** It leaves after these. */
+  predecessors: readonly SimulatedNotification[];
+
+  /** The row, as it is committed. `new`: its transaction has not ended yet. */
+  state: "new" | "pending" | "parked" | "accepted";
+  queue: string;
+  dueAtUs: number;
+  round: number;
+  attemptsMade: number;
+  scheduleStartMs: number;
+  /** Attempts of these that a person asked for; and whether the next one is. */
+  asked: number;
+  isAsked: boolean;
+  toRegistered: boolean;
+  /** Since when the row is as it is, in the world's time. */
+  changedMs: number;
+
+  /** Rounds in which an endpoint answered 2xx. */
+  readonly acceptedRounds: Set<number>;
+  wasParked: boolean;
+  /** Attempts of its round that the schedule does not count, as the checks know them. */
+  sentNow: number;
+  /** It waited for ten minutes, and may leave before its predecessors. */
+  mayOvertake: boolean;
+  starts: NotificationStart[];
+  /** The worker that was notified of it, under the epoch of its shard. */
+  told: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
+}
+
+/** The row as a reader gets it. */
+export function deliveryOf(one: SimulatedNotification): Delivery {
+  return {
+    partnerId: one.partnerId,
+    id: one.id,
+    queue: one.queue,
+    round: one.round,
+    attemptsMade: one.attemptsMade,
+    asked: one.asked + Number(one.isAsked),
+    attemptsBefore: 0,
+    scheduleStartMs: one.scheduleStartMs,
+    chainId: one.chainId,
+    follows: one.follows,
+    settlesBatch: one.settlesBatch,
+    toRegistered: one.toRegistered,
+    transactionId: null,
+    originalId: null,
+    command: one.command,
+    callBackUrl: one.callBackUrl,
+    content: "{}",
+    bytes: one.bytes,
+  };
+}
+
+/** The pending rows of each queue, by (due_at, id). */
+class PendingIndex {
+  readonly #queues = new Map<PartnerId, Map<string, SimulatedNotification[]>>();
+
+  insert(one: SimulatedNotification): void {
+    const queues = this.#queues.get(one.partnerId) ?? new Map<string, SimulatedNotification[]>();
+    this.#queues.set(one.partnerId, queues);
+    const rows = queues.get(one.queue) ?? [];
+    queues.set(one.queue, rows);
+    rows.splice(this.firstAfter(rows, one), 0, one);
+  }
+
+  remove(one: SimulatedNotification): void {
+    const queues = this.#queues.get(one.partnerId);
+    const rows = queues?.get(one.queue);
+    if (queues === undefined || rows === undefined) return;
+    const at = this.firstAfter(rows, one) - 1;
+    if (rows[at] !== one) throw new RangeError(`${one.id} is not in its queue`);
+    rows.splice(at, 1);
+    if (rows.length === 0) queues.delete(one.queue);
+  }
+
+  queue(partnerId: PartnerId, queue: string): readonly SimulatedNotification[] {
+    return this.#queues.get(partnerId)?.get(queue) ?? [];
+  }
+
+  queues(partnerId: PartnerId): ReadonlyMap<string, readonly SimulatedNotification[]> {
+    return this.#queues.get(partnerId) ?? new Map();
+  }
+
+  /** The index of the first row that is due at this time or later. */
+  firstDue(rows: readonly SimulatedNotification[], dueAtUs: number): number {
+    return this.#first(rows, (row) => row.dueAtUs >= dueAtUs);
+  }
+
+  /** The index of the first row after a position. */
+  firstAfter(rows: readonly SimulatedNotification[], { dueAtUs, id }: QueuePosition): number {
+    return this.#first(rows, (row) => row.dueAtUs > dueAtUs || (row.dueAtUs === dueAtUs && row.id > id));
+  }
+
+  /** @param isBeyond true from one row on */
+  #first(rows: readonly SimulatedNotification[], isBeyond: (row: SimulatedNotification) => boolean): number {
+    let [low, high] = [0, rows.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      const row = rows[middle];
+      if (row === undefined || isBeyond(row)) high = middle;
+      else low = middle + 1;
+    }
+    return low;
   }
 }

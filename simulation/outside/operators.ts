@@ -3,9 +3,8 @@ import { queueOf } from "../../packages/server/src/registered-url.ts";
 import { shardOf } from "../../packages/server/src/shard.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
-import type { SimulatedNotification } from "../database/notification.ts";
-import { failingModes } from "./endpoint.ts";
-import type { Merchant } from "./merchant.ts";
+import type { SimulatedNotification } from "../database/tables.ts";
+import { failingModes, type Merchant } from "./merchant.ts";
 
 /** The actions of operators and partners meanwhile: each change is a row, then a hint. */
 export class SimulatedOperators {

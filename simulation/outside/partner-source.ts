@@ -1,8 +1,7 @@
 import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import type { SimulatedDatabase } from "../database/database.ts";
-import type { Line } from "../database/line.ts";
+import type { Line, SimulatedDatabase } from "../database/database.ts";
 import type { Tables } from "../database/tables.ts";
 import type { EventLoop } from "../service/event-loop.ts";
 

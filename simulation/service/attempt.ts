@@ -10,8 +10,8 @@ import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedFailure } from "../database/database.ts";
-import type { NotificationStart } from "../database/notification.ts";
-import type { Reception } from "../outside/endpoint.ts";
+import type { NotificationStart } from "../database/tables.ts";
+import type { Reception } from "../outside/merchant.ts";
 import type { Instance } from "./instance.ts";
 
 const postponeMs = 1_000;

@@ -1,6 +1,5 @@
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { SimulatedDatabase } from "../database/database.ts";
-import type { Line } from "../database/line.ts";
+import type { Line, SimulatedDatabase } from "../database/database.ts";
 import type { World } from "../world.ts";
 import type { EventLoop } from "./event-loop.ts";
 import type { Instance } from "./instance.ts";

@@ -3,9 +3,9 @@ import { readFile } from "node:fs/promises";
 import { Agent, fetch as fetchBy } from "undici";
 import { systemClock } from "../clock.ts";
 import { type Config, ConfigError } from "../config.ts";
+import { createResolver } from "../delivery/transport/addresses.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
 import { EgressProxy } from "../delivery/transport/egress-proxy.ts";
-import { createResolver } from "../delivery/transport/resolve.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 
 export type EgressConfig = Pick<Config, "egressProxy" | "egressProxyResolves" | "egressProxyExcept">;

@@ -5,8 +5,7 @@ import type { TroubleView } from "../notifications/trouble.ts";
 import type { PartnerMessageKind } from "../partners/messages.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
-import { messageText } from "./partner-message.ts";
-import { type PartnerMail, PartnerMessages } from "./partner-messages.ts";
+import { messageText, type PartnerMail, PartnerMessages } from "./partner-messages.ts";
 
 const startMs = Date.parse("2026-11-25T10:00:00Z");
 const hourMs = 3_600_000;

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import { type NewEvent, withoutReport } from "../events.ts";
 import type { EventId } from "../ids.ts";
-import { type CursorContext, firstId, type HistoryPoint, readCursor, writeCursor } from "../notifications/cursor.ts";
-import { positionAfter } from "../notifications/pull.ts";
+import { type CursorContext, positionAfter, readCursor, writeCursor } from "../notifications/pull.ts";
+import { firstId, type HistoryPoint } from "../notifications/store.ts";
 
 /** An event of the operator's, once it is recorded. */
 export interface FeedEvent extends NewEvent {

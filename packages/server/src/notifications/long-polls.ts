@@ -1,7 +1,6 @@
 import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
-import type { HistoryPoint } from "./cursor.ts";
-import type { HistoryPosition, NotificationStore } from "./store.ts";
+import type { HistoryPoint, HistoryPosition, NotificationStore } from "./store.ts";
 
 export interface LongPollsParts {
   readonly store: Pick<NotificationStore, "following">;

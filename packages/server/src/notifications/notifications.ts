@@ -7,11 +7,24 @@ import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type Re
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import { callbackUrlOf, queueOf, registeredUrl } from "../registered-url.ts";
-import { type BacklogView, backlogOf, PullNotes } from "./backlog.ts";
-import { type ExplainedNotification, explain } from "./explain.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
-import type { ProofOfDelivery, ProofSigner, ShortProofOfDelivery } from "./proof.ts";
-import { type PulledPage, type PullOptions, pullPage, requireAsCommitted, type Seal } from "./pull.ts";
+import {
+  type ExplainedNotification,
+  explain,
+  type ProofOfDelivery,
+  type ProofSigner,
+  type ShortProofOfDelivery,
+} from "./proof.ts";
+import {
+  type BacklogView,
+  backlogOf,
+  type PulledPage,
+  PullNotes,
+  type PullOptions,
+  pullPage,
+  requireAsCommitted,
+  type Seal,
+} from "./pull.ts";
 import { testSale } from "./sample.ts";
 import type {
   Held,

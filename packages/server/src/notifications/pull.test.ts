@@ -1,8 +1,67 @@
-import { expect, test } from "vitest";
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { pullPage, type Seal } from "./pull.ts";
-import type { NotificationContent, NotificationStore } from "./store.ts";
+import { backlogOf, PullNotes, pullPage, readCursor, type Seal, writeCursor } from "./pull.ts";
+import { type DatabaseHistory, firstId, type NotificationContent, type NotificationStore } from "./store.ts";
+
+const partnerId = newId<"partner">();
+const cluster: DatabaseHistory = { systemIdentifier: 7_710_424_091_472_588_676n, timeline: 1 };
+
+test("a cursor is noted every ten seconds, and as soon as a pull reaches the end or leaves it", async () => {
+  const noted: string[] = [];
+  let nowMs = 0;
+  const store = {
+    notePull: async (_: unknown, cursor: string) => {
+      noted.push(cursor);
+    },
+  };
+  const notes = new PullNotes(store, { nowMs: () => nowMs });
+  await notes.note(partnerId, "a", false);
+  nowMs = 9_999;
+  await notes.note(partnerId, "b", false);
+  expect(noted).toEqual(["a"]);
+  await notes.note(partnerId, "c", true);
+  await notes.note(partnerId, "d", true);
+  await notes.note(partnerId, "e", false);
+  expect(noted).toEqual(["a", "c", "e"]);
+  nowMs += 10_000;
+  await notes.note(partnerId, "f", false);
+  expect(noted.at(-1)).toBe("f");
+});
+
+test("a note that fails is tried again with the next pull, and no pull fails with it", async () => {
+  const tried: string[] = [];
+  const store = {
+    notePull: (_: unknown, cursor: string) => {
+      tried.push(cursor);
+      return Promise.reject(new Error("the database is away"));
+    },
+  };
+  const notes = new PullNotes(store, { nowMs: () => 0 });
+  await notes.note(partnerId, "a", false);
+  await notes.note(partnerId, "b", false);
+  expect(tried).toEqual(["a", "b"]);
+});
+
+test.each([
+  [{ systemIdentifier: 8n, timeline: 1 }, 0, "cursor_from_another_history"],
+  [cluster, 2_000, "cursor_expired"],
+] as const)("a cursor that a pull would refuse now is named with its error", async (now, keptFromMs, problem) => {
+  const cursor = writeCursor({ position: { xid: 5n, id: newId() }, asOfMs: 1_000 }, cluster);
+  const store = {
+    backlog: async () => ({ pending: 0, oldestPendingMs: null, parked: 3, pull: { cursor, atMs: 1_500 } }),
+    history: async () => ({ cluster: now, keptFromMs, horizon: 9n, nowMs: 3_000 }),
+    page: () => expect.fail("nothing follows a cursor that is refused"),
+  };
+  expect(await backlogOf(store, partnerId)).toEqual({
+    pending: 0,
+    oldestPendingAt: null,
+    parked: 3,
+    pull: { at: "1970-01-01T00:00:01.500Z", upTo: null, left: null, problem },
+  });
+});
 
 const partner = partnerSnapshot();
 
@@ -54,4 +113,77 @@ async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
 test("other work has a turn of the event loop after each 32 KiB that a pull seals", async () => {
   const kib = 1_024;
   expect(await turnsOf([25 * kib, 7 * kib, 1, 250 * kib, 1, 31 * kib, kib, 1])).toEqual([0, 0, 1, 1, 2, 2, 2, 3]);
+});
+
+const asOfMs = Date.UTC(2026, 10, 21);
+const cursor = { position: { xid: 4_711n, id: newId() }, asOfMs };
+
+function codeOf(run: () => unknown): string {
+  try {
+    run();
+  } catch (error) {
+    if (error instanceof ServiceError) return error.code;
+    throw error;
+  }
+  return "no error";
+}
+
+describe("the pull cursor", () => {
+  test("is read as it was written, whatever its position", () => {
+    fc.assert(
+      fc.property(
+        fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+        fc.uuid(),
+        fc.integer({ min: 0, max: 2 ** 48 - 1 }),
+        fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
+        fc.integer({ min: 0, max: 2 ** 32 - 1 }),
+        (xid, id, asOf, systemIdentifier, timeline) => {
+          const written = { position: { xid, id }, asOfMs: asOf };
+          const home = { systemIdentifier, timeline };
+          expect(readCursor(writeCursor(written, home), { cluster: home, keptFromMs: 0 })).toEqual(written);
+        },
+      ),
+    );
+  });
+
+  test("is opaque, and needs no escaping in a URL", () => {
+    expect(writeCursor(cursor, cluster)).toMatch(/^[A-Za-z0-9_-]{64}$/);
+    expect(writeCursor({ position: { xid: 1n, id: firstId }, asOfMs }, cluster)).toHaveLength(64);
+  });
+
+  test("is refused if a single character of it differs", () => {
+    const text = writeCursor(cursor, cluster);
+    fc.assert(
+      fc.property(fc.nat({ max: text.length - 1 }), fc.constantFrom(..."ABCxyz019-_"), (at, character) => {
+        fc.pre(text[at] !== character);
+        const changed = text.slice(0, at) + character + text.slice(at + 1);
+        expect(codeOf(() => readCursor(changed, { cluster, keptFromMs: 0 }))).toBe("invalid_cursor");
+      }),
+    );
+  });
+
+  test.each([
+    "",
+    "abc",
+    newId(),
+    "=".repeat(64),
+    `${writeCursor(cursor, cluster)}=`,
+    ` ${writeCursor(cursor, cluster)}`,
+  ])("is refused when it is anything else: %j", (text) => {
+    expect(codeOf(() => readCursor(text, { cluster, keptFromMs: 0 }))).toBe("invalid_cursor");
+  });
+
+  test("is refused by another database cluster, and by another timeline of the same one", () => {
+    const text = writeCursor(cursor, cluster);
+    const elsewhere = { ...cluster, systemIdentifier: cluster.systemIdentifier + 1n };
+    const restored = { ...cluster, timeline: 2 };
+    expect(codeOf(() => readCursor(text, { cluster: elsewhere, keptFromMs: 0 }))).toBe("cursor_from_another_history");
+    expect(codeOf(() => readCursor(text, { cluster: restored, keptFromMs: 0 }))).toBe("cursor_from_another_history");
+  });
+
+  test("expires with the history that it refers to, not a millisecond before", () => {
+    const text = writeCursor(cursor, cluster);
+    expect(readCursor(text, { cluster, keptFromMs: asOfMs }).asOfMs).toBe(asOfMs);
+    expect(codeOf(() => readCursor(text, { cluster, keptFromMs: asOfMs + 1 }))).toBe("cursor_expired");
+  });
 });

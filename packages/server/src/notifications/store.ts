@@ -4,7 +4,23 @@ import type { Attempt, FailureReason } from "../delivery/delivery.ts";
 import type { EventKind } from "../events.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, RedeliveryId, TransactionId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
-import type { DatabaseHistory, HistoryPoint } from "./cursor.ts";
+
+/** A position in commit order: everything up to it was seen. */
+export interface HistoryPoint {
+  /** The 64-bit transaction id (`xid8`) that committed a notification. */
+  readonly xid: bigint;
+  /** The notification's id, which orders those of one transaction. */
+  readonly id: string;
+}
+
+/** Sorts before every notification of its transaction. */
+export const firstId = "00000000-0000-0000-0000-000000000000";
+
+/** The history that a cursor refers to. A restored backup or a promoted replica continues on another timeline. */
+export interface DatabaseHistory {
+  readonly systemIdentifier: bigint;
+  readonly timeline: number;
+}
 
 /**
  * `retention`: its day of history was dropped before it was ever tried, for instance because its partner was paused.

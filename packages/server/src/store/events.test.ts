@@ -11,7 +11,7 @@ import type { Alert } from "../alerts/store.ts";
 import type { AlertChannel } from "../alerts/target.ts";
 import { webhookTarget } from "../alerts/webhook.ts";
 import { systemClock } from "../clock.ts";
-import { AddressGuard } from "../delivery/transport/address-guard.ts";
+import { AddressGuard } from "../delivery/transport/addresses.ts";
 import type { EventKind, NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import { PostgresEvents } from "./events.ts";

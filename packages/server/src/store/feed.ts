@@ -3,7 +3,7 @@ import type { EventKind, NewEvent } from "../events.ts";
 import type { FeedRow, FeedStore } from "../feed/feed.ts";
 import type { FeedPosition, FeedPositions } from "../feed/stream.ts";
 import type { EventId, PartnerId } from "../ids.ts";
-import type { HistoryPoint } from "../notifications/cursor.ts";
+import type { HistoryPoint } from "../notifications/store.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import { serviceId } from "./events.ts";
 import { readHistory } from "./notifications/page.ts";

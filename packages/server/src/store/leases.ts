@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import type { Client, QueryConfig, QueryResult } from "pg";
 import type { LeaseId } from "../ids.ts";
-import type { LeaseBeat, LeaseKind, LeaseStore } from "../leases/store.ts";
+import type { LeaseBeat, LeaseKind, LeaseStore } from "../leases/lease.ts";
 
 const insert = {
   name: "insert_lease",

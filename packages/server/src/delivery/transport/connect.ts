@@ -1,12 +1,11 @@
 import { connect as connectTcp, isIP, type Socket } from "node:net";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import type { buildConnector } from "undici";
-import { type AddressGuard, AddressRefused } from "./address-guard.ts";
+import type { Partner } from "../../partners/partner.ts";
+import { AddressGuard, AddressRefused, type Resolve } from "./addresses.ts";
 import { type EgressProxy, NotConnected } from "./egress-proxy.ts";
-import { codeOf, describe, TransportFailure } from "./failure.ts";
-import type { Resolve } from "./resolve.ts";
-import { publicKeyPin } from "./tls.ts";
-import { tlsDetail } from "./tls-failure.ts";
+import { codeOf, describe, TransportFailure, tlsDetail } from "./failure.ts";
+import { callingContext, publicKeyPin } from "./tls.ts";
 
 /** The rules for connections to one endpoint of one partner, or of the operator. */
 export interface ConnectRules {
@@ -237,4 +236,34 @@ function connectFailure(target: ConnectTarget, stage: Stage, error: unknown): Tr
   if (stage === "tls") return new TransportFailure("tls", tlsDetail(error, target.hostname));
   if (codeOf(error) === "ETIMEDOUT") return new TransportFailure("connect_timeout", `${describe(error)}.`);
   return new TransportFailure("connect", `${describe(error)}.`);
+}
+
+/** The partner fields that determine where its connections may go. */
+export type PartnerConnectionSettings = Pick<Partner, "id" | "settings"> & {
+  readonly keys?: Pick<Partner["keys"], "client">;
+};
+
+export interface ServiceConnectionSettings {
+  readonly resolve: Resolve;
+  /** Only the sandbox calls http:// and loopback addresses. */
+  readonly sandbox: boolean;
+  /** PEM certificates that are trusted in addition to the well-known CAs. */
+  readonly extraCas?: readonly string[];
+  readonly proxy?: EgressProxy | undefined;
+  /** For name look-up, TCP and TLS together. */
+  readonly connectTimeoutMs: number;
+}
+
+/** @param shared the context of partners with neither a CA nor a client certificate of their own */
+export function partnerRules(
+  partner: PartnerConnectionSettings,
+  { resolve, connectTimeoutMs, sandbox, extraCas, proxy }: ServiceConnectionSettings,
+  shared?: SecureContext,
+): ConnectRules {
+  const { callbackAddresses, callbackCa: onlyCa, callbackPins: pins } = partner.settings;
+  const guard = new AddressGuard(callbackAddresses, { loopbackAllowed: sandbox });
+  const client = partner.keys?.client;
+  const isOwn = onlyCa !== null || client !== undefined;
+  const secureContext = isOwn ? callingContext({ extraCas, onlyCa, client }) : (shared ?? callingContext({ extraCas }));
+  return { guard, resolve, proxy, connectTimeoutMs, secureContext, pins };
 }

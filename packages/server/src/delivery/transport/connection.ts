@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { Client } from "undici";
 import { type Connecting, type ConnectRules, connect, type LastSession, targetOf } from "./connect.ts";
-import { ResponseHead } from "./response-head.ts";
+import { TransportFailure } from "./failure.ts";
 
 /**
  * Idle connections are kept this long unless the partner's Keep-Alive header says otherwise. If a partner closes
@@ -71,4 +71,142 @@ export class Connection {
     // Resolves when the socket is closed, and never rejects.
     void this.client.destroy();
   }
+}
+
+/**
+ * The connections to one origin of one partner, never shared with another. The one used last is used again first, so
+ * that surplus ones become idle.
+ */
+export class ConnectionPool {
+  readonly version: string;
+  readonly #origin: string;
+  readonly #rules: ConnectRules;
+  readonly #lastSession: LastSession = { session: undefined };
+  readonly #idle: Connection[] = [];
+  #busy = 0;
+  #closed = false;
+  usedMs = 0;
+
+  constructor(origin: string, version: string, rules: ConnectRules) {
+    this.#origin = origin;
+    this.version = version;
+    this.#rules = rules;
+  }
+
+  get idle(): number {
+    return this.#idle.length;
+  }
+
+  get busy(): number {
+    return this.#busy;
+  }
+
+  /**
+   * Acquires a connection for one request, to be released or dropped. Their number is bounded by the slots of the
+   * callers.
+   */
+  acquire(): Connection {
+    this.#busy += 1;
+    return this.#idle.pop() ?? new Connection(this.#origin, this.#rules, this.#lastSession);
+  }
+
+  /** As `acquire`, but certainly without a socket that was used before. */
+  acquireNew(): Connection {
+    this.#busy += 1;
+    return new Connection(this.#origin, this.#rules, this.#lastSession);
+  }
+
+  /** The response was received completely. False if the pool was closed, and the connection with it. */
+  release(connection: Connection): boolean {
+    this.#busy -= 1;
+    if (this.#closed) connection.destroy();
+    else this.#idle.push(connection);
+    return !this.#closed;
+  }
+
+  drop(connection: Connection): void {
+    this.#busy -= 1;
+    connection.destroy();
+  }
+
+  /** Closes the connection that was idle longest. */
+  shed(): void {
+    this.#idle.shift()?.destroy();
+  }
+
+  /** Closes idle connections now, and busy ones when they have their response. */
+  close(): void {
+    this.#closed = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+  }
+}
+
+/** All bytes of a response until its head is complete, including interim responses. */
+const responseHeadBytesMax = 64 * 1_024;
+const statusBytes = "HTTP/1.1 100".length;
+const digits = { zero: 0x30, two: 0x32 } as const;
+
+/**
+ * The raw bytes of a response until its head is complete.
+ *
+ * It counts them. The client library bounds the headers, but not the status line: measured, 32 receivers with an
+ * endless one made everybody's callbacks 80 times slower.
+ *
+ * It reads 100 as 102. A server may send `100 Continue` to a request that did not ask for it (RFC 9110, 15.2), and the
+ * library takes it for an error, but passes over other interim responses.
+ */
+class ResponseHead {
+  #bytes = 0;
+  #complete = true;
+  /** The status line as far as it decides: of the final response, or of the interim one that is being read. */
+  #status = "";
+  /** The last bytes of an interim response. */
+  #end = "";
+
+  /** Must be called before anything else listens to the socket. */
+  watch(socket: Socket): void {
+    this.#complete = true;
+    // The bytes before this chunk did not complete the head; this chunk may, and may contain part of the body.
+    socket.on("readable", () => {
+      if (this.#complete) return;
+      if (this.#bytes > responseHeadBytesMax) socket.destroy(tooLong());
+      this.#bytes += socket.readableLength;
+    });
+    const read = socket.read.bind(socket);
+    socket.read = (size?: number) => {
+      const chunk: Buffer | null = read(size);
+      if (chunk !== null && !this.#complete) this.#acceptContinue(chunk);
+      return chunk;
+    };
+  }
+
+  begin(): void {
+    this.#bytes = 0;
+    this.#complete = false;
+    this.#status = "";
+    this.#end = "";
+  }
+
+  complete(): void {
+    this.#complete = true;
+  }
+
+  /** A chunk may end anywhere, and contain several responses. */
+  #acceptContinue(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length; at += 1) {
+      if (this.#status.length < statusBytes) {
+        const isContinue = this.#status === "HTTP/1.1 10" && chunk[at] === digits.zero;
+        if (isContinue) chunk[at] = digits.two;
+        this.#status += String.fromCharCode(chunk[at] ?? 0);
+      } else if (this.#status[statusBytes - 3] !== "1") return;
+      else {
+        this.#end = this.#end.slice(-3) + String.fromCharCode(chunk[at] ?? 0);
+        if (this.#end === "\r\n\r\n") this.#status = "";
+      }
+    }
+  }
+}
+
+function tooLong(): TransportFailure {
+  return new TransportFailure("bad_response", `The answer's head is longer than ${responseHeadBytesMax / 1_024} KiB.`);
 }

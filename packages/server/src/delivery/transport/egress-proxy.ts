@@ -3,8 +3,8 @@ import { request as requestHttps } from "node:https";
 import { isIP, isIPv6, type Socket } from "node:net";
 import type { Clock } from "../../clock.ts";
 import { AddressBlocks } from "../../partners/address-blocks.ts";
+import type { Resolve } from "./addresses.ts";
 import { describe, TransportFailure } from "./failure.ts";
-import type { Resolve } from "./resolve.ts";
 import { callingContext } from "./tls.ts";
 
 export interface EgressProxyOptions {

@@ -4,12 +4,15 @@ import type { PartnerId } from "../../ids.ts";
 import { maskCardNumbers } from "../../mask-card-numbers.ts";
 import type { FailureReason } from "../delivery.ts";
 import { mayAskToWait, readRetryAfterMs } from "../schedule.ts";
-import type { ConnectRules } from "./connect.ts";
-import { type Connection, WriteForbidden } from "./connection.ts";
-import { ConnectionPool } from "./connection-pool.ts";
+import {
+  type ConnectRules,
+  type PartnerConnectionSettings,
+  partnerRules,
+  type ServiceConnectionSettings,
+} from "./connect.ts";
+import { type Connection, ConnectionPool, WriteForbidden } from "./connection.ts";
 import { answerBytesKept, type CallbackResponse, HttpExchange } from "./exchange.ts";
 import { exchangeFailure, isReset, TransportFailure } from "./failure.ts";
-import { type PartnerConnectionSettings, partnerRules, type ServiceConnectionSettings } from "./partner-rules.ts";
 import { callingContext } from "./tls.ts";
 
 export interface TransportOptions extends ServiceConnectionSettings {

@@ -4,8 +4,7 @@ import { type Circuit, type CircuitChange, circuitsPerPartnerMax, closedCircuit 
 import { newId, type PartnerId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { PostgresCircuits, writeCircuits } from "./circuits.ts";
-import { PostgresEndpoints } from "./endpoints.ts";
+import { PostgresCircuits, PostgresEndpoints, writeCircuits } from "./circuits.ts";
 
 const origin = "https://partner.example";
 const tripped: Circuit = { state: "open", failures: 5, probes: 0, probeInMs: 5_000, lastReason: "timeout" };

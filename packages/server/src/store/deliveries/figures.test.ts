@@ -1,7 +1,6 @@
 import { afterAll, beforeEach, expect, test } from "vitest";
 import { newId } from "../../ids.ts";
-import { FigureCounter } from "../../notifications/figures.ts";
-import { Overviews } from "../../notifications/overview.ts";
+import { FigureCounter, Overviews } from "../../notifications/overview.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { PostgresCurrentCounts } from "../current-counts.ts";
 import { insertNotification, openBench, registerPartner } from "../notifications/notifications.fixture.ts";

@@ -1,5 +1,7 @@
 import type { Pool } from "pg";
 import { idTimeMs, type PartnerId } from "../../ids.ts";
+import type { StoredTrouble } from "../../notifications/trouble.ts";
+import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 
@@ -9,7 +11,7 @@ const estimateOf = (table: "pending" | "parked") => `(
         WHERE schemaname = current_schema() AND relname ~ '^${table}(_[0-9]+)?$')`;
 
 /** One index step for each partner with rows in the table: its oldest, whose id contains its time. */
-export const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS (
+const oldestOfEach = (table: "pending" | "parked", name: string) => `${name} AS (
       (SELECT p.partner_id, p.id FROM ${table} p ORDER BY p.partner_id, p.id LIMIT 1)
       UNION ALL
       SELECT next.partner_id, next.id FROM ${name} o CROSS JOIN LATERAL (
@@ -139,4 +141,60 @@ function sum(counts: readonly number[]): number {
 /** @param few exact, up to one more than the bound */
 function counted(few: number, estimate: number): number {
   return few > 10_000 ? Math.max(few, estimate) : few;
+}
+
+/** The oldest pending ones of a partner that are read: no query grows with its backlog. */
+const readMax = 1_000;
+
+// Few pending rows of a healthy partner have failed, and none of them for long: they are under way. A partner that is
+// not active, or whose endpoint accepts nothing, may have rows that were never tried.
+const troubled = (partners: string, sources: string) => `
+  WITH RECURSIVE ${partners}
+  SELECT o.partner_id AS "partnerId", coalesce(seen.failed_id, seen.first_id) AS id, seen.waiting,
+    (extract(epoch FROM seen.due_at) * 1000)::double precision AS "dueMs",
+    (extract(epoch FROM seen.schedule_start) * 1000)::double precision AS "scheduleStartMs",
+    (extract(epoch FROM tried.since) * 1000)::double precision AS "sinceMs",
+    (extract(epoch FROM e.opened_at) * 1000)::double precision AS "openedMs", tried.http_status AS "httpStatus"
+  FROM ${sources} o
+  CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS waiting, (array_agg(r.id ORDER BY r.id))[1] AS first_id,
+      (array_agg(r.id ORDER BY r.id) FILTER (WHERE r.attempts_made > 0))[1] AS failed_id,
+      min(r.due_at) FILTER (WHERE r.attempts_made > 0) AS due_at, min(r.schedule_start) AS schedule_start
+    FROM (
+      SELECT p.id, p.attempts_made, p.due_at, p.schedule_start FROM pending p
+      WHERE p.partner_id = o.partner_id ORDER BY p.id LIMIT ${readMax}) AS r) AS seen
+  LEFT JOIN LATERAL (
+    SELECT min(a.started_at) AS since, (array_agg(a.http_status ORDER BY a.attempt_no DESC))[1] AS http_status
+    FROM pending p JOIN attempts a ON a.partner_id = p.partner_id AND a.id = p.id AND a.round = p.round
+    WHERE p.partner_id = o.partner_id AND p.id = seen.failed_id) AS tried ON true
+  LEFT JOIN LATERAL (
+    SELECT min(e.opened_at) AS opened_at, count(*) > 0 AS is_tripped FROM endpoints e
+    WHERE e.partner_id = o.partner_id AND e.state <> 'closed') AS e ON true
+  WHERE seen.waiting > 0 AND (seen.failed_id IS NOT NULL OR e.is_tripped
+    OR EXISTS (SELECT FROM partners a WHERE a.id = o.partner_id AND a.state <> 'active'))
+  ORDER BY seen.schedule_start LIMIT $1`;
+
+const ofAll = troubled(oldestOfEach("pending", "oldest"), "oldest");
+const ofOne = troubled("one AS (SELECT $2::uuid AS partner_id)", "one");
+
+/** Partners with pending notifications that were tried in vain, or that nothing can be sent to now. */
+export class PostgresTrouble {
+  readonly #homes: Homes;
+
+  constructor(homes: Homes) {
+    this.#homes = homes;
+  }
+
+  /** The partners whose schedules began first. */
+  async all(partnersMax: number): Promise<readonly StoredTrouble[]> {
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<StoredTrouble>(pool, ofAll, [partnersMax])).rows,
+    );
+    return [...rows].sort((a, b) => a.scheduleStartMs - b.scheduleStartMs).slice(0, partnersMax);
+  }
+
+  async of(partnerId: PartnerId): Promise<StoredTrouble | undefined> {
+    const { rows } = await queryAlongIndexes<StoredTrouble>(this.#homes.of(partnerId).pool, ofOne, [1, partnerId]);
+    return rows[0];
+  }
 }

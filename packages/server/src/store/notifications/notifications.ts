@@ -1,38 +1,37 @@
 import type { Pool } from "pg";
 import type { NotificationId, PartnerId, RedeliveryId } from "../../ids.ts";
-import { firstId, type HistoryPoint } from "../../notifications/cursor.ts";
-import type {
-  Following,
-  Held,
-  HistoryPosition,
-  KeptProof,
-  KeyRange,
-  KeyUse,
-  NotificationContent,
-  NotificationKey,
-  NotificationStatus,
-  NotificationStore,
-  NotificationSubject,
-  PageRow,
-  RecordedAttempt,
-  RecordedEvent,
-  RedeliveryCounts,
-  StoredBacklog,
-  SubjectMatch,
-  TestNotification,
+import {
+  type Following,
+  firstId,
+  type Held,
+  type HistoryPoint,
+  type HistoryPosition,
+  type KeptProof,
+  type KeyRange,
+  type KeyUse,
+  type NotificationContent,
+  type NotificationKey,
+  type NotificationStatus,
+  type NotificationStore,
+  type NotificationSubject,
+  type PageRow,
+  type RecordedAttempt,
+  type RecordedEvent,
+  type RedeliveryCounts,
+  type StoredBacklog,
+  type SubjectMatch,
+  type TestNotification,
 } from "../../notifications/store.ts";
 import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { readEvents } from "../events.ts";
 import type { Partitions } from "../schema/partitions.ts";
-import { readBacklog, writePull } from "./backlog.ts";
-import { readContents, readFollowing, readHistory, readPage } from "./page.ts";
+import { readBacklog, readContents, readFollowing, readHistory, readPage, writePull } from "./page.ts";
 import { findProof } from "./proofs.ts";
 import { countRedelivery, insertTestNotification, redeliverAll, sumOf } from "./redeliver.ts";
 import { locateKey, lookUpKeys, readKeys } from "./search.ts";
-import { readAttempts, readKeyUse, readStatuses } from "./status.ts";
-import { readMatching, readSubjects } from "./subject.ts";
+import { readAttempts, readKeyUse, readMatching, readStatuses, readSubjects } from "./status.ts";
 
 /** The history of notifications in PostgreSQL. */
 export class PostgresNotifications implements NotificationStore {

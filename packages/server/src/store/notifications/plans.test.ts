@@ -1,8 +1,7 @@
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { type NotificationId, newId } from "../../ids.ts";
-import { firstId } from "../../notifications/cursor.ts";
-import type { HistoryPosition } from "../../notifications/store.ts";
+import { firstId, type HistoryPosition } from "../../notifications/store.ts";
 import { PostgresEvents } from "../events.ts";
 import { openBench, registerPartner } from "./notifications.fixture.ts";
 

@@ -166,3 +166,12 @@ function inOrder(keys: readonly NotificationKey[], order: KeyRange["order"]): No
 function toKeys(rows: readonly KeyRow[]): NotificationKey[] {
   return rows.map((row) => ({ partnerId: row.partner_id, id: row.id }));
 }
+
+const searchableMax = 64;
+
+/** The searchable prefix of a merchantTransId: 64 whole characters. */
+export function searchable(merchantTransId: string | undefined): string | null {
+  if (merchantTransId === undefined || merchantTransId === "") return null;
+  if (merchantTransId.length <= searchableMax) return merchantTransId;
+  return [...merchantTransId].slice(0, searchableMax).join("");
+}

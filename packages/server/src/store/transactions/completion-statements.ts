@@ -1,7 +1,7 @@
 import type { NewNotification } from "../../ledger/notifier.ts";
 import type { Completion, ReportedCompletion } from "../../ledger/store.ts";
 import { type ColumnList, Columns } from "../database/columns.ts";
-import { searchable } from "../notifications/searchable.ts";
+import { searchable } from "../notifications/search.ts";
 
 /** The MAC that shows the content to be as it was committed. */
 export type MacOf = (notification: NewNotification) => Buffer | null;

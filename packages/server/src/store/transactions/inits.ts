@@ -8,7 +8,7 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { isUniqueViolation } from "../database/retryable.ts";
 import { assertCommitted } from "../database/transaction.ts";
-import { searchable } from "../notifications/searchable.ts";
+import { searchable } from "../notifications/search.ts";
 import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/claims.ts";
 import {
   type AllottedSequence,

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import { createResolver } from "./resolve.ts";
+import { createResolver } from "./addresses.ts";
 
 let folder: string;
 let hostsFile: string;
