@@ -1,23 +1,21 @@
 import { randomBytes } from "node:crypto";
 import { mkdir, rm, writeFile } from "node:fs/promises";
+import type { NetConnectOpts } from "node:net";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import type { ReceivedIpn } from "@paybell/partner";
+import { type ReceivedIpn, type Receiver, receiver } from "@paybell/partner";
 import type { Cleanup } from "../bench/environment.ts";
 import { Caller } from "./caller.ts";
-import { machineAddress, partnerCertificate, partnerDomain } from "./certificate.ts";
-import { CitusCluster } from "./citus-cluster.ts";
+import { CitusCluster } from "./citus.ts";
 import { ExpectedTotals } from "./expected-totals.ts";
-import { freePort, ownTree, ServiceInstance } from "./instance.ts";
+import { freePort, ownAddress, ownTree, ServiceInstance } from "./instance.ts";
 import { Journal } from "./journal.ts";
 import { FaultyLink } from "./link.ts";
 import { NameServer } from "./name-server.ts";
-import { type RegisteredPartner, registerPartner } from "./partner.ts";
-import { PostgresCluster } from "./postgres-cluster.ts";
-import { postgresProgram } from "./postgres-server.ts";
+import { PostgresCluster, postgresProgram } from "./postgres.ts";
 import type { SeededRandom } from "./random.ts";
-import { PartnersServer } from "./receiver.ts";
-import type { Recovery } from "./recovery.ts";
+import { type PartnerCertificate, PartnersServer, partnerCertificate, partnerDomain } from "./receiver.ts";
+import type { Recovery } from "./round.ts";
 import { SmallDisk } from "./small-disk.ts";
 
 /** The parts of a deployment. */
@@ -43,39 +41,35 @@ export const unrecordedPerSlot = 4;
 const attemptTimeoutMs = "12000";
 const diskMegabytes = 1_024;
 const partnerLinks = 2;
-/** `paybell serve` calls no loopback address: where there are no others, the tests' service does, which is the same. */
-const programs = {
-  production: ["packages/cli/bin/paybell.js", "serve"],
-  loopback: ["test/support/instance-fixtures/serve-loopback.ts"],
-};
-const hook = pathToFileURL(join(import.meta.dirname, "processes/name-hook.ts")).href;
+const hook = pathToFileURL(join(import.meta.dirname, "name-hook.ts")).href;
 
 /** The parts that a fault can affect: instances, database, partners and the network between them. */
 export class Deployment {
+  readonly folder: string;
+  readonly random: SeededRandom;
+  readonly operatorToken = randomBytes(32).toString("hex");
   readonly journal = new Journal();
   readonly books = new ExpectedTotals();
-  readonly folder: string;
-  readonly operatorToken = randomBytes(32).toString("hex");
-  readonly random: SeededRandom;
   /** Watches for the first deliveries after a fault. */
   recovery: Recovery | undefined;
 
   readonly instances: ServiceInstance[] = [];
+  readonly caller = new Caller(this.instances);
   /** From each instance to the database, in the same order. */
   readonly databaseLinks: FaultyLink[] = [];
+  readonly server: PartnersServer;
   /** From all instances to the partners: partner n behind link n modulo their number. */
   readonly partnerLinks: FaultyLink[] = [];
+  readonly names = new NameServer(ownAddress);
   readonly partners: RegisteredPartner[] = [];
   disk: SmallDisk | undefined;
-  #cluster: PostgresCluster | CitusCluster | undefined;
-  #names: NameServer | undefined;
-  #server: PartnersServer | undefined;
-  #caller: Caller | undefined;
+  #database: PostgresCluster | CitusCluster | undefined;
   #version = 0;
 
-  private constructor(folder: string, random: SeededRandom) {
+  private constructor(folder: string, random: SeededRandom, certificate: PartnerCertificate) {
     this.folder = folder;
     this.random = random;
+    this.server = new PartnersServer(certificate, (partner, received) => this.#delivered(partner, received));
   }
 
   static async build(
@@ -84,9 +78,12 @@ export class Deployment {
     random: SeededRandom,
     cleanup: Cleanup,
   ): Promise<Deployment> {
-    const stage = new Deployment(folder, random);
     await mkdir(folder, { mode: 0o711 });
     cleanup.add(() => rm(folder, { recursive: true, force: true }));
+    const certificate = await partnerCertificate(ownAddress);
+    await writeFile(join(folder, "callback-ca.pem"), certificate.ca);
+    const stage = new Deployment(folder, random, certificate);
+    cleanup.add(() => stage.caller.close());
     await stage.#openPartners(cleanup);
     await stage.#openDatabase(plan, cleanup);
     await stage.#startInstances(plan, cleanup);
@@ -96,29 +93,18 @@ export class Deployment {
 
   /** The server for a fault that needs only one: of Citus, the coordinator. */
   get primary(): PostgresCluster["primary"] | CitusCluster["primary"] {
-    return required(this.#cluster).primary;
+    if (this.#database === undefined) throw new Error("The stage has no database yet.");
+    return this.#database.primary;
   }
 
   get cluster(): PostgresCluster {
-    if (this.#cluster instanceof PostgresCluster) return this.#cluster;
+    if (this.#database instanceof PostgresCluster) return this.#database;
     throw new Error("The stage has no standby.");
   }
 
   get citus(): CitusCluster {
-    if (this.#cluster instanceof CitusCluster) return this.#cluster;
+    if (this.#database instanceof CitusCluster) return this.#database;
     throw new Error("The stage is not on Citus.");
-  }
-
-  get names(): NameServer {
-    return required(this.#names);
-  }
-
-  get server(): PartnersServer {
-    return required(this.#server);
-  }
-
-  get caller(): Caller {
-    return required(this.#caller);
   }
 
   /** Connections to partners that were damaged and answers that they kept back: each may bring an IPN once more. */
@@ -138,57 +124,46 @@ export class Deployment {
   }
 
   async #openPartners(cleanup: Cleanup): Promise<void> {
-    const address = this.#address;
-    const certificate = await partnerCertificate(address);
-    await writeFile(join(this.folder, "callback-ca.pem"), certificate.ca);
-    const server = new PartnersServer(certificate, (partner, received) => this.#delivered(partner, received));
-    await server.listen(address);
-    cleanup.add(() => server.close());
-    this.#server = server;
+    await this.server.listen(ownAddress);
+    cleanup.add(() => this.server.close());
     for (let at = 0; at < partnerLinks; at += 1) {
-      const link = new FaultyLink({ host: address, port: server.port }, this.random.fork(`partners ${at}`));
-      await link.listen(address);
-      cleanup.add(() => link.close());
-      this.partnerLinks.push(link);
+      const target = { host: ownAddress, port: this.server.port };
+      this.partnerLinks.push(await this.#openLink(target, `partners ${at}`, ownAddress, cleanup));
     }
-    const names = new NameServer(address);
-    await names.listen();
-    cleanup.add(() => names.close());
-    this.#names = names;
+    await this.names.listen();
+    cleanup.add(() => this.names.close());
+  }
+
+  async #openLink(target: NetConnectOpts, name: string, host: string, cleanup: Cleanup): Promise<FaultyLink> {
+    const link = new FaultyLink(target, this.random.fork(name));
+    await link.listen(host);
+    cleanup.add(() => link.close());
+    return link;
   }
 
   async #openDatabase({ hasStandby, isCitus = false }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
     const folder = join(this.folder, "database");
-    if (isCitus) {
-      const cluster = await CitusCluster.start(folder, this.random.fork("citus"));
-      cleanup.add(() => cluster.stop());
-      this.#cluster = cluster;
-      return;
+    if (isCitus) this.#database = await CitusCluster.start(folder, this.random.fork("citus"));
+    else {
+      await mkdir(folder, { mode: 0o755 });
+      // A clone of a primary on the small disk would have to fit on it too.
+      const disk = hasStandby ? undefined : await SmallDisk.mount(folder, diskMegabytes);
+      if (disk !== undefined) cleanup.add(() => disk.unmount());
+      this.disk = disk;
+      const program = await postgresProgram(join(this.folder, "programs"));
+      this.#database = await PostgresCluster.start(folder, program, hasStandby);
     }
-    await mkdir(folder, { mode: 0o755 });
-    // A clone of a primary on the small disk would have to fit on it too.
-    this.disk = hasStandby ? undefined : await SmallDisk.mount(folder, diskMegabytes);
-    const { disk } = this;
-    if (disk !== undefined) cleanup.add(() => disk.unmount());
-    const cluster = await PostgresCluster.start(
-      folder,
-      await postgresProgram(join(this.folder, "programs")),
-      hasStandby,
-    );
-    cleanup.add(() => cluster.stop());
-    this.#cluster = cluster;
+    const database = this.#database;
+    cleanup.add(() => database.stop());
   }
 
   async #startInstances({ instances, serveArguments }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
     const masterKey = randomBytes(32).toString("base64");
     for (let at = 0; at < instances; at += 1) {
-      const link = new FaultyLink(this.primary.address, this.random.fork(`database ${at}`));
-      await link.listen("127.0.0.1");
-      cleanup.add(() => link.close());
+      const link = await this.#openLink(this.primary.address, `database ${at}`, "127.0.0.1", cleanup);
       this.databaseLinks.push(link);
       const instance = new ServiceInstance({
         tree: ownTree,
-        program: machineAddress() === undefined ? programs.loopback : programs.production,
         nodeArguments: ["--import", `${hook}?${this.names.at}`],
         serveArguments: serveArguments[at % Math.max(1, serveArguments.length)] ?? [],
         port: await freePort(),
@@ -214,24 +189,16 @@ export class Deployment {
       if (at === 0) await instance.start();
     }
     await Promise.all(this.instances.slice(1).map((instance) => instance.start()));
-    const caller = new Caller(this.instances);
-    cleanup.add(() => caller.close());
-    this.#caller = caller;
   }
 
   async #registerPartners(count: number): Promise<void> {
     for (let index = 0; index < count; index += 1) {
       const port = this.partnerLinks[index % partnerLinks]?.port ?? 0;
       const callBackUrl = `https://shop-${index}.${partnerDomain}:${port}/ipn/${index}`;
-      const address = this.#address;
-      const partner = await registerPartner(this.caller, this.operatorToken, { index, callBackUrl, address });
+      const partner = await registerPartner(this.caller, this.operatorToken, { index, callBackUrl });
       this.server.opensWith(index, partner.opener);
       this.partners.push(partner);
     }
-  }
-
-  get #address(): string {
-    return machineAddress() ?? "127.0.0.1";
   }
 
   #delivered(partner: number, received: ReceivedIpn): void {
@@ -242,7 +209,37 @@ export class Deployment {
   }
 }
 
-function required<Part>(part: Part | undefined): Part {
-  if (part === undefined) throw new Error("The stage is not built yet.");
-  return part;
+/** A partner as the service knows it. */
+export interface RegisteredPartner {
+  /** Its place among the partners of the stage. */
+  readonly index: number;
+  readonly id: string;
+  readonly apiKey: string;
+  readonly opener: Receiver;
+}
+
+// Short steps first, so that a receiver that comes back is tried soon; eight minutes in all, longer than any fault.
+const retry = [1, 1, 2, 2, 3, 3, 5, 5, 5, 5, ...Array<number>(8).fill(10), ...Array<number>(12).fill(30)];
+/** All partners' servers are one process: more connections at once than it can take would look like a fault. */
+const maxInFlight = 8;
+
+export async function registerPartner(
+  caller: Caller,
+  operatorToken: string,
+  { index, callBackUrl }: { readonly index: number; readonly callBackUrl: string },
+): Promise<RegisteredPartner> {
+  const { status, body } = await caller.call("POST", "/operator/v1/partners", operatorToken, {
+    name: `Shop ${index}`,
+    callBackUrl,
+    callbackAddresses: [`${ownAddress}/32`],
+    callingAddresses: ["127.0.0.1/32"],
+    retry,
+    maxInFlight,
+    terminals: "open",
+  });
+  if (status !== 201) throw new Error(`A partner was not registered: ${status} ${JSON.stringify(body)}`);
+  const { id, apiKey, encryptionKey, signingKey, webhookSecret } = body as Readonly<Record<string, string>>;
+  if (id === undefined || apiKey === undefined || !encryptionKey || !signingKey || !webhookSecret)
+    throw new Error("A registration has no keys.");
+  return { index, id, apiKey, opener: receiver({ encryptionKey, signingKey, webhookSecret }) };
 }

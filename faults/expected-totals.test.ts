@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { amountOf } from "./command-id.ts";
 import { ExpectedTotals } from "./expected-totals.ts";
+import { amountOf } from "./journal.ts";
 import { cardIpn, settlementIpn } from "./received.fixture.ts";
 
 function told(): ExpectedTotals {

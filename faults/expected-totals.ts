@@ -1,5 +1,5 @@
 import type { CardIpn, ReceivedIpn, SettlementIpn } from "@paybell/partner";
-import { merchantTransIdOf, numberOf, numberOfReqId } from "./command-id.ts";
+import { merchantTransIdOf, numberOf, numberOfReqId } from "./journal.ts";
 
 interface Batch {
   /** Amounts of successful Sales and PreAuth-Completes, by the command's number. */

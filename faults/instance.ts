@@ -1,21 +1,37 @@
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
+import { networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 
 /** The repository that an instance is started from: this one, or a copy of it. */
 export const ownTree = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
+/** An address of this machine that production may call; loopback, if it has no other. */
+export const ownAddress = externalAddress() ?? "127.0.0.1";
+
+/** `paybell serve` calls no loopback address: where there are no others, the tests' service does, which is the same. */
+const program =
+  externalAddress() === undefined
+    ? ["test/support/instance-fixtures/serve-loopback.ts"]
+    : ["packages/cli/bin/paybell.js", "serve"];
+
+function externalAddress(): string | undefined {
+  return Object.values(networkInterfaces())
+    .flatMap((addresses = []) => addresses)
+    .find(({ internal, family }) => !internal && family === "IPv4")?.address;
+}
+
 export interface ServiceInstanceOptions {
   readonly tree: string;
-  /** The program, by its path in the tree, and its first arguments. */
-  readonly program: readonly string[];
   /** Arguments of Node, before the program: `--import` of a hook. */
-  readonly nodeArguments: readonly string[];
+  readonly nodeArguments?: readonly string[];
   /** Arguments of `paybell serve`, such as `--role delivery`. */
-  readonly serveArguments: readonly string[];
+  readonly serveArguments?: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   /** The port of the operators' own listener. */
@@ -74,7 +90,7 @@ export class ServiceInstance {
 
   /** Resolves when it is ready. */
   async start(): Promise<void> {
-    const { program, nodeArguments, serveArguments, env, port, operatorPort } = this.#options;
+    const { nodeArguments = [], serveArguments = [], env, port, operatorPort } = this.#options;
     const [file = "", ...first] = program;
     const child = spawn(
       process.execPath,
@@ -152,4 +168,46 @@ export async function freePort(): Promise<number> {
   await once(server, "close");
   if (address === null || typeof address === "string") throw new Error("A TCP server has no port.");
   return address.port;
+}
+
+const migrations = "packages/server/src/store/schema/migrations";
+/** After every real one. */
+const firstNumber = 9_001;
+/** The tables that every command or delivery reads and writes. */
+const tables = ["transactions", "notifications", "pending", "terminals", "endpoints", "partners"];
+
+/**
+ * A later version of Paybell: a copy of these sources with more migrations, which add a column to each busy table.
+ * Statements that the previous version has prepared must still work.
+ *
+ * @param version 1 is the next one, 2 the one after it
+ */
+export async function makeNewerTree(folder: string, version: number): Promise<string> {
+  const tree = join(folder, `version-${version}`);
+  await mkdir(join(tree, "test/support"), { recursive: true });
+  // By a process of its own: file by file it would take this one, which has the load to answer, a minute.
+  for (const part of ["packages", "test/support/instance-fixtures"])
+    await promisify(execFile)("cp", ["-R", join(ownTree, part), join(tree, part)]);
+  await linkModules(tree);
+  for (const [at, name] of Array.from({ length: version }, () => tables)
+    .flat()
+    .entries()) {
+    const number = firstNumber + at;
+    const mark = name === "partners" ? "" : "--! homes\n";
+    const sql = `${mark}ALTER TABLE ${name} ADD COLUMN of_migration_${number} text;\n`;
+    await writeFile(join(tree, migrations, `${number}_${name}.sql`), sql);
+  }
+  return tree;
+}
+
+/** Installed packages are shared; the packages of the copy find each other, not ours. */
+async function linkModules(tree: string): Promise<void> {
+  const [installed, linked] = [join(ownTree, "node_modules"), join(tree, "node_modules")];
+  await mkdir(join(linked, "@paybell"), { recursive: true });
+  const names = (await readdir(installed)).filter((name) => !name.startsWith(".") && name !== "@paybell");
+  const ours = await readdir(join(installed, "@paybell"));
+  await Promise.all([
+    ...names.map((name) => symlink(join(installed, name), join(linked, name))),
+    ...ours.map((name) => symlink(join(tree, "packages", name), join(linked, "@paybell", name))),
+  ]);
 }

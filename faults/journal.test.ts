@@ -40,13 +40,13 @@ test.each([
   const journal = begun(1);
   before(journal);
   journal.deliver(0, received);
-  expect(journal.ghostCount).toBe(1);
+  expect(journal.ghosts.length).toBe(1);
 });
 
 test("an IPN that reaches another partner is a ghost there", () => {
   const journal = begun(1);
   journal.deliver(3, cardIpn(0));
-  expect(journal.ghostCount).toBe(1);
+  expect(journal.ghosts.length).toBe(1);
   expect(journal.delivered).toBe(0);
 });
 
@@ -54,9 +54,9 @@ test("a second notification of a transaction is a ghost, and the same one again 
   const journal = begun(1);
   journal.deliver(0, cardIpn(0));
   journal.deliver(0, cardIpn(0));
-  expect([journal.duplicates, journal.ghostCount]).toEqual([1, 0]);
+  expect([journal.duplicates, journal.ghosts.length]).toEqual([1, 0]);
   journal.deliver(0, cardIpn(0, { notificationId: "n-other" }));
-  expect([journal.duplicates, journal.ghostCount]).toEqual([2, 1]);
+  expect([journal.duplicates, journal.ghosts.length]).toEqual([2, 1]);
   expect(journal.repeats(0, 1)).toBe(2);
 });
 
@@ -66,7 +66,7 @@ test("an IPN before an earlier one of its chain breaks the order, unless its hea
   const voided = journal.begin(0, [sale]);
   const other = journal.begin(0, [sale]);
   journal.deliver(0, cardIpn(other, { command: "VOID", outOfOrder: true }));
-  expect([journal.orderViolationCount, journal.outOfOrder]).toEqual([0, 1]);
+  expect([journal.orderViolations.length, journal.outOfOrder]).toEqual([0, 1]);
   journal.deliver(0, cardIpn(voided, { command: "VOID" }));
   expect(journal.orderViolations).toEqual([{ no: voided, before: sale }]);
 });

@@ -1,10 +1,37 @@
 import type { ReceivedIpn } from "@paybell/partner";
-import { amountOf, numberOf } from "./command-id.ts";
-import { hash32 } from "./random.ts";
 
-const isAccepted = 1;
-const isRefused = 2;
-const isDelivered = 4;
+/**
+ * All names of a command are made from its number, which can be read back: so the journal needs no table of names.
+ */
+const merchantTransIdForm = /^f-(\d+)$/;
+
+export function merchantTransIdOf(no: number): string {
+  return `f-${no}`;
+}
+
+export function externalIdOf(no: number): string {
+  return `x-${no}`;
+}
+
+/** The number in a merchantTransId; undefined for one that is not ours. */
+export function numberOf(merchantTransId: string): number | undefined {
+  const [, digits] = merchantTransIdForm.exec(merchantTransId) ?? [];
+  return digits === undefined ? undefined : Number(digits);
+}
+
+/** A UUID v4 that holds the number in its last twelve digits. */
+export function reqIdOf(no: number): string {
+  return `fa170000-0000-4000-8000-${no.toString(16).padStart(12, "0")}`;
+}
+
+export function numberOfReqId(reqId: string): number {
+  return Number.parseInt(reqId.slice(-12), 16);
+}
+
+/** In VND, without decimals; neighbours differ, so that a swapped amount is noticed. */
+export function amountOf(no: number): number {
+  return 1_000 + ((no * 7_919) % 89_989);
+}
 
 /** A delivery to a partner that nobody requested, or with other content. */
 export interface Ghost {
@@ -24,67 +51,47 @@ export interface OrderViolation {
   readonly before: number;
 }
 
-const notedMax = 50;
+/** What is known of one command. */
+interface Entry {
+  readonly partner: number;
+  /** Numbers whose IPNs must have been accepted before its own is sent. */
+  readonly before: readonly number[];
+  isAccepted: boolean;
+  isRefused: boolean;
+  isDelivered: boolean;
+  /** Arrivals of its IPN after the first. */
+  repeats: number;
+  transactionId?: string;
+  notificationId?: string;
+  /** The error with which the service itself ended it, although the acquirer approves it. */
+  declined?: string;
+}
 
-/**
- * Requests to the service, its answers, and the deliveries that partners accepted, by command. Some twenty bytes each,
- * so that the memory of a long run is bounded by the length of a series.
- */
+/** Requests to the service, its answers, and the deliveries that partners accepted, by command. */
 export class Journal {
-  #size = 0;
-  #capacity = 0;
-  #state = new Uint8Array(0);
-  #repeats = new Uint8Array(0);
-  #partner = new Uint8Array(0);
-  /** Hashes of the ids of transactions and of notifications: they reveal a second one without storing either. */
-  #transaction = new Uint32Array(0);
-  #notification = new Uint32Array(0);
-  readonly #before = new Map<number, readonly number[]>();
+  readonly #entries: Entry[] = [];
   /** By partner: taken by the service and not delivered yet. */
   readonly #owedTo: number[] = [];
   readonly ghosts: Ghost[] = [];
   readonly orderViolations: OrderViolation[] = [];
-  #ghostCount = 0;
-  #orderViolationCount = 0;
-  #accepted = 0;
-  #refused = 0;
-  #delivered = 0;
-  #duplicates = 0;
-  #outOfOrder = 0;
-  readonly #declined = new Map<number, string>();
+  /** IPNs that came before an earlier one and said so, by their header. */
+  outOfOrder = 0;
 
   /** Commands so far: the next one's number. */
   get size(): number {
-    return this.#size;
+    return this.#entries.length;
   }
 
   get accepted(): number {
-    return this.#accepted;
-  }
-
-  get refused(): number {
-    return this.#refused;
+    return this.#where(({ isAccepted }) => isAccepted).length;
   }
 
   get delivered(): number {
-    return this.#delivered;
+    return this.#where(({ isDelivered }) => isDelivered).length;
   }
 
   get duplicates(): number {
-    return this.#duplicates;
-  }
-
-  get ghostCount(): number {
-    return this.#ghostCount;
-  }
-
-  get orderViolationCount(): number {
-    return this.#orderViolationCount;
-  }
-
-  /** IPNs that came before an earlier one and said so, by their header. */
-  get outOfOrder(): number {
-    return this.#outOfOrder;
+    return this.repeats(0, this.size);
   }
 
   /**
@@ -94,34 +101,29 @@ export class Journal {
    * @returns its number
    */
   begin(partner: number, before: readonly number[] = []): number {
-    const no = this.#size;
-    if (no === this.#capacity) this.#grow();
-    this.#size += 1;
-    this.#partner[no] = partner;
-    if (before.length > 0) this.#before.set(no, before);
-    return no;
+    const entry = { partner, before, isAccepted: false, isRefused: false, isDelivered: false, repeats: 0 };
+    return this.#entries.push(entry) - 1;
   }
 
   /** The service accepted it: from now on its IPN is owed. */
   accept(no: number, transactionId: string): void {
-    if (this.#has(no, isAccepted)) return;
-    this.#mark(no, isAccepted);
-    this.#accepted += 1;
-    if (!this.#has(no, isDelivered)) this.#owes(no, 1);
-    this.#sameAs(this.#transaction, no, transactionId, "it was answered with another transaction");
+    const entry = this.#entry(no);
+    if (entry.isAccepted) return;
+    entry.isAccepted = true;
+    if (!entry.isDelivered) this.#owes(entry, 1);
+    this.#sameAs(no, "transactionId", transactionId, "it was answered with another transaction");
   }
 
   /** The service itself ended it with an error of that code, although the acquirer approves it. */
   decline(no: number, code: string): void {
-    this.#declined.set(no, code);
+    this.#entry(no).declined = code;
   }
 
   /** The service refused it for good: no IPN may come. */
   refuse(no: number): void {
-    if (this.#has(no, isRefused)) return;
-    this.#mark(no, isRefused);
-    this.#refused += 1;
-    if (this.#has(no, isDelivered)) this.#ghost(no, "it was refused");
+    const entry = this.#entry(no);
+    if (!entry.isRefused && entry.isDelivered) this.#ghost(no, "it was refused");
+    entry.isRefused = true;
   }
 
   /**
@@ -132,32 +134,26 @@ export class Journal {
   deliver(partner: number, received: ReceivedIpn): Delivered | undefined {
     const { ipn, notificationId = "", outOfOrder } = received;
     const no = numberOf(ipn.merchantTransId);
-    if (no === undefined || no >= this.#size || this.#partner[no] !== partner) {
+    const entry = this.#entries[no ?? -1];
+    if (no === undefined || entry?.partner !== partner) {
       this.#ghost(undefined, `partner ${partner} was sent ${ipn.merchantTransId}, which it never asked for`);
       return undefined;
     }
-    this.#sameAs(this.#transaction, no, ipn.id, "its IPN is of another transaction");
-    this.#sameAs(this.#notification, no, notificationId, "it has a second notification");
-    if (this.#has(no, isRefused)) this.#ghost(no, "it was refused");
+    this.#sameAs(no, "transactionId", ipn.id, "its IPN is of another transaction");
+    this.#sameAs(no, "notificationId", notificationId, "it has a second notification");
+    if (entry.isRefused) this.#ghost(no, "it was refused");
     if (received.kind === "card" && received.headers.command === "SALE" && Number(received.ipn.amount) !== amountOf(no))
       this.#ghost(no, `its amount is ${received.ipn.amount} in place of ${amountOf(no)}`);
-    if (this.#has(no, isDelivered)) {
-      this.#duplicates += 1;
-      this.#repeats[no] = Math.min(255, (this.#repeats[no] ?? 0) + 1);
+    if (entry.isDelivered) {
+      entry.repeats += 1;
       return undefined;
     }
-    if (this.#has(no, isAccepted)) this.#owes(no, -1);
-    this.#mark(no, isDelivered);
-    this.#delivered += 1;
-    if (outOfOrder) this.#outOfOrder += 1;
-    else this.#judgeOrder(no);
-    const before = this.#before.get(no) ?? [];
-    this.#before.delete(no);
-    return { no, before };
-  }
-
-  isDelivered(no: number): boolean {
-    return this.#has(no, isDelivered);
+    if (entry.isAccepted) this.#owes(entry, -1);
+    entry.isDelivered = true;
+    const missing = entry.before.find((earlier) => !this.#entry(earlier).isDelivered);
+    if (outOfOrder) this.outOfOrder += 1;
+    else if (missing !== undefined) this.orderViolations.push({ no, before: missing });
+    return { no, before: entry.before };
   }
 
   /** The number of one partner's commands accepted by the service and not delivered yet. */
@@ -167,91 +163,56 @@ export class Journal {
 
   /** The number of those from `from` to less than `to` that are owed. */
   owed(from: number, to: number): number {
-    let count = 0;
-    for (let no = from; no < Math.min(to, this.#size); no += 1) if (this.#isOwed(no)) count += 1;
-    return count;
+    return this.#entries.slice(from, to).filter(isOwed).length;
   }
 
   /** The number of repeated arrivals of those from `from` to less than `to`. */
   repeats(from: number, to: number): number {
-    let sum = 0;
-    for (let no = from; no < Math.min(to, this.#size); no += 1) sum += this.#repeats[no] ?? 0;
-    return sum;
+    return this.#entries.slice(from, to).reduce((sum, { repeats }) => sum + repeats, 0);
   }
 
   /** Commands from `from` to less than `to` that the service itself declined, with their codes. */
   declined(from: number, to: number): readonly (readonly [no: number, code: string])[] {
-    return [...this.#declined].filter(([no]) => no >= from && no < to);
+    return this.#entries
+      .slice(from, to)
+      .flatMap(({ declined }, at) => (declined === undefined ? [] : [[from + at, declined] as const]));
   }
 
-  /** Commands that were accepted but never delivered; the first of them. */
-  lost(max = notedMax): readonly number[] {
-    return this.#where((no) => this.#isOwed(no), max);
+  /** Commands that were accepted but never delivered. */
+  lost(): readonly number[] {
+    return this.#where(isOwed);
   }
 
   /** Commands that were delivered although the service never accepted them. */
-  neverAccepted(max = notedMax): readonly number[] {
-    return this.#where((no) => this.#has(no, isDelivered) && !this.#has(no, isAccepted), max);
+  neverAccepted(): readonly number[] {
+    return this.#where(({ isDelivered, isAccepted }) => isDelivered && !isAccepted);
   }
 
-  partnerOf(no: number): number {
-    return this.#partner[no] ?? 0;
+  #entry(no: number): Entry {
+    const entry = this.#entries[no];
+    if (entry === undefined) throw new Error(`There is no command ${no}.`);
+    return entry;
   }
 
-  #isOwed(no: number): boolean {
-    return ((this.#state[no] ?? 0) & (isAccepted | isDelivered)) === isAccepted;
-  }
-
-  #owes(no: number, change: number): void {
-    const partner = this.partnerOf(no);
+  #owes({ partner }: Entry, change: number): void {
     this.#owedTo[partner] = this.owedTo(partner) + change;
   }
 
-  #judgeOrder(no: number): void {
-    const missing = this.#before.get(no)?.find((earlier) => !this.#has(earlier, isDelivered));
-    if (missing === undefined) return;
-    this.#orderViolationCount += 1;
-    if (this.orderViolations.length < notedMax) this.orderViolations.push({ no, before: missing });
-  }
-
-  #sameAs(column: Uint32Array, no: number, id: string, why: string): void {
-    // Zero: never seen.
-    const hash = Math.max(1, hash32(id));
-    if (column[no] === 0) column[no] = hash;
-    else if (column[no] !== hash) this.#ghost(no, why);
+  #sameAs(no: number, name: "transactionId" | "notificationId", id: string, why: string): void {
+    const entry = this.#entry(no);
+    entry[name] ??= id;
+    if (entry[name] !== id) this.#ghost(no, why);
   }
 
   #ghost(no: number | undefined, why: string): void {
-    this.#ghostCount += 1;
-    if (this.ghosts.length < notedMax) this.ghosts.push({ no, why });
+    this.ghosts.push({ no, why });
   }
 
-  #has(no: number, bit: number): boolean {
-    return ((this.#state[no] ?? 0) & bit) !== 0;
-  }
-
-  #mark(no: number, bit: number): void {
-    this.#state[no] = (this.#state[no] ?? 0) | bit;
-  }
-
-  #where(holds: (no: number) => boolean, max: number): number[] {
-    const found: number[] = [];
-    for (let no = 0; no < this.#size && found.length < max; no += 1) if (holds(no)) found.push(no);
-    return found;
-  }
-
-  #grow(): void {
-    const capacity = Math.max(4_096, this.#capacity * 2);
-    this.#state = grown(this.#state, new Uint8Array(capacity));
-    this.#repeats = grown(this.#repeats, new Uint8Array(capacity));
-    this.#partner = grown(this.#partner, new Uint8Array(capacity));
-    this.#transaction = grown(this.#transaction, new Uint32Array(capacity));
-    this.#notification = grown(this.#notification, new Uint32Array(capacity));
-    this.#capacity = capacity;
+  #where(holds: (entry: Entry) => boolean): number[] {
+    return this.#entries.flatMap((entry, no) => (holds(entry) ? [no] : []));
   }
 }
 
-function grown<Column extends Uint8Array | Uint32Array>(old: Column, column: Column): Column {
-  column.set(old);
-  return column;
+function isOwed({ isAccepted, isDelivered }: Entry): boolean {
+  return isAccepted && !isDelivered;
 }

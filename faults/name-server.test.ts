@@ -9,7 +9,7 @@ const names = new NameServer("192.0.2.77");
 beforeAll(() => names.listen());
 afterAll(() => names.close());
 
-const hook = pathToFileURL(join(import.meta.dirname, "processes/name-hook.ts")).href;
+const hook = pathToFileURL(join(import.meta.dirname, "name-hook.ts")).href;
 /** As the service asks: by a resolver, and by getaddrinfo. */
 const asking = (timeoutMs: number) => `
   import { promises as dns } from "node:dns";

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
-import { catalogue } from "./catalogue/catalogue.ts";
-import { readOptions } from "./options.ts";
-import { planOf } from "./plan.ts";
+import { catalogue } from "./catalogue.ts";
+import { planOf, readOptions } from "./plan.ts";
 import { hash32, seeded } from "./random.ts";
 
 const named = (argv: readonly string[], seed = 1) =>

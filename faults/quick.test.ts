@@ -3,10 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { Cleanup } from "../bench/environment.ts";
-import type { InjectedFault } from "./fault.ts";
-import { readOptions } from "./options.ts";
+import type { InjectedFault } from "./catalogue.ts";
+import { runFaults, summaryOf } from "./main.ts";
+import { readOptions } from "./plan.ts";
 import { seeded } from "./random.ts";
-import { runFaults, summaryOf } from "./run.ts";
 import { runSeries } from "./series.ts";
 
 const cleanup = new Cleanup();

@@ -1,5 +1,5 @@
 import type { ReceivedIpn } from "@paybell/partner";
-import { amountOf, merchantTransIdOf, reqIdOf } from "./command-id.ts";
+import { amountOf, merchantTransIdOf, reqIdOf } from "./journal.ts";
 
 interface Change {
   readonly command?: "SALE" | "VOID" | "PREAUTH" | "PREAUTH_COMPLETE";

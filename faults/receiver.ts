@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo } from "node:net";
 import { IpnRefused, type ReceivedIpn, type Receiver } from "@paybell/partner";
-import type { PartnerCertificate } from "./certificate.ts";
+import { generate } from "selfsigned";
 
 /** The condition of a partner's server. Only `well`, `late` and `forgetful` accept what they are sent. */
 export type ReceiverMode =
@@ -97,4 +97,34 @@ export class PartnersServer {
       return undefined;
     }
   }
+}
+
+/** In PEM. */
+export interface PartnerCertificate {
+  readonly key: string;
+  readonly cert: string;
+  /** The certificate that a client must trust. */
+  readonly ca: string;
+}
+
+/** Names of partners: `<anything>.partners.test`. */
+export const partnerDomain = "partners.test";
+
+/** Makes the certificate of an HTTPS server that partners' names and this address lead to. It vouches for no other. */
+export async function partnerCertificate(address: string): Promise<PartnerCertificate> {
+  const made = await generate([{ name: "commonName", value: "Partners of the fault suite" }], {
+    keyType: "ec",
+    algorithm: "sha256",
+    extensions: [
+      { name: "basicConstraints", cA: false, critical: true },
+      {
+        name: "subjectAltName",
+        altNames: [
+          { type: 2, value: `*.${partnerDomain}` },
+          { type: 7, ip: address },
+        ],
+      },
+    ],
+  });
+  return { key: made.private, cert: made.cert, ca: made.cert };
 }

@@ -1,8 +1,7 @@
-import { merchantTransIdOf } from "./command-id.ts";
+import type { FaultContext, InjectedFault, Slowdown } from "./catalogue.ts";
 import { type Deployment, slots, unrecordedPerSlot } from "./deployment.ts";
-import type { FaultContext, InjectedFault, Slowdown } from "./fault.ts";
+import { merchantTransIdOf } from "./journal.ts";
 import type { SeededRandom } from "./random.ts";
-import { Recovery } from "./recovery.ts";
 
 /** One fault, and what followed from it. */
 export interface Round {
@@ -81,7 +80,7 @@ export async function drained(stage: Deployment, boundMs: number, to: number): P
   const deadlineMs = performance.now() + boundMs;
   let suspect: number | undefined;
   while (journal.owed(0, to) > 0 && performance.now() < deadlineMs) {
-    const [owed = 0] = journal.lost(1);
+    const [owed = 0] = journal.lost();
     const isPending = owed >= to || (await isStillPending(stage, owed));
     if (!isPending && suspect === owed) return;
     suspect = isPending ? undefined : owed;
@@ -129,4 +128,43 @@ export async function eventually(boundMs: number, holds: () => boolean | Promise
 
 function after(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+/**
+ * Measures how long after a fault every partner is notified again: of a command sent after the fault had ended, so that
+ * earlier deliveries do not count.
+ */
+export class Recovery {
+  readonly #sinceMs: number;
+  readonly #from: number;
+  readonly #waiting: Set<number>;
+  readonly #done = Promise.withResolvers<number>();
+
+  /** @param from the number of the next command */
+  constructor(partners: number, from: number, nowMs = performance.now()) {
+    this.#sinceMs = nowMs;
+    this.#from = from;
+    this.#waiting = new Set(Array(partners).keys());
+  }
+
+  delivered(partner: number, no: number, nowMs = performance.now()): void {
+    if (no < this.#from || !this.#waiting.delete(partner)) return;
+    if (this.#waiting.size === 0) this.#done.resolve(nowMs - this.#sinceMs);
+  }
+
+  /** Milliseconds; undefined if some partner got no notification within the bound. */
+  async within(boundMs: number): Promise<number | undefined> {
+    const timer = Promise.withResolvers<undefined>();
+    const timeout = setTimeout(() => timer.resolve(undefined), boundMs);
+    try {
+      return await Promise.race([this.#done.promise, timer.promise]);
+    } finally {
+      clearTimeout(timeout);
+    }
+  }
+
+  /** Partners that have no notification yet. */
+  get waiting(): readonly number[] {
+    return [...this.#waiting];
+  }
 }

@@ -1,9 +1,8 @@
 import { Cleanup } from "../bench/environment.ts";
-import { merchantTransIdOf } from "./command-id.ts";
+import type { InjectedFault, Slowdown } from "./catalogue.ts";
 import { Deployment } from "./deployment.ts";
-import type { InjectedFault, Slowdown } from "./fault.ts";
-import { FaultLoad } from "./load.ts";
-import { Pace } from "./pace.ts";
+import { merchantTransIdOf } from "./journal.ts";
+import { FaultLoad, Pace } from "./load.ts";
 import type { FaultSeries } from "./plan.ts";
 import type { SeededRandom } from "./random.ts";
 import { drained, eventually, isNothingPending, type Round, runRound } from "./round.ts";
@@ -115,7 +114,7 @@ async function revive(stage: Deployment, fault: InjectedFault): Promise<readonly
 
 /** Prints the operator API's view of missing notifications. */
 async function explain({ journal, caller, operatorToken }: Deployment, note: (line: string) => void): Promise<void> {
-  for (const no of journal.lost(5)) {
+  for (const no of journal.lost().slice(0, 5)) {
     const path = `/operator/v1/notifications?q=${merchantTransIdOf(no)}`;
     const { body } = await caller.call("GET", path, operatorToken);
     note(`  ${merchantTransIdOf(no)}: ${JSON.stringify(body)}`);

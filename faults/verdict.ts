@@ -1,6 +1,6 @@
-import { merchantTransIdOf } from "./command-id.ts";
 import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
+import { merchantTransIdOf } from "./journal.ts";
 import type { Round } from "./round.ts";
 
 /** A partner that waits longer after a fault was forgotten. */
@@ -37,17 +37,17 @@ export interface Seen {
 
 /** Compares acknowledged with delivered commands: each broken promise is one sentence. */
 export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly Round[], seen: Seen): RunVerdict {
-  const lost = journal.lost(Number.POSITIVE_INFINITY);
-  const neverAccepted = journal.neverAccepted(Number.POSITIVE_INFINITY);
+  const lost = journal.lost();
+  const neverAccepted = journal.neverAccepted();
   const differences = books.differences();
   return {
     faults: rounds.length,
     commands: journal.accepted,
     delivered: journal.delivered,
     lost: lost.length,
-    ghosts: journal.ghostCount + neverAccepted.length,
+    ghosts: journal.ghosts.length + neverAccepted.length,
     duplicates: journal.duplicates,
-    orderViolations: journal.orderViolationCount,
+    orderViolations: journal.orderViolations.length,
     settlements: books.settled,
     slowestRecoveryMs: Math.max(0, ...rounds.map(({ recoveryMs }) => recoveryMs ?? Number.POSITIVE_INFINITY)),
     broken: [

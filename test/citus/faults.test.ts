@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { Cleanup } from "../../bench/environment.ts";
-import { readOptions } from "../../faults/options.ts";
-import { runFaults } from "../../faults/run.ts";
+import { runFaults } from "../../faults/main.ts";
+import { readOptions } from "../../faults/plan.ts";
 
 const cleanup = new Cleanup();
 afterAll(() => cleanup.run());

@@ -4,8 +4,7 @@ import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { nodeNames } from "../../faults/citus-cluster.ts";
-import { CitusMissing, CitusNode, prepareNodes, requireCitus } from "../../faults/citus-node.ts";
+import { CitusMissing, CitusNode, nodeNames, prepareNodes, requireCitus } from "../../faults/citus.ts";
 
 /** Files and folders of whole-system tests that are not run on Citus, and why. */
 const leftOut: Readonly<Record<string, string>> = {

@@ -4,17 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Cleanup } from "../../../bench/environment.ts";
 import { Caller } from "../../../faults/caller.ts";
-import { machineAddress, partnerCertificate } from "../../../faults/certificate.ts";
-import { openUp } from "../../../faults/folder.ts";
-import { freePort, ownTree, ServiceInstance } from "../../../faults/instance.ts";
-import { type RegisteredPartner, registerPartner } from "../../../faults/partner.ts";
-import { PostgresServer, postgresProgram } from "../../../faults/postgres-server.ts";
-import { PartnersServer } from "../../../faults/receiver.ts";
+import { type RegisteredPartner, registerPartner } from "../../../faults/deployment.ts";
+import { freePort, ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";
+import { openUp, PostgresServer, postgresProgram } from "../../../faults/postgres.ts";
+import { PartnersServer, partnerCertificate } from "../../../faults/receiver.ts";
 
 const acquirerTimeoutMs = 1_000;
 /** Longer than the host books late, also on a machine with other work. */
 const reversalMarginMs = 10_000;
-const program = machineAddress() === undefined ? ["test/support/instance-fixtures/serve-loopback.ts"] : undefined;
 
 /** Two instances of the service on one database, a partner, and a link to the host. */
 export interface Deployment {
@@ -29,15 +26,14 @@ export interface Deployment {
 export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deployment> {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-habits-")));
   cleanup.add(() => rm(folder, { recursive: true, force: true }));
-  const address = machineAddress() ?? "127.0.0.1";
-  const certificate = await partnerCertificate(address);
+  const certificate = await partnerCertificate(ownAddress);
   await writeFile(join(folder, "callback-ca.pem"), certificate.ca);
   await writeFile(join(folder, "profile.json"), JSON.stringify(await profile()));
   const ipns = new Map<string, Readonly<Record<string, string>>>();
   const receiver = new PartnersServer(certificate, (_, { ipn }) => {
     ipns.set(ipn.id, ipn as unknown as Record<string, string>);
   });
-  await receiver.listen(address);
+  await receiver.listen(ownAddress);
   cleanup.add(() => receiver.close());
   await mkdir(join(folder, "programs"), { mode: 0o755 });
   const postgres = new PostgresServer(join(folder, "database"), await postgresProgram(join(folder, "programs")));
@@ -51,9 +47,6 @@ export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deploy
   for (const nth of [0, 1]) {
     const instance = new ServiceInstance({
       tree: ownTree,
-      program: program ?? ["packages/cli/bin/paybell.js", "serve"],
-      nodeArguments: [],
-      serveArguments: [],
       port: await freePort(),
       operatorPort: await freePort(),
       env: {
@@ -76,8 +69,8 @@ export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deploy
   }
   const caller = new Caller(instances);
   cleanup.add(() => caller.close());
-  const callBackUrl = `https://${address}:${receiver.port}/ipn/0`;
-  const partner = await registerPartner(caller, operatorToken, { index: 0, callBackUrl, address });
+  const callBackUrl = `https://${ownAddress}:${receiver.port}/ipn/0`;
+  const partner = await registerPartner(caller, operatorToken, { index: 0, callBackUrl });
   receiver.opensWith(0, partner.opener);
   return { instances, caller, partner, ipns, query: (sql) => postgres.query(sql, [], "habits") };
 }

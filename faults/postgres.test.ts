@@ -2,9 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openUp } from "./folder.ts";
-import { PostgresCluster } from "./postgres-cluster.ts";
-import { postgresProgram } from "./postgres-server.ts";
+import { openUp, PostgresCluster, postgresProgram } from "./postgres.ts";
 
 test("a standby has what its dead primary had, and takes writes; the next one is cloned from it", async () => {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-faults-")));

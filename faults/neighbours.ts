@@ -1,9 +1,10 @@
-import { connect, type Socket } from "node:net";
+import { connect } from "node:net";
+import { addAbortSignal } from "node:stream";
+import { finished } from "node:stream/promises";
 import { Agent, request } from "undici";
-import { amountOf, merchantTransIdOf, reqIdOf } from "../command-id.ts";
-import type { Deployment } from "../deployment.ts";
-import type { InjectedFault, Slowdown } from "../fault.ts";
-import type { RegisteredPartner } from "../partner.ts";
+import type { Slowdown } from "./catalogue.ts";
+import type { Deployment, RegisteredPartner } from "./deployment.ts";
+import { amountOf, merchantTransIdOf, reqIdOf } from "./journal.ts";
 
 const connections = 16;
 const saleEveryMs = 25;
@@ -20,28 +21,29 @@ const bodies: readonly string[] = [
   JSON.stringify(Object.fromEntries(Array.from({ length: 190 }, (_, at) => [`k${at}${"x".repeat(300)}`, ""]))),
 ];
 
+/** Resolves when it has ended, after the signal. */
 type Attack = (stage: Deployment, partner: RegisteredPartner, ending: AbortSignal) => Promise<unknown>;
 
-const attacks: Readonly<Record<string, Attack>> = {
-  "invalid bodies": (stage, partner, ending) =>
+/** What one partner does to the service, by name: how much longer do the Sales of another one take meanwhile? */
+export const neighbourAttacks = {
+  "invalid-bodies": slowdownBy((stage, partner, ending) =>
     called(stage, partner, ending, (turn) => ({
       method: "POST",
       path: "/v1/commands",
       body: bodies[turn % bodies.length] ?? "",
     })),
-  "pages of 500": (stage, partner, ending) =>
+  ),
+  "pages-of-500": slowdownBy((stage, partner, ending) =>
     called(stage, partner, ending, () => ({ method: "GET", path: "/v1/notifications?limit=500" })),
-  "unread answers": async (stage, partner, ending) => {
-    await Promise.all(Array.from({ length: connections }, () => unread(stage, partner, ending)));
-  },
+  ),
+  "unread-answers": slowdownBy((stage, partner, ending) =>
+    Promise.all(Array.from({ length: connections }, () => unread(stage, partner, ending))),
+  ),
 };
 
-/** One partner does its worst, while another one sends its Sales: how much longer do these take? */
-export const neighbourFaults: readonly InjectedFault[] = Object.entries(attacks).map(([name, attack]) => ({
-  name: `one-partner-${name.replaceAll(" ", "-")}`,
-  needs: "one instance",
-  isQuick: false,
-  async happen({ stage, over, last }) {
+/** @param last waits between these bounds */
+function slowdownBy(attack: Attack) {
+  return async (stage: Deployment, last: (leastMs: number, mostMs: number) => Promise<void>): Promise<Slowdown> => {
     const [attacker, neighbour] = stage.partners;
     if (attacker === undefined || neighbour === undefined) throw new Error("There is no second partner.");
     const before = await salesDuring(stage, neighbour, last(2_000, 10_000));
@@ -50,13 +52,8 @@ export const neighbourFaults: readonly InjectedFault[] = Object.entries(attacks)
     const during = await salesDuring(stage, neighbour, last(3_000, 60_000));
     ending.abort();
     await attacking;
-    over();
-    return { instances: 0, slowdown: slowdownOf(before, during) };
-  },
-}));
-
-function slowdownOf(before: readonly number[], during: readonly number[]): Slowdown {
-  return { beforeMs: p99Of(before), duringMs: p99Of(during), sales: during.length };
+    return { beforeMs: p99Of(before), duringMs: p99Of(during), sales: during.length };
+  };
 }
 
 function p99Of(times: readonly number[]): number {
@@ -129,20 +126,10 @@ async function unread(stage: Deployment, { apiKey }: RegisteredPartner, ending: 
   while (!ending.aborted) {
     const socket = connect(Number(port), hostname).pause();
     socket.once("connect", () => socket.write(asked.repeat(pagesUnread)));
-    await endOf(socket, ending);
+    addAbortSignal(ending, socket);
+    await finished(socket).catch(() => undefined);
     await new Promise((resolve) => setTimeout(resolve, reconnectMs));
   }
-}
-
-function endOf(socket: Socket, ending: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  const end = () => socket.destroy();
-  ending.addEventListener("abort", end);
-  socket.on("error", end).once("close", () => {
-    ending.removeEventListener("abort", end);
-    resolve();
-  });
-  return promise;
 }
 
 function urlOf({ instances }: Deployment, path: string): string {

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { Recovery } from "./recovery.ts";
+import { Recovery } from "./round.ts";
 
 test("a recovery ends with the last partner that is notified, and earlier IPNs do not count", async () => {
   const recovery = new Recovery(2, 100, 1_000);
