@@ -17,14 +17,7 @@ import { maskCardNumbers } from "../packages/server/src/mask-card-numbers.ts";
 import { AddressBlocks, networkOf } from "../packages/server/src/partners/address-blocks.ts";
 import { callbackUrlProblem } from "../packages/server/src/partners/callback-url.ts";
 import { parseBlock } from "../packages/server/src/partners/cidr.ts";
-
-/** A reader of untrusted input. */
-export interface FuzzTarget {
-  readonly name: string;
-  readonly seeds: readonly Buffer[];
-  /** Throws what it should never throw, or when it contradicts itself. */
-  run(input: Buffer): void;
-}
+import type { FuzzTarget } from "./fuzz.ts";
 
 const vectors = (
   JSON.parse(readFileSync(new URL("../packages/contract/vectors/sealing.json", import.meta.url), "utf8")) as {

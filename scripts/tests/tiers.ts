@@ -122,7 +122,7 @@ export const tiers: readonly Tier[] = [
     tests: ["simulation/mutants.test.ts"],
     inputs: ["packages/contract", "packages/server", "simulation"],
   },
-  { name: "fuzz", tests: ["fuzz"], inputs: service },
+  { name: "fuzz", tests: ["fuzz"], inputs: [...service, "faults/random.ts", "scripts/generate"] },
   { name: "bench", tests: ["bench"], inputs: service },
 ];
 
