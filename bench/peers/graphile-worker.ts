@@ -1,10 +1,9 @@
 import { randomUUID } from "node:crypto";
 import type { CardIpn } from "@paybell/contract";
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
-import { openCallback } from "../callback.ts";
+import { openCallback, saleIpn } from "../callback.ts";
 import { type ContenderMethods, contenderMethods } from "../contender.ts";
 import { answer } from "../processes/channel.ts";
-import { saleIpn } from "../sale.ts";
 
 interface Payload {
   readonly id: string;

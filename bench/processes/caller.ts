@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { Pool } from "undici";
+import { saleCommand, saleCompletion } from "../callback.ts";
 import { producers } from "../contender.ts";
 import { drive, type Load, monotonicMs, type Schedule } from "../load.ts";
-import { saleCommand, saleCompletion } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { ServiceAt } from "./service.ts";
 

@@ -4,8 +4,8 @@ import { Worker } from "node:worker_threads";
 import { Pool } from "pg";
 import { jsonArray, uuidArray } from "../../packages/server/src/store/database/arrays.ts";
 import { GroupCommit } from "../../packages/server/src/store/database/group-commit.ts";
+import { saleIpn } from "../callback.ts";
 import { type ContenderMethods, contenderMethods, producers } from "../contender.ts";
-import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 import type { PlainJob, PlainSenderData } from "./plain-sender.ts";
 

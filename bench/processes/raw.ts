@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
-import { openCallback } from "../callback.ts";
+import { openCallback, saleIpn } from "../callback.ts";
 import { type ContenderMethods, contenderMethods, producers } from "../contender.ts";
-import { saleIpn } from "../sale.ts";
 import { answer } from "./channel.ts";
 
 /** The bare loop: sign, seal, POST, without a queue or a database. */

@@ -1,16 +1,23 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Writable } from "node:stream";
 import { Client } from "pg";
+import type { Acquirer } from "../../packages/server/src/acquirer/acquirer.ts";
+import { Iso8583Acquirer } from "../../packages/server/src/acquirer/iso8583/iso8583.ts";
+import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
+import { readProfile } from "../../packages/server/src/acquirer/iso8583/profile/read.ts";
+import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../../packages/server/src/app.ts";
+import { systemClock } from "../../packages/server/src/clock.ts";
 import type { CompletionRequest } from "../../packages/server/src/commands/request.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { MasterKey } from "../../packages/server/src/partners/master-key.ts";
+import { saleCompletion } from "../callback.ts";
 import { producers, type RoundOutcome } from "../contender.ts";
 import { drive, type Load } from "../load.ts";
-import { saleCompletion } from "../sale.ts";
-import { acquirerOf } from "./acquirer.ts";
 import { answer } from "./channel.ts";
 
 /** One that is registered at the start. */
@@ -207,6 +214,34 @@ export function serviceMethods(process: NodeJS.Process) {
       clearInterval(memorySampler);
       await service?.stop();
       await database?.end();
+    },
+  };
+}
+
+const profile = join(import.meta.dirname, "../../docs/operator/acquirer-profile.json");
+
+/**
+ * An acquirer that answers at once: the simulator, or with `BENCH_ACQUIRER=iso8583` a host over TCP. It runs in this
+ * process, so that what it costs is counted too.
+ */
+async function acquirerOf(env: NodeJS.ProcessEnv): Promise<Acquirer> {
+  if (env["BENCH_ACQUIRER"] !== "iso8583") return new SimulatedAcquirer();
+  const host = await FakeHost.listen();
+  host.keepsNothing = true;
+  const acquirer = new Iso8583Acquirer({
+    profile: readProfile(await readFile(profile, "utf8")),
+    hosts: [{ host: "127.0.0.1", port: host.port }],
+    clock: systemClock,
+  });
+  if (!(await acquirer.isUpWithin(10_000))) throw new Error(`The host is not reached: ${acquirer.health().detail}`);
+  return {
+    approvals: acquirer.approvals,
+    ask: (message, options) => acquirer.ask(message, options),
+    refusesToken: (token) => acquirer.refusesToken(token),
+    health: () => acquirer.health(),
+    async close() {
+      await acquirer.close();
+      await host.close();
     },
   };
 }
