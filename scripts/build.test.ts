@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { bundleTypes } from "./build/bundle.ts";
-import { shortDeclaration } from "./build/shorten.ts";
+import { bundleTypes, shortDeclaration } from "./build/emit.ts";
 
 /** The published types of these entries, by file. */
 async function typesOf(files: Readonly<Record<string, string>>, ...entries: string[]): Promise<Record<string, string>> {

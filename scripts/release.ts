@@ -13,9 +13,9 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative } from "node:path";
-import { packPackages } from "./build/pack.ts";
 import { listPackages } from "./build/packages.ts";
-import { sbomOf } from "./build/supply.ts";
+import { sbomOf } from "./build.ts";
+import { packPackages } from "./pack.ts";
 import { git } from "./tests/selection.ts";
 
 /** A file that names the tag of the image, and the chart, whose images have that tag. */
@@ -168,20 +168,89 @@ function sha256(path: string): string {
   return createHash("sha256").update(readFileSync(path)).digest("hex");
 }
 
+/** Makes the packages of a tree again, into a folder. */
+export type Repack = (root: string, folder: string) => Promise<unknown>;
+
+/**
+ * Compares a release with the commit that is checked out here: each file with its checksum, each package with
+ * the same package built again, and the SBOM with the lock file.
+ *
+ * @returns a sentence for each difference; empty: it comes from this commit
+ */
+export async function differencesOf(root: string, released: string, repack: Repack = packAgain): Promise<string[]> {
+  const names = readdirSync(released).filter((name) => name !== "SHA256SUMS");
+  const sums = new Map(
+    readFileSync(join(released, "SHA256SUMS"), "utf8")
+      .trimEnd()
+      .split("\n")
+      .map((line) => [line.slice(66), line.slice(0, 64)] as const),
+  );
+  const problems = [...sums.keys()].filter((name) => !names.includes(name)).map((name) => `${name} is missing`);
+  for (const name of names) {
+    if (sums.get(name) !== sha256(join(released, name))) problems.push(`${name} is not what SHA256SUMS says`);
+  }
+  const folder = mkdtempSync(join(tmpdir(), "paybell-verify-"));
+  try {
+    await repack(root, folder);
+    const built = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
+    const packages = names.filter((name) => name.endsWith(".tgz"));
+    for (const name of new Set([...built, ...packages])) {
+      const isSame =
+        built.includes(name) && packages.includes(name) && sha256(join(folder, name)) === sha256(join(released, name));
+      if (!isSame) problems.push(`${name} is not the package of this commit`);
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+  const [sbom, own] = [readFileSync(join(released, "sbom.cdx.json"), "utf8"), await sbomOf(root, listPackages(root))];
+  if (componentsOf(sbom) !== componentsOf(own)) problems.push("sbom.cdx.json does not list what the lock file has");
+  return problems;
+}
+
+async function packAgain(root: string, destination: string): Promise<unknown> {
+  const staging = mkdtempSync(join(tmpdir(), "paybell-verify-"));
+  try {
+    return await packPackages(root, { staging, destination });
+  } finally {
+    rmSync(staging, { recursive: true, force: true });
+  }
+}
+
+/** Without the time and the random number of the document. */
+function componentsOf(sbom: string): string {
+  const { components, dependencies } = JSON.parse(sbom) as { components: unknown; dependencies: unknown };
+  return JSON.stringify([components, dependencies]);
+}
+
 // `npm run release -- [X.Y.Z] [--dry-run]`: without a version, that of package.json, which is right for the first.
+// `npm run release:verify -- <folder>`, in a checkout of the release's tag.
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
-  const versions = process.argv.slice(2).filter((argument) => argument !== "--dry-run");
-  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
-  const isDry = process.argv.includes("--dry-run");
+  const given = process.argv.slice(2);
   try {
-    const wanted = { version: versions[0] ?? version, day: new Date().toISOString().slice(0, 10), isDry };
-    const commands = await release(root, wanted);
-    const done = isDry ? "and nothing else: this was a dry run" : "and the version is committed and tagged";
-    process.stdout.write(`dist/release/${wanted.version} is written, ${done}.\n`);
-    process.stdout.write(`Nothing is published. To publish it:\n\n${commands.join("\n")}\n`);
+    if (given[0] === "--verify") await verify(root, given[1]);
+    else await releaseAndTell(root, given);
   } catch (error) {
     process.stderr.write(`release: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;
   }
+}
+
+async function releaseAndTell(root: string, given: readonly string[]): Promise<void> {
+  const [named] = given.filter((argument) => argument !== "--dry-run");
+  const isDry = given.includes("--dry-run");
+  const version = named ?? JSON.parse(readFileSync(join(root, "package.json"), "utf8")).version;
+  const commands = await release(root, { version, day: new Date().toISOString().slice(0, 10), isDry });
+  const done = isDry ? "and nothing else: this was a dry run" : "and the version is committed and tagged";
+  process.stdout.write(`dist/release/${version} is written, ${done}.\n`);
+  process.stdout.write(`Nothing is published. To publish it:\n\n${commands.join("\n")}\n`);
+}
+
+async function verify(root: string, folder: string | undefined): Promise<void> {
+  if (folder === undefined) throw new Error("name the folder of the release: npm run release:verify -- <folder>");
+  const problems = await differencesOf(root, folder);
+  for (const problem of problems) process.stdout.write(`${problem}\n`);
+  if (problems.length === 0)
+    process.stdout.write(`${folder} is what this commit gives: packages, SBOM and checksums.\n`);
+  process.exitCode = problems.length === 0 ? 0 : 1;
 }

@@ -4,10 +4,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { verdictOf } from "./advisories.ts";
 import { listPackages } from "./build/packages.ts";
-import { sbomOf, writeSupply } from "./build/supply.ts";
-import { differencesOf } from "./verify-release.ts";
+import { sbomOf, writeSupply } from "./build.ts";
+import { differencesOf } from "./release.ts";
 
 const repository = join(import.meta.dirname, "..");
 
@@ -116,15 +115,4 @@ test("every package in the lock file has an integrity hash, and comes from a reg
     expect(integrity, path).toMatch(/^sha512-[A-Za-z0-9+/]{86}==$/);
     expect(resolved, path).toBeUndefined();
   }
-});
-
-test.each([
-  [{ metadata: { vulnerabilities: { low: 2, high: 0, critical: 0, total: 2 } } }, 0, "2 known, 0 of them"],
-  [{ metadata: { vulnerabilities: { high: 1, critical: 1, total: 3 } } }, 1, "3 known, 2 of them"],
-  [{ error: { summary: "404" } }, 2, "does not answer"],
-])("an answer about advisories of %j ends with %i", (answer, exitCode, words) => {
-  const verdict = verdictOf(JSON.stringify(answer));
-  expect(verdict.exitCode).toBe(exitCode);
-  expect(verdict.text).toContain(words);
-  for (const output of ["<html>", "", "{}"]) expect(verdictOf(output)).toMatchObject({ exitCode: 2 });
 });

@@ -1,8 +1,9 @@
 import { execFile } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
-import { bundleCode, bundleTypes } from "./bundle.ts";
+import { type OutputOptions, type Plugin, rolldown } from "rolldown";
+import { dts } from "rolldown-plugin-dts";
 import { entryPaths, type Package, smallPackages } from "./packages.ts";
 
 const run = promisify(execFile);
@@ -89,4 +90,91 @@ function typesOf(one: Package, directory: string): Record<string, string[]> {
   const subpaths = Object.keys(one.manifest.exports);
   const types = entryPaths(one.manifest).map((path) => join(directory, path.replace(/\.js$/, ".d.ts")));
   return Object.fromEntries(types.map((path, at) => [`${one.manifest.name}${subpaths[at]?.slice(1)}`, [path]]));
+}
+
+/**
+ * The code below `dist` that `entries` need, by path: a file for each entry and one for what several share, so that
+ * what is not imported is not loaded. Comments, spaces and long local names go; exported names and properties stay.
+ */
+function bundleCode(dist: string, entries: readonly string[]): Promise<Map<string, string>> {
+  return bundle(dist, entries, {
+    entryFileNames: "[name].js",
+    chunkFileNames: "shared/[name].js",
+    minify: { compress: { target: "es2023" }, mangle: true, codegen: { removeWhitespace: true } },
+  });
+}
+
+/**
+ * The same for types: `entries` are the .d.ts files that TypeScript emitted. Types that cannot be imported are left
+ * out.
+ */
+export async function bundleTypes(dist: string, entries: readonly string[]): Promise<Map<string, string>> {
+  // TypeScript has emitted the declarations: the plugin's generator has nothing to do, and "oxc" installs nothing.
+  const plugins = dts({ dtsInput: true, emitDtsOnly: true, tsconfig: false, generator: "oxc" });
+  const names = { entryFileNames: "[name].ts", chunkFileNames: "shared/[name].ts", minifyInternalExports: false };
+  const types = await bundle(dist, entries, names, plugins);
+  return new Map([...types].map(([path, text]) => [path, `${shortDeclaration(text)}\n`]));
+}
+
+// Warnings about slow plugins are not needed here.
+const checks = { bundlerTimings: false };
+
+async function bundle(
+  dist: string,
+  entries: readonly string[],
+  options: OutputOptions,
+  plugins: Plugin[] = [],
+): Promise<Map<string, string>> {
+  const input = Object.fromEntries(entries.map((path) => [relative(dist, path).replace(/\.[jt]s$/, ""), path]));
+  const bundled = await rolldown({ input, external: (id) => !/^[./]/.test(id), platform: "neutral", plugins, checks });
+  const { output } = await bundled.generate(options);
+  await bundled.close();
+  return new Map(
+    output.map((chunk) => {
+      if (chunk.type !== "chunk") throw new Error(`${chunk.fileName} is no code`);
+      return [`${dist}/${chunk.fileName}`, chunk.code];
+    }),
+  );
+}
+
+/**
+ * A declaration without what only its author needs: line ends, indentation, the stars of comments, private members. Its
+ * documentation stays, for editors to show.
+ */
+export function shortDeclaration(text: string): string {
+  const parts = [...text.matchAll(part)];
+  const short = parts.map(([, doc, literal, code = ""], at) => {
+    // On the same line, TypeScript would take it for a comment on the preceding code.
+    if (doc !== undefined) return `${at === 0 ? "" : "\n"}${shortDoc(doc)}`;
+    return literal ?? shortCode(code, { afterDoc: isDoc(parts[at - 1]), beforeDoc: isDoc(parts[at + 1]) });
+  });
+  return short
+    .join("")
+    .replace(/;?\}/g, "}")
+    .replace(/([=(:<,[])\|/g, "$1")
+    .replace(/(?<=[{;])(?:private\b|#)[^;}]*;?/g, "");
+}
+
+/** A doc comment, a literal, or the code between those. */
+const part = /(\/\*\*.*?\*\/)|("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`[^`]*`)|((?:[^"'`/]|\/(?!\*\*))+)/gs;
+
+function isDoc(match: RegExpExecArray | undefined): boolean {
+  return match?.[1] !== undefined;
+}
+
+function shortCode(code: string, { afterDoc, beforeDoc }: { afterDoc: boolean; beforeDoc: boolean }): string {
+  if (/\/[/*]/.test(code)) throw new Error(`a comment that documents nothing stands within a type: ${code}`);
+  const short = code
+    .replace(/\s+/g, " ")
+    .replace(/ ?([{}()[\]<>=:;,|&?]) ?/g, "$1")
+    .replace(/\bexport declare /g, "export ")
+    .replace(/\bfrom $/, "from");
+  return short.slice(afterDoc && short.startsWith(" ") ? 1 : 0, beforeDoc && short.endsWith(" ") ? -1 : undefined);
+}
+
+/** Paragraphs and tags keep lines of their own, which editors need. */
+function shortDoc(doc: string): string {
+  const lines = doc.slice(3, -2).replace(/\n[ \t]*\*[ \t]?/g, "\n");
+  const paragraphs = lines.trim().split(/\n\s*\n/);
+  return `/** ${paragraphs.map((paragraph) => paragraph.replace(/\s*\n(?!@)\s*/g, " ")).join("\n\n")} */`;
 }

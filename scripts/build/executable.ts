@@ -3,7 +3,7 @@ import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from "node:f
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { type Plugin, rolldown } from "rolldown";
-import type { Packed } from "./pack.ts";
+import type { Packed } from "./packages.ts";
 
 const run = promisify(execFile);
 

@@ -41,3 +41,8 @@ export function entryPaths({ exports }: Manifest): string[] {
 function readManifest(directory: string): Manifest {
   return JSON.parse(readFileSync(join(directory, "package.json"), "utf8")) as Manifest;
 }
+
+export interface Packed {
+  readonly package: Package;
+  readonly tarball: string;
+}

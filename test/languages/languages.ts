@@ -26,7 +26,7 @@ function pythonPackage(): ClientPackage {
   return {
     name: "Python",
     needs: ["python"],
-    build: (out) => ["bash", "-c", pythonInstallation, "bash", out, ...packPython(pathOf("python"), home, out)],
+    build: (out) => ["bash", "-c", pythonInstallation, "bash", out, ...packPython(home, out, pathOf("python"))],
     vectors: (out, file) => within(out, join(home, "tests/vectors.py"), file),
     serve: (out, agreement) => within(out, join(home, "examples/receiver.py"), agreement),
     checks: {
@@ -49,7 +49,7 @@ function goPackage(): ClientPackage {
   return {
     name: "Go",
     needs: ["go"],
-    build: (out) => ["bash", "-c", goInstallation, "bash", out, home, ...packGo(home, join(out, "proxy"))],
+    build: (out) => ["bash", "-c", goInstallation, "bash", out, home, ...packGo(home, out)],
     vectors: (out, file) => [join(out, "project/vectors"), file],
     serve: (out, agreement) => [join(out, "project/example"), agreement],
     checks: {
@@ -68,7 +68,7 @@ mkdir -p "$out/project/receiver" "$out/project/check"
 cp "$home/example/receiver.go" "$out/project/receiver"
 cp "$home/internal/vectors/vectors.go" "$out/project/check"
 cd "$out/project"
-export GOPROXY="file://$out/proxy" GOSUMDB=off GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$out/cache"
+export GOPROXY="file://$out/go-proxy" GOSUMDB=off GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$out/cache"
 go mod init example.org/shop
 go get paybell.example/go/paybell
 go build -o example ./receiver
@@ -121,7 +121,7 @@ function javaPackage(): ClientPackage {
   return {
     name: "Java",
     needs: ["jdk", "maven"],
-    build: (out) => ["bash", "-c", javaInstallation, "bash", out, home, ...packJava("mvn", home, out)],
+    build: (out) => ["bash", "-c", javaInstallation, "bash", out, home, ...packJava(home, out)],
     vectors: (out, file) => start(out, "shop.Vectors", file),
     serve: (out, agreement) => ["env", `PAYBELL_KEYS=${agreement}`, ...start(out, "shop.Receiver")],
     checks: {

@@ -1,8 +1,8 @@
 import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { requireOneVersion } from "../../scripts/build/pack.ts";
 import { entryPaths, listPackages, type Package } from "../../scripts/build/packages.ts";
+import { requireOneVersion } from "../../scripts/pack.ts";
 import { nodesOf, withSources } from "../../scripts/sources/program.ts";
 import { needs, pathOf } from "../support/programs.ts";
 import { findNodes, runsOn } from "./nodes.ts";

@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { packPackages } from "../../scripts/build/pack.ts";
+import { packPackages } from "../../scripts/pack.ts";
 import { extractCommit, lastReleased, release } from "../../scripts/release.ts";
 import { repository } from "./project.ts";
 
