@@ -53,8 +53,8 @@ export class SimulatedDeliveries implements DeliveryStore {
     });
   }
 
-  look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    return this.#select("look", (nowUs) => this.#page({ ...look, bytesMax: 1_000_000 }, nowUs));
+  scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    return this.#select("scan", (nowUs) => this.#page({ ...read, bytesMax: 1_000_000 }, nowUs));
   }
 
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
@@ -277,7 +277,7 @@ export function deliveriesOf(world: World, homes: readonly DeliveryStore[]): Del
     );
   return {
     read: (reads) => of(...reads).read(reads),
-    look: (look) => of(look).look(look),
+    scan: (read) => of(read).scan(read),
     heads: (shards) => homeFor(world, homes, shards).heads(shards),
     preceding: (deliveries) => of(...deliveries).preceding(deliveries),
     record: (outcome) => of(outcome).record(outcome),

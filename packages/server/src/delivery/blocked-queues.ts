@@ -4,10 +4,10 @@ import type { PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { registeredUrl, urlOfQueue } from "../registered-url.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
-import { keyOf, leftMs } from "./order.ts";
+import { restMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import { overdueAfterMs, putOffMs } from "./schedule.ts";
-import type { DeliveryStore, QueuePage, QueuePosition } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type QueuePage, type QueuePosition } from "./store.ts";
 
 /** A queue that is not read, because the endpoint that it is named for accepts nothing. */
 export interface BlockedQueue {
@@ -18,7 +18,7 @@ export interface BlockedQueue {
 
 export interface BlockedQueuesParts {
   readonly store: Pick<DeliveryStore, "postpone" | "park">;
-  readonly queues: Pick<Queues, "look" | "adopt" | "has" | "release" | "rest">;
+  readonly queues: Pick<Queues, "scan" | "adopt" | "has" | "release" | "rest">;
   readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
   /** Undefined: it is read, or belongs to another worker. */
   readonly blocked: (key: QueueKey) => BlockedQueue | undefined;
@@ -39,6 +39,9 @@ interface Known {
 }
 
 const pageRows = 500;
+const scanEveryMs = 10_000;
+/** A round of a large backlog is a tenth of the time. */
+const scanRestMaxMs = 300_000;
 /** The rest of deliveries that could not be put off. */
 const unwrittenMs = 30_000;
 /** Other instances may hold older URLs for some seconds after a change, and commit by them. */
@@ -55,13 +58,28 @@ const wholeEveryMs = 60_000;
 export class BlockedQueues {
   readonly #parts: BlockedQueuesParts;
   #known = new Map<string, Known>();
+  #notBeforeMs = 0;
 
   constructor(parts: BlockedQueuesParts) {
     this.#parts = parts;
   }
 
-  /** A queue that is missing in one round is scanned from its head when it is back. */
+  /** Begins a round, unless one is under way or the last one was just now. It never rejects. */
   async scan(queues: readonly QueueKey[]): Promise<void> {
+    const { clock, onTrouble } = this.#parts;
+    const startedMs = clock.monotonicMs();
+    if (startedMs < this.#notBeforeMs) return;
+    // However many queues there are, the next round begins after this one has ended.
+    this.#notBeforeMs = Number.POSITIVE_INFINITY;
+    await this.#scanAll(queues).catch((error: unknown) =>
+      onTrouble("deliveries for endpoints that accept nothing could not be scanned", error),
+    );
+    const endedMs = clock.monotonicMs();
+    this.#notBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
+  }
+
+  /** A queue that is missing in one round is scanned from its head when it is back. */
+  async #scanAll(queues: readonly QueueKey[]): Promise<void> {
     const before = this.#known;
     this.#known = new Map();
     for (const key of queues) {
@@ -116,7 +134,7 @@ export class BlockedQueues {
     do {
       const blocked = this.#parts.blocked(key);
       if (blocked === undefined) return { after, urls, cleanScans, wholeMs };
-      const page = await this.#parts.queues.look({ ...key, after, rowsMax: pageRows });
+      const page = await this.#parts.queues.scan({ ...key, after, rowsMax: pageRows });
       isMixed = (await this.#handle(key, blocked, page)) || isMixed;
       const last = page.due.at(-1);
       after = page.hasMore && last !== undefined ? { dueAtUs: last.dueAtUs, id: last.id } : undefined;

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { NotificationId } from "../ids.ts";
 import type { Delivery } from "./delivery.ts";
-import { DeliveryOrder, judgeOrder, leftMs, orderWaitMaxMs } from "./order.ts";
-import type { Precedence } from "./store.ts";
+import { DeliveryOrder, judgeOrder, orderWaitMaxMs } from "./order.ts";
+import { leftMs, type Precedence } from "./store.ts";
 
 const id = (text: string) => text as NotificationId;
 
@@ -55,11 +55,12 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], pos
         return () => undefined;
       },
     },
-    isInHand: (one) => inHand.some((delivery) => delivery.id === one),
-    holds: (one) => inHand.includes(one),
-    onMayLeave: (delivery) => void left.push(delivery.id),
-    onPostponed: (delivery) => void postponed.push(delivery.id),
-    onGone: () => undefined,
+    queues: {
+      has: (one) => inHand.some((delivery) => delivery.id === one),
+      holds: (one) => inHand.includes(one),
+      mayLeave: (delivery) => void left.push(delivery.id),
+      release: (delivery) => void postponed.push(delivery.id),
+    },
     onTrouble: () => undefined,
   });
   const runTimers = async () => {

@@ -1,7 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId } from "../ids.ts";
 import type { Delivery } from "./delivery.ts";
-import type { DeliveryKey, DeliveryStore, Precedence } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type Precedence } from "./store.ts";
 
 /** The decision about a delivery that follows others. */
 export type OrderDecision =
@@ -15,14 +15,6 @@ export type OrderDecision =
 export const orderWaitMaxMs = 600_000;
 const delayMinMs = 500;
 const delayMaxMs = 30_000;
-
-/**
- * The rest of a delay that a statement wrote, counted from when it was sent. Counted from the answer, which may arrive
- * much later, the delivery would be due long before it is looked for.
- */
-export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "monotonicMs">): number {
-  return Math.max(0, sentMs + delayMs - clock.monotonicMs());
-}
 
 /**
  * Decides whether a delivery may leave. A blocked one waits in memory only for a delivery that is in memory too.
@@ -41,23 +33,32 @@ export interface OrderParts {
   readonly store: Pick<DeliveryStore, "preceding" | "postpone">;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
-  readonly isInHand: (id: NotificationId) => boolean;
-  /** Whether this very delivery is in memory, and not another round or reading of it. */
-  readonly holds: (delivery: Delivery) => boolean;
-  readonly onMayLeave: (delivery: Delivery) => void;
-  /** It was put off in the database. */
-  readonly onPostponed: (delivery: Delivery, delayMs: number) => void;
-  /** It is no longer pending: a late outcome of another worker ended it. */
-  readonly onGone: (delivery: Delivery) => void;
+  readonly queues: OrderedQueues;
   readonly onTrouble: (error: unknown) => void;
+}
+
+/** The queues that the deliveries are in. */
+export interface OrderedQueues {
+  has(id: NotificationId): boolean;
+  /** Whether this very delivery is in memory, and not another round or reading of it. */
+  holds(delivery: Delivery): boolean;
+  mayLeave(delivery: Delivery): void;
+  release(delivery: Delivery, againInMs?: number): void;
 }
 
 const askMax = 256;
 const retryMs = 250;
 
 /**
- * Holds the deliveries that follow others until they may leave. Being blocked is not stored: a DELETE that unblocks
- * cannot see a successor that is not committed yet. So each is checked again.
+ * Holds the deliveries of one home that follow others until they may leave. Being blocked is not stored: a DELETE that
+ * unblocks cannot see a successor that is not committed yet. So each is checked again.
+ *
+ * ```
+ * checking ──(nothing earlier is pending, or for ten minutes only in the database)──► leaves
+ * checking ──(an earlier one is in memory)──► waits ──(that one has left memory)──► checking
+ * checking ──(an earlier one is only in the database)──► put off there, and released
+ * checking ──(it is no longer pending: a late outcome of another worker ended it)──► released
+ * ```
  */
 export class DeliveryOrder {
   readonly #parts: OrderParts;
@@ -93,16 +94,16 @@ export class DeliveryOrder {
   }
 
   async #checkAll(): Promise<void> {
-    const { store, clock, timers, holds, onPostponed, onTrouble } = this.#parts;
+    const { store, clock, timers, queues, onTrouble } = this.#parts;
     while (this.#toAsk.length > 0) {
-      let unsettled = this.#toAsk.splice(0, askMax).filter(holds);
+      let unsettled = this.#toAsk.splice(0, askMax).filter((delivery) => queues.holds(delivery));
       try {
         const blocked = unsettled.length > 0 ? this.#settle(unsettled, await store.preceding(unsettled)) : [];
         unsettled = blocked.map(({ delivery }) => delivery);
         const sentMs = clock.monotonicMs();
         if (blocked.length > 0)
           await store.postpone(blocked.map(({ delivery, delayMs }) => ({ ...keyOf(delivery), delayMs })));
-        for (const { delivery, delayMs } of blocked) onPostponed(delivery, leftMs(delayMs, sentMs, clock));
+        for (const { delivery, delayMs } of blocked) queues.release(delivery, leftMs(delayMs, sentMs, clock));
       } catch (error) {
         onTrouble(error);
         this.#toAsk.push(...unsettled);
@@ -114,23 +115,23 @@ export class DeliveryOrder {
 
   /** @returns the deliveries to put off in the database */
   #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]) {
-    const { isInHand, holds, onMayLeave, onGone } = this.#parts;
+    const { queues } = this.#parts;
     const blocked: { readonly delivery: Delivery; readonly delayMs: number }[] = [];
     // Each that may leave is put before those that wait, so the first one asked for is added last.
     for (const [at, delivery] of [...asked.entries()].reverse()) {
       // Its shard was released meanwhile.
-      if (!holds(delivery)) continue;
+      if (!queues.holds(delivery)) continue;
       const answer = answers[at];
       if (answer === undefined) {
-        onGone(delivery);
+        queues.release(delivery);
         continue;
       }
-      const verdict = judgeOrder(answer, isInHand);
+      const verdict = judgeOrder(answer, (id) => queues.has(id));
       if (verdict.kind === "postpone") blocked.push({ delivery, delayMs: verdict.delayMs });
       else if (verdict.kind === "waits") this.#wait(delivery, verdict.after);
       else {
         if (verdict.outOfOrder) this.#outOfOrder.add(delivery.id);
-        onMayLeave(delivery);
+        queues.mayLeave(delivery);
       }
     }
     return blocked;
@@ -141,9 +142,4 @@ export class DeliveryOrder {
     if (others === undefined) this.#waiting.set(after, [delivery]);
     else others.push(delivery);
   }
-}
-
-/** The key by which outcomes refer to a delivery. */
-export function keyOf({ partnerId, id, round, attemptsMade }: Delivery): DeliveryKey {
-  return { partnerId, id, round, attemptsMade };
 }

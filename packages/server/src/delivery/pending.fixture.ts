@@ -1,6 +1,6 @@
 import { shardOf } from "../shard.ts";
 import type { Delivery } from "./delivery.ts";
-import type { QueueHead, QueuePage, QueueRead } from "./store.ts";
+import type { Precedence, QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 /** A clock that advances on request. */
 export class Time {
@@ -36,7 +36,7 @@ export class Time {
 export class Pending {
   rows: Delivery[] = [];
   reads: QueueRead[] = [];
-  looks: Omit<QueueRead, "bytesMax">[] = [];
+  scans: Omit<QueueRead, "bytesMax">[] = [];
   /** The time for which they have been due. */
   dueForMs = 10_000;
   /** Runs while a statement reads. */
@@ -49,9 +49,17 @@ export class Pending {
     return pages;
   }
 
-  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    this.looks.push(look);
-    return this.#page(look);
+  async scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    this.scans.push(read);
+    return this.#page(read);
+  }
+
+  async preceding(deliveries: readonly Delivery[]): Promise<readonly Precedence[]> {
+    return deliveries.map(() => ({ after: undefined, ageMs: 0 }));
+  }
+
+  async postpone(): Promise<void> {
+    return undefined;
   }
 
   async heads(shards: readonly number[]): Promise<readonly QueueHead[]> {

@@ -1,4 +1,6 @@
+import { strict as assert } from "node:assert";
 import type { NotificationId, PartnerId } from "../ids.ts";
+import type { Partner } from "../partners/partner.ts";
 import type { Delivery } from "./delivery.ts";
 import type { QueuePage, QueuePosition } from "./store.ts";
 
@@ -7,6 +9,40 @@ export interface WantedRead {
   readonly after: QueuePosition | undefined;
   readonly rowsMax: number;
 }
+
+/** The bounds of one queue in memory, and whether it is read. */
+export interface QueueLimits {
+  /** 0: nothing of it is kept in memory. */
+  readonly rowsMax: number;
+  /** False: its partner is paused or unknown yet, or the worker does not own it. */
+  readonly mayRead: boolean;
+}
+
+/** Rows of one queue for each POST that its partner may have in flight. */
+const rowsPerInFlight = 4;
+const rowsPerQueueMax = 512;
+/** Rows of a queue whose partner was requested and arrives shortly. */
+const rowsOfUnknown = 32;
+
+/** @param partner undefined while it is not known @param isMissing it was requested, and did not arrive */
+export function queueLimits(partner: Partner | undefined, isOwned: boolean, isMissing: boolean): QueueLimits {
+  if (isOwned && partner === undefined) return { rowsMax: isMissing ? 0 : rowsOfUnknown, mayRead: false };
+  if (partner?.state !== "active" || !isOwned) return { rowsMax: 0, mayRead: false };
+  return { rowsMax: Math.min(partner.settings.maxInFlight * rowsPerInFlight, rowsPerQueueMax), mayRead: true };
+}
+
+/** What a queue does about its rows in the database: the picture at `Queue`. */
+type Mode =
+  | { readonly name: "complete" | "partial" }
+  | {
+      readonly name: "reading";
+      readonly fromHead: boolean;
+      readonly startedMs: number;
+      /** There are rows that are neither in memory nor in this reading. */
+      isPartial: boolean;
+      /** The earliest due time not kept since it began: the next read starts before it. In microseconds since 1970. */
+      rewindUs: number | undefined;
+    };
 
 /** A delivery in memory. `held`: its order is being checked. `taken`: it is sent, or its outcome is being recorded. */
 interface InHand {
@@ -20,17 +56,22 @@ interface InHand {
 
 /**
  * The deliveries pending for one partner at one callback origin, as far as they are in memory. The database has all of
- * them. A queue is _complete_ if it has everything that was committed before its last read began. Otherwise it _has
- * more_: it reads on from its cursor when it runs low. It _wants its head_ if one read from the head has to follow,
- * after that reading has reached the end: something is due, but not known since when, or an outcome did not match its
- * row. Deliveries that were not kept in memory are read again from the cursor, which moves back if it has passed them.
- * A read from the head that finds nothing is followed by a rest ten times as long as it took: while another
- * transaction stays open, it must skip every deleted row.
+ * them. A queue is _complete_ if it has everything that was committed before its last read began. If not, it is
+ * _partial_, and reads on from its cursor when it runs low. Whatever its mode, it may _want its head_: one read from the
+ * head has to follow once it is complete, because something is due, but not known since when, or an outcome did not
+ * match its row. Deliveries that were not kept in memory are read again from the cursor, which moves back if it has
+ * passed them. A read from the head that finds nothing is followed by a rest ten times as long as it took: while
+ * another transaction stays open, it must skip every deleted row.
  *
  * ```
- * complete ──(not kept, hinted, the next one is due)──► has more ──(read reaches the end)──► complete
- * complete ──(wants its head)──► reading from the head ──► complete, or has more
+ * complete ──(not kept, hinted, the next one is due)──► partial
+ * partial ──(it runs low)──► reading ──(reached a bound, or something was not kept meanwhile)──► partial
+ * complete ──(wants its head, and has rested)──► reading ──(reached the end)──► complete
+ * reading ──(failed)──► as before, and the same read is wanted again
  * ```
+ *
+ * A delivery in it: held (its order is checked) ──► ready ──► taken (sent, being recorded, put off) ──► released. From
+ * each of these it may be released, and a ready one may be forgotten, to be read again.
  */
 export class Queue {
   readonly partnerId: PartnerId;
@@ -41,15 +82,8 @@ export class Queue {
   readonly #inHand = new Map<NotificationId, InHand>();
   #ready: Delivery[] = [];
   #cursor: QueuePosition | undefined;
-  #hasMore = false;
+  #mode: Mode = { name: "complete" };
   #wantsHead = false;
-  /** The earliest due time not kept while a read ran: the next read starts before it. In microseconds since 1970. */
-  #rewindUs: number | undefined;
-  #isReading = false;
-  #readFromHead = false;
-  /** A hint arrived during a read. The result of that read may not include it. */
-  #wantsHeadAfterRead = false;
-  #readStartedMs = 0;
   #headRestsUntilMs = 0;
   /** When the next one is due, by the monotonic clock. */
   #nextDueMs: number | undefined;
@@ -76,11 +110,11 @@ export class Queue {
 
   /** There is more in the database than in memory. */
   get hasMore(): boolean {
-    return this.#hasMore || this.#wantsHead;
+    return this.#isPartial || this.#wantsHead;
   }
 
   get isReading(): boolean {
-    return this.#isReading;
+    return this.#mode.name === "reading";
   }
 
   get nextDueMs(): number | undefined {
@@ -89,7 +123,8 @@ export class Queue {
 
   /** Whether it knows nothing that the database does not. */
   get isIdle(): boolean {
-    return this.#inHand.size === 0 && !this.hasMore && !this.#isReading && this.#nextDueMs === undefined;
+    const { size } = this.#inHand;
+    return size === 0 && this.#mode.name === "complete" && !this.#wantsHead && this.#nextDueMs === undefined;
   }
 
   has(id: NotificationId): boolean {
@@ -109,7 +144,7 @@ export class Queue {
     if (this.#inHand.has(delivery.id)) return false;
     // A read from the head needs room next to new arrivals.
     const rowsMax = this.#wantsHead ? this.rowsMax / 2 : this.rowsMax;
-    if (!this.#hasMore && this.#inHand.size < rowsMax) {
+    if (!this.#isPartial && this.#inHand.size < rowsMax) {
       this.#add(delivery, delivery.scheduleStartMs);
       return true;
     }
@@ -131,22 +166,22 @@ export class Queue {
    * unknown, so only a read from the head finds it
    */
   wake(sinceMs?: number): void {
-    this.#hasMore = true;
-    if (sinceMs === undefined) this.#wantHead();
-    else if (this.#isReading) this.#rewindUs = Math.min(this.#rewindUs ?? Infinity, sinceMs * 1_000);
+    const mode = this.#becomePartial();
+    if (sinceMs === undefined) this.#wantsHead = true;
+    else if (mode.name === "reading") mode.rewindUs = Math.min(mode.rewindUs ?? Infinity, sinceMs * 1_000);
     else this.#rewind(sinceMs * 1_000);
   }
 
   /** Returns the read that it wants now, if any: on from the cursor while it runs low, otherwise from the head. */
   wants(nowMs: number): WantedRead | undefined {
-    if (this.#isReading) return undefined;
+    if (this.isReading) return undefined;
     if (this.#nextDueMs !== undefined && this.#nextDueMs <= nowMs) {
       this.#nextDueMs = undefined;
-      this.#hasMore = true;
+      this.#becomePartial();
     }
     const room = this.rowsMax - this.#inHand.size;
     if (room <= 0 || this.#ready.length > this.rowsMax / 2) return undefined;
-    if (this.#hasMore) return { after: this.#cursor, rowsMax: room };
+    if (this.#isPartial) return { after: this.#cursor, rowsMax: room };
     // Deliveries in memory are usually at the head.
     if (this.#wantsHead && nowMs >= this.#headRestsUntilMs)
       return { after: undefined, rowsMax: room + this.#inHand.size };
@@ -155,23 +190,22 @@ export class Queue {
 
   /** When a read from the head may begin; undefined if none is wanted. */
   get restsUntilMs(): number | undefined {
-    return this.#wantsHead && !this.#hasMore && !this.#isReading ? this.#headRestsUntilMs : undefined;
+    return this.#wantsHead && this.#mode.name === "complete" ? this.#headRestsUntilMs : undefined;
   }
 
   readBegins({ after }: WantedRead, nowMs: number): void {
-    this.#isReading = true;
-    this.#readFromHead = after === undefined;
-    this.#readStartedMs = nowMs;
-    this.#wantsHeadAfterRead = false;
-    if (this.#readFromHead) this.#wantsHead = false;
+    assert(this.#mode.name !== "reading", "a queue has one read at a time");
+    const fromHead = after === undefined;
+    this.#mode = { name: "reading", fromHead, startedMs: nowMs, isPartial: this.#isPartial, rewindUs: undefined };
+    if (fromHead) this.#wantsHead = false;
   }
 
   /** @param isStale whether an outcome is known that the row does not show yet */
   readEnds(page: QueuePage, nowMs: number, isStale: (delivery: Delivery) => boolean): readonly Delivery[] {
-    this.#isReading = false;
+    const { fromHead, startedMs, rewindUs } = this.#reading();
     const added: Delivery[] = [];
     let isCut = false;
-    let cursor = this.#readFromHead && page.due.length > 0 ? undefined : this.#cursor;
+    let cursor = fromHead && page.due.length > 0 ? undefined : this.#cursor;
     for (const { dueAtUs, id, delivery } of page.due) {
       const inHand = this.#inHand.get(id);
       const dueMs = Math.floor(dueAtUs / 1_000);
@@ -188,23 +222,18 @@ export class Queue {
       added.push(delivery);
     }
     this.#cursor = cursor;
-    this.#hasMore = page.hasMore || isCut;
-    this.#rewindAfterRead();
+    // Deliveries not kept while the read ran may have been committed after it began.
+    this.#stopReading(page.hasMore || isCut, rewindUs);
     if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
-    if (this.#readFromHead) {
-      const waitMs = added.length > 0 ? 0 : restMs(nowMs - this.#readStartedMs, headRestMaxMs);
-      this.#headRestsUntilMs = nowMs + waitMs;
-    }
-    if (this.#wantsHeadAfterRead) this.#wantsHead = true;
+    if (fromHead) this.#headRestsUntilMs = nowMs + (added.length > 0 ? 0 : restMs(nowMs - startedMs, headRestMaxMs));
     return added;
   }
 
   /** The read failed: the same one is wanted again. */
   readFailed(): void {
-    this.#isReading = false;
-    if (this.#readFromHead) this.#wantsHead = true;
-    else this.#hasMore = true;
-    this.#rewindAfterRead();
+    const { fromHead, isPartial, rewindUs } = this.#reading();
+    if (fromHead) this.#wantsHead = true;
+    this.#stopReading(isPartial || !fromHead, rewindUs);
   }
 
   /** Removes the head for sending. It counts as taken from now on. */
@@ -242,13 +271,13 @@ export class Queue {
     if (inHand?.delivery !== delivery) return;
     this.#remove(delivery);
     if (inHand.state === "ready") this.#ready.splice(this.#ready.indexOf(delivery), 1);
-    if (inHand.isOutdated) this.#wantHead();
+    if (inHand.isOutdated) this.#wantsHead = true;
     if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
   }
 
   /** An outcome did not match its row: the database has changed. */
   missed(): void {
-    this.#wantHead();
+    this.#wantsHead = true;
   }
 
   /**
@@ -259,9 +288,8 @@ export class Queue {
     const forgotten = this.takeReady(which);
     for (const delivery of forgotten) this.#remove(delivery);
     // A read in progress continues after them.
-    if (this.#isReading) this.#wantHead();
+    if (this.#becomePartial().name === "reading") this.#wantsHead = true;
     else this.#cursor = undefined;
-    this.#hasMore = true;
     return forgotten;
   }
 
@@ -269,7 +297,7 @@ export class Queue {
   headFound(id: NotificationId, dueInMs: number, nowMs: number): void {
     if (this.#inHand.has(id)) return;
     if (dueInMs > 0) this.#dueAgain(nowMs + dueInMs);
-    else this.#wantHead();
+    else this.#wantsHead = true;
   }
 
   /** The deliveries in memory that do not wait: their order is being checked, they are sent, or being recorded. */
@@ -284,12 +312,25 @@ export class Queue {
     if (isReady) this.#ready.push(delivery);
   }
 
-  /** Deliveries not kept while the read ran may have been committed after it began. */
-  #rewindAfterRead(): void {
-    if (this.#rewindUs === undefined) return;
-    this.#hasMore = true;
-    this.#rewind(this.#rewindUs);
-    this.#rewindUs = undefined;
+  /** The database has rows that are not in memory, nor in a reading. */
+  get #isPartial(): boolean {
+    return this.#mode.name === "reading" ? this.#mode.isPartial : this.#mode.name === "partial";
+  }
+
+  #becomePartial(): Mode {
+    if (this.#mode.name === "reading") this.#mode.isPartial = true;
+    else if (this.#mode.name === "complete") this.#mode = { name: "partial" };
+    return this.#mode;
+  }
+
+  #reading(): Extract<Mode, { name: "reading" }> {
+    assert(this.#mode.name === "reading", "a read ends that did not begin");
+    return this.#mode;
+  }
+
+  #stopReading(isPartial: boolean, rewindUs: number | undefined): void {
+    this.#mode = { name: isPartial || rewindUs !== undefined ? "partial" : "complete" };
+    if (rewindUs !== undefined) this.#rewind(rewindUs);
   }
 
   #rewind(dueAtUs: number): void {
@@ -300,11 +341,6 @@ export class Queue {
   #remove({ id, bytes }: Delivery): void {
     this.#inHand.delete(id);
     this.#bytes -= bytes;
-  }
-
-  #wantHead(): void {
-    this.#wantsHead = true;
-    if (this.#isReading) this.#wantsHeadAfterRead = true;
   }
 
   #dueAgain(atMs: number): void {

@@ -2,13 +2,12 @@ import type { Clock, Timers } from "../clock.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
-import { Queue, type WantedRead } from "./queue.ts";
-import type { QueueLimits } from "./queue-limits.ts";
-import { RecentOutcomes } from "./recent-outcomes.ts";
+import { DeliveryOrder } from "./order.ts";
+import { Queue, type QueueLimits, type WantedRead } from "./queue.ts";
 import type { DeliveryStore, QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
-  readonly store: Pick<DeliveryStore, "read" | "look" | "heads">;
+  readonly store: Pick<DeliveryStore, "read" | "scan" | "heads" | "preceding" | "postpone">;
   readonly homes: number;
   readonly clock: Pick<Clock, "monotonicMs">;
   readonly timers: Timers;
@@ -20,25 +19,22 @@ export interface QueuesParts {
   readonly bytesMax: number;
   /** The bounds of a partner's queue, and whether it is read. */
   readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
-  /** When its endpoint accepts deliveries: now, at a moment, or (undefined) when told. */
+  /** When its endpoint accepts deliveries: now, at a moment, or (undefined) after a change. */
   readonly opensAtMs: (key: QueueKey) => number | undefined;
-  /** The queue has something to send. */
+  /** The queue has something to send, after a read or a check of the order. */
   readonly onReady: (queue: Queue) => void;
-  /** The delivery left memory, for whatever reason: those that waited for it may be checked again. */
-  readonly onReleased: (id: NotificationId) => void;
-  /** Deliveries of a partner that follow others are in memory: check whether they may leave. */
-  readonly onFollowing: (partnerId: PartnerId, deliveries: readonly Delivery[]) => void;
-  readonly onTrouble: (error: unknown) => void;
+  readonly onTrouble: (message: string, error: unknown) => void;
 }
 
-/** The reads of one home. */
+/** The reads of one home, and the order of its deliveries. */
 interface Reader {
+  readonly order: DeliveryOrder;
   readonly wanting: Set<Queue>;
   isReading: boolean;
   /** When the statement that is reading now was sent; otherwise Infinity. */
   sinceMs: number;
-  /** The same, of `look`. */
-  lookedSinceMs: number;
+  /** The same, of `scan`. */
+  scansSinceMs: number;
 }
 
 const readsMax = 64;
@@ -73,11 +69,14 @@ export class Queues {
 
   constructor(parts: QueuesParts) {
     this.#parts = parts;
+    const { store, clock, timers, onTrouble } = parts;
+    const onOrderTrouble = (error: unknown) => onTrouble("the order of notifications could not be read", error);
     this.#readers = Array.from({ length: parts.homes }, () => ({
+      order: new DeliveryOrder({ store, clock, timers, queues: this, onTrouble: onOrderTrouble }),
       wanting: new Set(),
       isReading: false,
       sinceMs: Infinity,
-      lookedSinceMs: Infinity,
+      scansSinceMs: Infinity,
     }));
   }
 
@@ -100,12 +99,22 @@ export class Queues {
     return this.#inHand.get(delivery.id)?.holds(delivery) ?? false;
   }
 
-  /** Adds a delivery that was just made durable. If there is no room, it is read later. */
-  offer(delivery: Delivery): void {
-    if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return;
+  /** Whether it leaves before an earlier one was accepted or parked. */
+  isOutOfOrder(delivery: Delivery): boolean {
+    return this.#readerOf(delivery).order.isOutOfOrder(delivery.id);
+  }
+
+  /**
+   * Adds a delivery that was just made durable. If there is no room, it is read later. @returns its queue, if that has
+   * something to send
+   */
+  offer(delivery: Delivery): Queue | undefined {
+    if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return undefined;
     const queue = this.#open(delivery);
-    if (queue.offer(delivery)) this.#added(queue, [delivery]);
+    const isKept = queue.offer(delivery);
+    if (isKept) this.#keep(queue, [delivery]);
     this.#consider(queue);
+    return isKept && queue.head !== undefined ? queue : undefined;
   }
 
   /** Something of the queue is due that is not in memory. @param sinceMs since when, if known */
@@ -161,7 +170,7 @@ export class Queues {
     this.#inHand.delete(id);
     this.#bytes -= delivery.bytes;
     queue.release(delivery, this.#parts.clock.monotonicMs(), againInMs);
-    this.#wentOut(id);
+    this.#released(delivery);
     this.#consider(queue);
   }
 
@@ -191,17 +200,17 @@ export class Queues {
   }
 
   /** Reads a page of a queue that is not read now. */
-  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    const reader = this.#readerOf(look);
-    reader.lookedSinceMs = this.#parts.clock.monotonicMs();
+  async scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    const reader = this.#readerOf(read);
+    reader.scansSinceMs = this.#parts.clock.monotonicMs();
     try {
-      return await this.#parts.store.look(look);
+      return await this.#parts.store.scan(read);
     } finally {
-      reader.lookedSinceMs = Infinity;
+      reader.scansSinceMs = Infinity;
     }
   }
 
-  /** Keeps rows of a page of `look`, as far as there is room. */
+  /** Keeps rows of a page of `scan`, as far as there is room. */
   adopt(key: QueueKey, found: QueuePage["due"]): void {
     const queue = this.#open(key);
     const added = found.flatMap(({ delivery, dueAtUs }) => {
@@ -286,13 +295,17 @@ export class Queues {
     return Math.max(minRows, Math.min(wantedRows, freeRows));
   }
 
-  #added(queue: Queue, added: readonly Delivery[]): void {
+  #keep(queue: Queue, added: readonly Delivery[]): void {
     for (const { id, bytes } of added) {
       this.#inHand.set(id, queue);
       this.#bytes += bytes;
     }
     const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
-    if (following.length > 0) this.#parts.onFollowing(queue.partnerId, following);
+    if (following.length > 0) this.#readerOf(queue).order.check(following);
+  }
+
+  #added(queue: Queue, added: readonly Delivery[]): void {
+    this.#keep(queue, added);
     if (queue.head !== undefined) this.#parts.onReady(queue);
   }
 
@@ -345,8 +358,9 @@ export class Queues {
   }
 
   #readerOf({ partnerId }: Pick<Queue, "partnerId">): Reader {
+    const { homes } = this.#parts;
     // Every home has one.
-    return this.#readers[homeOf(shardOf(partnerId), this.#parts.homes)] as Reader;
+    return this.#readers[homes === 1 ? 0 : homeOf(shardOf(partnerId), homes)] as Reader;
   }
 
   async #readAll(reader: Reader): Promise<void> {
@@ -366,7 +380,7 @@ export class Queues {
           this.#consider(queue);
         }
       } catch (error) {
-        this.#parts.onTrouble(error);
+        this.#parts.onTrouble("due deliveries could not be read", error);
         for (const { queue } of batch) queue.readFailed();
         await new Promise<void>((resolve) => void this.#parts.timers.after(retryMs, resolve));
         for (const { queue } of batch) this.#consider(queue);
@@ -420,7 +434,7 @@ export class Queues {
   }
 
   #forgetEnded(nowMs: number): void {
-    const readsSince = this.#readers.flatMap(({ sinceMs, lookedSinceMs }) => [sinceMs, lookedSinceMs]);
+    const readsSince = this.#readers.flatMap(({ sinceMs, scansSinceMs }) => [sinceMs, scansSinceMs]);
     this.#ended.forget(nowMs, Math.min(nowMs, ...readsSince));
   }
 
@@ -443,11 +457,13 @@ export class Queues {
       this.#inHand.delete(id);
       this.#bytes -= bytes;
     }
-    for (const { id } of deliveries) this.#wentOut(id);
+    for (const delivery of deliveries) this.#released(delivery);
   }
 
-  #wentOut(id: NotificationId): void {
-    this.#parts.onReleased(id);
+  /** It left memory, for whatever reason. */
+  #released(delivery: Delivery): void {
+    const { id } = delivery;
+    this.#readerOf(delivery).order.ended(id);
     const moved = this.#moved.get(id);
     if (moved === undefined) return;
     this.#moved.delete(id);
@@ -463,11 +479,49 @@ function queueKeyOf({ partnerId, name }: Queue): QueueKey {
 const minRows = 4;
 /** A hint usually arrives within this time. Rows that became due since are left to it, and to the next sweep. */
 const hintMs = 500;
-/** Rows due later than that are looked for again by then, because the platform's timers end at 24 days. */
+/** Rows due later than that are read by then, because the platform's timers end at 24 days. */
 const timerMaxMs = 86_400_000;
-
-type Attempted = Pick<Delivery, "round" | "attemptsMade">;
 
 function isNoLater({ round, attemptsMade }: Attempted, last: Attempted | undefined): boolean {
   return last !== undefined && (last.round > round || (last.round === round && last.attemptsMade >= attemptsMade));
+}
+
+type Attempted = Pick<Delivery, "round" | "attemptsMade">;
+type AttemptKey = Attempted & Pick<Delivery, "id">;
+
+/** The maximum number of attempts in a round, for encoding both in one number. */
+const attemptsMax = 1_000_000;
+
+/**
+ * The last attempt of each delivery whose outcome was recorded recently: an older read or hint shows a delivery that is
+ * over. It is remembered for one to two periods; rotating two maps costs less than expiring each entry.
+ */
+export class RecentOutcomes {
+  readonly #periodMs: number;
+  #latest = new Map<NotificationId, number>();
+  #earlier: ReadonlyMap<NotificationId, number> = new Map();
+  #sinceMs = Number.NEGATIVE_INFINITY;
+
+  /** @param periodMs the minimum time for which an outcome is remembered */
+  constructor(periodMs: number) {
+    this.#periodMs = periodMs;
+  }
+
+  add({ id, round, attemptsMade }: AttemptKey): void {
+    this.#latest.set(id, round * attemptsMax + attemptsMade);
+  }
+
+  /** Whether the outcome of this attempt, or of a later one, was recorded recently. */
+  knows({ id, round, attemptsMade }: AttemptKey): boolean {
+    const last = this.#latest.get(id) ?? this.#earlier.get(id);
+    return last !== undefined && last >= round * attemptsMax + attemptsMade;
+  }
+
+  /** Forgets outcomes older than a period, and than `neededSinceMs`. */
+  forget(nowMs: number, neededSinceMs: number): void {
+    if (nowMs - this.#sinceMs < this.#periodMs || neededSinceMs < this.#sinceMs) return;
+    this.#earlier = this.#latest;
+    this.#latest = new Map();
+    this.#sinceMs = nowMs;
+  }
 }

@@ -7,11 +7,10 @@ import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { CircuitChange, Circuits } from "./circuit.ts";
 import type { Delivery } from "./delivery.ts";
-import { keyOf, leftMs } from "./order.ts";
 import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import type { Scheduler, Slot } from "./scheduler.ts";
-import type { DeliveryOutcome, DeliveryStore } from "./store.ts";
+import { type DeliveryOutcome, type DeliveryStore, keyOf, leftMs } from "./store.ts";
 
 /** One attempt that begins: its delivery counts as taken from its queue. */
 export interface StartedAttempt {
@@ -48,7 +47,6 @@ export interface SendingsParts {
   readonly homes: number;
   /** The epoch of the partner's shard while attempts for it may start. */
   readonly epochOf: (partnerId: PartnerId) => number | undefined;
-  readonly isOutOfOrder: (delivery: Delivery) => boolean;
   /** A slot is free, or an outcome recorded: others may begin. */
   readonly onFreed: () => void;
   /** A queue that was held may begin again. */
@@ -155,7 +153,7 @@ export class Sendings {
     if (isProbe && url !== null) circuits.probeBegins(url, delivery);
     this.#sending.set(delivery.id, sending);
     const attempted = await this.#parts.attempt(delivery, partner, {
-      outOfOrder: this.#parts.isOutOfOrder(delivery),
+      outOfOrder: queues.isOutOfOrder(delivery),
       mayWrite: () => lease.current() === leaseId && epochOf(partnerId) !== undefined,
     });
     if (this.#isStopped) return;

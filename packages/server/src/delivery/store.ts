@@ -1,3 +1,4 @@
+import type { Clock } from "../clock.ts";
 import type { EventId, LeaseId, NotificationId } from "../ids.ts";
 import type { CircuitChange } from "./circuit.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
@@ -50,6 +51,19 @@ export interface Precedence {
 /** A delivery in an outcome: only this very round and attempt is changed. */
 export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade">;
 
+/** The key by which outcomes refer to a delivery. */
+export function keyOf({ partnerId, id, round, attemptsMade }: Delivery): DeliveryKey {
+  return { partnerId, id, round, attemptsMade };
+}
+
+/**
+ * The rest of a delay that a statement wrote, counted from when it was sent. Counted from the answer, which may arrive
+ * much later, the delivery would be due long before it is read.
+ */
+export function leftMs(delayMs: number, sentMs: number, clock: Pick<Clock, "monotonicMs">): number {
+  return Math.max(0, sentMs + delayMs - clock.monotonicMs());
+}
+
 /** Nothing was sent: due again after `delayMs`, and no attempt is counted. */
 export interface Postponement extends DeliveryKey {
   readonly delayMs: number;
@@ -79,7 +93,7 @@ export interface DeliveryStore {
   /** Returns pages in the order of the reads. Neither locks nor changes anything. */
   read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]>;
   /** Reads a page of a queue that is not read otherwise now. Most of it is not kept. */
-  look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage>;
+  scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage>;
   /** The head of each queue of these shards: one index step each. */
   heads(shards: readonly number[]): Promise<readonly QueueHead[]>;
   /** For each delivery, in order, whether it must wait; undefined: it is no longer pending. */

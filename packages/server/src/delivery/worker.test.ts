@@ -84,7 +84,7 @@ async function workerOver(
       preceding: async () => [],
       record: async () => "applied",
       postpone: async () => undefined,
-      look: (look) => pending.look(look),
+      scan: (read) => pending.scan(read),
       park: async (parked) => parked.length,
       ...more,
     },
@@ -163,7 +163,7 @@ describe("partners that are not sent to", () => {
   const mayLeave: Partial<DeliveryStore> = {
     preceding: async (asked) => asked.map(() => ({ after: undefined, ageMs: 0 })),
   };
-  const offered = async (state: "paused" | "unknown", more: Partial<Delivery> = {}) => {
+  const offered = async (state: "paused" | "unknown", more: Partial<Delivery> = {}, afterMs = heldMs) => {
     const made = await workerOver(mayLeave, { slotsMax: 16 });
     const rows = Array.from({ length: 100 }, () => newId<"partner">()).flatMap((id) => {
       made.others.set(id, state);
@@ -171,7 +171,7 @@ describe("partners that are not sent to", () => {
     });
     made.pending.rows = rows;
     for (const row of rows) made.worker.offer(row, made.time.ms);
-    await made.time.pass(heldMs);
+    await made.time.pass(afterMs);
     return { ...made, rows };
   };
 
@@ -182,6 +182,13 @@ describe("partners that are not sent to", () => {
     for (const row of theirs) worker.offer(row, time.ms);
     await time.pass(10);
     expect(begun).toEqual(theirs);
+  });
+
+  test("stay in memory until the second tick while they are unknown: they may arrive until then", async () => {
+    const { worker, time } = await offered("unknown", {}, 1_000);
+    expect(worker.status.rows).toBeGreaterThan(0);
+    await time.pass(1_000);
+    expect(worker.status.rows).toBe(0);
   });
 
   test.each(["paused", "unknown"] as const)("are sent everything when they are no longer %s", async (state) => {
@@ -265,7 +272,7 @@ describe("a worker", () => {
     });
     onTestFinished(() => reconsidering.mockRestore());
     worker.partnerChanged(partnerId);
-    expect(troubles).toEqual(["a partner's deliveries could not be looked at again"]);
+    expect(troubles).toEqual(["a partner's deliveries could not be reconsidered"]);
   });
 
   test("starts a few deliveries in each turn of the event loop", async () => {
@@ -334,7 +341,7 @@ describe("a worker", () => {
     expect(parked).toEqual([`${over.id} gone`]);
     pending.rows = [young];
     await time.pass(20_000);
-    expect(pending.looks.length).toBeGreaterThanOrEqual(2);
+    expect(pending.scans.length).toBeGreaterThanOrEqual(2);
     circuits.loadChangedByHand = async () => [{ partnerId, queue, circuit: closedCircuit, controlNo: 1 }];
     worker.circuitsChanged();
     await time.pass(2_000);
@@ -391,13 +398,13 @@ describe("a worker", () => {
     worker.leaseLost();
     pending.rows = Array.from({ length: 1_200 }, () => deliveryOf(partnerId, { command: "VOID" }));
     await time.pass(12_000);
-    expect(pending.looks).toHaveLength(3);
+    expect(pending.scans).toHaveLength(3);
     await time.pass(11_000);
-    expect(pending.looks).toHaveLength(6);
+    expect(pending.scans).toHaveLength(6);
     await time.pass(22_000);
-    expect(pending.looks.slice(6).map(({ after }) => after?.id)).toEqual([undefined, pending.rows[499]?.id]);
+    expect(pending.scans.slice(6).map(({ after }) => after?.id)).toEqual([undefined, pending.rows[499]?.id]);
     await time.pass(60_000);
-    expect(pending.looks.length).toBeGreaterThan(13);
+    expect(pending.scans.length).toBeGreaterThan(13);
   });
 
   test("sends what version 0.1.0 put into a queue of its own, because its URL was gone", async () => {

@@ -4,15 +4,11 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
 import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
-import type { BlockedQueue } from "./blocked-queues.ts";
+import { type BlockedQueue, BlockedQueues } from "./blocked-queues.ts";
 import { type BlockedGate, type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
-import { HomeWork } from "./home-work.ts";
-import { MissingPartners } from "./missing-partners.ts";
-import type { ShardStore } from "./ownership.ts";
-import { Ownership } from "./ownership.ts";
-import { type Queue, restMs } from "./queue.ts";
-import { queueLimits } from "./queue-limits.ts";
+import { Ownership, type ShardStore } from "./ownership.ts";
+import { type Queue, queueLimits, restMs } from "./queue.ts";
 import { Queues } from "./queues.ts";
 import { type Picked, Scheduler } from "./scheduler.ts";
 import { Sendings } from "./sending.ts";
@@ -60,9 +56,6 @@ const tickMs = 1_000;
 /** The map of shards is read less often while nothing changes, because others announce their changes. */
 const settledMapMs = 2_000;
 const recheckMs = 5_000;
-const scanEveryMs = 10_000;
-/** A round of a large backlog is a tenth of the time. */
-const scanRestMaxMs = 300_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
@@ -74,6 +67,15 @@ const rowsPerSlot = 8;
 const startsPerTurn = 32;
 /** Content that is sealed in one turn: measured, 256 KiB take 3 to 4 ms. */
 const sealedBytesPerTurn = 256 * 1_024;
+
+/** A worker's work for the partners of one home. */
+interface Home {
+  readonly blocked: BlockedQueues;
+  isMaintaining: boolean;
+  sweepNotBeforeMs: number;
+  recheckedMs: number;
+}
+
 /**
  * Sends the pending notifications of the partners of its shards, and is the only one that does: order, rate, circuits
  * and fair shares are decided in its memory. It reads without locks, and each outcome changes only the very round and
@@ -87,8 +89,11 @@ export class DeliveryWorker {
   readonly #circuits: Circuits;
   readonly ownership: Ownership;
   readonly #sendings: Sendings;
-  readonly #homes: readonly HomeWork[];
-  readonly #missing = new MissingPartners();
+  readonly #homes: readonly Home[];
+  /** Partners that were requested and not known at the last tick. */
+  #unknown: ReadonlySet<PartnerId> = new Set();
+  /** Those that had not arrived by the next tick either: they or their keys cannot be read. */
+  #missing: ReadonlySet<PartnerId> = new Set();
   #isPumping = false;
   #isStopping = true;
   #cancelTick: () => void = () => undefined;
@@ -115,11 +120,7 @@ export class DeliveryWorker {
         queueLimits(parts.partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
       opensAtMs: (key) => this.#opensAtMs(key),
       onReady: (queue) => this.#schedule(queue),
-      onReleased: (id) => {
-        for (const { order } of this.#homes) order.ended(id);
-      },
-      onFollowing: (partnerId, deliveries) => this.#homeOf(shardOf(partnerId)).order.check(deliveries),
-      onTrouble: (error) => parts.onTrouble("due deliveries could not be read", error),
+      onTrouble: parts.onTrouble,
     });
     this.#sendings = new Sendings({
       ...parts,
@@ -127,7 +128,6 @@ export class DeliveryWorker {
       scheduler: this.#scheduler,
       circuits: this.#circuits,
       epochOf: (partnerId) => this.ownership.epochOf(partnerId),
-      isOutOfOrder: ({ partnerId, id }) => this.#homeOf(shardOf(partnerId)).order.isOutOfOrder(id),
       onFreed: () => this.#pump(),
       onRoom: (queue) => {
         const isOpen = this.#queues.queuesOf(queue.partnerId).includes(queue);
@@ -135,11 +135,18 @@ export class DeliveryWorker {
       },
     });
     const blocked = {
+      ...parts,
+      queues: this.#queues,
       blocked: (key: QueueKey) => this.#blocked(key),
       isBlocked: (delivery: Delivery, { settings }: Partner) => isBlocked(this.#circuits.gateOf(delivery, settings)),
       onParked: (partnerId: PartnerId, parked: number) => parts.onOverdue?.(partnerId, parked),
     };
-    this.#homes = Array.from({ length: parts.homes }, () => new HomeWork({ ...parts, queues: this.#queues, blocked }));
+    this.#homes = Array.from({ length: parts.homes }, () => ({
+      blocked: new BlockedQueues(blocked),
+      isMaintaining: false,
+      sweepNotBeforeMs: 0,
+      recheckedMs: 0,
+    }));
     this.ownership = new Ownership({
       store: parts.shards,
       homes: parts.homes,
@@ -190,8 +197,12 @@ export class DeliveryWorker {
    */
   offer(delivery: Delivery, begunMs: number): void {
     const isLate = this.#parts.clock.monotonicMs() - begunMs > offeredWithinMs;
-    if (isLate) this.#queues.wake(delivery, delivery.scheduleStartMs);
-    else this.#queues.offer(delivery);
+    if (isLate) {
+      this.#queues.wake(delivery, delivery.scheduleStartMs);
+      return;
+    }
+    const queue = this.#queues.offer(delivery);
+    if (queue !== undefined) this.#schedule(queue);
   }
 
   /** Something of one of its partners' queues is due; of any of them, if none is named. */
@@ -205,7 +216,7 @@ export class DeliveryWorker {
     try {
       this.#queues.reconsider(partnerId);
     } catch (error) {
-      this.#parts.onTrouble("a partner's deliveries could not be looked at again", error);
+      this.#parts.onTrouble("a partner's deliveries could not be reconsidered", error);
     }
   }
 
@@ -274,12 +285,12 @@ export class DeliveryWorker {
     for (const [home, shards] of ready) void this.#maintain(home, shards);
   }
 
-  #homeOf(shard: number): HomeWork {
+  #homeOf(shard: number): Home {
     // Every shard has one.
-    return this.#homes[homeOf(shard, this.#homes.length)] as HomeWork;
+    return this.#homes[homeOf(shard, this.#homes.length)] as Home;
   }
 
-  async #maintain(home: HomeWork, shards: readonly number[]): Promise<void> {
+  async #maintain(home: Home, shards: readonly number[]): Promise<void> {
     if (home.isMaintaining) return;
     const { clock, onTrouble } = this.#parts;
     home.isMaintaining = true;
@@ -287,7 +298,7 @@ export class DeliveryWorker {
       if (clock.monotonicMs() - home.recheckedMs >= recheckMs) await this.#recheckCircuits(home, shards);
       if (clock.monotonicMs() < home.sweepNotBeforeMs) return;
       const heads = await this.#sweep(shards, true);
-      if (clock.monotonicMs() >= home.scanNotBeforeMs) void this.#scanBlocked(home, heads);
+      void home.blocked.scan(heads);
     } catch (error) {
       onTrouble("circuits could not be read again", error);
     } finally {
@@ -303,7 +314,7 @@ export class DeliveryWorker {
     this.#circuits.load(loaded);
   }
 
-  async #recheckCircuits(home: HomeWork, shards: readonly number[]): Promise<void> {
+  async #recheckCircuits(home: Home, shards: readonly number[]): Promise<void> {
     const askedMs = this.#parts.clock.monotonicMs();
     home.recheckedMs = askedMs;
     const loaded = await this.#parts.circuits.loadChangedByHand(shards);
@@ -330,20 +341,6 @@ export class DeliveryWorker {
       const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
       home.sweepNotBeforeMs = Math.max(home.sweepNotBeforeMs, restsUntilMs);
     }
-  }
-
-  async #scanBlocked(home: HomeWork, queues: readonly QueueKey[]): Promise<void> {
-    const { clock, onTrouble } = this.#parts;
-    const startedMs = clock.monotonicMs();
-    // However many queues there are, the next round begins after this one has ended.
-    home.scanNotBeforeMs = Number.POSITIVE_INFINITY;
-    try {
-      await home.blocked.scan(queues);
-    } catch (error) {
-      onTrouble("deliveries for endpoints that accept nothing could not be scanned", error);
-    }
-    const endedMs = clock.monotonicMs();
-    home.scanNotBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
   }
 
   #blocked(key: QueueKey): BlockedQueue | undefined {
@@ -382,7 +379,9 @@ export class DeliveryWorker {
   #forgetMissing(): void {
     const { partners } = this.#parts;
     const unknown = this.#queues.partners().filter((partnerId) => partners.peek(partnerId) === undefined);
-    for (const partnerId of this.#missing.look(unknown)) {
+    this.#missing = new Set(unknown.filter((partnerId) => this.#unknown.has(partnerId)));
+    this.#unknown = new Set(unknown);
+    for (const partnerId of this.#missing) {
       for (const queue of this.#queues.queuesOf(partnerId)) if (queue.head !== undefined) this.#forgetReady(queue);
     }
   }

@@ -136,7 +136,7 @@ async function postpone(): Promise<void> {
 
 /** Some rows of a scan are parked. */
 async function parkOverdue(): Promise<void> {
-  const { due } = await deliveries.look({ ...readOf(), rowsMax: 500 });
+  const { due } = await deliveries.scan({ ...readOf(), rowsMax: 500 });
   const some = due.slice(0, together).flatMap(({ delivery }) => delivery ?? []);
   expect(await deliveries.park(some, "timeout")).toBe(together);
 }

@@ -145,7 +145,7 @@ const parkUncounted = { name: "park_uncounted", text: parking(false) };
 
 /** No caller waits for an outcome, so a short wait makes one commit of many. */
 const outcomeLingerMs = 3;
-const lookBytesMax = 1_024 * 1_024;
+const scanBytesMax = 1_024 * 1_024;
 
 export interface DeliveriesOptions extends GroupCommitHooks {
   /** Whether events of parked deliveries are sent as alerts. */
@@ -196,8 +196,8 @@ export class PostgresDeliveries implements DeliveryStore {
     return this.#homes.ask(reads, ({ engine }, some) => readQueues(engine, some));
   }
 
-  async look(look: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    const [page] = await this.read([{ ...look, bytesMax: lookBytesMax }]);
+  async scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
+    const [page] = await this.read([{ ...read, bytesMax: scanBytesMax }]);
     return page ?? { due: [], hasMore: false, nextInMs: undefined };
   }
 

@@ -83,9 +83,9 @@ describe("a delivery for an endpoint that accepts nothing", () => {
     await report(3);
     const { partnerId } = context;
     const look = { partnerId, queue: "", after: undefined, rowsMax: 2 };
-    const head = await context.deliveries.look(look);
+    const head = await context.deliveries.scan(look);
     expect(head).toMatchObject({ due: [{ delivery: { command: "SALE" } }, {}], hasMore: true });
     const { dueAtUs = 0, id = newId<"notification">() } = head.due[1] ?? {};
-    expect(await context.deliveries.look({ ...look, after: { dueAtUs, id } })).toMatchObject({ hasMore: false });
+    expect(await context.deliveries.scan({ ...look, after: { dueAtUs, id } })).toMatchObject({ hasMore: false });
   });
 });
