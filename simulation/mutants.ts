@@ -7,7 +7,7 @@ import { type OwnedShard, Ownership } from "../packages/server/src/delivery/owne
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
-import type { QueuePage } from "../packages/server/src/delivery/store.ts";
+import type { DeliveryStore, QueuePage } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
 import { Lease, type LeaseBeat, type LeaseKind } from "../packages/server/src/leases/lease.ts";
@@ -40,7 +40,7 @@ class TakesByNotExists extends SimulatedShards {
 class ReapsByTime extends SimulatedLeases {
   override async beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
     const beats = (await super.beat(id, kind)) ?? [];
-    const nowUs = this.database.nowUs();
+    const nowUs = this.session.database.nowUs();
     const stale = beats.filter(({ id }) => nowUs - (this.tables.leases.get(id)?.beatenUs ?? nowUs) > 6_000_000);
     await this.delete(
       stale.map(({ id }) => id),
@@ -56,12 +56,32 @@ class SurrendersNothing extends SimulatedShards {
   }
 }
 
-function patch<T extends object, Name extends keyof T>(on: T, name: Name, method: (original: T[Name]) => T[Name]) {
-  const original = on[name];
-  on[name] = method(original);
+type Arguments<F> = F extends (...args: infer A) => unknown ? A : never;
+type Result<F> = F extends (...args: never[]) => infer R ? R : never;
+
+/** Replaces a method by one that gets the original. @returns the sabotage */
+function wrong<T extends object, Name extends keyof T>(
+  { prototype }: { readonly prototype: T },
+  name: Name,
+  method: (original: (...args: Arguments<T[Name]>) => Result<T[Name]>, args: Arguments<T[Name]>, self: T) => unknown,
+): () => () => void {
   return () => {
-    on[name] = original;
+    const original = prototype[name];
+    const replaced = function (this: T, ...args: Arguments<T[Name]>) {
+      return method((...others) => Reflect.apply(original as () => Result<T[Name]>, this, others), args, this);
+    };
+    prototype[name] = replaced as T[Name];
+    return () => {
+      prototype[name] = original;
+    };
   };
+}
+
+/** The store of deliveries with one statement that answers wrongly. */
+function answering(name: keyof DeliveryStore, answer: (store: DeliveryStore) => unknown): Partial<Variation> {
+  const deliveries: Variation["deliveries"] = (store) =>
+    new Proxy(store, { get: (of, property) => (property === name ? answer(of) : bound(of, property)) });
+  return { deliveries };
 }
 
 export const mutants: readonly Mutant[] = [
@@ -70,68 +90,37 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a stale row of a read is kept",
     seed: 3,
-    sabotage: () =>
-      patch(
-        Queue.prototype,
-        "readEnds",
-        (original) =>
-          function (this: Queue, page, nowMs) {
-            return original.call(this, page, nowMs, () => false);
-          },
-      ),
+    sabotage: wrong(Queue, "readEnds", (original, [page, nowMs]) => original(page, nowMs, () => false)),
   },
   {
     name: "a lost hint is never swept",
     seed: 1,
-    variation: {
-      deliveries: (store) =>
-        new Proxy(store, { get: (of, name) => (name === "heads" ? async () => [] : bound(of, name)) }),
-    },
+    variation: answering("heads", () => async () => []),
   },
   {
-    name: "the queue of a shut endpoint is not scanned",
+    name: "the queue of an endpoint that accepts nothing is not scanned",
     seed: 9,
-    sabotage: () => patch(BlockedQueues.prototype, "scan", () => async () => undefined),
+    sabotage: wrong(BlockedQueues, "scan", async () => undefined),
   },
   {
     name: "the endpoint of its queue decides about a delivery, and not its own URL",
     seed: 1,
-    sabotage: () =>
-      patch(
-        Circuits.prototype,
-        "gateOf",
-        () =>
-          function (this: Circuits, delivery, urls) {
-            const { partnerId, queue = "" } = delivery as Partial<Delivery> & typeof delivery;
-            return this.gateOfQueue({ partnerId, queue }, urls);
-          },
-      ),
+    sabotage: wrong(Circuits, "gateOf", (_, [delivery, urls], circuits) => {
+      const { partnerId, queue = "" } = delivery as Partial<Delivery> & typeof delivery;
+      return circuits.gateOfQueue({ partnerId, queue }, urls);
+    }),
   },
   {
     name: "a bucket is full after a take",
     seed: 1,
-    sabotage: () =>
-      patch(
-        RateLimits.prototype,
-        "acquire",
-        (original) =>
-          function (this: RateLimits, partnerId, perSecond) {
-            return original.call(this, partnerId, perSecond, -1e9);
-          },
-      ),
+    sabotage: wrong(RateLimits, "acquire", (original, [partnerId, perSecond]) => original(partnerId, perSecond, -1e9)),
   },
   {
     name: "deliveries of a paused partner stay in memory",
     seed: 1,
-    sabotage: () =>
-      patch(
-        Queues.prototype,
-        "forgetReady",
-        (original) =>
-          function (this: Queues, queue, which) {
-            if (which !== undefined) original.call(this, queue, which);
-          },
-      ),
+    sabotage: wrong(Queues, "forgetReady", (original, [queue, which]) => {
+      if (which !== undefined) original(queue, which);
+    }),
   },
   {
     name: "an outcome has no guard",
@@ -146,7 +135,7 @@ export const mutants: readonly Mutant[] = [
     },
   },
   {
-    name: "a lease is believed in without a look at the clock",
+    name: "a lease is believed in whatever the clock says",
     seed: 2,
     variation: { holder: (lease) => believing(lease) },
   },
@@ -158,35 +147,21 @@ export const mutants: readonly Mutant[] = [
   {
     name: "the buckets of a lost shard are kept",
     seed: 1,
-    sabotage: () => patch(RateLimits.prototype, "forget", () => () => undefined),
+    sabotage: wrong(RateLimits, "forget", () => undefined),
   },
   {
     name: "a stop does not wait for unrecorded outcomes",
     seed: 1,
-    sabotage: () =>
-      patch(
-        DeliveryWorker.prototype,
-        "stop",
-        (original) =>
-          async function (this: DeliveryWorker) {
-            // Each turn of the event loop is a step.
-            for (let turns = 0; this.status.slots > 0 && turns < 5_000; turns += 1) await setImmediate();
-            return original.call(this, 0);
-          },
-      ),
+    sabotage: wrong(DeliveryWorker, "stop", async (original, _, worker) => {
+      // Each turn of the event loop is a step.
+      for (let turns = 0; worker.status.slots > 0 && turns < 5_000; turns += 1) await setImmediate();
+      return original(0);
+    }),
   },
   {
     name: "a sweep leaves a shard out",
     seed: 1,
-    sabotage: () =>
-      patch(
-        Queues.prototype,
-        "sweep",
-        (original) =>
-          function (this: Queues, shards, ...others) {
-            return original.call(this, shards.slice(1), ...others);
-          },
-      ),
+    sabotage: wrong(Queues, "sweep", (original, [shards, ...others]) => original(shards.slice(1), ...others)),
   },
   {
     name: "a worker that can only renew its lease keeps its share",
@@ -205,68 +180,41 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a worker that is not fit gives up its lease",
     seed: 1,
-    sabotage: () =>
-      patch(
-        Lease.prototype,
-        "kindChanged",
-        () =>
-          function (this: Lease) {
-            this.stop()
-              .then(() => this.start())
-              .catch(() => undefined);
-          },
-      ),
+    sabotage: wrong(Lease, "kindChanged", (_, __, lease) => {
+      lease
+        .stop()
+        .then(() => lease.start())
+        .catch(() => undefined);
+    }),
   },
   {
     name: "two probes at once",
     seed: 1,
-    sabotage: () => patch(Circuits.prototype, "probeBegins", () => () => undefined),
+    sabotage: wrong(Circuits, "probeBegins", () => undefined),
   },
   {
     name: "a hint that is not kept asks for nothing",
     seed: 1,
-    sabotage: () => patch(Queue.prototype, "wake", () => () => undefined),
+    sabotage: wrong(Queue, "wake", () => undefined),
   },
   {
     name: "a delivery that is offered late is put into its queue",
     seed: 11,
-    sabotage: () =>
-      patch(
-        DeliveryWorker.prototype,
-        "offer",
-        (original) =>
-          function (this: DeliveryWorker, delivery) {
-            original.call(this, delivery, Number.POSITIVE_INFINITY);
-          },
-      ),
+    sabotage: wrong(DeliveryWorker, "offer", (original, [delivery]) => original(delivery, Number.POSITIVE_INFINITY)),
   },
   {
     name: "a late outcome of a lost ownership ends its successor",
     seed: 8,
     variation: { faults: "leases" },
-    sabotage: () =>
-      patch(
-        Queues.prototype,
-        "release",
-        (original) =>
-          function (this: Queues, delivery, againInMs) {
-            const inHand = this.queuesOf(delivery.partnerId).flatMap(({ notReady }) => notReady);
-            original.call(this, inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
-          },
-      ),
+    sabotage: wrong(Queues, "release", (original, [delivery, againInMs], queues) => {
+      const inHand = queues.queuesOf(delivery.partnerId).flatMap(({ notReady }) => notReady);
+      original(inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
+    }),
   },
   {
     name: "a turn of intake is never granted",
     seed: 1,
-    sabotage: () =>
-      patch(
-        Backpressure.prototype,
-        "waitForTurn",
-        (original) =>
-          function (this: Backpressure) {
-            return original.call(this) && new Promise<void>(() => undefined);
-          },
-      ),
+    sabotage: wrong(Backpressure, "waitForTurn", (original) => original() && new Promise<void>(() => undefined)),
   },
   {
     name: "an error of delivery reaches the ledger",
@@ -281,28 +229,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a notification that was sent now loses its step of the schedule",
     seed: 1,
-    variation: {
-      deliveries: (store) =>
-        new Proxy(store, {
-          get: (of, name) =>
-            name === "read"
-              ? async (reads: Parameters<typeof store.read>[0]) => (await store.read(reads)).map(withoutAsked)
-              : bound(of, name),
-        }),
-    },
+    variation: answering("read", (store) => async (reads: Parameters<typeof store.read>[0]) => {
+      return (await store.read(reads)).map(withoutAsked);
+    }),
   },
   {
     name: "what follows waits for nothing",
     seed: 1,
-    variation: {
-      deliveries: (store) =>
-        new Proxy(store, {
-          get: (of, name) =>
-            name === "preceding"
-              ? async (asked: []) => asked.map(() => ({ after: undefined, ageMs: 0 }))
-              : bound(of, name),
-        }),
-    },
+    variation: answering("preceding", () => async (asked: []) => asked.map(() => ({ after: undefined, ageMs: 0 }))),
   },
 ];
 

@@ -4,7 +4,7 @@ import { homeOf } from "../packages/server/src/shard.ts";
 import { Checks, checkAllOwned, checkEvenlyOwned } from "./checks/checks.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
 import { faithful, type SimulationContext, type SimulationPlan, type Variation } from "./context.ts";
-import { Line, SimulatedDatabase } from "./database/database.ts";
+import { Line, Session, SimulatedDatabase } from "./database/database.ts";
 import { SimulatedLeases } from "./database/shards.ts";
 import { Tables } from "./database/tables.ts";
 import { Faults } from "./faults.ts";
@@ -73,7 +73,7 @@ export class Simulation {
       if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
       return recorded;
     };
-    const notifications = new SimulatedNotifications(world, database, instances);
+    const notifications = new SimulatedNotifications(world, instances);
     const parts = { world, plan, database, tables, notifications, checks, variation, instances, homeLines, carryOut };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
     const chains = new Chains(world, tables);
@@ -109,10 +109,9 @@ export class Simulation {
 
   /** A process that delivers nothing: its lease deletes those of the dead. */
   #startReaper(): void {
-    const { database, tables } = this.#context;
     const loop = new EventLoop(this.#world, "reaper", this.#context.plan.drift);
     const { clock, timers } = loop;
-    const store = new SimulatedLeases(database, tables, loop, new Line(), () => undefined);
+    const store = new SimulatedLeases(new Session(this.#context, loop, new Line()), () => undefined);
     const onTrouble = (error: unknown) => this.#world.broke(error);
     new Lease({ kind: () => "api", store, clock, timers, onTrouble }).start().catch(onTrouble);
   }

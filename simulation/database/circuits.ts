@@ -1,7 +1,6 @@
 import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { EventLoop } from "../service/event-loop.ts";
-import type { Line, SimulatedDatabase } from "./database.ts";
+import type { Session } from "./database.ts";
 import type { CircuitRow, Tables } from "./tables.ts";
 
 export function circuitKey(partnerId: PartnerId, queue: string): string {
@@ -26,24 +25,12 @@ export function closeCircuit(row: CircuitRow): void {
 
 /** The circuits of endpoints in the simulated database. */
 export class SimulatedCircuits implements CircuitStore {
-  readonly #database: SimulatedDatabase;
-  readonly #tables: Tables;
-  readonly #loop: EventLoop;
-  readonly #line: Line;
+  readonly #session: Session;
   readonly #onLoaded: (loaded: readonly LoadedCircuit[]) => void;
 
   /** @param onLoaded is called when the answer arrives */
-  constructor(
-    database: SimulatedDatabase,
-    tables: Tables,
-    loop: EventLoop,
-    line: Line,
-    onLoaded: (loaded: readonly LoadedCircuit[]) => void,
-  ) {
-    this.#database = database;
-    this.#tables = tables;
-    this.#loop = loop;
-    this.#line = line;
+  constructor(session: Session, onLoaded: (loaded: readonly LoadedCircuit[]) => void) {
+    this.#session = session;
     this.#onLoaded = onLoaded;
   }
 
@@ -63,15 +50,13 @@ export class SimulatedCircuits implements CircuitStore {
     isWanted: (row: CircuitRow) => boolean,
   ): Promise<readonly LoadedCircuit[]> {
     const wanted = new Set(shards);
-    const loaded = await this.#database.read(this.#loop, this.#line, {
-      name,
-      apply: () => {
-        const partners = new Set(this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
-        const nowUs = this.#database.nowUs();
-        return [...this.#tables.circuits.values()]
-          .filter((row) => partners.has(row.partnerId) && isWanted(row))
-          .map((row) => loadedOf(row, nowUs));
-      },
+    const { tables, database } = this.#session;
+    const loaded = await this.#session.read(name, () => {
+      const partners = new Set(tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
+      const nowUs = database.nowUs();
+      return [...tables.circuits.values()]
+        .filter((row) => partners.has(row.partnerId) && isWanted(row))
+        .map((row) => loadedOf(row, nowUs));
     });
     this.#onLoaded(loaded);
     return loaded;

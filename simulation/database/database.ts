@@ -1,5 +1,6 @@
 import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
+import type { Tables } from "./tables.ts";
 
 /** The error of the simulated database and network. */
 export class SimulatedFailure extends Error {}
@@ -47,6 +48,29 @@ interface Running<T> {
   readonly statement: WriteStatement<T>;
   readonly keys: string[];
   readonly call: Call<T>;
+}
+
+/** The way of one process to the database. */
+export class Session {
+  readonly database: SimulatedDatabase;
+  readonly tables: Tables;
+  readonly loop: EventLoop;
+  readonly #line: Line;
+
+  constructor({ database, tables }: Pick<Session, "database" | "tables">, loop: EventLoop, line: Line) {
+    this.database = database;
+    this.tables = tables;
+    this.loop = loop;
+    this.#line = line;
+  }
+
+  read<T>(name: string, apply: () => T): Promise<T> {
+    return this.database.read(this.loop, this.#line, { name, apply });
+  }
+
+  write<T>(statement: WriteStatement<T>): Promise<T> {
+    return this.database.write(this.loop, this.#line, statement);
+  }
 }
 
 const manyRows = 8;

@@ -15,17 +15,13 @@ import type {
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { homeOf, shardOf } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
-import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
 import { writeCircuit } from "./circuits.ts";
-import { type Line, type SimulatedDatabase, SimulatedFailure } from "./database.ts";
+import { type Session, type SimulatedDatabase, SimulatedFailure } from "./database.ts";
 import { deliveryOf, type SimulatedNotification, type Tables } from "./tables.ts";
 
 export interface DeliveriesParts {
-  readonly database: SimulatedDatabase;
-  readonly tables: Tables;
-  readonly loop: EventLoop;
-  readonly line: Line;
+  readonly session: Session;
   readonly record: (outcome: DeliveryOutcome) => Promise<Recorded>;
   /** Statements that read queues, when they begin. */
   readonly onRead: (reads: readonly QueueRead[]) => void;
@@ -61,14 +57,16 @@ export class SimulatedDeliveries implements DeliveryStore {
     const wanted = new Set(shards);
     this.#parts.onHeads(shards);
     return this.#select("heads", (nowUs) =>
-      this.#parts.tables.merchants.filter(({ shard }) => wanted.has(shard)).flatMap((one) => this.#heads(one, nowUs)),
+      this.#parts.session.tables.merchants
+        .filter(({ shard }) => wanted.has(shard))
+        .flatMap((one) => this.#heads(one, nowUs)),
     );
   }
 
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
     return this.#select("preceding", (nowUs) =>
       deliveries.map(({ id }) => {
-        const one = this.#parts.tables.notifications.get(id);
+        const one = this.#parts.session.tables.notifications.get(id);
         if (one?.state !== "pending") return undefined;
         const ageMs = nowUs / 1_000 - one.scheduleStartMs;
         if (ageMs >= orderWaitMaxMs) one.mayOvertake = true;
@@ -91,8 +89,8 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #select<T>(name: string, apply: (nowUs: number) => T): Promise<T> {
-    const { database, loop, line } = this.#parts;
-    return database.read(loop, line, { name, apply: () => apply(database.nowUs()) });
+    const { session } = this.#parts;
+    return session.read(name, () => apply(session.database.nowUs()));
   }
 
   #update<Key extends DeliveryKey>(
@@ -100,9 +98,10 @@ export class SimulatedDeliveries implements DeliveryStore {
     keys: readonly Key[],
     changes: (key: Key) => Partial<SimulatedNotification>,
   ): Promise<void> {
-    const { database, tables, loop, line } = this.#parts;
+    const { session } = this.#parts;
+    const { tables } = session;
     const rowOf = ({ id }: Key) => tables.notifications.get(id);
-    return database.write(loop, line, {
+    return session.write({
       name,
       candidates: () =>
         keys
@@ -119,7 +118,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {
-    const { pending } = this.#parts.tables;
+    const { pending } = this.#parts.session.tables;
     const rows = pending.queue(partnerId, queue);
     const due: { dueAtUs: number; id: SimulatedNotification["id"]; delivery: Delivery }[] = [];
     let bytes = 0;
@@ -137,7 +136,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #heads({ id: partnerId }: Merchant, nowUs: number): readonly QueueHead[] {
-    return [...this.#parts.tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
+    return [...this.#parts.session.tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
       if (head === undefined) return [];
       const { id, round, attemptsMade } = head;
       return [{ partnerId, queue, id, round, attemptsMade, dueInMs: (head.dueAtUs - nowUs) / 1_000 }];
@@ -145,7 +144,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #dueAtUs(delayMs: number): number {
-    return this.#parts.database.nowUs() + Math.round(delayMs * 1_000);
+    return this.#parts.session.database.nowUs() + Math.round(delayMs * 1_000);
   }
 }
 
@@ -182,9 +181,7 @@ const againMs = 250;
 /** Outcomes share commits. A commit is repeated until its fate is known. */
 export class OutcomeCommits {
   readonly #world: World;
-  readonly #database: SimulatedDatabase;
-  readonly #loop: EventLoop;
-  readonly #line: Line;
+  readonly #session: Session;
   readonly #apply: (outcome: DeliveryOutcome) => Recorded;
   #waiting: Waiting[] = [];
   #isCommitting = false;
@@ -194,17 +191,9 @@ export class OutcomeCommits {
   /** Each commit takes so much longer. */
   slowMs = 0;
 
-  constructor(
-    world: World,
-    database: SimulatedDatabase,
-    loop: EventLoop,
-    line: Line,
-    apply: (outcome: DeliveryOutcome) => Recorded,
-  ) {
+  constructor(world: World, session: Session, apply: (outcome: DeliveryOutcome) => Recorded) {
     this.#world = world;
-    this.#database = database;
-    this.#loop = loop;
-    this.#line = line;
+    this.#session = session;
     this.#apply = apply;
   }
 
@@ -238,18 +227,19 @@ export class OutcomeCommits {
 
   async #commit(outcomes: readonly DeliveryOutcome[]): Promise<readonly (Recorded | undefined)[]> {
     const { random } = this.#world;
-    if (this.slowMs > 0) await new Promise<void>((resolve) => void this.#loop.timers.after(this.slowMs, resolve));
+    if (this.slowMs > 0)
+      await new Promise<void>((resolve) => void this.#session.loop.timers.after(this.slowMs, resolve));
     const areStorable = outcomes.map(() => this.unstorableChance === 0 || !random.chance(this.unstorableChance));
     for (;;) {
       try {
-        return await this.#database.write(this.#loop, this.#line, {
+        return await this.#session.write({
           name: "record",
           candidates: () => outcomes.map(({ id }) => id).sort(),
           apply: () => outcomes.map((outcome, at) => (areStorable[at] ? this.#apply(outcome) : undefined)),
         });
       } catch (error) {
         if (!(error instanceof SimulatedFailure)) throw error;
-        await new Promise<void>((resolve) => void this.#loop.timers.after(againMs, resolve));
+        await new Promise<void>((resolve) => void this.#session.loop.timers.after(againMs, resolve));
       }
     }
   }

@@ -1,8 +1,7 @@
 import type { OwnedShard, ShardMap, ShardStore } from "../../packages/server/src/delivery/ownership.ts";
 import type { LeaseId } from "../../packages/server/src/ids.ts";
 import type { LeaseBeat, LeaseKind, LeaseStore } from "../../packages/server/src/leases/lease.ts";
-import type { EventLoop } from "../service/event-loop.ts";
-import { type Line, type SimulatedDatabase, SimulatedFailure } from "./database.ts";
+import { type Session, SimulatedFailure } from "./database.ts";
 import type { ShardRow, Tables } from "./tables.ts";
 
 /** Called when a release begins, and when it is committed. */
@@ -13,41 +12,27 @@ export interface ReleaseHooks {
 
 /** `shards` in the simulated database. */
 export class SimulatedShards implements ShardStore {
-  readonly #database: SimulatedDatabase;
   protected readonly tables: Tables;
-  readonly #loop: EventLoop;
-  readonly #line: Line;
-  readonly #beatLine: Line;
+  readonly #session: Session;
+  readonly #beats: Session;
   readonly #hooks: ReleaseHooks;
 
-  constructor(
-    database: SimulatedDatabase,
-    tables: Tables,
-    loop: EventLoop,
-    line: Line,
-    beatLine: Line,
-    hooks: ReleaseHooks,
-  ) {
-    this.#database = database;
-    this.tables = tables;
-    this.#loop = loop;
-    this.#line = line;
-    this.#beatLine = beatLine;
+  constructor(session: Session, beats: Session, hooks: ReleaseHooks) {
+    this.tables = session.tables;
+    this.#session = session;
+    this.#beats = beats;
     this.#hooks = hooks;
   }
 
   map(leaseId: LeaseId): Promise<ShardMap> {
-    return this.#database.read(this.#loop, this.#line, {
-      name: "map",
-      apply: () => {
-        const owned = new Map<LeaseId | null, number>();
-        for (const { leaseId: owner } of this.tables.shards) owned.set(owner, (owned.get(owner) ?? 0) + 1);
-        const nowUs = this.#database.nowUs();
-        const workers = [...this.tables.leases.values()]
-          .filter(({ kind }) => kind === "delivery")
-          .map(({ id, sinceUs }) => ({ leaseId: id, ageMs: (nowUs - sinceUs) / 1_000, owned: owned.get(id) ?? 0 }));
-        return { workers, mine: this.tables.shardsOf(leaseId).map(copy), free: owned.get(null) ?? 0 };
-      },
+    return this.#session.read("map", () => {
+      const owned = new Map<LeaseId | null, number>();
+      for (const { leaseId: owner } of this.tables.shards) owned.set(owner, (owned.get(owner) ?? 0) + 1);
+      const nowUs = this.#session.database.nowUs();
+      const workers = [...this.tables.leases.values()]
+        .filter(({ kind }) => kind === "delivery")
+        .map(({ id, sinceUs }) => ({ leaseId: id, ageMs: (nowUs - sinceUs) / 1_000, owned: owned.get(id) ?? 0 }));
+      return { workers, mine: this.tables.shardsOf(leaseId).map(copy), free: owned.get(null) ?? 0 };
     });
   }
 
@@ -57,22 +42,21 @@ export class SimulatedShards implements ShardStore {
 
   release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     this.#hooks.onReleases(shards);
-    return this.#release(this.#line, leaseId, shards);
+    return this.#release(this.#session, leaseId, shards);
   }
 
   held(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
-    const apply = () => this.tables.shardsOf(leaseId).map(copy);
-    return this.#database.read(this.#loop, this.#beatLine, { name: "held", apply });
+    return this.#beats.read("held", () => this.tables.shardsOf(leaseId).map(copy));
   }
 
   surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
-    return this.#release(this.#beatLine, leaseId, shards);
+    return this.#release(this.#beats, leaseId, shards);
   }
 
-  #release(line: Line, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+  #release(session: Session, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
     const isStill = ({ shard, epoch }: OwnedShard) =>
       this.tables.shards[shard]?.leaseId === leaseId && this.tables.shards[shard]?.epoch === epoch;
-    return this.#database.write(this.#loop, line, {
+    return session.write({
       name: "give",
       candidates: () => shards.filter(isStill).map(({ shard }) => `shard ${shard}`),
       apply: () => {
@@ -92,7 +76,7 @@ export class SimulatedShards implements ShardStore {
     mayTake: (row: ShardRow) => boolean,
   ): Promise<readonly OwnedShard[]> {
     let candidates: readonly ShardRow[] = [];
-    return this.#database.write(this.#loop, this.#line, {
+    return this.#session.write({
       name: "take",
       candidates: () => {
         candidates = this.tables.shards.filter(mayTake).slice(0, count);
@@ -124,34 +108,24 @@ function leaseLocks(id: LeaseId): readonly string[] {
 
 /** `leases` in the simulated database. */
 export class SimulatedLeases implements LeaseStore {
-  protected readonly database: SimulatedDatabase;
+  protected readonly session: Session;
   protected readonly tables: Tables;
-  readonly #loop: EventLoop;
-  readonly #line: Line;
   readonly #onRemove: (id: LeaseId) => void;
 
   /** @param onRemove called before the holder removes its own lease */
-  constructor(
-    database: SimulatedDatabase,
-    tables: Tables,
-    loop: EventLoop,
-    line: Line,
-    onRemove: (id: LeaseId) => void,
-  ) {
-    this.database = database;
-    this.tables = tables;
-    this.#loop = loop;
-    this.#line = line;
+  constructor(session: Session, onRemove: (id: LeaseId) => void) {
+    this.session = session;
+    this.tables = session.tables;
     this.#onRemove = onRemove;
   }
 
   insert(id: LeaseId, kind: LeaseKind): Promise<void> {
     const { leases } = this.tables;
-    return this.database.write(this.#loop, this.#line, {
+    return this.session.write({
       name: "insert lease",
       candidates: () => leaseLocks(id),
       apply: () => {
-        const sinceUs = this.database.nowUs();
+        const sinceUs = this.session.database.nowUs();
         if (!leases.has(id)) leases.set(id, { id, kind, sinceUs, beat: 0, beatenUs: sinceUs });
       },
     });
@@ -160,7 +134,7 @@ export class SimulatedLeases implements LeaseStore {
   beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
     const { leases } = this.tables;
     let beats: readonly LeaseBeat[] = [];
-    return this.database.write(this.#loop, this.#line, {
+    return this.session.write({
       name: "beat",
       candidates: () => {
         beats = [...leases.values()].map((lease) => ({ id: lease.id, beat: lease.beat }));
@@ -171,7 +145,7 @@ export class SimulatedLeases implements LeaseStore {
         if (lease === undefined) return undefined;
         lease.beat += 1;
         lease.kind = kind;
-        lease.beatenUs = this.database.nowUs();
+        lease.beatenUs = this.session.database.nowUs();
         return beats;
       },
     });
@@ -190,7 +164,7 @@ export class SimulatedLeases implements LeaseStore {
   /** Deletes leases; their shards are free with it. @param isStill is asked again when the rows are locked */
   protected delete(ids: readonly LeaseId[], isStill: (id: LeaseId) => boolean): Promise<readonly LeaseId[]> {
     const { leases } = this.tables;
-    return this.database.write(this.#loop, this.#line, {
+    return this.session.write({
       name: "delete leases",
       candidates: () => ids.filter((id) => leases.has(id) && isStill(id)).flatMap(leaseLocks),
       more: () => ids.flatMap((id) => this.tables.shardsOf(id)).map(({ shard }) => `shard ${shard}`),

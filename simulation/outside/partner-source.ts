@@ -1,9 +1,7 @@
 import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import type { Line, SimulatedDatabase } from "../database/database.ts";
-import type { Tables } from "../database/tables.ts";
-import type { EventLoop } from "../service/event-loop.ts";
+import type { Session } from "../database/database.ts";
 
 const believedMs = 5_000;
 const refreshMs = 3_000;
@@ -16,31 +14,20 @@ interface Known {
 
 /** Partners as one worker knows them: at most five seconds old. */
 export class SimulatedPartners implements PartnerSource {
-  readonly #database: SimulatedDatabase;
-  readonly #tables: Tables;
-  readonly #loop: EventLoop;
-  readonly #line: Line;
+  readonly #session: Session;
   readonly #onChanged: (id: PartnerId) => void;
   readonly #known = new Map<PartnerId, Known>();
   readonly #asking = new Set<PartnerId>();
 
-  constructor(
-    database: SimulatedDatabase,
-    tables: Tables,
-    loop: EventLoop,
-    line: Line,
-    onChanged: (id: PartnerId) => void,
-  ) {
-    this.#database = database;
-    this.#tables = tables;
-    this.#loop = loop;
-    this.#line = line;
+  constructor(session: Session, onChanged: (id: PartnerId) => void) {
+    this.#session = session;
     this.#onChanged = onChanged;
   }
 
   peek(id: PartnerId): Partner | undefined {
     const known = this.#known.get(id);
-    const ageMs = known === undefined ? Number.POSITIVE_INFINITY : this.#loop.clock.monotonicMs() - known.readMs;
+    const ageMs =
+      known === undefined ? Number.POSITIVE_INFINITY : this.#session.loop.clock.monotonicMs() - known.readMs;
     if (ageMs > refreshMs) void this.#ask(id);
     return ageMs > believedMs ? undefined : known?.partner;
   }
@@ -52,7 +39,7 @@ export class SimulatedPartners implements PartnerSource {
   }
 
   #isFresh({ readMs }: Known): boolean {
-    return this.#loop.clock.monotonicMs() - readMs <= believedMs;
+    return this.#session.loop.clock.monotonicMs() - readMs <= believedMs;
   }
 
   /** A person changed it. */
@@ -63,12 +50,12 @@ export class SimulatedPartners implements PartnerSource {
   async #ask(id: PartnerId): Promise<void> {
     if (this.#asking.has(id)) return;
     this.#asking.add(id);
-    const sentMs = this.#loop.clock.monotonicMs();
+    const sentMs = this.#session.loop.clock.monotonicMs();
     try {
-      const partner = await this.#database.read(this.#loop, this.#line, {
-        name: "partner",
-        apply: () => this.#tables.merchants.find((merchant) => merchant.id === id)?.partner,
-      });
+      const partner = await this.#session.read(
+        "partner",
+        () => this.#session.tables.merchants.find((merchant) => merchant.id === id)?.partner,
+      );
       this.#asking.delete(id);
       if (partner === undefined) return;
       const before = this.#known.get(id);
@@ -76,7 +63,7 @@ export class SimulatedPartners implements PartnerSource {
       this.#known.set(id, { partner, readMs: sentMs });
       if (before?.partner !== partner || !wasKnown) this.#onChanged(id);
     } catch {
-      this.#loop.timers.after(againMs, () => {
+      this.#session.loop.timers.after(againMs, () => {
         this.#asking.delete(id);
         this.peek(id);
       });

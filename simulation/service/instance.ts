@@ -8,7 +8,7 @@ import type { LeaseId, PartnerId } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedCircuits } from "../database/circuits.ts";
-import { Line, SimulatedFailure } from "../database/database.ts";
+import { Line, Session, SimulatedFailure } from "../database/database.ts";
 import { circuitsOf, deliveriesOf, OutcomeCommits, SimulatedDeliveries } from "../database/deliveries.ts";
 import { SimulatedPartners } from "../outside/partner-source.ts";
 import { SimulatedAttempts } from "./attempt.ts";
@@ -38,15 +38,18 @@ export class Instance {
   #drainsUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: SimulationContext, name: string, { line, beatLine }: InstanceLines) {
-    const { world, database, tables, plan, variation, checks } = context;
+    const { world, plan, variation, checks } = context;
     this.name = name;
     this.#context = context;
     const loop = new EventLoop(world, name, plan.drift);
     this.loop = loop;
     const { clock, timers } = loop;
+    const session = new Session(context, loop, line);
+    const beats = new Session(context, loop, beatLine);
+    const homes = context.homeLines.map((home) => new Session(context, loop, new Line([line, home])));
     this.#lease = new Lease({
       kind: () => (this.worker.isFit && !this.#isStopping ? "delivery" : "api"),
-      store: new variation.Leases(database, tables, loop, beatLine, (id) => this.#removes(id)),
+      store: new variation.Leases(beats, (id) => this.#removes(id)),
       clock,
       timers,
       onTrouble: (error) => this.#trouble("lease", error),
@@ -59,17 +62,13 @@ export class Instance {
     });
     this.backpressure = new Backpressure({ isBusy: () => context.isStormy, rowsMax: plan.slotsMax, clock, timers });
     this.lease = variation.holder(this.#lease, loop);
-    const lines = context.homeLines.map((home) => new Line([line, home]));
-    this.outcomes = lines.map((one) => new OutcomeCommits(world, database, loop, one, context.carryOut));
+    this.outcomes = homes.map((home) => new OutcomeCommits(world, home, context.carryOut));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
-    this.partners = new SimulatedPartners(database, tables, loop, line, (id) => this.worker.partnerChanged(id));
+    this.partners = new SimulatedPartners(session, (id) => this.worker.partnerChanged(id));
     const deliveries = this.outcomes.map(
       (outcomes, home) =>
         new SimulatedDeliveries({
-          database,
-          tables,
-          loop,
-          line: lines[home] ?? line,
+          session: homes[home] ?? session,
           record: (outcome) => {
             const recording = outcomes.record(outcome).finally(() => this.backpressure.recorded(1));
             return checks.recorded(this, outcome, recording);
@@ -78,10 +77,10 @@ export class Instance {
           onHeads: (shards) => checks.swept(this, shards),
         }),
     );
-    const circuits = lines.map((one) => new SimulatedCircuits(database, tables, loop, one, onLoaded));
+    const circuits = homes.map((home) => new SimulatedCircuits(home, onLoaded));
     this.worker = new DeliveryWorker({
       store: variation.deliveries(deliveriesOf(world, deliveries)),
-      shards: new variation.Shards(database, tables, loop, line, beatLine, {
+      shards: new variation.Shards(session, beats, {
         onReleases: (shards) => checks.releases(this, shards),
         onGiven: (given) => {
           world.note(name, "gave", given.join(" "));
@@ -114,7 +113,7 @@ export class Instance {
         tick: () => this.worker.tick(),
       },
       timers,
-      announce: (payload) => context.notifications.announce(loop, line, payload),
+      announce: (payload) => context.notifications.announce(session, payload),
       onOffered: () => this.backpressure.handedOver(),
       onTrouble: (error) => this.#trouble("hints", error),
     });

@@ -1,29 +1,23 @@
 import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { Line, SimulatedDatabase } from "../database/database.ts";
+import type { Session } from "../database/database.ts";
 import type { World } from "../world.ts";
-import type { EventLoop } from "./event-loop.ts";
 import type { Instance } from "./instance.ts";
 
 /** NOTIFY of the database, to all processes. Any of them may be lost, late, or duplicated. */
 export class SimulatedNotifications {
   readonly #world: World;
-  readonly #database: SimulatedDatabase;
   readonly #instances: ReadonlySet<Instance>;
   lossChance = 0;
   lateChance = 0;
 
-  constructor(world: World, database: SimulatedDatabase, instances: ReadonlySet<Instance>) {
+  constructor(world: World, instances: ReadonlySet<Instance>) {
     this.#world = world;
-    this.#database = database;
     this.#instances = instances;
   }
 
   /** Hints at what is due. */
-  async announce(loop: EventLoop, line: Line, payload: string): Promise<void> {
-    await this.#database.read(loop, line, {
-      name: "announce",
-      apply: () => this.#all(({ hints }) => hints.received(payload)),
-    });
+  async announce(session: Session, payload: string): Promise<void> {
+    await session.read("announce", () => this.#all(({ hints }) => hints.received(payload)));
   }
 
   partnerChanged(id: PartnerId): void {
