@@ -78,3 +78,8 @@ function turnsOf(pool: Pool): Turns {
   turns.set(pool, known);
   return known;
 }
+
+/** A time in SQL as whole milliseconds since 1970. */
+export function epochMs(time: string): string {
+  return `floor(extract(epoch FROM ${time}) * 1000)::float8`;
+}

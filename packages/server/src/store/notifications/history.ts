@@ -1,7 +1,6 @@
-import type { NotifiedCommand } from "@paybell/contract";
-import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
-import type { NotificationState } from "../../notification-state.ts";
-import type { HistoryAttempt, HistoryRow, HistorySpan, HistoryStore } from "../../notifications/history-export.ts";
+import { lowestId } from "../../ids.ts";
+import type { HistoryRow, HistorySpan, HistoryStore } from "../../notifications/history-export.ts";
+import { epochMs } from "../database/along-indexes.ts";
 import type { Home, Homes } from "../database/homes.ts";
 
 const pageRows = 200;
@@ -14,29 +13,17 @@ const stateOf = `
 
 // The order is that of the key of a day's table: a page is read where the one before ended.
 const page = `
-  SELECT n.partner_id, n.id, n.transaction_id, n.command, n.callback_url, n.content::text AS content, n.created_at,
-    ${stateOf} AS state,
+  SELECT n.partner_id AS "partnerId", n.id, n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl",
+    n.content::text AS content, ${epochMs("n.created_at")} AS "createdAtMs", ${stateOf} AS state,
     coalesce((
       SELECT json_agg(json_build_object('round', a.round, 'attemptNo', a.attempt_no,
-        'startedAtMs', floor(extract(epoch FROM a.started_at) * 1000), 'durationMs', a.duration_ms, 'url', a.url,
+        'startedAtMs', ${epochMs("a.started_at")}, 'durationMs', a.duration_ms, 'url', a.url,
         'address', a.address, 'httpStatus', a.http_status, 'reason', a.reason, 'keyId', a.key_id)
         ORDER BY a.round, a.attempt_no, a.lease_id)
       FROM attempts a WHERE a.partner_id = n.partner_id AND a.id = n.id AND a.id >= $1 AND a.id < $2), '[]') AS attempts
   FROM notifications n
   WHERE n.id >= $1 AND n.id < $2 AND (n.partner_id, n.id) > ($3, $4) AND ($5::uuid IS NULL OR n.partner_id = $5)
   ORDER BY n.partner_id, n.id LIMIT ${pageRows}`;
-
-interface Row {
-  readonly partner_id: PartnerId;
-  readonly id: NotificationId;
-  readonly transaction_id: TransactionId | null;
-  readonly command: NotifiedCommand;
-  readonly callback_url: string | null;
-  readonly content: string;
-  readonly created_at: Date;
-  readonly state: NotificationState;
-  readonly attempts: readonly HistoryAttempt[];
-}
 
 /** Reads notifications with their attempts, by partner and id. */
 export class PostgresHistory implements HistoryStore {
@@ -64,24 +51,10 @@ async function* pagesOf({ pool }: Home, { fromMs, beforeMs, partnerId }: History
   const ids = [lowestId(fromMs), lowestId(beforeMs)];
   let after = [partnerId ?? lowestUuid, lowestUuid];
   for (;;) {
-    const { rows } = await pool.query<Row>(page, [...ids, ...after, partnerId ?? null]);
-    if (rows.length > 0) yield rows.map(toHistoryRow);
+    const { rows } = await pool.query<HistoryRow>(page, [...ids, ...after, partnerId ?? null]);
+    if (rows.length > 0) yield rows;
     const last = rows.at(-1);
     if (last === undefined || rows.length < pageRows) return;
-    after = [last.partner_id, last.id];
+    after = [last.partnerId, last.id];
   }
-}
-
-function toHistoryRow(row: Row): HistoryRow {
-  return {
-    partnerId: row.partner_id,
-    id: row.id,
-    transactionId: row.transaction_id,
-    command: row.command,
-    callBackUrl: row.callback_url,
-    createdAtMs: row.created_at.getTime(),
-    state: row.state,
-    content: row.content,
-    attempts: row.attempts,
-  };
 }

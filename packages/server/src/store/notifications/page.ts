@@ -1,7 +1,5 @@
-import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
-import type { NotificationState } from "../../notification-state.ts";
+import { idTimeMs, lowestId, type NotificationId, type PartnerId } from "../../ids.ts";
 import type {
   Following,
   HistoryPoint,
@@ -11,7 +9,7 @@ import type {
   PageRow,
   StoredBacklog,
 } from "../../notifications/store.ts";
-import { queryAlongIndexes } from "../database/along-indexes.ts";
+import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
 
 // Statements for people have no name: each is planned with its values, so that it reads only the days it needs.
 
@@ -43,15 +41,16 @@ const following = `
 const writtenWithinMs = 86_400_000;
 
 const contents = `
-  SELECT n.id, n.transaction_id, n.command, n.callback_url, n.created_at, n.content::text AS content,
-    n.content_mac AS mac, CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS original_external_id,
+  SELECT n.id, n.transaction_id AS "transactionId", n.command, n.callback_url AS "callBackUrl",
+    ${epochMs("n.created_at")} AS "createdAtMs", n.content::text AS content, n.content_mac AS mac,
+    CASE WHEN n.original_id IS NULL THEN n.original_external_id END AS "originalExternalId",
     coalesce(n.original_id, (
       SELECT o.id FROM transactions o
       WHERE (o.partner_id = n.partner_id) IS TRUE AND o.external_id = n.original_external_id
-        AND o.origin = 'switch')) AS original_id,
+        AND o.origin = 'switch')) AS "originalId",
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
-    greatest(made.attempts, p.attempts_made, d.attempts_made) AS attempts_made,
-    coalesce(p.to_registered, false) AS to_registered
+    greatest(made.attempts, p.attempts_made, d.attempts_made) AS "attemptsMade",
+    coalesce(p.to_registered, false) AS "toRegistered"
   FROM notifications n
   LEFT JOIN LATERAL (
     SELECT p.id, p.attempts_made, p.to_registered FROM pending p
@@ -69,21 +68,6 @@ interface HistoryRow {
   readonly horizon: string;
   readonly kept_from: Date;
   readonly now: Date;
-}
-
-interface ContentRow {
-  readonly id: NotificationId;
-  readonly transaction_id: TransactionId | null;
-  readonly original_id: TransactionId | null;
-  readonly original_external_id: string | null;
-  readonly command: NotifiedCommand;
-  readonly callback_url: string | null;
-  readonly created_at: Date;
-  readonly content: string;
-  readonly mac: Buffer | null;
-  readonly state: NotificationState;
-  readonly attempts_made: number;
-  readonly to_registered: boolean;
 }
 
 export async function readHistory(pool: Pool): ReturnType<NotificationStore["history"]> {
@@ -140,26 +124,9 @@ export async function readContents(
   ids: readonly NotificationId[],
 ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
   const sorted = [...ids].sort();
-  const { rows } = await queryAlongIndexes<ContentRow>(pool, contents, [partnerId, sorted, sorted[0], sorted.at(-1)]);
-  return new Map(
-    rows.map((row) => [
-      row.id,
-      {
-        id: row.id,
-        transactionId: row.transaction_id,
-        originalId: row.original_id,
-        originalExternalId: row.original_external_id,
-        command: row.command,
-        callBackUrl: row.callback_url,
-        createdAtMs: row.created_at.getTime(),
-        state: row.state,
-        attemptsMade: row.attempts_made,
-        toRegistered: row.to_registered,
-        content: row.content,
-        mac: row.mac,
-      },
-    ]),
-  );
+  const values = [partnerId, sorted, sorted[0], sorted.at(-1)];
+  const { rows } = await queryAlongIndexes<NotificationContent>(pool, contents, values);
+  return new Map(rows.map((row) => [row.id, row]));
 }
 
 /** Counts are exact up to here, so that no query grows with the number of rows. */

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
-import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
-import { lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { lowestId, type NotificationId, type TransactionId } from "../../ids.ts";
 import type { KeptProof } from "../../notifications/store.ts";
+import { epochMs } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 
 const pageRows = 500;
@@ -13,9 +13,10 @@ const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 // Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
 const accepted = `
-  SELECT f.partner_id, f.id, f.transaction_id, f.command, f.created_at, f.started_at, f.duration_ms, f.url, f.address,
-    f.http_status, f.key_id, f.attempts, f.callback_url, f.content::text AS content, f.content_mac,
-    f.original_id, CASE WHEN f.original_id IS NULL THEN f.original_external_id END AS original_external_id
+  SELECT f.partner_id AS "partnerId", f.id, f.transaction_id, f.command, f.created_at, f.started_at, f.duration_ms, f.url,
+    f.address, f.http_status, f.key_id, f.attempts, f.callback_url AS "callBackUrl", f.content::text AS content,
+    f.content_mac, f.original_id AS "originalId",
+    CASE WHEN f.original_id IS NULL THEN f.original_external_id END AS "originalExternalId"
   FROM (
     SELECT d.*, sum(pg_column_size(d.content)) OVER (ORDER BY d.partner_id, d.id) - pg_column_size(d.content)
       AS bytes_before
@@ -37,11 +38,8 @@ const insertProofs = `
     $7::integer[], $8::text[], $9::text[], $10::integer[], $11::text[], $12::integer[], $13::bytea[])
   ON CONFLICT DO NOTHING`;
 
-interface ProofRow {
-  readonly partner_id: PartnerId;
-  readonly id: NotificationId;
+interface AcceptedRow extends FixedContent {
   readonly transaction_id: TransactionId | null;
-  readonly command: NotifiedCommand;
   readonly created_at: Date;
   readonly started_at: Date;
   readonly duration_ms: number;
@@ -50,16 +48,8 @@ interface ProofRow {
   readonly http_status: number | null;
   readonly key_id: string | null;
   readonly attempts: number;
-  readonly content_sha256: Buffer;
-}
-
-type AcceptedRow = Omit<ProofRow, "content_sha256"> & {
-  readonly callback_url: string | null;
-  readonly original_id: TransactionId | null;
-  readonly original_external_id: string | null;
-  readonly content: string;
   readonly content_mac: Buffer | null;
-};
+}
 
 /**
  * Keeps what proves the deliveries of a day, before it is dropped. A notification that somebody changed is alerted, and
@@ -75,10 +65,10 @@ export async function keepProofs(
     const { rows } = await pool.query<AcceptedRow>(accepted, [...ids, ...after]);
     const last = rows.at(-1);
     if (last === undefined) return;
-    const proved = rows.filter((row) => contents.isAsCommitted(fixedContentOf(row), row.content_mac));
+    const proved = rows.filter((row) => contents.isAsCommitted(row, row.content_mac));
     const column = <Name extends keyof AcceptedRow>(name: Name) => proved.map((row) => row[name]);
     await pool.query(insertProofs, [
-      column("partner_id"),
+      column("partnerId"),
       column("id"),
       column("transaction_id"),
       column("command"),
@@ -92,13 +82,8 @@ export async function keepProofs(
       column("attempts"),
       proved.map(({ content }) => hash("sha256", content, "buffer")),
     ]);
-    after = [last.partner_id, last.id];
+    after = [last.partnerId, last.id];
   }
-}
-
-function fixedContentOf({ partner_id, id, command, callback_url, content, ...row }: AcceptedRow): FixedContent {
-  const { original_id: originalId, original_external_id: originalExternalId } = row;
-  return { partnerId: partner_id, id, command, callBackUrl: callback_url, content, originalId, originalExternalId };
 }
 
 /** Drops proofs of notifications that were created before. */
@@ -117,30 +102,15 @@ export async function pruneProofs(pool: Pool, beforeMs: number): Promise<void> {
   }
 }
 
+const find = `
+  SELECT f.id, f.partner_id AS "partnerId", f.transaction_id AS "transactionId", f.command,
+    ${epochMs("f.created_at")} AS "createdAtMs", ${epochMs("f.started_at")} AS "startedAtMs",
+    f.duration_ms AS "durationMs", f.url, f.address, f.http_status AS "httpStatus", f.key_id AS "keyId", f.attempts,
+    encode(f.content_sha256, 'hex') AS "contentSha256"
+  FROM partners p JOIN proofs f ON f.partner_id = p.id AND f.id = $1`;
+
 /** Finds the proof of a notification whose day was dropped. */
 export async function findProof(homes: Homes, id: NotificationId): Promise<KeptProof | undefined> {
-  const [row] = await homes.gather(
-    async ({ pool }) =>
-      (
-        await pool.query<ProofRow>(`SELECT f.* FROM partners p JOIN proofs f ON f.partner_id = p.id AND f.id = $1`, [
-          id,
-        ])
-      ).rows,
-  );
-  if (row === undefined) return undefined;
-  return {
-    id: row.id,
-    partnerId: row.partner_id,
-    transactionId: row.transaction_id,
-    command: row.command,
-    createdAtMs: row.created_at.getTime(),
-    startedAtMs: row.started_at.getTime(),
-    durationMs: row.duration_ms,
-    url: row.url,
-    address: row.address,
-    httpStatus: row.http_status,
-    keyId: row.key_id,
-    attempts: row.attempts,
-    contentSha256: row.content_sha256.toString("hex"),
-  };
+  const [found] = await homes.gather(async ({ pool }) => (await pool.query<KeptProof>(find, [id])).rows);
+  return found;
 }

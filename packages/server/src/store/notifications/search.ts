@@ -17,7 +17,7 @@ const outlived = "FROM parked n WHERE n.partner_id = w.id AND n.id = $2::uuid AN
 const of = "FROM transactions t WHERE t.partner_id = w.id AND t.notification_id IS NOT NULL AND";
 
 const located = `
-  SELECT f.partner_id, f.id FROM wanted w CROSS JOIN LATERAL (
+  SELECT f.partner_id AS "partnerId", f.id FROM wanted w CROSS JOIN LATERAL (
     (SELECT n.partner_id, n.id ${inHistory} LIMIT 1) UNION (SELECT n.partner_id, n.id ${outlived} LIMIT 1)) AS f`;
 
 const locate = `WITH ${wanted} ${located}`;
@@ -44,12 +44,12 @@ const byBeginning = [
 
 function arm(condition: string): string {
   return `
-  SELECT f.partner_id, f.id FROM wanted w CROSS JOIN LATERAL (
+  SELECT f.partner_id AS "partnerId", f.id FROM wanted w CROSS JOIN LATERAL (
     SELECT t.partner_id, t.notification_id AS id ${of} ${condition} LIMIT $3) AS f`;
 }
 
 function lookUp(arms: readonly string[]): string {
-  return `WITH ${wanted} SELECT partner_id, id FROM (${arms.join(" UNION ")}) AS found ORDER BY id DESC LIMIT $3`;
+  return `WITH ${wanted} SELECT "partnerId", id FROM (${arms.join(" UNION ")}) AS found ORDER BY id DESC LIMIT $3`;
 }
 
 function keysOf(range: KeyRange): string {
@@ -63,24 +63,19 @@ function keysOf(range: KeyRange): string {
     parked: arm("parked", "AND ($5::text[] IS NULL OR k.reason = ANY ($5))"),
   }[range.among];
   return `
-    WITH ${wanted} SELECT f.partner_id, f.id FROM wanted w CROSS JOIN LATERAL (${arms}) AS f
+    WITH ${wanted} SELECT f.partner_id AS "partnerId", f.id FROM wanted w CROSS JOIN LATERAL (${arms}) AS f
     ORDER BY f.id ${order} LIMIT $4`;
 }
 
 /** These together span 127 days; the rest of history is one window. */
 const windowMsMax = 64 * dayMs;
 
-interface KeyRow {
-  readonly partner_id: PartnerId;
-  readonly id: NotificationId;
-}
-
 export async function locateKey(
   homes: Homes,
   id: NotificationId,
   partnerId: PartnerId | undefined,
 ): Promise<NotificationKey | undefined> {
-  return toKeys(await askAlong(homes, partnerId, locate, [partnerId ?? null, id]))[0];
+  return (await askAlong(homes, partnerId, locate, [partnerId ?? null, id]))[0];
 }
 
 export async function lookUpKeys(
@@ -97,7 +92,7 @@ export async function lookUpKeys(
   ]);
   const exact = asked.flat();
   const found = exact.length > 0 ? exact : await beginning();
-  const keys = new Map(toKeys(found).map((key) => [`${key.partnerId} ${key.id}`, key]));
+  const keys = new Map(found.map((key) => [`${key.partnerId} ${key.id}`, key]));
   return [...keys.values()].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, rowsMax);
 }
 
@@ -109,7 +104,7 @@ export async function readKeys(homes: Homes, range: KeyRange, rowsMax: number): 
     const values: unknown[] = [range.partnerId ?? null, fromId, belowId, left];
     if (range.among === "parked") values.push(range.reasons ?? null);
     const rows = await askAlong(homes, range.partnerId, keysOf(range), values);
-    keys.push(...inOrder(toKeys(rows), range.order).slice(0, left));
+    keys.push(...inOrder(rows, range.order).slice(0, left));
     if (keys.length >= rowsMax) break;
   }
   return keys;
@@ -153,18 +148,14 @@ async function askAlong(
   partnerId: PartnerId | undefined,
   text: string,
   values: readonly unknown[],
-): Promise<readonly KeyRow[]> {
+): Promise<readonly NotificationKey[]> {
   const asked = partnerId === undefined ? homes.all : [homes.of(partnerId)];
-  const answers = await Promise.all(asked.map(({ pool }) => queryAlongIndexes<KeyRow>(pool, text, values)));
+  const answers = await Promise.all(asked.map(({ pool }) => queryAlongIndexes<NotificationKey>(pool, text, values)));
   return answers.flatMap(({ rows }) => rows);
 }
 
 function inOrder(keys: readonly NotificationKey[], order: KeyRange["order"]): NotificationKey[] {
   return [...keys].sort((a, b) => (a.id < b.id === (order === "oldest") ? -1 : 1));
-}
-
-function toKeys(rows: readonly KeyRow[]): NotificationKey[] {
-  return rows.map((row) => ({ partnerId: row.partner_id, id: row.id }));
 }
 
 const searchableMax = 64;

@@ -1,40 +1,38 @@
-import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
-import type { FailureReason } from "../../delivery/delivery.ts";
-import { type LeaseId, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../../ids.ts";
-import type { NotificationState } from "../../notification-state.ts";
+import { lowestId, type NotificationId, type PartnerId } from "../../ids.ts";
 import type {
   KeyUse,
   NotificationKey,
   NotificationStatus,
   NotificationSubject,
-  ParkedReason,
   RecordedAttempt,
   RunningSchedule,
   SubjectMatch,
   WaitingFor,
 } from "../../notifications/store.ts";
-import { queryAlongIndexes } from "../database/along-indexes.ts";
+import { epochMs, queryAlongIndexes } from "../database/along-indexes.ts";
 import { earlierThan } from "../deliveries/read.ts";
 
 // Attempts are those of all schedules, up to the accepted one, as long as history has them.
 // One statement, and so one snapshot: with separate reads a notification that moves from parked to pending would be in
 // neither, and look accepted.
 const standings = `
-  SELECT k.partner_id, k.id,
-    coalesce(n.transaction_id, (d.notification ->> 'transaction_id')::uuid) AS transaction_id,
+  SELECT k.partner_id AS "partnerId", k.id,
+    coalesce(n.transaction_id, (d.notification ->> 'transaction_id')::uuid) AS "transactionId",
     coalesce(n.command, d.notification ->> 'command') AS command,
-    coalesce(n.callback_url, d.notification ->> 'callback_url') AS callback_url,
-    coalesce(n.created_at, (d.notification ->> 'created_at')::timestamptz) AS created_at,
+    coalesce(n.callback_url, d.notification ->> 'callback_url') AS "callBackUrl",
+    ${epochMs("coalesce(n.created_at, (d.notification ->> 'created_at')::timestamptz)")} AS "createdAtMs",
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
-    greatest(made.attempts, p.attempts_made, d.attempts_made) AS attempts_made,
-    CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS last_reason,
-    CASE WHEN p.id IS NULL THEN coalesce(d.parked_at, taken.ended_at) END AS outcome_at,
-    p.due_at, p.schedule_start, p.attempts_made + 1 - p.asked - p.is_asked::integer AS steps_made,
-    a.state AS partner_state, coalesce(a.stopped_at, a.updated_at) AS partner_since,
-    a.settings ->> 'name' AS partner_name,
-    e.id AS endpoint_id, e.state AS endpoint_state, e.target, e.last_reason AS endpoint_reason, e.probe_at,
-    ${earlierThan("p")} AS after_id
+    greatest(made.attempts, p.attempts_made, d.attempts_made) AS "attemptsMade",
+    CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS "lastReason",
+    CASE WHEN p.id IS NULL THEN ${epochMs("coalesce(d.parked_at, taken.ended_at)")} END AS "outcomeAtMs",
+    coalesce(a.settings ->> 'name', '') AS "partnerName",
+    CASE WHEN p.id IS NOT NULL THEN json_build_object(
+      'dueMs', ${epochMs("p.due_at")}, 'startMs', ${epochMs("p.schedule_start")},
+      'stepsMade', p.attempts_made + 1 - p.asked - p.is_asked::integer,
+      'partnerState', a.state, 'partnerSinceMs', ${epochMs("coalesce(a.stopped_at, a.updated_at)")},
+      'after', ${earlierThan("p")}, 'endpointState', e.state, 'probeMs', ${epochMs("e.probe_at")},
+      'endpoint', json_build_object('endpointId', e.id, 'target', e.target, 'reason', e.last_reason)) END AS pending
   FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS k (partner_id, id, place)
   LEFT JOIN LATERAL (SELECT a.* FROM partners a WHERE a.id = k.partner_id LIMIT 1) AS a ON true
   LEFT JOIN LATERAL (
@@ -73,11 +71,13 @@ const standings = `
 
 // Numbered across redeliveries, as people count them; a row's own number restarts in each round.
 const attempts = `
-  SELECT * FROM (
-    SELECT row_number() OVER (ORDER BY a.round, a.attempt_no, a.lease_id) AS attempt_no, count(*) OVER () AS attempts,
+  SELECT a.no AS "attemptNo", ${epochMs("a.started_at")} AS "startedAtMs", a.duration_ms AS "durationMs", a.url, a.address,
+    a.http_status AS "httpStatus", a.reason, a.detail, a.answer, a.key_id AS "keyId", a.lease_id AS "instanceId"
+  FROM (
+    SELECT row_number() OVER (ORDER BY a.round, a.attempt_no, a.lease_id) AS no, count(*) OVER () AS attempts,
       a.started_at, a.duration_ms, a.url, a.address, a.http_status, a.reason, a.detail, a.answer, a.key_id, a.lease_id
-    FROM attempts a WHERE a.partner_id = $1 AND a.id = $2) AS numbered
-  WHERE attempt_no > attempts - $3 ORDER BY attempt_no`;
+    FROM attempts a WHERE a.partner_id = $1 AND a.id = $2) AS a
+  WHERE a.no > a.attempts - $3 ORDER BY a.no`;
 
 const keyUse = `
   SELECT a.key_id AS "keyId", count(*) FILTER (WHERE a.reason IS NULL)::integer AS accepted,
@@ -88,44 +88,20 @@ const keyUse = `
     WHERE a.partner_id = $1 AND a.id >= $2::uuid ORDER BY a.id DESC LIMIT $3) AS a
   WHERE a.key_id IS NOT NULL GROUP BY a.key_id`;
 
-interface StatusRow {
-  readonly partner_id: PartnerId;
-  readonly id: NotificationId;
-  readonly transaction_id: TransactionId | null;
-  readonly command: NotifiedCommand;
-  readonly callback_url: string | null;
-  readonly created_at: Date;
-  readonly state: NotificationState;
-  readonly attempts_made: number;
-  readonly last_reason: ParkedReason | null;
-  readonly outcome_at: Date | null;
+interface StatusRow extends Omit<NotificationStatus, "waiting" | "schedule"> {
   /** Null unless it is pending. */
-  readonly due_at: Date | null;
-  readonly schedule_start: Date | null;
-  readonly steps_made: number | null;
-  readonly partner_state: "active" | "paused" | "disabled" | null;
-  readonly partner_since: Date | null;
-  readonly partner_name: string | null;
-  readonly endpoint_id: string | null;
-  readonly endpoint_state: "open" | "gone" | null;
-  readonly target: string | null;
-  readonly endpoint_reason: string | null;
-  readonly probe_at: Date | null;
-  readonly after_id: NotificationId | null;
+  readonly pending: PendingRow | null;
 }
 
-interface AttemptRow {
-  readonly attempt_no: number;
-  readonly started_at: Date;
-  readonly duration_ms: number;
-  readonly url: string;
-  readonly address: string | null;
-  readonly http_status: number | null;
-  readonly reason: FailureReason | null;
-  readonly detail: string | null;
-  readonly answer: Buffer | null;
-  readonly key_id: string | null;
-  readonly lease_id: LeaseId;
+interface PendingRow extends RunningSchedule {
+  readonly dueMs: number;
+  readonly partnerState: "active" | "paused" | "disabled" | null;
+  readonly partnerSinceMs: number | null;
+  readonly after: NotificationId | null;
+  /** Null: its endpoint accepts. */
+  readonly endpointState: "open" | "gone" | null;
+  readonly probeMs: number | null;
+  readonly endpoint: Pick<Extract<WaitingFor, { readonly because: "circuit" }>, "endpointId" | "target" | "reason">;
 }
 
 export async function readStatuses(
@@ -133,47 +109,26 @@ export async function readStatuses(
   keys: readonly NotificationKey[],
 ): Promise<readonly NotificationStatus[]> {
   if (keys.length === 0) return [];
-  const ids = keys.map((key) => key.id);
-  const sorted = [...ids].sort();
-  const values = [keys.map((key) => key.partnerId), ids, sorted[0], sorted.at(-1)];
-  const { rows } = await queryAlongIndexes<StatusRow>(pool, standings, values);
-  return rows.map((row) => ({
-    partnerId: row.partner_id,
-    id: row.id,
-    transactionId: row.transaction_id,
-    command: row.command,
-    callBackUrl: row.callback_url,
-    createdAtMs: row.created_at.getTime(),
-    state: row.state,
-    attemptsMade: row.attempts_made,
-    lastReason: row.last_reason,
-    outcomeAtMs: row.outcome_at?.getTime() ?? null,
-    waiting: waitingFor(row),
-    schedule: scheduleOf(row),
-    partnerName: row.partner_name ?? "",
-  }));
+  const { rows } = await queryAlongIndexes<StatusRow>(pool, standings, boundsOf(keys));
+  return rows.map(({ pending, ...status }) => {
+    if (pending === null) return { ...status, waiting: null, schedule: null };
+    const { startMs, stepsMade } = pending;
+    return { ...status, waiting: waitingFor(pending, status.attemptsMade), schedule: { startMs, stepsMade } };
+  });
 }
 
-function scheduleOf({ schedule_start: start, steps_made: stepsMade }: StatusRow): RunningSchedule | null {
-  return start === null || stepsMade === null ? null : { startMs: start.getTime(), stepsMade };
-}
-
-/** Null unless it is pending. */
-function waitingFor(row: StatusRow): WaitingFor | null {
-  if (row.due_at === null) return null;
-  const untilMs = row.due_at.getTime();
-  if (row.partner_state !== null && row.partner_state !== "active") {
-    return { because: row.partner_state, sinceMs: row.partner_since?.getTime() ?? untilMs, untilMs: null };
+function waitingFor(pending: PendingRow, attemptsMade: number): WaitingFor {
+  const { dueMs: untilMs, partnerState, partnerSinceMs, after, endpointState, endpoint, probeMs } = pending;
+  if (partnerState !== null && partnerState !== "active") {
+    return { because: partnerState, sinceMs: partnerSinceMs ?? untilMs, untilMs: null };
   }
   // Before its endpoint: no probe sends it, and neither does a closed circuit.
-  if (row.after_id !== null) return { because: "order", after: row.after_id, untilMs };
-  if (row.endpoint_state !== null && row.endpoint_id !== null && row.target !== null) {
-    const { endpoint_id: endpointId, target, endpoint_reason: reason, probe_at: probeAt } = row;
-    const endpoint = { endpointId, target, reason };
-    if (row.endpoint_state === "gone") return { because: "gone", ...endpoint, untilMs: null };
-    return { because: "circuit", ...endpoint, untilMs: Math.max(probeAt?.getTime() ?? 0, untilMs) };
+  if (after !== null) return { because: "order", after, untilMs };
+  if (endpointState === "gone") return { because: "gone", ...endpoint, untilMs: null };
+  if (endpointState === "open") {
+    return { because: "circuit", ...endpoint, untilMs: Math.max(probeMs ?? 0, untilMs) };
   }
-  return { because: row.attempts_made > 0 && untilMs > Date.now() ? "retry" : "turn", untilMs };
+  return { because: attemptsMade > 0 && untilMs > Date.now() ? "retry" : "turn", untilMs };
 }
 
 export async function readKeyUse(
@@ -190,20 +145,7 @@ export async function readAttempts(
   key: NotificationKey,
   rowsMax: number,
 ): Promise<readonly RecordedAttempt[]> {
-  const { rows } = await queryAlongIndexes<AttemptRow>(pool, attempts, [key.partnerId, key.id, rowsMax]);
-  return rows.map((row) => ({
-    attemptNo: row.attempt_no,
-    startedAtMs: row.started_at.getTime(),
-    durationMs: row.duration_ms,
-    url: row.url,
-    address: row.address,
-    httpStatus: row.http_status,
-    reason: row.reason,
-    detail: row.detail,
-    answer: row.answer,
-    keyId: row.key_id,
-    instanceId: row.lease_id,
-  }));
+  return (await queryAlongIndexes<RecordedAttempt>(pool, attempts, [key.partnerId, key.id, rowsMax])).rows;
 }
 
 // A notification that outlived its day of history is in parked.
