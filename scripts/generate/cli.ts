@@ -1,7 +1,8 @@
 import { withAccessOptions, withSealing } from "../../packages/cli/src/client/connection.ts";
 import { clientVariables } from "../../packages/cli/src/client/credentials.ts";
 import { program } from "../../packages/cli/src/program.ts";
-import { type CommandContext, command, describedOf } from "../../packages/cli/src/shell/command.ts";
+import { command, describedOf } from "../../packages/cli/src/shell/command.ts";
+import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/shell/failure.ts";
 import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from "vitest";
-import { scenarios } from "../../packages/cli/src/trigger/scenarios.ts";
+import { scenarios } from "../../packages/cli/src/trigger.ts";
 import { startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 

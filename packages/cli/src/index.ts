@@ -1,3 +1,3 @@
-export { run } from "./run.ts";
-export type { HostEnvironment } from "./shell/command.ts";
+export { run } from "./program.ts";
+export type { HostEnvironment } from "./shell/context.ts";
 export { type ExitCode, exitCodes } from "./shell/failure.ts";

@@ -1,13 +1,13 @@
-import { run } from "./run.ts";
+import { run } from "./program.ts";
 
 /**
  * The command `paybell`: the only file that touches the process.
  *
- * - A folder has the commands about one thing. A command is a factory that takes the `CommandContext` (streams,
- *   environment, fetch, the signal of Ctrl-C) and returns the result of `command()` of `shell/command.ts`, with its
- *   arguments, options and action. `program.ts` lists the factories.
- * - The action is wrapped by `ends()`, resolves to a code of `shell/failure.ts`, and prints by `shell/output.ts`: one
- *   JSON document to stdout with `--json`, otherwise lines for a person.
+ * - A file has the commands about one thing. A command is a factory that takes the `CommandContext` (streams,
+ *   environment, fetch, the signal of Ctrl-C) and returns what `command()` of `shell/command.ts` makes, with its
+ *   arguments and options, which give the action its types. `program.ts` lists the factories.
+ * - The action is set by `calls()` if it calls the service, by `runs()` if it runs it, otherwise by `acts()`. It
+ *   resolves to a `Result`: one JSON document for `--json`, lines for a person, and a code of `shell/failure.ts`.
  * - A command ends early by a `Failure`: message, remedy, stable code, exit code. Nothing prints a stack.
  * - `client/connection.ts` finds the service and the keys, from flags, environment, and `.paybell/sandbox.json`.
  */

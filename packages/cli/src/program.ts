@@ -1,31 +1,47 @@
 import { readFileSync } from "node:fs";
-import { Command } from "commander";
-import { certifyCommand } from "./certify/certify.ts";
-import { completeCommand, completionCommand } from "./completion/completion.ts";
+import { Command, CommanderError } from "@commander-js/extra-typings";
+import { certifyCommand } from "./certify.ts";
+import { completeCommand, completionCommand } from "./completion.ts";
 import { listenCommand } from "./listen/listen.ts";
 import { clearingCommand } from "./money/clearing.ts";
-import { batchCommand, eventCommand, reversalCommand, settlementCommand, transactionCommand } from "./money/records.ts";
+import { recordCommands } from "./money/records.ts";
 import { statementCommand } from "./money/statement.ts";
 import { endpointCommand } from "./notifications/endpoint.ts";
-import { historyCommand } from "./notifications/history.ts";
-import { notificationsCommand } from "./notifications/notifications.ts";
+import { historyCommand, notificationsCommand } from "./notifications/notifications.ts";
 import { openCommand } from "./open/open.ts";
 import { auditCommand } from "./operators/audit.ts";
 import { operatorCommand } from "./operators/operator.ts";
 import { proposalCommand } from "./operators/proposal.ts";
-import { apiKeyCommand } from "./partners/api-key.ts";
-import { keysCommand } from "./partners/keys.ts";
+import { apiKeyCommand, keysCommand } from "./partners/keys.ts";
 import { partnerCommand } from "./partners/partner.ts";
 import { terminalCommand } from "./partners/terminal.ts";
 import { acquirerCommand } from "./service/acquirer-command.ts";
-import { backupCommand, masterKeyCommand, migrateCommand, verifyCommand } from "./service/database.ts";
 import { restoreCommand } from "./service/restore.ts";
-import { alertsCommand, checkCommand, sandboxCommand, serveCommand } from "./service/run.ts";
-import type { CommandContext } from "./shell/command.ts";
-import { exitCodeMeanings } from "./shell/failure.ts";
+import {
+  alertsCommand,
+  backupCommand,
+  checkCommand,
+  masterKeyCommand,
+  migrateCommand,
+  sandboxCommand,
+  serveCommand,
+  verifyCommand,
+} from "./service/service.ts";
+import type { AnyCommand } from "./shell/command.ts";
+import type { CommandContext, HostEnvironment } from "./shell/context.ts";
+import {
+  type ExitCode,
+  exitCodeMeanings,
+  exitCodes,
+  Failure,
+  failureJson,
+  failureOf,
+  failureText,
+  withNext,
+} from "./shell/failure.ts";
 import { statusCommand } from "./status/status.ts";
 import { topCommand } from "./status/top.ts";
-import { triggerCommand } from "./trigger/trigger.ts";
+import { triggerCommand } from "./trigger.ts";
 
 const groups = [
   [
@@ -37,7 +53,7 @@ const groups = [
     "For the operator:",
     [partnerCommand, terminalCommand, operatorCommand, proposalCommand, statusCommand, topCommand, historyCommand],
   ],
-  ["Money:", [transactionCommand, batchCommand, settlementCommand, reversalCommand, eventCommand, clearingCommand]],
+  ["Money:", [...recordCommands, clearingCommand]],
   [
     "The service:",
     [
@@ -61,8 +77,8 @@ const groups = [
  * Every command, in the order of the help. @param saysUsage false if the caller reports usage errors: they are in the
  * thrown error
  */
-export function program(context: CommandContext, saysUsage = true): Command {
-  const root = new Command("paybell")
+export function program(context: CommandContext, saysUsage = true): AnyCommand {
+  const root: AnyCommand = new Command("paybell")
     .description("Card payment commands, and the notifications that must not be lost.")
     .addHelpText("after", `\nExit codes:\n${exitCodeLines().join("\n")}\n\nExample:\n  $ paybell sandbox`);
 
@@ -72,12 +88,12 @@ export function program(context: CommandContext, saysUsage = true): Command {
     for (const make of factories) root.addCommand(make(context));
   }
   root.addCommand(completeCommand(context, root), { hidden: true });
-  for (const one of withSubcommands(root)) settle(one, context, saysUsage);
+  for (const one of withSubcommands(root)) configure(one, context, saysUsage);
   return root;
 }
 
 /** Every command ends by throwing, and writes to the given streams: commander would end the process itself. */
-function settle(one: Command, { stdout, stderr }: CommandContext, saysUsage: boolean): void {
+function configure(one: AnyCommand, { stdout, stderr }: CommandContext, saysUsage: boolean): void {
   one
     .exitOverride()
     .showHelpAfterError(`(paybell ${pathOf(one)}--help says how it is used)`)
@@ -95,14 +111,58 @@ function version(): string {
   return (JSON.parse(manifest) as { version: string }).version;
 }
 
-function withSubcommands(one: Command): Command[] {
+function withSubcommands(one: AnyCommand): AnyCommand[] {
   return [one, ...one.commands.flatMap(withSubcommands)];
 }
 
-function pathOf(one: Command): string {
+function pathOf(one: AnyCommand): string {
   return one.parent === null ? "" : `${pathOf(one.parent)}${one.name()} `;
 }
 
 function exitCodeLines(): string[] {
   return Object.entries(exitCodeMeanings).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
+}
+
+/** Runs one command line, without `node` and the script's name. Never throws; resolves to the exit code. */
+export async function run(args: readonly string[], machine: HostEnvironment): Promise<ExitCode> {
+  let code: ExitCode = exitCodes.ok;
+  const conclude = (ended: ExitCode) => {
+    code = ended;
+  };
+  const isJson = args.includes("--json");
+  const root = program({ ...machine, conclude }, !isJson);
+  try {
+    await root.parseAsync(args, { from: "user" });
+    return code;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      if (error.exitCode === 0) return exitCodes.ok;
+      // Without --json commander has printed it already.
+      if (!isJson) return exitCodes.usage;
+    }
+    const thrown = error instanceof CommanderError ? wrongUsage(error) : failureOf(error);
+    const failure = withNext(thrown, pathIn(root, args));
+    // After Ctrl-C the user needs no message.
+    if (failure.exitCode === exitCodes.interrupted) return failure.exitCode;
+    const text = isJson ? JSON.stringify(failureJson(failure), null, 2) : failureText(failure);
+    machine.stderr.write(`${text}\n`);
+    return failure.exitCode;
+  }
+}
+
+function wrongUsage({ message }: CommanderError): Failure {
+  const [what = ""] = message.replace(/^error: /, "").split("\n");
+  return new Failure(/[.!?]$/.test(what) ? what : `${what}.`, { code: "bad_usage" });
+}
+
+/** The words that name the command, each with a space behind it. */
+function pathIn(root: AnyCommand, args: readonly string[]): string {
+  let command: AnyCommand | undefined = root;
+  let path = "";
+  for (const word of args) {
+    command = command?.commands.find((one) => one.name() === word);
+    if (command === undefined) break;
+    path += `${word} `;
+  }
+  return path;
 }

@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import { parseJson } from "@paybell/contract";
-import type { CommandContext } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
 import { printable } from "../shell/output.ts";
 import { definedOf } from "./credentials.ts";
@@ -33,7 +33,8 @@ export interface Api {
 }
 
 interface Call extends How {
-  readonly body?: object;
+  /** A stream is sent as it is read. */
+  readonly body?: object | Readable;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -50,8 +51,8 @@ export interface Key {
 export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
   async function call(method: string, path: string, { timeoutMs = answerTimeoutMs, signal, ...request }: Call = {}) {
     const signals = [AbortSignal.timeout(timeoutMs), ...(signal === undefined ? [] : [signal])];
+    const response = await send(method, path, { ...request, signal: AbortSignal.any(signals) });
     try {
-      const response = await send(method, path, { ...request, signal: AbortSignal.any(signals) });
       return { status: response.status, text: await response.text() };
     } catch (error) {
       throw unreachable(baseUrl, error);
@@ -60,46 +61,36 @@ export function api(context: CommandContext, baseUrl: string, key?: Key): Api {
 
   function send(method: string, path: string, { body, headers, signal }: Omit<Call, "timeoutMs">): Promise<Response> {
     const signals = [context.signal, ...(signal === undefined ? [] : [signal])];
-    return context.fetch(`${baseUrl}${path}`, {
-      method,
-      headers: {
-        accept: "application/json",
-        ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
-        ...(body !== undefined && { "content-type": "application/json" }),
-        ...headers,
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      redirect: "manual",
-      signal: AbortSignal.any(signals),
-    });
+    const isStream = body instanceof Readable;
+    const sent = isStream ? (Readable.toWeb(body) as ReadableStream<Uint8Array>) : JSON.stringify(body);
+    return context
+      .fetch(`${baseUrl}${path}`, {
+        method,
+        headers: {
+          accept: "application/json",
+          ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
+          ...(body !== undefined && { "content-type": isStream ? "application/octet-stream" : "application/json" }),
+          ...headers,
+        },
+        ...(body !== undefined && { body: sent }),
+        ...(isStream && { duplex: "half" }),
+        redirect: "manual",
+        signal: AbortSignal.any(signals),
+      })
+      .catch((error: unknown) => {
+        throw unreachable(baseUrl, error);
+      });
   }
 
   const stream: Api["stream"] = async (path, query = {}, headers = {}) => {
-    const response = await send("GET", `${path}${queryText(query)}`, { headers }).catch((error: unknown) => {
-      throw unreachable(baseUrl, error);
-    });
+    const response = await send("GET", `${path}${queryText(query)}`, { headers });
     if (!response.ok) throw refused({ baseUrl, path, key }, response.status, await response.text());
     if (response.body === null) throw noPaybell(baseUrl, response.status);
     return wholeBody(baseUrl, response.body);
   };
 
   async function upload<Answer>(path: string, query: Query, bytes: Readable): Promise<Answer> {
-    const response = await context
-      .fetch(`${baseUrl}${path}${queryText(query)}`, {
-        method: "POST",
-        headers: {
-          accept: "application/json",
-          "content-type": "application/octet-stream",
-          ...(key !== undefined && { authorization: `Bearer ${key.text}` }),
-        },
-        body: Readable.toWeb(bytes) as ReadableStream<Uint8Array>,
-        duplex: "half",
-        redirect: "manual",
-        signal: context.signal,
-      })
-      .catch((error: unknown) => {
-        throw unreachable(baseUrl, error);
-      });
+    const response = await send("POST", `${path}${queryText(query)}`, { body: bytes });
     return answered(path, response.status, await response.text());
   }
 

@@ -1,9 +1,11 @@
+import type { Command, OptionValues } from "@commander-js/extra-typings";
 import { ciphers, encodings, fieldSets } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
-import type { Command } from "commander";
-import type { CommandContext } from "../shell/command.ts";
-import { Failure } from "../shell/failure.ts";
+import { type AnyCommand, acts } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { type ExitCode, Failure } from "../shell/failure.ts";
 import { anyOf } from "../shell/options.ts";
+import type { JsonOption, Result } from "../shell/output.ts";
 import { type Api, api, type Key } from "./api.ts";
 import {
   type Credentials,
@@ -12,25 +14,55 @@ import {
   definedOf,
   readCredentials,
 } from "./credentials.ts";
-import { partnerIdNamed } from "./names.ts";
+import { partnerIdNamed } from "./lists.ts";
 
 /** Whether a URL leads to this machine by its own name: no other name is asked of DNS. */
 export function isLoopback({ hostname }: URL): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127\.\d+\.\d+\.\d+$/.test(hostname);
 }
 
-export interface AccessOptions {
-  readonly url?: string;
-  readonly credentials?: string;
-  readonly allowHttp?: boolean;
-}
+export type AccessOptions = {
+  readonly url?: string | undefined;
+  readonly credentials?: string | undefined;
+  readonly allowHttp?: true | undefined;
+};
 
 /** Adds the options that say which service is meant. Keys are never options: a process list shows those. */
-export function withAccessOptions(command: Command): Command {
-  return command
+export function withAccessOptions<Args extends unknown[], Options extends OptionValues>(made: Command<Args, Options>) {
+  return made
     .option("--url <url>", "URL of Paybell (PAYBELL_URL)")
-    .option("--credentials <file>", "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)")
-    .option("--allow-http", "allow http:// to other machines");
+    .option(...credentialsOption)
+    .option(...allowHttpOption) as unknown as Command<Args, Options & AccessOptions>;
+}
+
+export const credentialsOption = [
+  "--credentials <file>",
+  "JSON with the keys, as registration gives them (PAYBELL_CREDENTIALS)",
+] as const;
+export const allowHttpOption = ["--allow-http", "allow http:// to other machines"] as const;
+
+/**
+ * A command that calls the service: adds the options that say which one, and sets the action, as `acts` does.
+ *
+ * @param action gets the connection, the options, and the arguments
+ */
+export function calls<Args extends unknown[], Options extends OptionValues>(
+  context: CommandContext,
+  made: Command<Args, Options>,
+  action: (
+    settings: ClientSettings,
+    options: Options & AccessOptions & JsonOption,
+    ...args: Args
+  ) => Promise<Result | ExitCode>,
+  ctrlC?: "finishes",
+): AnyCommand {
+  const command = withAccessOptions(made);
+  const act = async (options: Options & AccessOptions & JsonOption, ...args: Args) => {
+    // Options of the same names as a partner's settings say nothing of the connection.
+    const { url, credentials, allowHttp } = options;
+    return action(await readClientSettings(context, { url, credentials, allowHttp }), options, ...args);
+  };
+  return acts(context, command, act, ctrlC);
 }
 
 /** The option of a command about one partner, see `partnerIdOf`. */
@@ -38,20 +70,23 @@ export const ofPartner = ["--partner <partner>", "id or name; default: the partn
 /** The option of a list, see `partnerFilter`. */
 export const onlyPartner = ["--partner <partner>", "only those of this partner: its id or name"] as const;
 
-export interface SealingOptions {
-  readonly cipher?: string;
-  readonly encoding?: string;
-  readonly signing?: string;
-  readonly fields?: string;
-}
+export type SealingOptions = {
+  readonly cipher?: string | undefined;
+  readonly encoding?: string | undefined;
+  readonly signing?: string | undefined;
+  readonly fields?: string | undefined;
+};
 
 /** Adds the options that say how a partner's IPNs are sealed and signed, as registered. */
-export function withSealing(command: Command): Command {
-  return command
+export function withSealing<Args extends unknown[], Options extends OptionValues>(made: Command<Args, Options>) {
+  return made
     .option("--cipher <cipher>", `${anyOf(ciphers)} (PAYBELL_CIPHER)`)
     .option("--encoding <encoding>", `${anyOf(encodings)} (PAYBELL_ENCODING)`)
     .option("--signing <mode>", "fields, whole, or the agreed lists as JSON (PAYBELL_SIGNING)")
-    .option("--fields <fields>", `${anyOf(fieldSets)} (PAYBELL_FIELDS)`);
+    .option("--fields <fields>", `${anyOf(fieldSets)} (PAYBELL_FIELDS)`) as unknown as Command<
+    Args,
+    Options & SealingOptions
+  >;
 }
 
 /** The service's URL, and the caller's credentials. */

@@ -13,7 +13,7 @@ import {
   wireNames,
 } from "@paybell/contract";
 import type { Keys, VersionedKey } from "@paybell/partner";
-import type { CommandContext } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
 import { whyUnreadable } from "../shell/files.ts";
 import { anyOf } from "../shell/options.ts";

@@ -1,10 +1,19 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, Option } from "commander";
-import type { CommandContext } from "../shell/command.ts";
+import type { Command, OptionValues } from "@commander-js/extra-typings";
+import type { Self } from "@paybell/partner/client";
+import type { CommandContext } from "../shell/context.ts";
 import { type ExitCode, exitCodes, Failure, failureText, passes } from "../shell/failure.ts";
-import { timeForms, timeReader, wholeNumber } from "../shell/options.ts";
-import { type JsonOption, listed, print, Table, type TableColumn } from "../shell/output.ts";
-import { showing } from "../shell/progress.ts";
+import { limitOption, timeForms, timeReader } from "../shell/options.ts";
+import {
+  columns,
+  itemsOf,
+  type JsonOption,
+  printable,
+  type Result,
+  showing,
+  Table,
+  type TableColumn,
+} from "../shell/output.ts";
 import type { Api, Query } from "./api.ts";
 
 interface Page<Item> {
@@ -54,36 +63,41 @@ export interface NewestFirst<Item> {
   timeOf(item: Item): string;
 }
 
-export interface NewestOptions extends JsonOption {
+export type NewestOptions = JsonOption & {
   readonly limit: number;
-  readonly since?: string;
-  readonly follow?: boolean;
-}
+  readonly since?: string | undefined;
+  readonly follow?: boolean | undefined;
+};
 
-export function withNewest(context: CommandContext, made: Command): Command {
+export function withNewest<Args extends unknown[], Options extends OptionValues>(
+  context: CommandContext,
+  made: Command<Args, Options>,
+) {
   return made
     .option("--since <time>", `at or after this time: ${timeForms}`, timeReader(context))
-    .addOption(new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999)))
-    .option("--follow", "oldest first, then what is added, until Ctrl-C");
+    .addOption(limitOption())
+    .option("--follow", "oldest first, then what is added, until Ctrl-C") as unknown as Command<
+    Args,
+    Options & NewestOptions
+  >;
 }
 
 const followEveryMs = 2_000;
 /** A time is taken a moment before the commit that shows it: an item may appear below newer ones. */
 const lateMs = 10_000;
 
-/** Prints a list; with `--follow` what is added, too: with `--json` one object a line. */
-export async function printNewest<Item>(
+/** A list; with `--follow` it prints the list and what is added: with `--json` one object a line. */
+export async function newest<Item>(
   context: CommandContext,
   options: NewestOptions,
   list: NewestFirst<Item>,
-): Promise<ExitCode> {
+): Promise<Result | ExitCode> {
   const { limit: itemsMax, since, follow = false } = options;
   if (follow) return followNewest(context, options, list);
   const items = await showing(context, `reading ${list.plural}`, itemsMax, (onProgress) =>
     readSince(list, since, { itemsMax, onProgress }),
   );
-  print(context, options, { items }, listed(items, list.columns));
-  return exitCodes.ok;
+  return itemsOf(items, list.columns);
 }
 
 async function followNewest<Item>(
@@ -129,4 +143,47 @@ async function readSince<Item>(
   const isBeyond = (item: Item) => timeOf(item) < since && ["7", undefined].includes(idOf(item)[14]);
   const items = await readPages(api, path, query, { ...reading, isBeyond });
   return items.filter((item) => timeOf(item) >= since);
+}
+
+/** A partner as the operator API and GET /v1/self answer it. */
+export type RegisteredPartner = Pick<Self, "id" | "state" | "settings" | "keys" | "createdAt">;
+
+const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/** Something that a command takes by its id or by a name. */
+export interface Named {
+  readonly id: string;
+  readonly names: readonly string[];
+}
+
+/**
+ * The one that is meant by an id, or by a name in any case of its letters.
+ *
+ * @param lister the command that lists them
+ * @throws Failure if there is none, or several have the name: it lists them
+ */
+export function meant<One extends Named>(all: readonly One[], text: string, noun: string, lister: string): One {
+  const named = (is: (name: string) => boolean) => all.filter(({ names }) => names.some(is));
+  const exact = all.filter(({ id }) => id.toLowerCase() === text.toLowerCase());
+  const same = exact.length > 0 ? exact : named((name) => name === text);
+  const found = same.length > 0 ? same : named((name) => name.toLowerCase() === text.toLowerCase());
+  const [only] = found;
+  if (only !== undefined && found.length === 1) return only;
+  const remedy = `\`${lister}\` lists them.`;
+  if (only === undefined) {
+    throw new Failure(`there is no ${noun} ${JSON.stringify(text)}.`, { code: "not_found", remedy });
+  }
+  throw new Failure(`${found.length} have the name ${JSON.stringify(text)}: give an id.`, {
+    code: "ambiguous_name",
+    lines: columns(found.map(({ id, names }) => [id, ...names.map(printable)])),
+    remedy,
+  });
+}
+
+/** The id of the partner that an operator names. @throws Failure if there is none, or several have the name */
+export async function partnerIdNamed(operator: Api, text: string): Promise<string> {
+  if (uuid.test(text)) return text;
+  const partners = await readPages<RegisteredPartner>(operator, "/operator/v1/partners");
+  const named = partners.map(({ id, settings }) => ({ id, names: [settings.name] }));
+  return meant(named, text, "partner", "paybell partner list").id;
 }

@@ -1,6 +1,6 @@
 import { createInterface } from "node:readline";
+import type { ReceivedIpn } from "@paybell/partner";
 import type { Self } from "@paybell/partner/client";
-import type { Command } from "commander";
 import {
   type AccessOptions,
   type ClientSettings,
@@ -9,25 +9,18 @@ import {
   withAccessOptions,
   withSealing,
 } from "../client/connection.ts";
-import { type CommandContext, command, ends } from "../shell/command.ts";
-import { type ExitCode, exitCodes, failureText } from "../shell/failure.ts";
+import { type AnyCommand, acts, command } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes, failureText } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
-import { type JsonOption, printable, styleFor } from "../shell/output.ts";
+import { printable, type Style, styleFor } from "../shell/output.ts";
 import type { FeedEvents } from "./feed.ts";
-import { readTarget } from "./forward.ts";
-import { type Opener, openerFor, readSelf } from "./opened.ts";
-import { type Event, eventJson, eventLines } from "./output.ts";
-import { Relay } from "./relay.ts";
+import { type Opened, type Opener, openerFor, readSelf, type SealedNotification } from "./feed.ts";
+import { type Event, type Forwarded, Relay, readTarget } from "./relay.ts";
 
-interface ListenOptions extends AccessOptions, SealingOptions, JsonOption {
-  readonly forward?: string;
-  readonly after?: string;
-  readonly sinceStart?: boolean;
-  readonly printIpn?: boolean;
-  readonly count?: number;
-}
+type ListenOptions = AccessOptions & SealingOptions;
 
-export function listenCommand(context: CommandContext): Command {
+export function listenCommand(context: CommandContext): AnyCommand {
   const made = command("listen", {
     summary: "forward your notifications to a server on this machine, as they happen",
     description:
@@ -51,52 +44,53 @@ export function listenCommand(context: CommandContext): Command {
     .option("--since-start", "start with the oldest that is still kept; default: only new ones")
     .option("--print-ipn", "also show each IPN as JSON")
     .option("--count <n>", "end after this number of notifications", wholeNumber(1, 999_999_999));
-  return withSealing(withAccessOptions(made)).action(
-    ends(context, (options: ListenOptions) => listen(context, options), "finishes"),
-  );
-}
-
-async function listen(context: CommandContext, options: ListenOptions): Promise<ExitCode> {
-  const { stderr, stdout, signal } = context;
-  const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
-  const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
-  // A program only reads the events.
-  const tell = (text: string) => void (json || stderr.write(`${text}\n`));
-  const style = styleFor(stdout, context.env);
-  const session = await Session.start(context, options);
-  const relay = new Relay(
+  return acts(
     context,
-    {
-      service: { api: () => session.api, renewed: () => session.renewed() },
-      opener: () => session.opener,
-      refresh: () => session.refresh(),
-      events: feedEvents(tell),
-      show: (event) => void stdout.write(json ? `${JSON.stringify(eventJson(event, printIpn))}\n` : shown(event)),
-      listening: () => tell(banner(session, target)),
+    withSealing(withAccessOptions(made)),
+    async (options) => {
+      const { stderr, stdout, signal } = context;
+      const { json = false, printIpn = false, forward, after, sinceStart = false, count } = options;
+      const target = forward === undefined ? undefined : readTarget(forward, options.allowHttp ?? false);
+      // A program only reads the events.
+      const tell = (text: string) => void (json || stderr.write(`${text}\n`));
+      const style = styleFor(stdout, context.env);
+      const session = await Session.start(context, options);
+      const relay = new Relay(
+        context,
+        {
+          service: { api: () => session.api, renewed: () => session.renewed() },
+          opener: () => session.opener,
+          refresh: () => session.refresh(),
+          events: feedEvents(tell),
+          show: (event) => void stdout.write(json ? `${JSON.stringify(eventJson(event, printIpn))}\n` : shown(event)),
+          listening: () => tell(banner(session, target)),
+        },
+        { target, after, from: sinceStart ? "beginning" : "now", countMax: count ?? Number.POSITIVE_INFINITY },
+      );
+
+      function shown(event: Event): string {
+        const ipn = printIpn ? event.opened?.received?.ipn : undefined;
+        const lines = [...eventLines(event, style), ...(ipn === undefined ? [] : [JSON.stringify(ipn, null, 2)])];
+        return `${lines.join("\n")}\n`;
+      }
+
+      const stopReading = readKeys(context, () => relay.retry());
+      try {
+        await relay.run();
+      } catch (error) {
+        // Work in progress was aborted by Ctrl-C.
+        if (!signal.aborted) throw error;
+      } finally {
+        stopReading();
+      }
+      if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
+      if (count !== undefined && !signal.aborted) return relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
+      const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
+      tell(`To go on from here: paybell listen ${from}`);
+      return exitCodes.ok;
     },
-    { target, after, from: sinceStart ? "beginning" : "now", countMax: count ?? Number.POSITIVE_INFINITY },
+    "finishes",
   );
-
-  function shown(event: Event): string {
-    const ipn = printIpn ? event.opened?.received?.ipn : undefined;
-    const lines = [...eventLines(event, style), ...(ipn === undefined ? [] : [JSON.stringify(ipn, null, 2)])];
-    return `${lines.join("\n")}\n`;
-  }
-
-  const stopReading = readKeys(context, () => relay.retry());
-  try {
-    await relay.run();
-  } catch (error) {
-    // Work in progress was aborted by Ctrl-C.
-    if (!signal.aborted) throw error;
-  } finally {
-    stopReading();
-  }
-  if (json) stdout.write(`${JSON.stringify({ after: relay.cursor ?? null })}\n`);
-  if (count !== undefined && !signal.aborted) return relay.failures === 0 ? exitCodes.ok : exitCodes.negative;
-  const from = relay.cursor === undefined ? "--since-start" : `--after ${relay.cursor}`;
-  tell(`To go on from here: paybell listen ${from}`);
-  return exitCodes.ok;
 }
 
 /** The current keys and settings: both may change while listening. */
@@ -165,4 +159,80 @@ function readKeys({ stdin }: CommandContext, retry: () => void): () => void {
   const lines = createInterface({ input: stdin });
   lines.on("line", (line) => line.trim().toLowerCase() === "r" && retry());
   return () => lines.close();
+}
+
+/** A line, and a second one where something is wrong. */
+function eventLines({ atMs, notification, opened, forwarded }: Event, style: Style): string[] {
+  const time = style.faint(new Date(atMs).toTimeString().slice(0, 8));
+  const words = [time, ...contentText(notification, opened, style), ...forwardText(forwarded, style)];
+  const detail = forwarded?.accepted === false && forwarded.status !== null ? forwarded.detail : "";
+  return [
+    words.join("  "),
+    ...(opened?.refused === undefined ? [] : [`          ${printable(opened.refused.hint)}`]),
+    ...(detail === "" ? [] : [`          it answered: ${printable(detail)}`]),
+  ];
+}
+
+function contentText({ id, kind }: SealedNotification, opened: Opened | undefined, style: Style): string[] {
+  if (opened === undefined) return [kind, `notification ${id}`, style.faint("not opened")];
+  if (opened.refused !== undefined) {
+    return [kind, `notification ${id}`, style.bad(`NOT AUTHENTIC: ${opened.refused.reason}`)];
+  }
+  return [...ipnText(opened.received, style), style.good("verified")];
+}
+
+/** Command, amount, status and reference come first. */
+function ipnText({ kind, ipn, command, headers }: ReceivedIpn, style: Style): string[] {
+  const name = style.strong(command ?? headers.command ?? ipn.transaction_type);
+  if (kind === "settlement") {
+    const batch = `batch ${ipn.batchNo}  ${ipn.quantity} for ${ipn.totalAmount}`;
+    return [name, printable(batch), outcome(ipn.status, "", style), printable(`terminal ${ipn.tid}`)];
+  }
+  const reference = ipn.refId === "" ? [] : [printable(`refId ${ipn.refId}`)];
+  return [
+    name,
+    printable(`${ipn.amount} ${ipn.currency}`),
+    outcome(ipn.status, ` ${ipn.isoResponseCode}`, style),
+    ...reference,
+  ];
+}
+
+function outcome(status: string, code: string, style: Style): string {
+  const text = printable(`${status}${code}`);
+  return status === "SUCCESS" ? text : style.bad(text);
+}
+
+function forwardText(forwarded: Forwarded | undefined, style: Style): string[] {
+  if (forwarded === undefined) return [];
+  const { status, accepted, durationMs, detail } = forwarded;
+  const took = `${Math.round(durationMs)} ms`;
+  if (status === null) return [style.bad(`→ ${printable(detail)}`), took];
+  return [accepted ? style.good(`→ ${status}`) : style.bad(`→ ${status}`), took];
+}
+
+/** The same for a program: one line of JSON. */
+function eventJson({ atMs, notification, opened, forwarded }: Event, withIpn: boolean): object {
+  const { id, createdAt, kind } = notification;
+  const { received, refused } = opened ?? {};
+  return {
+    at: new Date(atMs).toISOString(),
+    notificationId: id,
+    createdAt,
+    kind,
+    command: received?.headers.command ?? null,
+    verified: opened === undefined ? null : received !== undefined,
+    ...(refused !== undefined && { refused }),
+    ...(received !== undefined && summaryOf(received)),
+    forwarded: forwarded ?? null,
+    ...(withIpn && received !== undefined && { ipn: received.ipn }),
+  };
+}
+
+function summaryOf({ kind, ipn }: ReceivedIpn): object {
+  const { id: transactionId, reqId, status } = ipn;
+  if (kind === "settlement") {
+    return { transactionId, reqId, status, batchNo: ipn.batchNo, totalAmount: ipn.totalAmount };
+  }
+  const { amount, currency, isoResponseCode, refId } = ipn;
+  return { transactionId, reqId, status, isoResponseCode, amount, currency, refId };
 }

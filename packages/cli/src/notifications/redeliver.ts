@@ -1,12 +1,198 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
 import type { RedeliveryProgress } from "@paybell/partner/client";
 import type { Api } from "../client/api.ts";
+import { type ClientSettings, calls, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
-import { readPages } from "../client/lists.ts";
-import type { RegisteredPartner } from "../client/names.ts";
-import { Failure } from "../shell/failure.ts";
+import { type RegisteredPartner, readPages } from "../client/lists.ts";
+import { type AnyCommand, command, confirm, counted, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes, Failure } from "../shell/failure.ts";
+import { timeForms, timeReader } from "../shell/options.ts";
+import { printable, type Result, showing } from "../shell/output.ts";
 
-export interface EachRedelivered {
+/** The caller: an operator selects among the notifications of every partner, a partner among its own. */
+export interface Redeliverer {
+  readonly api: Api;
+  readonly role: "operator" | "partner";
+}
+
+export type AsOption = {
+  readonly as?: Redeliverer["role"] | undefined;
+};
+
+export function withRole<Args extends unknown[], Options extends OptionValues>(made: Command<Args, Options>) {
+  const as = new Option("--as <role>", "whose view; default: the operator's if there is an operator token");
+  return made.addOption(as.choices(["operator", "partner"] as const)) as unknown as Command<Args, Options & AsOption>;
+}
+
+/** The caller's role, and its routes for notifications. @throws Failure if a partner names a partner */
+export function sideOf(
+  settings: ClientSettings,
+  { as, partner }: AsOption & { readonly partner?: string | undefined },
+): Redeliverer & { readonly path: string } {
+  const isOperator = as === undefined ? settings.credentials.operatorToken !== undefined : as === "operator";
+  if (isOperator) return { api: settings.operator(), role: "operator", path: "/operator/v1/notifications" };
+  const api = settings.partner();
+  if (partner === undefined) return { api, role: "partner", path: "/v1/notifications" };
+  throw new Failure("--partner is the operator's: a partner has its own notifications only.", {
+    code: "bad_usage",
+    remedy: "Leave it out, or give an operator token.",
+  });
+}
+
+type RedeliverOptions = AsOption & {
+  readonly json?: boolean;
+  readonly yes?: boolean | undefined;
+  readonly registered?: true | undefined;
+  readonly dryRun?: true | undefined;
+  readonly follow?: true | undefined;
+};
+
+export function redeliverCommand(context: CommandContext): AnyCommand {
+  const made = command("redeliver", {
+    summary: "send notifications again",
+    description:
+      "By id, or all that match the filters: the operator's of every partner, a partner's its own. Each gets a whole " +
+      "new schedule, under the same webhook-id. A pending one is sent now, and its schedule stays at its step.",
+    examples: [
+      "paybell notifications redeliver 01a1fc40-577c-728c-bd54-142edc79a51f",
+      "paybell notifications redeliver --state parked --reason connect --dry-run",
+      'paybell notifications redeliver --state pending --partner "Corner Shop"',
+      "paybell notifications redeliver --as partner --state pending --since 1h --follow",
+      "paybell notifications redeliver --state accepted --since 2026-11-21T08:00:00Z --registered",
+    ],
+    exitCodes: {
+      0: "they are due; with --follow: delivered",
+      1: "nothing matches, some of the ids could not be redelivered, or with --follow: not all are delivered",
+    },
+  })
+    .argument("[ids...]", "notification ids; without any, the filters say which")
+    .addOption(
+      new Option("--state <state>", "accepted requires --since").choices(["pending", "parked", "accepted"] as const),
+    )
+    .option("--reason <word>", "of parked ones: why the last attempt failed")
+    .option("--partner <partner>", "operator: only those of this partner, by id or name")
+    .option("--since <time>", `created at or after this time: ${timeForms}`, timeReader(context))
+    .option("--until <time>", `created before this time: ${timeForms}`, timeReader(context))
+    .option("--registered", "to the registered URL, even if its command named one")
+    .option("--dry-run", "only count")
+    .option("--follow", "with filters: wait until each is delivered or parked");
+  const confirmed = withRole(withConfirmation(made, "with filters: do it without asking"));
+  return calls(context, confirmed, async (settings, options, ids) => {
+    const side = sideOf(settings, options);
+    const { state, reason, since, until } = options;
+    const partner = await partnerFilter(settings, options.partner);
+    const filter: BulkFilter = definedOf({ state, reason, partner, from: since, to: until });
+    const hasFilter = Object.keys(filter).length > 0;
+    const isOfMany = hasFilter || options.dryRun === true || options.follow === true;
+    if (ids.length > 0 && isOfMany) throw ambiguous("ids exclude filters, --dry-run and --follow.");
+    if (state === "accepted" && since === undefined) {
+      throw new Failure("accepted notifications are sent again only with --since.", {
+        code: "bad_usage",
+        remedy: "Add a time: `paybell notifications redeliver --state accepted --since 1h`.",
+      });
+    }
+    if (ids.length > 0) return redeliverIds(context, side, ids, options);
+    if (hasFilter) return redeliverMany(context, side, filter, options);
+    throw ambiguous("no notification is selected.");
+  });
+}
+
+function ambiguous(message: string): Failure {
+  return new Failure(message, {
+    code: "bad_usage",
+    remedy: "Give ids, or a filter: `paybell notifications redeliver --state parked`.",
+  });
+}
+
+function toOf({ registered }: RedeliverOptions): "original" | "registered" {
+  return registered === true ? "registered" : "original";
+}
+
+async function redeliverIds(
+  context: CommandContext,
+  { api, path }: ReturnType<typeof sideOf>,
+  ids: readonly string[],
+  options: RedeliverOptions,
+): Promise<Result> {
+  const result = await showing(context, "redelivering", ids.length, (onProgress) =>
+    redeliverEach(api, path, ids, toOf(options), onProgress),
+  );
+  const { redelivered, held, refused } = result;
+  const lines = [
+    `${redelivered} of ${ids.length} ${isOrAre(redelivered)} due now.`,
+    ...held.map(({ id, by }) => `  ${printable(id)}: ${heldBy[by]}`),
+    ...refused.map(({ id, message }) => `  ${printable(id)}: ${message}`),
+  ];
+  return { value: result, lines, code: refused.length === 0 ? exitCodes.ok : exitCodes.negative };
+}
+
+const heldBy = {
+  paused: "it waits, because its partner is paused",
+  order: "it waits for an earlier one of its chain",
+} as const;
+
+function isOrAre(count: number): string {
+  return count === 1 ? "is" : "are";
+}
+
+async function redeliverMany(
+  context: CommandContext,
+  side: Redeliverer,
+  filter: BulkFilter,
+  options: RedeliverOptions,
+): Promise<Result> {
+  const shares = await countMatching(side, filter);
+  const matched = shares.reduce((sum, share) => sum + share.matched, 0);
+  const whose = side.role === "operator" ? `of ${counted(shares.length, "partner")}` : "of yours";
+  if (options.dryRun === true || matched === 0) {
+    const value = { matched, redelivered: 0, partners: shares };
+    if (matched === 0) return { value, lines: ["Nothing matches."], code: exitCodes.negative };
+    return { value, lines: [`${matched} ${whose} match. Nothing was changed.`] };
+  }
+  await confirm(context, options, `${counted(matched, "notification")} ${whose} are sent.`);
+  const { id, redelivered, held } = await showing(context, "redelivering", matched, (onProgress) =>
+    redeliverShares(side, shares, filter, toOf(options), onProgress),
+  );
+  const result = { id, matched, redelivered, held, partners: shares };
+  const due = [`${redelivered} ${isOrAre(redelivered)} due now, ${matched} ${whose} matched`, ...heldText(held)];
+  if (id === null || options.follow !== true) {
+    const next = id === null ? [] : [`Until they are delivered: paybell notifications progress ${id} --follow`];
+    return { value: result, lines: [`${due.join("; ")}.`, ...next] };
+  }
+  const progress = await showing(context, "delivering", redelivered, (onProgress) =>
+    redeliveryProgress(side, id, context.signal, onProgress),
+  );
+  const shown = progressResult(progress);
+  return { ...shown, value: { ...result, progress }, lines: [`${due.join("; ")}.`, ...shown.lines] };
+}
+
+export function progressCommand(context: CommandContext): AnyCommand {
+  const made = command("progress", {
+    summary: "show how much of a redelivery is delivered",
+    description: "Of a redelivery by filters. It is known for 30 days.",
+    examples: ["paybell notifications progress 01a1fc40-577c-728c-bd54-142edc79a51f --follow"],
+    exitCodes: { 0: "all are delivered", 1: "some are pending, or parked again" },
+  })
+    .argument("<id>", "the redelivery's, from its output")
+    .option("--follow", "wait until each is delivered or parked, or held by a pause");
+  return calls(context, withRole(made), async (settings, options, id) => {
+    const side = sideOf(settings, { as: options.as });
+    const signal = options.follow === true ? context.signal : undefined;
+    const progress = await showing(context, "delivering", undefined, (onProgress) =>
+      redeliveryProgress(side, id, signal, onProgress),
+    );
+    return progressResult(progress);
+  });
+}
+
+function progressResult(progress: RedeliveryProgress): Result {
+  const code = progress.delivered === progress.redelivered ? exitCodes.ok : exitCodes.negative;
+  return { value: progress, lines: [`${progressText(progress)}.`], code };
+}
+
+interface EachRedelivered {
   readonly redelivered: number;
   /** Still held back, by a pause or by the order of their chain. */
   readonly held: readonly { readonly id: string; readonly by: "paused" | "order" }[];
@@ -21,7 +207,7 @@ type To = "original" | "registered";
  * @param path of notifications, for the partner's role or the operator's
  * @param onProgress called after each, with the number requested so far
  */
-export async function redeliverEach(
+async function redeliverEach(
   api: Api,
   path: string,
   ids: readonly string[],
@@ -56,12 +242,6 @@ export interface BulkFilter {
   readonly reason?: string;
   readonly from?: string;
   readonly to?: string;
-}
-
-/** The caller: an operator selects among the notifications of every partner, a partner among its own. */
-export interface Redeliverer {
-  readonly api: Api;
-  readonly role: "operator" | "partner";
 }
 
 export interface Share {
@@ -120,7 +300,7 @@ const askEveryMs = 1_000;
  *
  * @param onProgress called after each reading
  */
-export async function redeliveryProgress(
+async function redeliveryProgress(
   { api, role }: Redeliverer,
   id: string,
   signal: AbortSignal | undefined,
@@ -134,14 +314,14 @@ export async function redeliveryProgress(
   }
 }
 
-export function progressText({ redelivered, delivered, parked, pending, held }: RedeliveryProgress): string {
+function progressText({ redelivered, delivered, parked, pending, held }: RedeliveryProgress): string {
   const parts = [`${delivered} of ${redelivered} delivered`];
   if (pending > 0) parts.push(`${pending} pending`);
   if (parked > 0) parts.push(`${parked} parked again`);
   return [parts.join(", "), ...heldText(held)].join("; ");
 }
 
-export function heldText({ paused, order }: RedeliveryProgress["held"]): string[] {
+function heldText({ paused, order }: RedeliveryProgress["held"]): string[] {
   return [
     ...(paused > 0 ? [`${paused} held: the partner is paused`] : []),
     ...(order > 0 ? [`${order} held: an earlier one of the chain is sent first`] : []),

@@ -1,30 +1,17 @@
-import type { Command } from "commander";
-import {
-  type AccessOptions,
-  readClientSettings,
-  receiverOptionsOf,
-  type SealingOptions,
-  withAccessOptions,
-  withSealing,
-} from "../client/connection.ts";
-import { openReceiver } from "../listen/opened.ts";
-import { type CommandContext, command, ends } from "../shell/command.ts";
-import { type ExitCode, exitCodes } from "../shell/failure.ts";
+import { ipnFields, parseJson, signedFields } from "@paybell/contract";
+import type { Api } from "../client/api.ts";
+import { readClientSettings, receiverOptionsOf, withAccessOptions, withSealing } from "../client/connection.ts";
+import { openReceiver } from "../listen/feed.ts";
+import { type AnyCommand, acts, command } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes, Failure } from "../shell/failure.ts";
 import { readNamedFile } from "../shell/files.ts";
-import { type JsonOption, print, printable, type Style, styleFor } from "../shell/output.ts";
-import { readCapture } from "./capture.ts";
-import { compareWithService, type ServiceComparison } from "./compare.ts";
-import { type Explanation, explain } from "./explain.ts";
-import type { OpenFinding } from "./headers.ts";
-import { namedKeys } from "./named-keys.ts";
+import { printable, type Style, styleFor } from "../shell/output.ts";
+import { type Capture, type Explanation, explain } from "./explain.ts";
+import { namedKeys, type OpenFinding } from "./seal.ts";
 import { type Difference, differenceOf } from "./signature.ts";
 
-interface OpenOptions extends AccessOptions, SealingOptions, JsonOption {
-  readonly signedString?: string;
-  readonly compare?: boolean;
-}
-
-export function openCommand(context: CommandContext): Command {
+export function openCommand(context: CommandContext): AnyCommand {
   const made = command("open", {
     summary: "decrypt and explain a captured body: its key, its signed string, and why it does not match",
     description:
@@ -41,35 +28,34 @@ export function openCommand(context: CommandContext): Command {
     .argument("<file>", "the capture; - reads it from standard input")
     .option("--signed-string <text>", "the string that your program signed: shows the first difference")
     .option("--compare", "ask Paybell for the transaction, and compare the signed values with it");
-  return withSealing(withAccessOptions(made)).action(
-    ends(context, (file: string, options: OpenOptions) => open(context, file, options)),
-  );
-}
-
-async function open(context: CommandContext, file: string, options: OpenOptions): Promise<ExitCode> {
-  const capture = readCapture(await readInput(context, file));
-  const connection = await readClientSettings(context, options);
-  const given = receiverOptionsOf(connection.credentials);
-  // It validates the keys: an invalid one is named before anything is tried.
-  openReceiver(given);
-  const explanation = explain(capture, namedKeys(given), connection.credentials, context.nowMs());
-  const { signedString } = explanation;
-  const yours =
-    options.signedString === undefined || signedString === undefined
-      ? undefined
-      : { firstDifference: differenceOf(signedString, options.signedString) ?? null };
-  const compared = options.compare === true ? await compareWithService(connection.partner(), explanation) : undefined;
-  const value = { ...explanation, ...(yours && { yourSignedString: yours }), ...(compared && { compared }) };
-  const style = styleFor(context.stdout, context.env);
-  print(context, options, value, [
-    ...explanation.findings.flatMap((finding) => findingLines(finding, style)),
-    ...detailLines(explanation),
-    ...(yours === undefined ? [] : yourLines(yours.firstDifference)),
-    ...(compared === undefined ? [] : comparedLines(compared)),
-    "",
-    explanation.authentic ? style.good("Authentic.") : style.bad("Not authentic."),
-  ]);
-  return explanation.authentic ? exitCodes.ok : exitCodes.negative;
+  return acts(context, withSealing(withAccessOptions(made)), async (options, file) => {
+    const capture = readCapture(await readInput(context, file));
+    const connection = await readClientSettings(context, options);
+    const given = receiverOptionsOf(connection.credentials);
+    // It validates the keys: an invalid one is named before anything is tried.
+    openReceiver(given);
+    const explanation = explain(capture, namedKeys(given), connection.credentials, context.nowMs());
+    const { signedString } = explanation;
+    const yours =
+      options.signedString === undefined || signedString === undefined
+        ? undefined
+        : { firstDifference: differenceOf(signedString, options.signedString) ?? null };
+    const compared = options.compare === true ? await compareWithService(connection.partner(), explanation) : undefined;
+    const style = styleFor(context.stdout, context.env);
+    const lines = [
+      ...explanation.findings.flatMap((finding) => findingLines(finding, style)),
+      ...detailLines(explanation),
+      ...(yours === undefined ? [] : yourLines(yours.firstDifference)),
+      ...(compared === undefined ? [] : comparedLines(compared)),
+      "",
+      explanation.authentic ? style.good("Authentic.") : style.bad("Not authentic."),
+    ];
+    return {
+      value: { ...explanation, ...(yours && { yourSignedString: yours }), ...(compared && { compared }) },
+      lines,
+      code: explanation.authentic ? exitCodes.ok : exitCodes.negative,
+    };
+  });
 }
 
 async function readInput(context: CommandContext, file: string): Promise<string> {
@@ -86,15 +72,11 @@ async function readInput(context: CommandContext, file: string): Promise<string>
 const signs = { right: "✓", note: "!", wrong: "✗" } as const;
 
 function findingLines({ step, level, text, remedy }: OpenFinding, style: Style): string[] {
-  const paint = { right: style.good, note: same, wrong: style.bad }[level];
+  const paint = { right: style.good, note: (line: string) => line, wrong: style.bad }[level];
   return [
     `${paint(signs[level])} ${step.padEnd(10)} ${printable(text)}`,
     ...(remedy === undefined ? [] : [`             → ${printable(remedy)}`]),
   ];
-}
-
-function same(text: string): string {
-  return text;
 }
 
 function detailLines({ signedString, expected, found, firstDifference, ipn }: Explanation): string[] {
@@ -135,4 +117,112 @@ function comparedLines(compared: ServiceComparison): string[] {
       return `  ${field}${signed ? " (signed)" : ""}: ${printable(captured)}, but Paybell says ${printable(service)}`;
     }),
   ];
+}
+
+/**
+ * Reads typical captures: the raw body; JSON of a body (or `data`) and headers, as `notifications show --json` and
+ * GET /v1/notifications give; an HTTP message with its header lines, as `curl -i` or a proxy writes it.
+ *
+ * @throws Failure if there is no body
+ */
+function readCapture(text: string): Capture {
+  const start = text.replace(/^\uFEFF/, "");
+  const capture = start.trimStart().startsWith("{") ? fromJson(start) : fromMessage(start);
+  if (capture.body.trim() !== "") return capture;
+  throw new Failure("the capture has no body.", {
+    code: "empty_capture",
+    remedy: 'Give what was POSTed, {"data": "…"}, with its headers if you have them.',
+  });
+}
+
+function fromJson(text: string): Capture {
+  const value = parse(text);
+  if (value === undefined) return { body: text, headers: undefined };
+  const { body, data, headers, sealed } = value;
+  // `notifications show --json` has it among other fields.
+  if (typeof sealed === "object" && sealed !== null) return fromJson(JSON.stringify(sealed));
+  if (typeof body === "string") return { body, headers: readHeaders(headers) };
+  if (typeof body === "object" && body !== null) return { body: JSON.stringify(body), headers: readHeaders(headers) };
+  if (typeof data === "string" && typeof headers === "object") {
+    return { body: JSON.stringify({ data }), headers: readHeaders(headers) };
+  }
+  return { body: text, headers: undefined };
+}
+
+function parse(text: string): Readonly<Record<string, unknown>> | undefined {
+  try {
+    return parseJson(text) as Readonly<Record<string, unknown>>;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An object, or the list of pairs that HAR files and some proxies write. */
+function readHeaders(headers: unknown): Capture["headers"] {
+  if (typeof headers !== "object" || headers === null) return undefined;
+  const pairs = Array.isArray(headers)
+    ? headers.map((one: unknown) => (Array.isArray(one) ? one : [Object(one)["name"], Object(one)["value"]]))
+    : Object.entries(headers);
+  return Object.fromEntries(pairs.map(([name, value]) => [String(name).toLowerCase(), String(value)]));
+}
+
+const headerLine = /^(?:[<>] ?)?([A-Za-z0-9-]+):(.*)$/;
+const firstLine = /^(?:[<>*] ?)?(?:POST \S+ HTTP\/\S+|HTTP\/\S+ \d{3}.*)$/;
+
+/** Header lines, an empty line, and the body. */
+function fromMessage(text: string): Capture {
+  const lines = text.split(/\r?\n/);
+  const headers: Record<string, string> = {};
+  let at = 0;
+  for (; at < lines.length; at += 1) {
+    const line = lines[at] ?? "";
+    if (/^[<>]? ?$/.test(line)) {
+      at += 1;
+      break;
+    }
+    const [, name, value = ""] = headerLine.exec(line) ?? [];
+    if (name !== undefined) headers[name.toLowerCase()] = value.trim();
+    else if (!firstLine.test(line)) break;
+  }
+  if (Object.keys(headers).length === 0) return { body: text, headers: undefined };
+  const rest = lines.slice(at).join("\n");
+  return { body: rest, headers };
+}
+
+interface FieldDifference {
+  readonly field: string;
+  /** Whether the specification's signature covers it. */
+  readonly signed: boolean;
+  readonly captured: string;
+  readonly service: string;
+}
+
+type ServiceComparison =
+  | { readonly transaction: string; readonly differences: readonly FieldDifference[] }
+  | { readonly transaction: null; readonly why: string };
+
+/** Compares each field of a captured IPN with the service's transaction; the signed ones first, in order. */
+async function compareWithService(api: Api, { kind, ipn }: Explanation): Promise<ServiceComparison> {
+  if (kind === undefined || ipn === undefined) return { transaction: null, why: "the capture did not open" };
+  const known = await ask(api, ipn.id);
+  if (known instanceof Failure) return { transaction: null, why: known.message };
+  const signed = signedFields(kind, { mode: "fields" });
+  const names = ipnFields(kind)
+    .filter(({ name, type }) => type === "string" && name !== "signature")
+    .map(({ name }) => name as string);
+  const captured = ipn as unknown as Readonly<Record<string, string>>;
+  const differences = [...new Set([...signed, ...names])].flatMap((field) => {
+    const [ours = "", service = ""] = [captured[field], known[field]];
+    return ours === service ? [] : [{ field, signed: signed.includes(field), captured: ours, service }];
+  });
+  return { transaction: ipn.id, differences };
+}
+
+async function ask(api: Api, id: string): Promise<Readonly<Record<string, string>> | Failure> {
+  try {
+    return await api.get<Readonly<Record<string, string>>>(`/v1/transactions/${encodeURIComponent(id)}`);
+  } catch (error) {
+    if (error instanceof Failure && error.status === 404) return error;
+    throw error;
+  }
 }

@@ -1,8 +1,51 @@
 import { NotAuthentic, open, parseJson, type Sealing, sealingKey, sealings } from "@paybell/contract";
-import type { OpenFinding } from "./headers.ts";
-import type { NamedKey, NamedKeys } from "./named-keys.ts";
+import type { Keys, ReceiverOptions } from "@paybell/partner";
 
-export interface Unsealed {
+/** One step of opening: what was found, and what to do where it is wrong. */
+export interface OpenFinding {
+  readonly step: "body" | "headers" | "freshness" | "seal" | "content" | "signature";
+  /** `note`: does not decide whether it is authentic. */
+  readonly level: "right" | "note" | "wrong";
+  readonly text: string;
+  readonly remedy?: string;
+}
+
+/** A key with the name under which its owner knows it. */
+export interface NamedKey {
+  readonly name: string;
+  /** The version's public id; empty if unknown. */
+  readonly id: string;
+  readonly raw: Buffer;
+  /** The key as configured. */
+  readonly text: string;
+}
+
+export interface NamedKeys {
+  readonly encryption: readonly NamedKey[];
+  readonly signing: readonly NamedKey[];
+  readonly webhook: readonly NamedKey[];
+}
+
+/** For keys whose shape was checked. */
+export function namedKeys(given: Pick<ReceiverOptions, "encryptionKey" | "signingKey" | "webhookSecret">): NamedKeys {
+  return {
+    encryption: versions("encryptionKey", given.encryptionKey),
+    signing: versions("signingKey", given.signingKey),
+    webhook: versions("webhookSecret", given.webhookSecret),
+  };
+}
+
+function versions(name: string, keys: Keys): NamedKey[] {
+  const list = typeof keys === "string" ? [{ key: keys }] : keys;
+  return list.map((version, at) => ({
+    name: list.length === 1 ? name : `${name}[${at}]`,
+    id: "id" in version ? (version.id ?? "") : "",
+    raw: Buffer.from(version.key.replace(/^whsec_/, ""), "base64"),
+    text: version.key,
+  }));
+}
+
+interface Unsealed {
   readonly finding: OpenFinding;
   /** Undefined where nothing opened it. */
   readonly content: string | undefined;

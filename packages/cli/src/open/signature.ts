@@ -8,8 +8,7 @@ import {
   signedFields,
   signedString,
 } from "@paybell/contract";
-import type { OpenFinding } from "./headers.ts";
-import type { NamedKeys } from "./named-keys.ts";
+import type { NamedKeys, OpenFinding } from "./seal.ts";
 
 type Wire = Readonly<Record<string, unknown>>;
 

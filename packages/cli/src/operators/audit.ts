@@ -1,14 +1,13 @@
-import { type Command, InvalidArgumentError, Option } from "commander";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../client/connection.ts";
-import { type NewestOptions, printNewest, withNewest } from "../client/lists.ts";
-import { loadServer, runs } from "../service/run.ts";
-import { type CommandContext, command, ends, group } from "../shell/command.ts";
-import { type ConfirmOption, confirm, withConfirmation } from "../shell/confirm.ts";
-import type { ExitCode } from "../shell/failure.ts";
+import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
+import { calls } from "../client/connection.ts";
+import { newest, withNewest } from "../client/lists.ts";
+import { runs } from "../service/server.ts";
+import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
 import { timeForms, timeReader } from "../shell/options.ts";
-import { fieldColumns, type JsonOption, type TableColumn } from "../shell/output.ts";
+import { fieldColumns } from "../shell/output.ts";
 
-export function auditCommand(context: CommandContext): Command {
+export function auditCommand(context: CommandContext): AnyCommand {
   const verify = command("verify", {
     summary: "verify that the audit is complete: every entry follows from the one before it",
     description:
@@ -20,17 +19,7 @@ export function auditCommand(context: CommandContext): Command {
       0: "it is complete",
       1: "an entry or a row was changed or removed, the expected entry is missing, or the database could not be read",
     },
-  })
-    .option("--expect <number:hash>", "the entry of this number must have this hash", auditHead)
-    .action(
-      runs(
-        context,
-        (
-          { runAuditVerify },
-          { json = false, expect }: JsonOption & { readonly expect?: ReturnType<typeof auditHead> },
-        ) => runAuditVerify(context, { json, expect }),
-      ),
-    );
+  }).option("--expect <number:hash>", "the entry of this number must have this hash", auditHead);
   const rotate = command("rotate-key", {
     summary: "make a new version of the key of the audit's MACs",
     description:
@@ -40,13 +29,6 @@ export function auditCommand(context: CommandContext): Command {
     examples: ["paybell audit rotate-key"],
     exitCodes: { 0: "there is a new version", 1: "there is none, or the audit or the database could not be read" },
   });
-  withConfirmation(rotate).action(
-    ends(context, async ({ json = false, ...options }: JsonOption & ConfirmOption) => {
-      await confirm(context, options, "The versions before the new one continue the audit no more.");
-      const { runAuditRotateKey } = await loadServer(context);
-      return (await runAuditRotateKey(context, { json })) as ExitCode;
-    }),
-  );
   const exported = command("export", {
     summary: "write the audit for another system: JSON lines, or syslog (RFC 5424)",
     description: "It reads the database of DATABASE_URL, and writes the entries in their order, one a line.",
@@ -57,11 +39,22 @@ export function auditCommand(context: CommandContext): Command {
     exitCodes: { 0: "all was written", 1: "the database could not be read" },
     json: false,
   })
-    .addOption(new Option("--format <format>", "how a line is written").choices(formats).default("json-lines"))
+    .addOption(
+      new Option("--format <format>", "how a line is written")
+        .choices(["json-lines", "syslog"] as const)
+        .default("json-lines" as const),
+    )
     .option("--after <number>", "begin after the entry of this number", entryNumber, 0)
-    .option("--follow", "then go on with what is added, until Ctrl-C", false)
-    .action(runs(context, ({ runAuditExport }, options: ExportOptions) => runAuditExport(context, options)));
-  return group("audit", "look after the record of who did what", [listCommand(context), verify, rotate, exported]);
+    .option("--follow", "then go on with what is added, until Ctrl-C", false);
+  return group("audit", "look after the record of who did what", [
+    listCommand(context),
+    runs(context, verify, ({ runAuditVerify }, { json = false, expect }) => runAuditVerify(context, { json, expect })),
+    runs(context, withConfirmation(rotate), async ({ runAuditRotateKey }, { json = false, yes }) => {
+      await confirm(context, { yes }, "The versions before the new one continue the audit no more.");
+      return runAuditRotateKey(context, { json });
+    }),
+    runs(context, exported, ({ runAuditExport }, options) => runAuditExport(context, options)),
+  ]);
 }
 
 interface AuditRecord {
@@ -74,19 +67,7 @@ interface AuditRecord {
   readonly address: string;
 }
 
-const auditColumns: readonly TableColumn<AuditRecord>[] = [
-  ["number", ({ seq }) => seq],
-  ...fieldColumns<AuditRecord>("at", "actor", "role", "action", "subject", "address"),
-];
-
-interface ListOptions extends AccessOptions, NewestOptions {
-  readonly actor?: string;
-  readonly subject?: string;
-  readonly action?: string;
-  readonly until?: string;
-}
-
-function listCommand(context: CommandContext): Command {
+function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", {
     summary: "list who did what, newest first",
     description: "It asks the service. With --json each entry also has the values before and after.",
@@ -96,29 +77,22 @@ function listCommand(context: CommandContext): Command {
     .option("--subject <id>", "only what was done to this")
     .option("--action <action>", "only this one, such as rotateKey")
     .option("--until <time>", `before this time: ${timeForms}`, timeReader(context));
-  return withAccessOptions(withNewest(context, made)).action(
-    ends(
-      context,
-      async ({ actor, subject, action, until, ...options }: ListOptions) => {
-        const api = (await readClientSettings(context, options)).operator();
-        return await printNewest<AuditRecord>(context, options, {
-          ...{ plural: "the audit", api, path: "/operator/v1/audit", columns: auditColumns },
-          query: { actor, subject, action, from: options.since, to: until },
-          idOf: ({ seq }) => String(seq),
-          timeOf: ({ at }) => at,
-        });
-      },
-      "finishes",
-    ),
+  return calls(
+    context,
+    withNewest(context, made),
+    async (settings, { actor, subject, action, until, ...options }) =>
+      newest<AuditRecord>(context, options, {
+        ...{ plural: "the audit", api: settings.operator(), path: "/operator/v1/audit" },
+        columns: [
+          ["number", ({ seq }) => seq],
+          ...fieldColumns<AuditRecord>("at", "actor", "role", "action", "subject", "address"),
+        ],
+        query: { actor, subject, action, from: options.since, to: until },
+        idOf: ({ seq }) => String(seq),
+        timeOf: ({ at }) => at,
+      }),
+    "finishes",
   );
-}
-
-const formats = ["json-lines", "syslog"] as const;
-
-interface ExportOptions {
-  readonly format: (typeof formats)[number];
-  readonly after: number;
-  readonly follow: boolean;
 }
 
 function auditHead(text: string): { readonly seq: number; readonly hash: string } {

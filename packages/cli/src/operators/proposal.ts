@@ -1,123 +1,82 @@
-import { type Command, Option } from "commander";
+import { Option } from "@commander-js/extra-typings";
 import type { Api } from "../client/api.ts";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../client/connection.ts";
-import { type CommandContext, command, ends, group } from "../shell/command.ts";
-import { type ConfirmOption, confirm, withConfirmation } from "../shell/confirm.ts";
-import { type ExitCode, exitCodes, Failure } from "../shell/failure.ts";
-import { writePrivateFile } from "../shell/files.ts";
-import { wholeNumber } from "../shell/options.ts";
-import { columns, fieldColumns, type JsonOption, listed, print, printable, type TableColumn } from "../shell/output.ts";
-import {
-  confirmed,
-  credentialsOfAnswer,
-  givesSecret,
-  type OpenProposal,
-  proposalText,
-  propose,
-  proposeOption,
-} from "./propose.ts";
+import { calls } from "../client/connection.ts";
+import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes, Failure } from "../shell/failure.ts";
+import { makeSecret } from "../shell/files.ts";
+import { outOption, wholeNumber } from "../shell/options.ts";
+import { fieldColumns, itemsOf, printable, type Result, recordLines } from "../shell/output.ts";
 
 const path = "/operator/v1/proposals";
 const rulePath = "/operator/v1/two-admin-rule";
 
-export function proposalCommand(context: CommandContext): Command {
+export function proposalCommand(context: CommandContext): AnyCommand {
   const commands = [listCommand(context), confirmCommand(context), withdrawCommand(context), ruleCommand(context)];
   return group("proposal", "see and confirm what takes two admins, where the service is set so", commands);
 }
 
-function listCommand(context: CommandContext): Command {
+function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", {
     summary: "list the proposals that can be confirmed",
     examples: ["paybell proposal list"],
   });
-  return withAccessOptions(made).action(
-    ends(context, async (options: AccessOptions & JsonOption) => {
-      const items = await readProposals((await readClientSettings(context, options)).operator());
-      print(context, options, { items }, listed(items, proposalColumns));
-      return exitCodes.ok;
-    }),
+  return calls(context, made, async (settings) =>
+    itemsOf(await readProposals(settings.operator()), [
+      ...fieldColumns<OpenProposal>("id", "proposedBy"),
+      ["until", ({ expiresAt }) => expiresAt],
+      ["proposal", proposalText],
+    ]),
   );
 }
 
-const proposalColumns: readonly TableColumn<OpenProposal>[] = [
-  ...fieldColumns<OpenProposal>("id", "proposedBy"),
-  ["until", ({ expiresAt }) => expiresAt],
-  ["proposal", proposalText],
-];
-
-interface ConfirmOptions extends AccessOptions, JsonOption, ConfirmOption {
-  readonly out?: string;
-}
-
-function confirmCommand(context: CommandContext): Command {
+function confirmCommand(context: CommandContext): AnyCommand {
   const made = command("confirm", {
     summary: "confirm what another admin proposed, and do it",
     description: "A new key or token is shown only once: --out writes it to a file that only you can read.",
     examples: ["paybell proposal confirm 01a1fc39-e58e-73fb-a49a-dce132454876 --out new-key.json"],
   })
     .argument("<id>", "as `paybell proposal list` shows it")
-    .option("--out <file>", "write the new key or token to a new file that only you can read (0600)");
-  return withAccessOptions(withConfirmation(made)).action(
-    ends(context, (id: string, options: ConfirmOptions) => confirmProposal(context, id, options)),
-  );
-}
-
-async function confirmProposal(context: CommandContext, id: string, options: ConfirmOptions): Promise<ExitCode> {
-  const { out } = options;
-  const api = (await readClientSettings(context, options)).operator();
-  const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());
-  if (proposal === undefined) {
-    throw new Failure("there is no such proposal, or it has expired.", {
-      code: "not_found",
-      remedy: "`paybell proposal list` lists them.",
+    .option(...outOption("the new key or token"));
+  return calls(context, withConfirmation(made), async (settings, options, id) => {
+    const api = settings.operator();
+    const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());
+    if (proposal === undefined) {
+      throw new Failure("there is no such proposal, or it has expired.", {
+        code: "not_found",
+        remedy: "`paybell proposal list` lists them.",
+      });
+    }
+    const what = `${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
+    await confirm(context, options, `It is done at once. ${what}`);
+    const secrets = ["secret", "apiKey", "operatorToken"];
+    return makeSecret<Readonly<Record<string, unknown>>>(context, options.out, {
+      make: async () => credentialsOfAnswer(api, proposal, await confirmed(api, proposal)),
+      secrets,
+      lines: (made, place) => {
+        const rest = Object.entries(made).filter(([name]) => givesSecret(proposal) && !secrets.includes(name));
+        return [`Confirmed what ${what}`, ...recordLines(Object.fromEntries(rest)), ...place];
+      },
     });
-  }
-  const what = `${printable(proposal.proposedBy)} proposed: ${printable(proposalText(proposal))}`;
-  await confirm(context, options, `It is done at once. ${what}`);
-  const post = async () => {
-    return credentialsOfAnswer(api, proposal, await confirmed(api, proposal));
-  };
-  const made = out === undefined ? await post() : await writePrivateFile(context, out, post);
-  const done = `Confirmed what ${what}`;
-  if (out !== undefined) {
-    const { secret, apiKey, operatorToken, ...shown }: Readonly<Record<string, unknown>> = made;
-    print(context, options, { ...shown, file: out }, [done, `It is in ${out}, and nowhere else.`]);
-    return exitCodes.ok;
-  }
-  if (!givesSecret(proposal)) {
-    print(context, options, made, [done]);
-    return exitCodes.ok;
-  }
-  const shown = columns(Object.entries(made).map(([name, value]) => [name, printable(String(value))]));
-  print(context, options, made, [done, ...shown, "Keep it: it is shown this once."]);
-  return exitCodes.ok;
+  });
 }
 
-function withdrawCommand(context: CommandContext): Command {
+function withdrawCommand(context: CommandContext): AnyCommand {
   const made = command("withdraw", {
     summary: "withdraw a proposal, your own or another's",
     examples: ["paybell proposal withdraw 01a1fc39-e58e-73fb-a49a-dce132454876"],
   }).argument("<id>", "as `paybell proposal list` shows it");
-  return withAccessOptions(made).action(
-    ends(context, async (id: string, options: AccessOptions & JsonOption) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const withdrawn = await api.post<OpenProposal>(`${path}/${encodeURIComponent(id)}/withdraw`, {});
-      print(context, options, withdrawn, [`Withdrawn: ${printable(proposalText(withdrawn))}`]);
-      return exitCodes.ok;
-    }),
-  );
-}
-
-interface RuleOptions extends AccessOptions, JsonOption {
-  readonly minutes?: number;
-  readonly propose?: true;
+  return calls(context, made, async (settings, _, id) => {
+    const withdrawn = await settings.operator().post<OpenProposal>(`${path}/${encodeURIComponent(id)}/withdraw`, {});
+    return { value: withdrawn, lines: [`Withdrawn: ${printable(proposalText(withdrawn))}`] };
+  });
 }
 
 interface Rule {
   readonly minutes: number;
 }
 
-function ruleCommand(context: CommandContext): Command {
+function ruleCommand(context: CommandContext): AnyCommand {
   const made = command("rule", {
     summary: "see or change whether it takes two admins",
     description:
@@ -132,23 +91,98 @@ function ruleCommand(context: CommandContext): Command {
       ),
     )
     .option(...proposeOption);
-  return withAccessOptions(made).action(
-    ends(context, async ({ minutes, ...options }: RuleOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
-      if (options.propose && minutes !== undefined) {
-        return await propose(context, { api, path: rulePath, input: { minutes } }, options);
-      }
-      const before = await api.get<Rule>(rulePath);
-      const rule = minutes === undefined ? before : await api.put<Rule>(rulePath, { minutes });
-      const isUnchanged = minutes === before.minutes;
-      const text =
-        rule.minutes === 0 ? "One admin is enough" : `Another admin confirms it within ${rule.minutes} minutes`;
-      print(context, options, rule, [`${text}${isUnchanged ? ", as before" : ""}.`]);
-      return isUnchanged ? exitCodes.negative : exitCodes.ok;
-    }),
-  );
+  return calls(context, made, async (settings, { minutes, ...options }) => {
+    const api = settings.operator();
+    if (options.propose && minutes !== undefined) return propose({ api, path: rulePath, input: { minutes } });
+    const before = await api.get<Rule>(rulePath);
+    const rule = minutes === undefined ? before : await api.put<Rule>(rulePath, { minutes });
+    const isUnchanged = minutes === before.minutes;
+    const text =
+      rule.minutes === 0 ? "One admin is enough" : `Another admin confirms it within ${rule.minutes} minutes`;
+    return {
+      value: rule,
+      lines: [`${text}${isUnchanged ? ", as before" : ""}.`],
+      code: isUnchanged ? exitCodes.negative : exitCodes.ok,
+    };
+  });
 }
 
 async function readProposals(api: Api): Promise<readonly OpenProposal[]> {
   return (await api.get<{ items: OpenProposal[] }>(path)).items;
+}
+
+/** A proposal of an admin, as the operator API answers it. */
+interface OpenProposal {
+  readonly id: string;
+  readonly action: keyof typeof confirmedAt;
+  readonly partnerId: string | null;
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly proposedBy: string;
+  readonly expiresAt: string;
+}
+
+const ofPartner = ({ partnerId }: OpenProposal) => `/operator/v1/partners/${encodeURIComponent(partnerId ?? "")}`;
+
+const confirmedAt = {
+  rotateKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/keys/rotate`,
+  addApiKey: (proposal: OpenProposal) => `${ofPartner(proposal)}/api-keys`,
+  addOperator: () => "/operator/v1/operators",
+  changePartner: ofPartner,
+  changeTwoAdminRule: () => "/operator/v1/two-admin-rule",
+} as const;
+
+/** Sends the request that confirms it. */
+function confirmed(api: Api, proposal: OpenProposal): Promise<MadeAnswer> {
+  const input = { ...proposal.input, proposal: proposal.id };
+  const path = confirmedAt[proposal.action](proposal);
+  if (proposal.action === "changePartner") return api.patch(path, input);
+  return proposal.action === "changeTwoAdminRule" ? api.put(path, input) : api.post(path, input);
+}
+
+/** An answer that has what was made, with its secret. */
+type MadeAnswer = Readonly<Record<string, unknown>> & { readonly id: string };
+
+/** The answer as a file of credentials names its values. */
+function credentialsOfAnswer(api: Api, { action, partnerId }: OpenProposal, answer: MadeAnswer) {
+  const { id, ...made }: MadeAnswer = answer;
+  if (action === "addApiKey") return { partnerId, apiKeyId: id, ...made };
+  return action === "addOperator" ? operatorCredentials(api, { id, token: made["token"], ...made }) : answer;
+}
+
+/** An operator with their token. In a file of credentials, `id` would be a partner's. */
+export function operatorCredentials<Token, Operator extends object>(
+  { baseUrl }: Api,
+  { id: operatorId, token: operatorToken, ...operator }: Operator & { readonly id: string; readonly token: Token },
+) {
+  return { baseUrl, operatorToken, operatorId, ...operator };
+}
+
+/** Whether the answer to its confirmation shows something once. */
+function givesSecret({ action }: OpenProposal): boolean {
+  return action !== "changePartner" && action !== "changeTwoAdminRule";
+}
+
+/** As a line: the action with its input. */
+function proposalText({ action, partnerId, input }: OpenProposal): string {
+  return `${action} ${partnerId ?? ""} ${JSON.stringify(input)}`.replaceAll(/ {2,}/g, " ");
+}
+
+export const proposeOption = ["--propose", "only propose it: another admin confirms it (paybell proposal)"] as const;
+
+/** Proposes the request instead of sending it. @param path of the request itself */
+export async function propose({
+  api,
+  path,
+  input,
+}: {
+  readonly api: Api;
+  readonly path: string;
+  readonly input: object;
+}): Promise<Result> {
+  const proposal = await api.post<OpenProposal>(`${path}/propose`, input);
+  const lines = [
+    `Proposed as ${proposal.id}. Another admin confirms it until ${proposal.expiresAt}:`,
+    `  paybell proposal confirm ${proposal.id}`,
+  ];
+  return { value: proposal, lines };
 }

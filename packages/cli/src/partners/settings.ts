@@ -1,6 +1,6 @@
+import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
 import { parseJson } from "@paybell/contract";
-import { type Command, Option } from "commander";
-import type { CommandContext } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
 import { readNamedFile } from "../shell/files.ts";
 import { type SettingFlag, settingFlags } from "./setting-flags.ts";
@@ -27,9 +27,12 @@ function optionOf({ name, group, kind, meaning, choices, initial }: SettingFlag)
 const options = settingFlags.map((setting) => ({ setting, option: optionOf(setting) }));
 
 /** Adds every setting of a partner, and a file of settings. */
-export function withPartnerSettings(made: Command): Command {
+export function withPartnerSettings<Args extends unknown[], Options extends OptionValues>(
+  made: Command<Args, Options>,
+): Command<Args, Options> {
   for (const { option } of options) made.addOption(option);
-  return made.option("--settings <file>", "settings as JSON, under the names of the operator API; flags override it");
+  made.option("--settings <file>", "settings as JSON, under the names of the operator API; flags override it");
+  return made;
 }
 
 export const settingsHelp =

@@ -1,37 +1,21 @@
-import type { Command } from "commander";
-import {
-  type AccessOptions,
-  type ClientSettings,
-  ofPartner,
-  partnerIdOf,
-  readClientSettings,
-  withAccessOptions,
-} from "../client/connection.ts";
+import { type ClientSettings, calls, ofPartner, partnerIdOf } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
-import { readPages } from "../client/lists.ts";
-import { meant } from "../client/names.ts";
-import { type CommandContext, command, ends, group } from "../shell/command.ts";
-import { type ConfirmOption, confirm, withConfirmation } from "../shell/confirm.ts";
-import { exitCodes } from "../shell/failure.ts";
-import { fieldColumns, type JsonOption, listed, print, printable } from "../shell/output.ts";
+import { meant, readPages } from "../client/lists.ts";
+import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { fieldColumns, itemsOf, printable } from "../shell/output.ts";
 
+/** A terminal of the operator API, as far as it is shown. */
 interface Terminal {
   readonly tid: string;
   readonly mid: string;
-  readonly merchantId: string;
   readonly merchantName: string;
-  readonly merchantAddress: string;
   readonly deviceId: string;
-  readonly appName: string;
   /** Empty: the one of the settings. */
   readonly acquirer: string;
 }
 
-interface TerminalOptions extends AccessOptions, JsonOption {
-  readonly partner?: string;
-}
-
-export function terminalCommand(context: CommandContext): Command {
+export function terminalCommand(context: CommandContext): AnyCommand {
   return group("terminal", "list a partner's terminals, register, change or release one", [
     listCommand(context),
     setCommand(context),
@@ -39,9 +23,7 @@ export function terminalCommand(context: CommandContext): Command {
   ]);
 }
 
-const terminalColumns = fieldColumns<Terminal>("tid", "mid", "merchantName", "deviceId", "acquirer");
-
-async function pathOf(settings: ClientSettings, { partner }: TerminalOptions): Promise<string> {
+async function pathOf(settings: ClientSettings, partner: string | undefined): Promise<string> {
   return `/operator/v1/partners/${encodeURIComponent(await partnerIdOf(settings, partner))}/terminals`;
 }
 
@@ -51,36 +33,28 @@ const theTerminal = [
 ] as const;
 
 /** The path of a terminal. One that is only known by its commands is in no list: a tid is taken as it is. */
-async function terminalPathOf(settings: ClientSettings, text: string, options: TerminalOptions): Promise<string> {
-  const path = await pathOf(settings, options);
+async function terminalPathOf(settings: ClientSettings, text: string, partner: string | undefined): Promise<string> {
+  const path = await pathOf(settings, partner);
   if (/^[0-9a-z]{8}$/i.test(text)) return `${path}/${text}`;
   const known = await readPages<Terminal>(settings.operator(), path);
   const named = known.map(({ tid, merchantName, deviceId }) => ({ id: tid, names: [merchantName, deviceId] }));
   return `${path}/${encodeURIComponent(meant(named, text, "terminal", "paybell terminal list").id)}`;
 }
 
-function withPartner(made: Command): Command {
-  return withAccessOptions(made).option(...ofPartner);
-}
-
-function listCommand(context: CommandContext): Command {
+function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", {
     summary: "list a partner's terminals",
     examples: ['paybell terminal list --partner "Corner Shop"'],
-  });
-  return withPartner(made).action(
-    ends(context, async (options: TerminalOptions) => {
-      const settings = await readClientSettings(context, options);
-      const items = await readPages<Terminal>(settings.operator(), await pathOf(settings, options));
-      print(context, options, { items }, listed(items, terminalColumns));
-      return exitCodes.ok;
-    }),
+  }).option(...ofPartner);
+  return calls(context, made, async (settings, { partner }) =>
+    itemsOf(
+      await readPages<Terminal>(settings.operator(), await pathOf(settings, partner)),
+      fieldColumns("tid", "mid", "merchantName", "deviceId", "acquirer"),
+    ),
   );
 }
 
-type SetOptions = TerminalOptions & Partial<Omit<Terminal, "tid">>;
-
-function setCommand(context: CommandContext): Command {
+function setCommand(context: CommandContext): AnyCommand {
   const made = command("set", {
     summary: "register a terminal, or change one",
     description: "Values that are left out become empty. A terminal's mid cannot change while its batch is open.",
@@ -96,42 +70,33 @@ function setCommand(context: CommandContext): Command {
     .option("--merchant-address <address>", "as IPNs show it")
     .option("--device-id <id>", "the device's serial number")
     .option("--app-name <name>", "the application on the device")
-    .option("--acquirer <name>", "the registered acquirer of its commands; default: the one of the settings");
-  return withPartner(made).action(
-    ends(context, async (named: string, options: SetOptions) => {
-      const { mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer } = options;
-      const settings = await readClientSettings(context, options);
-      const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer });
-      const path = await terminalPathOf(settings, named, options);
-      const terminal = await settings.operator().put<Terminal>(path, input);
-      const itsAcquirer = terminal.acquirer === "" ? "" : ` Its commands go to ${printable(terminal.acquirer)}.`;
-      const belongs = `Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.`;
-      print(context, options, terminal, [`${belongs}${itsAcquirer}`]);
-      return exitCodes.ok;
-    }),
-  );
+    .option("--acquirer <name>", "the registered acquirer of its commands; default: the one of the settings")
+    .option(...ofPartner);
+  return calls(context, made, async (settings, options, named) => {
+    const { mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer, partner } = options;
+    const input = definedOf({ mid, merchantId, merchantName, merchantAddress, deviceId, appName, acquirer });
+    const terminal = await settings.operator().put<Terminal>(await terminalPathOf(settings, named, partner), input);
+    const its = terminal.acquirer === "" ? "" : ` Its commands go to ${printable(terminal.acquirer)}.`;
+    const line = `Terminal ${printable(terminal.tid)} belongs to ${printable(terminal.mid)}.${its}`;
+    return { value: terminal, lines: [line] };
+  });
 }
 
-function releaseCommand(context: CommandContext): Command {
+function releaseCommand(context: CommandContext): AnyCommand {
   const made = command("release", {
     summary: "release a terminal, so that it belongs to no partner",
     description:
       "Also one that was never registered, and belongs to the partner by its first command. It is refused while " +
       "money is open on the terminal.",
     examples: ['paybell terminal release T0000001 --partner "Corner Shop"'],
-  }).argument(...theTerminal);
-  return withPartner(withConfirmation(made)).action(
-    ends(context, async (named: string, options: TerminalOptions & ConfirmOption) => {
-      const settings = await readClientSettings(context, options);
-      const path = await terminalPathOf(settings, named, options);
-      await confirm(
-        context,
-        options,
-        `The terminal ${printable(named)} loses its merchant, and any partner may take it.`,
-      );
-      const released = await settings.operator().delete<Terminal>(path);
-      print(context, options, released, [`Terminal ${printable(released.tid)} is released.`]);
-      return exitCodes.ok;
-    }),
-  );
+  })
+    .argument(...theTerminal)
+    .option(...ofPartner);
+  return calls(context, withConfirmation(made), async (settings, options, named) => {
+    const path = await terminalPathOf(settings, named, options.partner);
+    const lost = `The terminal ${printable(named)} loses its merchant, and any partner may take it.`;
+    await confirm(context, options, lost);
+    const released = await settings.operator().delete<Terminal>(path);
+    return { value: released, lines: [`Terminal ${printable(released.tid)} is released.`] };
+  });
 }

@@ -1,25 +1,15 @@
+import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
 import { parseJson } from "@paybell/contract";
-import { type Command, Option } from "commander";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../client/connection.ts";
+import { calls } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
-import { type CommandContext, command, ends, group } from "../shell/command.ts";
-import { type ConfirmOption, confirm, withConfirmation } from "../shell/confirm.ts";
-import { type ExitCode, exitCodes, Failure } from "../shell/failure.ts";
+import { type AnyCommand, command, confirm, group, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { Failure } from "../shell/failure.ts";
 import { readNamedFile } from "../shell/files.ts";
-import { columns, type JsonOption, listed, print, printable, type TableColumn } from "../shell/output.ts";
-import { loadServer } from "./run.ts";
+import { columns, itemsOf, printable } from "../shell/output.ts";
+import { runs } from "./server.ts";
 
-interface TestOptions extends JsonOption {
-  readonly mid?: string;
-  readonly tid?: string;
-  readonly token?: string;
-  readonly amount?: string;
-  readonly currency: string;
-  readonly batch: string;
-  readonly trace: string;
-}
-
-export function acquirerCommand(context: CommandContext): Command {
+export function acquirerCommand(context: CommandContext): AnyCommand {
   return group("acquirer", "register acquirers, and try the link to a host", [
     addCommand(context),
     listCommand(context),
@@ -30,8 +20,8 @@ export function acquirerCommand(context: CommandContext): Command {
   ]);
 }
 
-function testCommand(context: CommandContext): Command {
-  return command("test", {
+function testCommand(context: CommandContext): AnyCommand {
+  const made = command("test", {
     summary: "run a certification against the acquirer's host, and print every message",
     description:
       "Signs on, then sends a Logon, a Sale and its Void, a Sale and its Reversal, and a Settlement to the host " +
@@ -55,12 +45,10 @@ function testCommand(context: CommandContext): Command {
     .option("--amount <amount>", "the amount of each Sale, such as 10000 or 12.50; required")
     .option("--currency <code>", "the Sales' currency", "VND")
     .option("--batch <number>", "the terminal's open batch, six digits; it must be empty", "000001")
-    .option("--trace <number>", "the first message's trace number", "1")
-    .action(async (name: string | undefined, { json = false, ...options }: TestOptions) => {
-      const { runAcquirerTest } = await loadServer(context);
-      const named = name === undefined ? {} : { name };
-      context.conclude((await runAcquirerTest(context, { ...options, ...named, json })) as ExitCode);
-    });
+    .option("--trace <number>", "the first message's trace number", "1");
+  return runs(context, made, ({ runAcquirerTest }, { json = false, ...options }, name) =>
+    runAcquirerTest(context, { ...options, ...definedOf({ name }), json }),
+  );
 }
 
 interface AcquirerRecord {
@@ -75,22 +63,20 @@ interface AcquirerRecord {
   readonly updatedAt: string;
 }
 
-interface RegistrationOptions extends AccessOptions, JsonOption {
-  readonly profile?: string;
-  readonly hosts?: string;
-  readonly tls?: string;
-  readonly ca?: string;
-  readonly certificate?: string;
-  readonly key?: string;
-  readonly macKey?: string;
-  readonly keyEncryptionKey?: string;
-}
+type RegistrationOptions = {
+  readonly [Name in "profile" | "hosts" | "tls" | "ca" | "certificate" | "key" | "macKey" | "keyEncryptionKey"]?:
+    | string
+    | undefined;
+};
 
 const acquirersPath = "/operator/v1/acquirers";
 const pathOf = (name: string) => `${acquirersPath}/${encodeURIComponent(name)}`;
 
-function withRegistration(made: Command): Command {
-  return withAccessOptions(made.argument("<name>", "a-z, 0-9 and -"))
+function withRegistration<Options extends OptionValues>(
+  made: Command<[], Options>,
+): Command<[name: string], Options & RegistrationOptions> {
+  return made
+    .argument("<name>", "a-z, 0-9 and -")
     .option("--profile <file>", "JSON of the host's profile")
     .option("--hosts <hosts>", "name:port, several separated by commas: the preferred one first")
     .addOption(
@@ -100,10 +86,13 @@ function withRegistration(made: Command): Command {
     .option("--certificate <file>", "PEM of the client certificate")
     .option("--key <file>", "PEM of the client certificate's key")
     .option("--mac-key <file>", "file with the key of the messages' MACs, in hexadecimal")
-    .option("--key-encryption-key <file>", "file with the key for new MAC keys over the link, in hexadecimal");
+    .option(
+      "--key-encryption-key <file>",
+      "file with the key for new MAC keys over the link, in hexadecimal",
+    ) as unknown as Command<[name: string], Options & RegistrationOptions>;
 }
 
-function addCommand(context: CommandContext): Command {
+function addCommand(context: CommandContext): AnyCommand {
   const made = command("add", {
     summary: "register an acquirer, for terminals that name it",
     description:
@@ -111,41 +100,35 @@ function addCommand(context: CommandContext): Command {
       "again. `paybell terminal set --acquirer` gives a terminal this acquirer.",
     examples: ["paybell acquirer add first-bank --profile host.json --hosts first.bank.example:5000 --mac-key mac.hex"],
   });
-  return withRegistration(made).action(
-    ends(context, async (name: string, options: RegistrationOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
-      if (items.some((one) => one.name === name)) {
-        const remedy = "`paybell acquirer update` changes it.";
-        throw new Failure(`there is an acquirer ${name} already.`, { code: "acquirer_exists", remedy });
-      }
-      const added = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
-      print(context, options, added, [`${added.name} is registered.`]);
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, withRegistration(made), async (settings, options, name) => {
+    const api = settings.operator();
+    const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
+    if (items.some((one) => one.name === name)) {
+      const remedy = "`paybell acquirer update` changes it.";
+      throw new Failure(`there is an acquirer ${name} already.`, { code: "acquirer_exists", remedy });
+    }
+    const added = await api.put<AcquirerRecord>(pathOf(name), await registrationOf(context, options));
+    return { value: added, lines: [`${added.name} is registered.`] };
+  });
 }
 
-function updateCommand(context: CommandContext): Command {
+function updateCommand(context: CommandContext): AnyCommand {
   const made = command("update", {
     summary: "change an acquirer: running instances apply it within seconds",
     description: "Values that are left out stay. The old link is closed after the answers in flight have come.",
     examples: ["paybell acquirer update first-bank --hosts first.bank.example:5000,second.bank.example:5000"],
   });
-  return withRegistration(made).action(
-    ends(context, async (name: string, options: RegistrationOptions) => {
-      const api = (await readClientSettings(context, options)).operator();
-      await api.get<AcquirerRecord>(pathOf(name));
-      const changes = await registrationOf(context, options);
-      if (Object.keys(changes).length === 0) {
-        const remedy = "`paybell acquirer update --help` shows what can be changed.";
-        throw new Failure("no change is given.", { code: "bad_usage", remedy });
-      }
-      const updated = await api.put<AcquirerRecord>(pathOf(name), changes);
-      print(context, options, updated, [`${updated.name} is changed.`]);
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, withRegistration(made), async (settings, options, name) => {
+    const api = settings.operator();
+    await api.get<AcquirerRecord>(pathOf(name));
+    const changes = await registrationOf(context, options);
+    if (Object.keys(changes).length === 0) {
+      const remedy = "`paybell acquirer update --help` shows what can be changed.";
+      throw new Failure("no change is given.", { code: "bad_usage", remedy });
+    }
+    const updated = await api.put<AcquirerRecord>(pathOf(name), changes);
+    return { value: updated, lines: [`${updated.name} is changed.`] };
+  });
 }
 
 async function registrationOf(context: CommandContext, options: RegistrationOptions): Promise<object> {
@@ -173,60 +156,48 @@ function profileIn(file: string, text: string): unknown {
   }
 }
 
-function listCommand(context: CommandContext): Command {
+function listCommand(context: CommandContext): AnyCommand {
   const made = command("list", { summary: "list the registered acquirers", examples: ["paybell acquirer list"] });
-  return withAccessOptions(made).action(
-    ends(context, async (options: AccessOptions & JsonOption) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const { items } = await api.get<{ items: AcquirerRecord[] }>(acquirersPath);
-      const columnsOf: readonly TableColumn<AcquirerRecord>[] = [
-        ["name", ({ name }) => name],
-        ["profile", ({ profile }) => profile.name],
-        ["hosts", ({ hosts }) => hosts.join(", ")],
-      ];
-      print(context, options, { items }, listed(items, columnsOf));
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, made, async (settings) => {
+    const { items } = await settings.operator().get<{ items: AcquirerRecord[] }>(acquirersPath);
+    return itemsOf(items, [
+      ["name", ({ name }) => name],
+      ["profile", ({ profile }) => profile.name],
+      ["hosts", ({ hosts }) => hosts.join(", ")],
+    ]);
+  });
 }
 
-function showCommand(context: CommandContext): Command {
+function showCommand(context: CommandContext): AnyCommand {
   const made = command("show", {
     summary: "show how an acquirer is registered, never a key",
     examples: ["paybell acquirer show first-bank"],
   }).argument("<acquirer>", "as `paybell acquirer list` shows it");
-  return withAccessOptions(made).action(
-    ends(context, async (name: string, options: AccessOptions & JsonOption) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const shown = await api.get<AcquirerRecord>(pathOf(name));
-      const { profile, hosts, tls, certificate, hasMacKey, updatedAt, link } = shown;
-      const rows = [
-        ["profile", printable(String(profile.name))],
-        ["hosts", hosts.join(", ")],
-        ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
-        ["MAC key", hasMacKey ? "is set" : "none"],
-        ["changed", updatedAt],
-        ["link", `${link?.ok === true ? "" : "down: "}${printable(link?.detail ?? "")}`],
-      ];
-      print(context, options, shown, columns(rows));
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, made, async (settings, _, name) => {
+    const acquirer = await settings.operator().get<AcquirerRecord>(pathOf(name));
+    const { profile, hosts, tls, certificate, hasMacKey, updatedAt, link } = acquirer;
+    const lines = columns([
+      ["profile", printable(String(profile.name))],
+      ["hosts", hosts.join(", ")],
+      ["TLS", `${tls}${certificate === "" ? "" : ", with a client certificate"}`],
+      ["MAC key", hasMacKey ? "is set" : "none"],
+      ["changed", updatedAt],
+      ["link", `${link?.ok === true ? "" : "down: "}${printable(link?.detail ?? "")}`],
+    ]);
+    return { value: acquirer, lines };
+  });
 }
 
-function removeCommand(context: CommandContext): Command {
+function removeCommand(context: CommandContext): AnyCommand {
   const made = command("remove", {
     summary: "remove an acquirer that no terminal names any more",
     examples: ["paybell acquirer remove first-bank"],
   }).argument("<acquirer>", "as `paybell acquirer list` shows it");
-  return withAccessOptions(withConfirmation(made)).action(
-    ends(context, async (name: string, options: AccessOptions & JsonOption & ConfirmOption) => {
-      const api = (await readClientSettings(context, options)).operator();
-      await api.get<AcquirerRecord>(pathOf(name));
-      await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
-      const removed = await api.delete<AcquirerRecord>(pathOf(name));
-      print(context, options, removed, [`${removed.name} is removed.`]);
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, withConfirmation(made), async (settings, options, name) => {
+    const api = settings.operator();
+    await api.get<AcquirerRecord>(pathOf(name));
+    await confirm(context, options, `The acquirer ${printable(name)} is removed, with its keys.`);
+    const removed = await api.delete<AcquirerRecord>(pathOf(name));
+    return { value: removed, lines: [`${removed.name} is removed.`] };
+  });
 }

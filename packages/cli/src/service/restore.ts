@@ -1,34 +1,25 @@
-import type { Command } from "commander";
 import type { Api } from "../client/api.ts";
-import { type AccessOptions, partnerFilter, readClientSettings, withAccessOptions } from "../client/connection.ts";
+import { calls, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
-import { readPages } from "../client/lists.ts";
-import type { RegisteredPartner } from "../client/names.ts";
+import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import { type BulkFilter, countMatching, redeliverShares } from "../notifications/redeliver.ts";
-import { type CommandContext, command, ends, group } from "../shell/command.ts";
-import { type ConfirmOption, confirm, counted, withConfirmation } from "../shell/confirm.ts";
+import { type AnyCommand, command, confirm, counted, group, withConfirmation } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
 import { timeForms, timeReader } from "../shell/options.ts";
-import { fieldColumns, type JsonOption, listed, print, type TableColumn } from "../shell/output.ts";
-import { showing } from "../shell/progress.ts";
-import { runs } from "./run.ts";
+import { fieldColumns, listed, showing, type TableColumn } from "../shell/output.ts";
+import { runs } from "./server.ts";
 
 const commandsShownMax = 500;
 
-export function restoreCommand(context: CommandContext): Command {
+export function restoreCommand(context: CommandContext): AnyCommand {
   const data = dataCommand(context);
   const commands = [data, holdCommand(context), reconcileCommand(context), releaseCommand(context)];
   return group("restore", "restore a backup, and reconcile what a restore holds", commands, data);
 }
 
-interface DataOptions extends JsonOption {
-  readonly into: string;
-  readonly wal?: string;
-  readonly to?: string;
-}
-
-function dataCommand(context: CommandContext): Command {
-  return command("data", {
+function dataCommand(context: CommandContext): AnyCommand {
+  const made = command("data", {
     summary: "make a data directory of PostgreSQL from a backup, up to a point in time",
     description:
       "`paybell restore <backup>` is the same. The backup is verified and copied, not changed. Start PostgreSQL on " +
@@ -43,23 +34,22 @@ function dataCommand(context: CommandContext): Command {
     .argument("<backup>", "a folder that `paybell backup` made")
     .requiredOption("--into <folder>", "PostgreSQL's data directory to make: missing or empty")
     .option("--wal <folder>", "the archive of the server's log; without it, the end of the backup is restored")
-    .option("--to <time>", `up to this time: ${timeForms}; default: to the end of the archive`, timeReader(context))
-    .action(
-      runs(context, ({ runRestore }, backup: string, { into, wal, to, json = false }: DataOptions) =>
-        runRestore(context, { backup, into, wal, to, json }),
-      ),
-    );
+    .option("--to <time>", `up to this time: ${timeForms}; default: to the end of the archive`, timeReader(context));
+  return runs(context, made, ({ runRestore }, { into, wal, to, json = false }, backup) =>
+    runRestore(context, { backup, into, wal, to, json }),
+  );
 }
 
-function holdCommand(context: CommandContext): Command {
-  return command("hold", {
+function holdCommand(context: CommandContext): AnyCommand {
+  const made = command("hold", {
     summary: "hold what is pending in a database that another program restored",
     description:
       "After `paybell restore <backup>` it is not needed. Otherwise run it on DATABASE_URL before the first instance " +
       "starts: a database does not show that it was restored.",
     examples: ["DATABASE_URL=postgres://paybell@db.example/paybell paybell restore hold"],
     exitCodes: { 0: "it is held", 1: "an instance runs on this database, or it cannot be reached" },
-  }).action(runs(context, ({ runRestoreHold }, { json = false }: JsonOption) => runRestoreHold(context, { json })));
+  });
+  return runs(context, made, ({ runRestoreHold }, { json = false }) => runRestoreHold(context, { json }));
 }
 
 interface RestoreReport {
@@ -86,21 +76,19 @@ interface RestoreReport {
   } | null;
 }
 
-function reconcileCommand(context: CommandContext): Command {
+function reconcileCommand(context: CommandContext): AnyCommand {
   const made = command("reconcile", {
     summary: "show what a restore holds, and since when the ledger has a gap",
     examples: ["paybell restore reconcile"],
     exitCodes: { 0: "nothing is held", 1: "something is held" },
   });
-  return withAccessOptions(made).action(
-    ends(context, async (options: AccessOptions & JsonOption) => {
-      const api = (await readClientSettings(context, options)).operator();
-      const report = await api.get<RestoreReport>("/operator/v1/restore");
-      print(context, options, report, await reportLines(api, report));
-      const { partners = [], commands = [] } = report.restore ?? {};
-      return partners.length + commands.length === 0 ? exitCodes.ok : exitCodes.negative;
-    }),
-  );
+  return calls(context, made, async (settings) => {
+    const api = settings.operator();
+    const report = await api.get<RestoreReport>("/operator/v1/restore");
+    const { partners = [], commands = [] } = report.restore ?? {};
+    const code = partners.length + commands.length === 0 ? exitCodes.ok : exitCodes.negative;
+    return { value: report, lines: await reportLines(api, report), code };
+  });
 }
 
 async function reportLines(api: Api, { restore }: RestoreReport): Promise<string[]> {
@@ -142,12 +130,7 @@ function commandLines(commands: Restore["commands"]): string[] {
   return ["", "In flight: only the acquirer knows their outcome.", ...listed(commands, inFlightColumns)];
 }
 
-interface ReleaseOptions extends AccessOptions, JsonOption, ConfirmOption {
-  readonly partner?: string;
-  readonly commands?: boolean;
-}
-
-function releaseCommand(context: CommandContext): Command {
+function releaseCommand(context: CommandContext): AnyCommand {
   const made = command("release", {
     summary: "send what a restore holds, and let commands end that were in flight",
     description:
@@ -163,39 +146,36 @@ function releaseCommand(context: CommandContext): Command {
   })
     .option("--partner <partner>", "only the notifications of this partner: its id or name")
     .option("--commands", "only the commands");
-  return withAccessOptions(withConfirmation(made)).action(
-    ends(context, async (options: ReleaseOptions) => {
-      const { commands = false } = options;
-      if (options.partner !== undefined && commands) {
-        throw new Failure("--partner and --commands exclude each other.", {
-          code: "bad_usage",
-          remedy: "Commands in flight are released for all at once: `paybell restore release --commands`.",
-        });
-      }
-      const settings = await readClientSettings(context, options);
-      const [api, partner] = [settings.operator(), await partnerFilter(settings, options.partner)];
-      const report = await api.get<RestoreReport>("/operator/v1/restore");
-      const inFlight = partner === undefined ? (report.restore?.commands ?? []).length : 0;
-      const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
-      const shares = commands ? [] : await countMatching({ api, role: "operator" }, filter);
-      const held = shares.reduce((sum, { matched }) => sum + matched, 0);
-      if (held + inFlight === 0) {
-        print(context, options, { redelivered: 0, restore: report.restore }, ["There is nothing to release."]);
-        return exitCodes.negative;
-      }
-      await confirm(context, options, effectOf(held, shares.length, inFlight));
-      const { redelivered } = await showing(context, "redelivering", held, (onProgress) =>
-        redeliverShares({ api, role: "operator" }, shares, filter, "original", onProgress),
-      );
-      const isReleasing = commands || partner === undefined;
-      const { restore } = isReleasing ? await api.post<RestoreReport>("/operator/v1/restore/release", {}) : report;
-      print(context, options, { redelivered, restore }, [
-        ...(commands ? [] : [`${redelivered} notifications are due again.`]),
-        ...(isReleasing ? ["Commands that were in flight end now."] : []),
-      ]);
-      return exitCodes.ok;
-    }),
-  );
+  return calls(context, withConfirmation(made), async (settings, options) => {
+    const { commands = false } = options;
+    if (options.partner !== undefined && commands) {
+      throw new Failure("--partner and --commands exclude each other.", {
+        code: "bad_usage",
+        remedy: "Commands in flight are released for all at once: `paybell restore release --commands`.",
+      });
+    }
+    const [api, partner] = [settings.operator(), await partnerFilter(settings, options.partner)];
+    const report = await api.get<RestoreReport>("/operator/v1/restore");
+    const inFlight = partner === undefined ? (report.restore?.commands ?? []).length : 0;
+    const filter: BulkFilter = { state: "parked", reason: "restored", ...definedOf({ partner }) };
+    const shares = commands ? [] : await countMatching({ api, role: "operator" }, filter);
+    const held = shares.reduce((sum, { matched }) => sum + matched, 0);
+    if (held + inFlight === 0) {
+      const value = { redelivered: 0, restore: report.restore };
+      return { value, lines: ["There is nothing to release."], code: exitCodes.negative };
+    }
+    await confirm(context, options, effectOf(held, shares.length, inFlight));
+    const { redelivered } = await showing(context, "redelivering", held, (onProgress) =>
+      redeliverShares({ api, role: "operator" }, shares, filter, "original", onProgress),
+    );
+    const isReleasing = commands || partner === undefined;
+    const { restore } = isReleasing ? await api.post<RestoreReport>("/operator/v1/restore/release", {}) : report;
+    const lines = [
+      ...(commands ? [] : [`${redelivered} notifications are due again.`]),
+      ...(isReleasing ? ["Commands that were in flight end now."] : []),
+    ];
+    return { value: { redelivered, restore }, lines };
+  });
 }
 
 function effectOf(held: number, partners: number, inFlight: number): string {

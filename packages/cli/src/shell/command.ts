@@ -1,33 +1,12 @@
-import type { Readable, Writable } from "node:stream";
-import { Command } from "commander";
+import { once } from "node:events";
+import { createInterface } from "node:readline/promises";
+import { Command, type CommandUnknownOpts, type OptionValues } from "@commander-js/extra-typings";
+import type { CommandContext } from "./context.ts";
 import { type ExitCode, exitCodes, Failure } from "./failure.ts";
+import { type JsonOption, print, type Result } from "./output.ts";
 
-/** A stream that may be a terminal. */
-export type Output = Writable & { readonly isTTY?: boolean; readonly columns?: number };
-
-/** Everything that a command may use of its machine: a test passes its own. */
-export interface HostEnvironment {
-  readonly stdin: Readable & { readonly isTTY?: boolean };
-  /** The requested output, and nothing else. */
-  readonly stdout: Output;
-  /** Errors, progress, and incidental messages. */
-  readonly stderr: Output;
-  readonly env: Readonly<Record<string, string | undefined>>;
-  /** Relative paths begin here. */
-  readonly workingDirectory: string;
-  readonly fetch: typeof fetch;
-  /** Aborted at Ctrl-C; its reason is the signal's name. */
-  readonly signal: AbortSignal;
-  /** Milliseconds since 1970. */
-  nowMs(): number;
-  /** For the commands that run the service: they end by signals of their own. */
-  readonly process: NodeJS.Process;
-}
-
-export interface CommandContext extends HostEnvironment {
-  /** Sets the exit code, once everything is written. */
-  conclude(code: ExitCode): void;
-}
+/** A command whose arguments and options are not known to the compiler. */
+export type AnyCommand = CommandUnknownOpts;
 
 export interface CommandDescription {
   /** One line, in the list of commands. */
@@ -42,21 +21,21 @@ export interface CommandDescription {
   readonly json?: boolean;
 }
 
-const descriptions = new WeakMap<Command, CommandDescription>();
-const defaults = new WeakMap<Command, Command>();
+const descriptions = new WeakMap<object, CommandDescription>();
+const defaults = new WeakMap<object, AnyCommand>();
 
 /** The description of a command; undefined if it was not made by `command()`. */
-export function describedOf(command: Command): CommandDescription | undefined {
+export function describedOf(command: AnyCommand): CommandDescription | undefined {
   return descriptions.get(command);
 }
 
 /** The command that the word of a group alone runs. */
-export function defaultOf(command: Command): Command | undefined {
+export function defaultOf(command: AnyCommand): AnyCommand | undefined {
   return defaults.get(command);
 }
 
 /** A command with its help, an example, and `--json`. Arguments, options and the action are added to what it is. */
-export function command(name: string, described: CommandDescription): Command {
+export function command(name: string, described: CommandDescription): Command<[], JsonOption> {
   const { summary, description, examples, exitCodes: codes = {}, json = true } = described;
   const sections = [
     examplesText(examples),
@@ -68,11 +47,16 @@ export function command(name: string, described: CommandDescription): Command {
     .addHelpText("after", sections.filter((section) => section !== "").join("\n"));
   if (json) made.option("--json", "print JSON, and errors as JSON to stderr");
   descriptions.set(made, described);
-  return made;
+  return made as Command<[], JsonOption>;
 }
 
 /** Several commands under one word. @param whenUnnamed what the word alone runs; absent: the help */
-export function group(name: string, summary: string, commands: readonly Command[], whenUnnamed?: Command): Command {
+export function group(
+  name: string,
+  summary: string,
+  commands: readonly AnyCommand[],
+  whenUnnamed?: AnyCommand,
+): AnyCommand {
   const examples = commands.flatMap((one) => describedOf(one)?.examples[0] ?? []);
   const made = new Command(name)
     .summary(summary)
@@ -84,27 +68,34 @@ export function group(name: string, summary: string, commands: readonly Command[
 }
 
 /**
- * Wraps an action that resolves to its exit code. Ctrl-C ends it at once.
+ * Sets the action of a command: it gets the options, then the arguments, and its result is printed. Ctrl-C ends it at
+ * once.
  *
+ * @param action resolves to an exit code if it prints by itself
  * @param ctrlC `finishes`: the action watches `context.signal` itself, and may end in another way
  */
-export function ends<Args extends unknown[]>(
+export function acts<Args extends unknown[], Options extends OptionValues>(
   context: CommandContext,
-  action: (...args: Args) => Promise<ExitCode>,
+  made: Command<Args, Options>,
+  action: (options: Options & JsonOption, ...args: Args) => Promise<Result | ExitCode>,
   ctrlC: "ends" | "finishes" = "ends",
-): (...args: Args) => Promise<void> {
+): AnyCommand {
   const { signal } = context;
-  return async (...args) => {
+  const untyped = made as unknown as AnyCommand;
+  return untyped.action(async (...given) => {
+    const count = untyped.registeredArguments.length;
+    const options = given[count] as Options & JsonOption;
     try {
-      const done = action(...args);
-      const code = await (ctrlC === "finishes" ? done : Promise.race([done, aborted(signal)]));
-      context.conclude(code);
+      const done = action(options, ...(given.slice(0, count) as Args));
+      const result = await (ctrlC === "finishes" ? done : Promise.race([done, aborted(signal)]));
+      if (typeof result !== "number") print(context, options, result);
+      context.conclude(typeof result === "number" ? result : (result.code ?? exitCodes.ok));
     } catch (error) {
       // Work in progress fails because it was interrupted, which is not reported as a failure.
       if (!signal.aborted) throw error;
       throw new Failure("interrupted", { code: "interrupted", exitCode: exitCodes.interrupted });
     }
-  };
+  });
 }
 
 function aborted(signal: AbortSignal): Promise<never> {
@@ -125,4 +116,52 @@ function sentence(text: string): string {
 
 function codeLines(codes: NonNullable<CommandDescription["exitCodes"]>): string[] {
   return Object.entries(codes).map(([code, meaning]) => `  ${code.padEnd(4)} ${meaning}`);
+}
+
+export type ConfirmOption = {
+  readonly yes?: boolean | undefined;
+};
+
+/** For a command whose action cannot be taken back: it shows what it will do, and asks. */
+export function withConfirmation<Args extends unknown[], Options extends OptionValues>(
+  made: Command<Args, Options>,
+  description = "do it without asking",
+): Command<Args, Options & ConfirmOption> {
+  return made.option("--yes", description) as unknown as Command<Args, Options & ConfirmOption>;
+}
+
+/**
+ * Asks the user at the terminal, unless `--yes` was given. Nothing may have been changed before.
+ *
+ * @param what the action in numbers, as sentences
+ * @throws Failure if the user does not agree, or there is no terminal
+ */
+export async function confirm(context: CommandContext, { yes }: ConfirmOption, what: string): Promise<void> {
+  if (yes === true) return;
+  const { stdin, stderr, signal } = context;
+  requireConfirmable(context, { yes }, what);
+  // Not with readline's terminal mode, in which Ctrl-C would end only the question.
+  const lines = createInterface({ input: stdin, output: stderr, terminal: false });
+  try {
+    const asked = lines.question(`${what} Go on? [y/N] `, { signal });
+    // Ctrl-D ends the input without an answer.
+    const answer = await Promise.race([asked, once(lines, "close").then(() => "")]);
+    if (!/^y(es)?$/i.test(answer.trim())) throw refusal("You did not confirm.");
+  } finally {
+    lines.close();
+  }
+}
+
+/** For a command that prepares something before it can ask. @throws Failure if there is nobody to ask */
+export function requireConfirmable({ stdin }: CommandContext, { yes }: ConfirmOption, what: string): void {
+  if (yes !== true && stdin.isTTY !== true) throw refusal(`${what} There is no terminal to confirm it.`);
+}
+
+function refusal(why: string): Failure {
+  return new Failure(`${why} Nothing was changed.`, { code: "not_confirmed", remedy: "Use --yes to confirm it." });
+}
+
+/** Such as "1 command" or "3 commands". */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -1,8 +1,9 @@
 import { existsSync, fsyncSync, ftruncateSync, rmSync, writeSync } from "node:fs";
 import { type FileHandle, open, readFile, rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { CommandContext } from "./command.ts";
+import type { CommandContext } from "./context.ts";
 import { Failure } from "./failure.ts";
+import type { Result } from "./output.ts";
 
 /**
  * Reads a file named by the user.
@@ -63,6 +64,35 @@ export async function writePrivateFile<Value extends object>(
   } finally {
     await file.close();
   }
+}
+
+interface Making<Made extends object> {
+  make(): Promise<Made>;
+  /** The values that are printed only if they are in no file. */
+  readonly secrets: readonly (keyof Made & string)[];
+  /** @param place where the secrets are: they themselves, or the file */
+  lines(made: Made, place: readonly string[]): readonly string[];
+  /** What the file has of it; absent: all of it. */
+  written?(made: Made): object;
+}
+
+/** Makes something whose secrets are shown only once: in the new file `out`, or in the output. */
+export async function makeSecret<Made extends object>(
+  context: Pick<CommandContext, "workingDirectory" | "signal">,
+  out: string | undefined,
+  { make, secrets, lines, written }: Making<Made>,
+): Promise<Result> {
+  if (out === undefined) {
+    const made = await make();
+    const shown = secrets.flatMap((name) => (made[name] === undefined ? [] : [String(made[name])]));
+    return { value: made, lines: lines(made, shown.length === 0 ? [] : [...shown, "Keep it: it is shown only once."]) };
+  }
+  const made = await writePrivateFile(context, out, make, written);
+  const rest = Object.entries(made).filter(([name]) => !secrets.some((secret) => secret === name));
+  return {
+    value: { ...Object.fromEntries(rest), file: out },
+    lines: lines(made, [`It is in ${out}, and nowhere else.`]),
+  };
 }
 
 /** At once, so that no interruption comes between. */

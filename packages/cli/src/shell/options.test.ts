@@ -1,4 +1,4 @@
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError } from "@commander-js/extra-typings";
 import { expect, test } from "vitest";
 import { timeReader } from "./options.ts";
 

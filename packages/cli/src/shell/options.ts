@@ -1,5 +1,5 @@
-import { InvalidArgumentError } from "commander";
-import type { CommandContext } from "./command.ts";
+import { InvalidArgumentError, Option } from "@commander-js/extra-typings";
+import type { CommandContext } from "./context.ts";
 
 /** Reads an option's value. The returned function throws InvalidArgumentError if it is not a whole number within. */
 export function wholeNumber(from: number, to: number): (text: string) => number {
@@ -45,3 +45,10 @@ export function readDay(text: string): string {
   if (/^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text))) return text;
   throw new InvalidArgumentError("It must be a day such as 2026-11-21.");
 }
+
+/** At most this many items of a list. */
+export const limitOption = () =>
+  new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999));
+/** The new file of what a command makes and shows only once. */
+export const outOption = (what: string) =>
+  [`--out <file>`, `write ${what} to a new file that only you can read (0600)`] as const;

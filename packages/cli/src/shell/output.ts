@@ -1,5 +1,7 @@
 import { styleText } from "node:util";
-import type { CommandContext, Output } from "./command.ts";
+import cliProgress from "cli-progress";
+import type { CommandContext, Output } from "./context.ts";
+import type { ExitCode } from "./failure.ts";
 
 /** Makes a stranger's text printable: control and invisible characters are shown as their codes. */
 export function printable(text: string): string {
@@ -33,16 +35,25 @@ function same(text: string): string {
   return text;
 }
 
-export interface JsonOption {
+export type JsonOption = {
   readonly json?: boolean;
+};
+
+/** What a command found or did. */
+export interface Result {
+  /** The document for programs. */
+  readonly value: unknown;
+  /** The same for a person. */
+  readonly lines: readonly string[];
+  /** Absent: success. */
+  readonly code?: ExitCode;
 }
 
 /** Writes what was asked for: one JSON document with --json, else lines for a person. */
 export function print(
   { stdout }: Pick<CommandContext, "stdout">,
   { json }: JsonOption,
-  value: unknown,
-  lines: readonly string[],
+  { value, lines }: Result,
 ): void {
   stdout.write(json ? `${JSON.stringify(value, null, 2)}\n` : lines.map((line) => `${line}\n`).join(""));
 }
@@ -62,6 +73,16 @@ export function fieldColumns<Item>(...names: readonly (keyof Item & string)[]): 
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return "";
   return printable(typeof value === "string" ? value : JSON.stringify(value));
+}
+
+/** The result of a command that lists items. */
+export function itemsOf<Item>(items: readonly Item[], all: readonly TableColumn<Item>[]): Result {
+  return { value: { items }, lines: listed(items, all) };
+}
+
+/** A record, a value on a line. */
+export function recordLines(record: object): string[] {
+  return columns(Object.entries(record).map(([name, value]) => [name, textOf(value)]));
 }
 
 /** A list in columns below their headers, or that there is nothing. A column that is empty in every row is left out. */
@@ -108,4 +129,55 @@ export function columns(rows: readonly (readonly string[])[], widths: number[] =
       .join("  ")
       .trimEnd(),
   );
+}
+
+export interface Progress {
+  /** @param total where it is known only on the way */
+  update(done: number, total?: number): void;
+  /** Removes the bar; the caller reports the result. */
+  stop(): void;
+}
+
+const silent: Progress = { update: () => undefined, stop: () => undefined };
+/** Faster work needs no bar: it would only flash. */
+const shownAfterMs = 400;
+
+/** A bar on stderr, or a count if the total is unknown; nothing if stderr is not a terminal. */
+export function progress(
+  { stderr, nowMs }: Pick<CommandContext, "stderr" | "nowMs">,
+  what: string,
+  initialTotal?: number,
+): Progress {
+  if (stderr.isTTY !== true) return silent;
+  const format = initialTotal === undefined ? `${what}  {value}` : `${what}  {bar}  {value}/{total}  {eta_formatted}`;
+  // Ctrl-C may end us before stop(): a hidden cursor would stay hidden.
+  const options = { format, stream: stderr, clearOnComplete: true, hideCursor: false, linewrap: true };
+  const startedMs = nowMs();
+  let bar: cliProgress.SingleBar | undefined;
+  return {
+    update(done, total = initialTotal ?? 0) {
+      if (bar === undefined && nowMs() - startedMs >= shownAfterMs) {
+        bar = new cliProgress.SingleBar(options, cliProgress.Presets.shades_classic);
+        bar.start(total, done);
+      }
+      bar?.setTotal(total);
+      bar?.update(done);
+    },
+    stop: () => bar?.stop(),
+  };
+}
+
+/** Shows the progress of some work until it has ended. */
+export async function showing<Value>(
+  context: Pick<CommandContext, "stderr" | "nowMs">,
+  what: string,
+  total: number | undefined,
+  work: (onProgress: Progress["update"]) => Promise<Value>,
+): Promise<Value> {
+  const bar = progress(context, what, total);
+  try {
+    return await work(bar.update);
+  } finally {
+    bar.stop();
+  }
 }

@@ -1,22 +1,17 @@
+import { Option } from "@commander-js/extra-typings";
 import { parseJson } from "@paybell/contract";
 import type { Backlog, Endpoint, KeyVersion, Trouble } from "@paybell/partner/client";
-import { type Command, Option } from "commander";
 import { type Api, noPaybell } from "../client/api.ts";
-import { type AccessOptions, callsAsPartner, readClientSettings, withAccessOptions } from "../client/connection.ts";
-import { readPages } from "../client/lists.ts";
-import type { RegisteredPartner } from "../client/names.ts";
-import { type CommandContext, command, ends } from "../shell/command.ts";
-import { type ExitCode, exitCodes } from "../shell/failure.ts";
+import { calls, callsAsPartner } from "../client/connection.ts";
+import { type RegisteredPartner, readPages } from "../client/lists.ts";
+import { type AnyCommand, command } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
-import { columns, type JsonOption, print, printable, type Style, styleFor } from "../shell/output.ts";
-import { showing } from "../shell/progress.ts";
-import { type Overview, type TroubleStyle, troubleLines } from "./overview.ts";
+import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
+import { type Overview, type TroubleStyle, troubleLines } from "./top.ts";
 
-interface StatusOptions extends AccessOptions, JsonOption {
-  readonly keysWithin: number;
-}
-
-export function statusCommand(context: CommandContext): Command {
+export function statusCommand(context: CommandContext): AnyCommand {
   const made = command("status", {
     summary: "show trouble now, whether the service is ready, the backlog, failing endpoints, and expiring keys",
     description:
@@ -29,28 +24,23 @@ export function statusCommand(context: CommandContext): Command {
       .default(14)
       .argParser(wholeNumber(0, 9_999)),
   );
-  return withAccessOptions(made).action(ends(context, (options: StatusOptions) => status(context, options)));
-}
-
-async function status(context: CommandContext, options: StatusOptions): Promise<ExitCode> {
-  const { keysWithin: keysWithinDays } = options;
-  const connection = await readClientSettings(context, options);
-  const view = { style: styleFor(context.stdout, context.env), nowMs: context.nowMs() };
-  if (callsAsPartner(connection, undefined)) {
-    const backlog = await connection.partner().get<Backlog>("/v1/backlog");
-    print(context, options, backlog, backlogLines(backlog, view));
-    return backlog.trouble === null ? exitCodes.ok : exitCodes.negative;
-  }
-  const operator = connection.operator();
-  const found = await showing(context, "reading partners", undefined, (counted) =>
-    readStatus(connection.anyone(), operator, { keysWithinDays, nowMs: view.nowMs, counted }),
-  );
-  print(context, options, found, [
-    ...troubleLines(found.trouble, view),
-    "",
-    ...linesOf(found, keysWithinDays, view.style),
-  ]);
-  return found.ready ? exitCodes.ok : exitCodes.negative;
+  return calls(context, made, async (settings, { keysWithin: keysWithinDays }) => {
+    const view = { style: styleFor(context.stdout, context.env), nowMs: context.nowMs() };
+    if (callsAsPartner(settings, undefined)) {
+      const backlog = await settings.partner().get<Backlog>("/v1/backlog");
+      const code = backlog.trouble === null ? exitCodes.ok : exitCodes.negative;
+      return { value: backlog, lines: backlogLines(backlog, view), code };
+    }
+    const operator = settings.operator();
+    const found = await showing(context, "reading partners", undefined, (onProgress) =>
+      readStatus(settings.anyone(), operator, { keysWithinDays, nowMs: view.nowMs, onProgress }),
+    );
+    return {
+      value: found,
+      lines: [...troubleLines(found.trouble, view), "", ...linesOf(found, keysWithinDays, view.style)],
+      code: found.ready ? exitCodes.ok : exitCodes.negative,
+    };
+  });
 }
 
 function linesOf(
@@ -144,7 +134,11 @@ interface EndingKey extends Pick<KeyVersion, "id" | "kind"> {
 async function readStatus(
   anyone: Api,
   operator: Api,
-  { keysWithinDays, nowMs, counted }: { keysWithinDays: number; nowMs: number; counted: (partners: number) => void },
+  {
+    keysWithinDays,
+    nowMs,
+    onProgress,
+  }: { keysWithinDays: number; nowMs: number; onProgress: (partners: number) => void },
 ): Promise<DeliveryStatus> {
   const [{ trouble }, readiness, backlog, open, gone] = await Promise.all([
     operator.get<Pick<Overview, "trouble">>("/operator/v1/overview"),
@@ -156,12 +150,7 @@ async function readStatus(
   const keysEnding: EndingKey[] = [];
   const partners = { total: 0, paused: 0, disabled: 0 };
   const untilMs = nowMs + keysWithinDays * 86_400_000;
-  for (const partner of await readPages<RegisteredPartner>(
-    operator,
-    "/operator/v1/partners",
-    {},
-    { onProgress: counted },
-  )) {
+  for (const partner of await readPages<RegisteredPartner>(operator, "/operator/v1/partners", {}, { onProgress })) {
     partners.total += 1;
     if (partner.state !== "active") partners[partner.state] += 1;
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));

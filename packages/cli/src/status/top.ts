@@ -1,21 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Command, Option } from "commander";
-import { type AccessOptions, readClientSettings, withAccessOptions } from "../client/connection.ts";
-import { type CommandContext, command, ends } from "../shell/command.ts";
-import { type ExitCode, exitCodes } from "../shell/failure.ts";
+import { Option } from "@commander-js/extra-typings";
+import type { Figures, Trouble } from "@paybell/partner/client";
+import { calls } from "../client/connection.ts";
+import { type AnyCommand, command } from "../shell/command.ts";
+import type { CommandContext } from "../shell/context.ts";
+import { exitCodes } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
-import { type JsonOption, print, styleFor } from "../shell/output.ts";
-import { type Overview, overviewLines } from "./overview.ts";
-
-interface TopOptions extends AccessOptions, JsonOption {
-  readonly interval: number;
-  readonly once?: boolean;
-}
+import { columns, printable, type Style, styleFor } from "../shell/output.ts";
 
 /** Moves to the upper left corner, and clears what is below. */
 const redraw = "\u001b[H\u001b[J";
 
-export function topCommand(context: CommandContext): Command {
+export function topCommand(context: CommandContext): AnyCommand {
   const made = command("top", {
     summary: "watch deliveries: partners in trouble now, rates, latencies and backlog",
     description:
@@ -26,32 +22,146 @@ export function topCommand(context: CommandContext): Command {
   })
     .addOption(new Option("--interval <seconds>", "how often it is drawn").default(2).argParser(wholeNumber(1, 9_999)))
     .option("--once", "print it once");
-  return withAccessOptions(made).action(ends(context, (options: TopOptions) => top(context, options), "finishes"));
+  return calls(
+    context,
+    made,
+    async (settings, options) => {
+      const api = settings.operator();
+      const { stdout, signal } = context;
+      const style = styleFor(stdout, context.env);
+      const draw = async () => {
+        const value = await api.get<Overview>("/operator/v1/overview", { span: "hour" }, { signal });
+        return { value, lines: overviewLines(value, { style, width: stdout.columns ?? 80, nowMs: context.nowMs() }) };
+      };
+      if (options.once === true || options.json === true || stdout.isTTY !== true) return draw();
+      try {
+        for (;;) {
+          const { lines } = await draw();
+          stdout.write(`${redraw}${lines.join("\n")}\n`);
+          await sleep(options.interval * 1_000, undefined, { signal });
+        }
+      } catch (error) {
+        // Ctrl-C is how it ends.
+        if (!signal.aborted) throw error;
+        return exitCodes.ok;
+      }
+    },
+    "finishes",
+  );
 }
 
-async function top(context: CommandContext, options: TopOptions): Promise<ExitCode> {
-  const api = (await readClientSettings(context, options)).operator();
-  const { stdout, signal } = context;
-  const style = styleFor(stdout, context.env);
-  const draw = async () => {
-    const overview = await api.get<Overview>("/operator/v1/overview", { span: "hour" }, { signal });
-    const width = stdout.columns ?? 80;
-    return { overview, lines: overviewLines(overview, { style, width, nowMs: context.nowMs() }) };
+/** The answer of `GET /operator/v1/overview`. */
+export interface Overview {
+  readonly figures: Figures;
+  readonly pending: number;
+  readonly oldestPendingAt: string | null;
+  readonly standing: {
+    readonly parked: number;
+    readonly tripped: number;
+    readonly reversalsParked: number;
+    readonly reversalsPending: number;
+    readonly settlementsWaiting: number;
   };
-  if (options.once === true || options.json === true || stdout.isTTY !== true) {
-    const { overview, lines } = await draw();
-    print(context, options, overview, lines);
-    return exitCodes.ok;
-  }
-  try {
-    for (;;) {
-      const { lines } = await draw();
-      stdout.write(`${redraw}${lines.join("\n")}\n`);
-      await sleep(options.interval * 1_000, undefined, { signal });
-    }
-  } catch (error) {
-    // Ctrl-C is how it ends.
-    if (!signal.aborted) throw error;
-    return exitCodes.ok;
-  }
+  /** Partners that do not receive their notifications now. */
+  readonly trouble: readonly Trouble[];
+}
+
+export interface TroubleStyle {
+  readonly style: Style;
+  readonly nowMs: number;
+}
+
+interface View extends TroubleStyle {
+  /** The width of the terminal in columns. */
+  readonly width: number;
+}
+
+const bars = "▁▂▃▄▅▆▇█";
+const labelWidth = 12;
+
+function overviewLines(overview: Overview, view: View): string[] {
+  const { figures, pending, oldestPendingAt, standing, trouble } = overview;
+  const { style, width, nowMs } = view;
+  const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
+  const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
+  return [
+    ...troubleLines(trouble, view),
+    "",
+    style.strong(`Deliveries of the last hour, as of ${figures.asOf}`),
+    "",
+    line("Accepted", `${figures.accepted}`),
+    line("Failed", alarming(figures.failed, `${figures.failed} attempts`)),
+    line("Parked", alarming(figures.parked, `${figures.parked}, ${standing.parked} in all`)),
+    ...courseLines(figures, width),
+    "",
+    line("Pending", pending === 0 ? "nothing" : `${pending}, the oldest for ${oldestS} s`),
+    line("Circuits", alarming(standing.tripped, `${standing.tripped} open or gone`)),
+    line(
+      "Money",
+      alarming(
+        standing.reversalsParked,
+        `${standing.reversalsParked} Reversals parked, ${standing.reversalsPending} pending, ` +
+          `${standing.settlementsWaiting} settlements waiting`,
+      ),
+    ),
+  ];
+}
+
+/** The partners that do not receive their notifications now, and why, the first to be parked first. */
+export function troubleLines(trouble: readonly Trouble[], { style, nowMs }: TroubleStyle): string[] {
+  if (trouble.length === 0) return [style.good("No partner is in trouble")];
+  return [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))];
+}
+
+function troubleCells(trouble: Trouble, nowMs: number): string[] {
+  const { partnerId, partnerName, since, waiting, nextAttemptAt, parkingAt } = trouble;
+  const at = (time: string) => (Date.parse(time) <= nowMs ? "now" : `at ${time}`);
+  return [
+    `  ${printable(partnerName)}`,
+    problemOf(trouble),
+    since === null ? "" : `since ${since}`,
+    `${waiting}${waiting === 1_000 ? " or more" : ""} wait`,
+    nextAttemptAt === null ? "tried again when a person acts" : `next try ${at(nextAttemptAt)}`,
+    parkingAt === null ? "not parked meanwhile" : `parked ${at(parkingAt)}`,
+    partnerId,
+  ];
+}
+
+function problemOf({ because, reason, httpStatus }: Trouble): string {
+  if (because === "paused" || because === "disabled") return because;
+  const last = httpStatus === null ? (reason ?? "not tried yet") : `answered ${httpStatus}`;
+  return because === "circuit" ? `${last}, circuit open` : last;
+}
+
+/** One partner's figures. */
+export function figuresLines(figures: Figures, width: number): string[] {
+  return [
+    line("Accepted", `${figures.accepted}`),
+    line("Failed", `${figures.failed} attempts`),
+    line("Parked", `${figures.parked}`),
+    ...courseLines(figures, width),
+  ];
+}
+
+function courseLines(figures: Figures, width: number): string[] {
+  return [
+    line("Over time", sparkline(figures.points, width - labelWidth)),
+    line("Attempt", `p50 ${ms(figures.attemptP50Ms)}, p99 ${ms(figures.attemptP99Ms)}`),
+    line("Delivery", `p50 ${ms(figures.deliveryP50Ms)}, p99 ${ms(figures.deliveryP99Ms)}`),
+  ];
+}
+
+function line(label: string, text: string): string {
+  return `${label.padEnd(labelWidth)}${text}`;
+}
+
+/** One bar for each point, the newest last; the highest is the one with the most outcomes. */
+function sparkline(points: Figures["points"], width: number): string {
+  const counts = points.slice(-Math.max(1, width)).map(({ accepted, failed, parked }) => accepted + failed + parked);
+  const most = Math.max(1, ...counts);
+  return counts.map((count) => bars[Math.ceil((count / most) * (bars.length - 1))] ?? "").join("");
+}
+
+function ms(value: number | null): string {
+  return value === null ? "–" : `${Math.round(value)} ms`;
 }

@@ -1,8 +1,8 @@
-import { type Command, Option } from "commander";
+import { Option } from "@commander-js/extra-typings";
 import { describe, expect, test } from "vitest";
-import { program } from "../program.ts";
-import { command, group } from "../shell/command.ts";
-import { candidates } from "./candidates.ts";
+import { candidates } from "./completion.ts";
+import { program } from "./program.ts";
+import { type AnyCommand, command, group } from "./shell/command.ts";
 
 const root = program({
   stdin: process.stdin,
@@ -67,7 +67,7 @@ describe("the candidates", () => {
   });
 
   test("have no character that a shell would treat as more than a letter", async () => {
-    const walk = async (one: Command, path: readonly string[]): Promise<string[]> => {
+    const walk = async (one: AnyCommand, path: readonly string[]): Promise<string[]> => {
       const lines = [[""], ["-"], ...one.options.map(({ long }) => [long ?? "", ""])];
       const here = await Promise.all(lines.map((words) => valuesAfter(...path, ...words)));
       const below = await Promise.all(one.commands.map((next) => walk(next, [...path, next.name()])));

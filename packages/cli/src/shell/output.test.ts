@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { progress } from "./progress.ts";
+import { progress } from "./output.ts";
 
 function terminal(isTTY: boolean) {
   let nowMs = 0;
