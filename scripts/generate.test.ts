@@ -2,8 +2,9 @@ import { appendFileSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { withParts } from "./generate/document.ts";
 import { generate, generators, outdated, write } from "./generate.ts";
-import { generatedNotice } from "./sources/blocks.ts";
+import { generatedPart } from "./sources/blocks.ts";
 import { listTree } from "./sources/files.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -18,13 +19,19 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 describe("generated files", () => {
   // `npm test` compares the repository's own as a static check, by the command.
-  test("are the only documents that say so, because only their blocks are not checked", () => {
-    const says = (path: string) => readFileSync(join(root, path), "utf8").includes(`\n${generatedNotice}`);
+  test("are the only documents with generated parts, because the blocks of these are not checked", () => {
+    const says = (path: string) => readFileSync(join(root, path), "utf8").search(generatedPart) !== -1;
     const documents = listTree(root)
       .files.filter((path) => path.endsWith(".md") && says(path))
       .sort();
     const made = files.map(({ path }) => path).filter((path) => path.endsWith(".md"));
     expect(documents).toEqual(made.sort());
+  });
+
+  test("have a place for each part, and no other place", () => {
+    const path = "docs/partner/errors.md";
+    expect(() => withParts(path, { refusals: "", misuses: "", others: "" })).toThrow("no place for its part others");
+    expect(() => withParts(path, { refusals: "" })).toThrow("a part misuses, which nothing generates");
   });
 
   test("are found when they are missing, and when they differ", () => {

@@ -3,16 +3,13 @@ import { dirname, join } from "node:path";
 import { cliReference } from "./generate/cli.ts";
 import { consoleApi, partnerApi } from "./generate/client.ts";
 import { clientContracts } from "./generate/clients.ts";
-import { codesReference } from "./generate/codes.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { errorsReference } from "./generate/errors.ts";
-import { fieldsReference } from "./generate/fields.ts";
+import { codesReference, fieldsReference } from "./generate/ipn.ts";
 import { metricsReference } from "./generate/metrics.ts";
 import { openApiReference } from "./generate/openapi.ts";
-import { partnerSettingFlags } from "./generate/partner-settings.ts";
-import { pictures } from "./generate/pictures.ts";
-import { receiverErrorsReference } from "./generate/receiver-errors.ts";
-import { settingsReference } from "./generate/settings.ts";
+import { retryPicture } from "./generate/retries.ts";
+import { partnerSettingFlags, settingsReference } from "./generate/settings.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
 import { vectorsReference } from "./generate/vectors.ts";
@@ -27,14 +24,13 @@ export const generators: readonly Generator[] = [
   metricsReference,
   statesReference,
   vectorsReference,
-  receiverErrorsReference,
   openApiReference,
   partnerApi,
   consoleApi,
   partnerSettingFlags,
   cliReference,
   clientContracts,
-  pictures,
+  retryPicture,
 ];
 
 export async function generate(): Promise<GeneratedFile[]> {

@@ -4,7 +4,7 @@ import { program } from "../../packages/cli/src/program.ts";
 import { command, describedOf } from "../../packages/cli/src/shell/command.ts";
 import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/shell/failure.ts";
-import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
+import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
 type Command = ReturnType<typeof program>;
 type Argument = Command["registeredArguments"][number];
@@ -14,39 +14,19 @@ type Option = Command["options"][number];
 export function cliReference(): GeneratedFile {
   // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
-  return {
-    path: "docs/reference/cli.md",
-    text: markdown(
-      "The command `paybell`",
-      "Every command has `--help`; `paybell --version` prints the version. With `--json` it prints one JSON " +
-        'document to stdout, and an error as `{"error": {code, message, remedy}}` to stderr. Colours and progress ' +
-        "are shown only in a terminal; `NO_COLOR` turns colours off.",
-      ...commandLists(root),
-      "## Exit codes",
-      "A command's own exit codes, where listed, come first.",
-      table(
-        ["Code", "Meaning"],
-        Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
-      ),
-      "## Credentials",
-      "The URL of Paybell, your keys and how they are used are taken from an option, or else from an environment " +
-        "variable, or else from a file of credentials. No key is an option, because a process list shows options.",
-      "The file is that of `--credentials`, otherwise `.paybell/sandbox.json` in this folder (`PAYBELL_HOME` moves " +
-        "it). The keys of the sandbox are never sent to another service.",
-      'The file is JSON: `{"baseUrl", "apiKey", "operatorToken", "partnerId", "encryptionKey", "signingKey", ' +
-        '"webhookSecret", "cipher", "encoding", "signing", "fields", "wireNames"}`, as far as they are needed. ' +
-        "`paybell partner add --out` writes such a file. A key that is being rotated is a list of its versions: " +
-        '`[{"id": "…", "key": "…"}]`.',
-      table(
-        ["Variable", "Meaning"],
-        variables.map(([name, meaning]) => [code(name), meaning]),
-      ),
-      "## Common options",
-      "Many commands take some of these options. They are named below the command's own options.",
-      optionTable([...commonOptions.values()].map(optionRow)),
-      ...leaves(root).flatMap(commandBlocks),
+  return withParts("docs/reference/cli.md", {
+    lists: commandLists(root).join("\n\n"),
+    "exit-codes": table(
+      ["Code", "Meaning"],
+      Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
     ),
-  };
+    variables: table(
+      ["Variable", "Meaning"],
+      variables.map(([name, meaning]) => [code(name), meaning]),
+    ),
+    "common-options": optionTable([...commonOptions.values()].map(optionRow)),
+    commands: leaves(root).flatMap(commandBlocks).join("\n\n"),
+  });
 }
 
 const variables = [...Object.entries(clientVariables), ["PAYBELL_OPERATOR_TOKEN", "The operator's token"]] as const;

@@ -1,6 +1,5 @@
 import { createMetrics } from "../../packages/server/src/metrics.ts";
-import { code, type GeneratedFile, markdown } from "./document.ts";
-import { type Section, sectionTables } from "./sections.ts";
+import { code, type GeneratedFile, type Section, sectionTables, withParts } from "./document.ts";
 
 const sections: readonly Section[] = [
   ["Notifications", /^paybell_(notifications|parked|attempt|attempts|delivery|oldest)_/],
@@ -18,22 +17,9 @@ export async function metricsReference(): Promise<GeneratedFile> {
   const metrics = createMetrics();
   const all = metrics.registry.getMetricsAsArray();
   metrics.close();
-  return {
-    path: "docs/reference/metrics.md",
-    text: markdown(
-      "Metrics",
-      "`GET /metrics` shows these in the Prometheus text format. A metric describes the instance that answers, " +
-        "unless its meaning says otherwise. A failed attempt's `reason` is one of " +
-        "[these](../operator/deliveries.md#why-an-attempt-failed).",
-      ...sectionTables(all, sections, {
-        nameOf: ({ name }) => name,
-        columns: ["Name", "Type", "Labels", "Meaning"],
-        rowOf: (metric) => {
-          const labels =
-            "labelNames" in metric && Array.isArray(metric.labelNames) ? metric.labelNames.map(String) : [];
-          return [code(metric.name), String(metric.type), labels.map(code).join(", "), metric.help];
-        },
-      }),
-    ),
-  };
+  const tables = sectionTables(all, sections, ["Name", "Type", "Labels", "Meaning"], (metric) => {
+    const labels = "labelNames" in metric && Array.isArray(metric.labelNames) ? metric.labelNames.map(String) : [];
+    return [code(metric.name), String(metric.type), labels.map(code).join(", "), metric.help];
+  });
+  return withParts("docs/reference/metrics.md", { metrics: tables });
 }

@@ -1,6 +1,6 @@
 import { createSecretKey } from "node:crypto";
 import swagger from "@fastify/swagger";
-import { contractVersion, headerNames, type IpnKind, ipnJsonSchema } from "@paybell/contract";
+import { headerNames, type IpnKind, ipnJsonSchema } from "@paybell/contract";
 import type { FastifyInstance } from "fastify";
 import { createJsonSchemaTransform, createJsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { systemClock } from "../../packages/server/src/clock.ts";
@@ -11,8 +11,8 @@ import { createHttp } from "../../packages/server/src/http/server.ts";
 import { descriptions } from "../../packages/server/src/input/descriptions.ts";
 import { createLog } from "../../packages/server/src/log.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
-import type { GeneratedFile } from "./document.ts";
-import { formatted } from "./formatted.ts";
+import { formatted, type GeneratedFile } from "./document.ts";
+import { headerMeanings } from "./ipn.ts";
 import { samplePost, withExamples } from "./openapi-examples.ts";
 
 /** The parts of an OpenAPI 3.1 document that are used here. */
@@ -147,17 +147,6 @@ function withRequirements(document: OpenApiDocument): OpenApiDocument {
   return { ...document, paths: Object.fromEntries(paths) };
 }
 
-const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
-  id: "The notification's id, the same at every attempt",
-  timestamp: "When this attempt was signed, in seconds since 1970",
-  signature: "Standard Webhooks v1 over the body as sent; two during a rotation, separated by a space",
-  attempt: "1 at the first attempt",
-  contract: `The version of the notification contract: ${contractVersion}`,
-  key: "The id of the key version that sealed the body",
-  command: "The precise command, such as PREAUTH_COMPLETE",
-  originalTransaction: "The id of the transaction that this one voids or completes",
-  outOfOrder: "1 when an earlier notification of the same chain is still on its way",
-};
 const notAlways: readonly string[] = ["key", "originalTransaction", "outOfOrder"];
 
 /** The two IPNs: what the service POSTs to the partner's callback URL (section 4.1). */

@@ -8,7 +8,7 @@ import {
   transactionTransitions,
 } from "../../packages/server/src/commands/states.ts";
 import type { TransactionStatus } from "../../packages/server/src/commands/transaction-status.ts";
-import { code, codeBlock, type GeneratedFile, markdown, table } from "./document.ts";
+import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
 function diagram(transitions: readonly Transition<string>[]): string {
   const left = new Set(transitions.filter(({ from, to }) => from !== to).map(({ from }) => from));
@@ -51,34 +51,16 @@ const statusMeanings: Readonly<Record<TransactionStatus, string>> = {
 
 /** Every state and transition, from the tables that the tests check the commands against. */
 export function statesReference(): GeneratedFile {
-  const standing = [...statusTransitions, ...begun()];
-  return {
-    path: "docs/internals/states.md",
-    text: markdown(
-      "States",
-      "This page has the states of a transaction, a batch and a Reversal, each as a diagram and as a table. The " +
-        "tables are complete: a test checks that a command is refused exactly if they have no step for it, and that " +
-        "no other step is taken, whatever the order of commands, answers and settlements.",
-      "## A transaction's status",
-      "This is `status` of the specification, [section 3](../reference/specification.md#3-states). INIT is never " +
-        "sent. SUCCESS and ERROR are final. Each is notified by one IPN, except for the system commands.",
-      diagram(transactionTransitions),
-      transitionTable(transactionTransitions),
-      "## The state of a transaction that others refer to",
-      "This state decides which command may still refer to a Sale, PreAuth or PreAuth-Complete. It is not stored: it " +
-        "is derived from the status, the command that refers to the transaction, its Reversal and its batch.",
-      table(
-        ["State", "Meaning"],
-        Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
-      ),
-      diagram(standing),
-      transitionTable(standing),
-      "## A batch",
-      diagram(batchTransitions),
-      transitionTable(batchTransitions),
-      "## A Reversal",
-      diagram(reversalTransitions),
-      transitionTable(reversalTransitions),
+  const whole = (transitions: readonly Transition<string>[]) =>
+    `${diagram(transitions)}\n\n${transitionTable(transitions)}`;
+  return withParts("docs/internals/states.md", {
+    statuses: whole(transactionTransitions),
+    meanings: table(
+      ["State", "Meaning"],
+      Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
     ),
-  };
+    standing: whole([...statusTransitions, ...begun()]),
+    batch: whole(batchTransitions),
+    reversal: whole(reversalTransitions),
+  });
 }

@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { type Block, blocksOf, generatedNotice, walkthroughs } from "../sources/blocks.ts";
+import { type Block, blocksOf, generatedPart, walkthroughs } from "../sources/blocks.ts";
 import type { Project, StyleRule, Text, Violation } from "./rule.ts";
 
 const decision = /^docs\/decisions\/(?!README\.md$)[\w-]+\.md$/;
@@ -44,8 +44,8 @@ function missing(document: Text, { files }: Project): Violation[] {
 }
 
 function unheld(document: Text, project: Project): Violation[] {
-  if (document.text.includes(`\n${generatedNotice}`)) return [];
-  const blocks = blocksOf(document.text);
+  const written = document.text.replace(generatedPart, (part) => part.replace(/.*/g, ""));
+  const blocks = blocksOf(written);
   return blocks.flatMap((block, index) => {
     // Diagrams of mermaid are not examples.
     if (block.language === "mermaid") return [];

@@ -1,0 +1,132 @@
+import {
+  aids,
+  type Command,
+  cardIpnFields,
+  commands,
+  currencies,
+  envelopeFields,
+  extensionFields,
+  type Field,
+  type FieldFormat,
+  headerNames,
+  notifiedCommands,
+  paymentTypes,
+  responseCodes,
+  settlementIpnFields,
+  settlementListFields,
+  statuses,
+  swipeTypes,
+  type TransactionType,
+  toWire,
+  transactionTypes,
+} from "@paybell/contract";
+import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
+import { code, type GeneratedFile, table, withParts } from "./document.ts";
+
+const formats: Readonly<Record<FieldFormat, string>> = {
+  uuid: "UUID v4",
+  yyyymmddhhmmss: "yyyymmddhhmmss",
+  "yyyymmddhhmmss-or-iso8601": "yyyymmddhhmmss, or yyyy-mm-ddThh:mm:ssZ",
+  amount: "decimal, in the currency's major unit",
+  count: "whole number",
+};
+
+function values({ values, format }: Field): string {
+  if (values !== undefined) return values.map(code).join(", ");
+  return format === undefined ? "" : formats[format];
+}
+
+function fieldTable(fields: readonly Field[]): string {
+  return table(
+    ["No", "Field", "Also accepted as", "Type", "Values", "Meaning"],
+    fields.map((field) => [
+      String(field.no),
+      code(field.name),
+      field.alias === undefined ? "" : code(field.alias),
+      field.type === "list" ? "list of objects" : "string",
+      values(field),
+      field.meaning,
+    ]),
+  );
+}
+
+/** Every field of the envelope and of both IPNs. */
+export function fieldsReference(): GeneratedFile {
+  const described = new Set<string>(
+    settlementIpnFields.flatMap((field) => ["alias" in field ? field.alias : field.name]),
+  );
+  const undescribed = Object.keys(toWire("settlement", {}, "sample")).filter((name) => !described.has(name));
+  return withParts("docs/reference/fields.md", {
+    envelope: fieldTable(envelopeFields),
+    card: fieldTable(cardIpnFields),
+    settlement: fieldTable(settlementIpnFields),
+    undescribed: `With \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
+    "extended-card": fieldTable(extensionFields("card")),
+    "extended-settlement": fieldTable(extensionFields("settlement")),
+    entry: fieldTable(settlementListFields),
+  });
+}
+
+/** What each header of an IPN's POST means. */
+export const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> = {
+  id: "The notification's id, the same at every attempt",
+  timestamp: "When this attempt was signed, in seconds since 1970",
+  signature:
+    "Standard Webhooks v1 over the body as sent; during a rotation of the secret one entry for each, separated by a " +
+    "space",
+  attempt: "The number of this attempt, from 1",
+  contract: "The version of the notification contract",
+  key: "The public id of the encryption key's version; absent with `jwe`, which names it as `kid`",
+  command: "The precise command that completed",
+  originalTransaction: "The id of the transaction that this one voids, completes or refunds",
+  outOfOrder: "1 if this IPN was sent before an earlier one that it should have followed; absent otherwise",
+};
+
+const notified: ReadonlySet<string> = new Set(notifiedCommands);
+
+function notifiedIn(command: Command): string {
+  if (command === "REFUND") return "if the partner agreed on it";
+  return notified.has(command) ? "yes" : "never";
+}
+
+function commandsOf(type: TransactionType): string {
+  const names = Object.entries(partnerSettings.transactionTypes.initial ?? {}).filter(([, one]) => one === type);
+  return names.map(([name]) => (name === "VOID_PREAUTH" ? "`VOID` of a `PREAUTH`" : code(name))).join(", ");
+}
+
+/** Every code that an IPN, its headers or a command can carry. */
+export function codesReference(): GeneratedFile {
+  const currencyRows = [...new Set(currencies.values())].sort().map((decimals) => {
+    const codes = [...currencies].filter(([, digits]) => digits === decimals).map(([name]) => name);
+    return [String(decimals), codes.sort().join(" ")];
+  });
+  return withParts("docs/reference/codes.md", {
+    commands: table(
+      ["Command", "Notified"],
+      commands.map((command) => [code(command), notifiedIn(command)]),
+    ),
+    transaction_type: table(
+      ["Code", "Commands, by default"],
+      transactionTypes.map((type) => [code(type), commandsOf(type)]),
+    ),
+    status: `${statuses.map(code).join(", ")}.`,
+    paymentType: `${paymentTypes.map(code).join(", ")}.`,
+    swipeType: table(
+      ["Code", "Meaning"],
+      swipeTypes.map((swipe) => [code(swipe.code), swipe.meaning]),
+    ),
+    cardScheme: table(
+      ["AID", "cardScheme", "Kind"],
+      aids.map(({ aid, scheme, kind }) => [code(aid), code(scheme), kind]),
+    ),
+    isoResponseCode: table(
+      ["Code", "Meaning"],
+      responseCodes.map((response) => [code(response.code), response.meaning]),
+    ),
+    currency: table(["Decimals", "Currencies"], currencyRows),
+    headers: table(
+      ["Header", "Meaning"],
+      Object.entries(headerNames).map(([key, name]) => [code(name), headerMeanings[key as keyof typeof headerNames]]),
+    ),
+  });
+}
