@@ -32,14 +32,7 @@ const server = (...folders: string[]) => folders.map((folder) => `packages/serve
 export const tiers: readonly Tier[] = [
   {
     name: "checkers",
-    tests: [
-      "scripts/biome.test.ts",
-      "scripts/imports.test.ts",
-      "scripts/knip.test.ts",
-      "scripts/markdownlint.test.ts",
-      "scripts/tidy.test.ts",
-      "test/support",
-    ],
+    tests: ["scripts/checkers.test.ts", "test/support"],
     inputs: [".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
   },
   {
