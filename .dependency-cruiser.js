@@ -35,7 +35,7 @@ const places = {
   ...folder("alerts", ["delivery"]),
   ...folder("input", ["commands", "partners"]),
   ...folder("intake", ["input", "ledger", "commands", "partners"]),
-  ...folder("clearing", ["commands", "ipn"], ["acquirer", "intake"]),
+  ...folder("clearing", ["commands", "ipn", "intake"], ["acquirer"]),
   ...folder("feed", ["delivery", "notifications", "operators"], ["alerts"]),
   ...folder("tracing", ["acquirer"], ["ledger", "delivery"]),
   ...folder(

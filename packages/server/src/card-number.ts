@@ -180,7 +180,8 @@ function runHoldsCardNumber(groups: readonly string[]): boolean {
   return false;
 }
 
-function isCardNumber(digits: string): boolean {
+/** Whether digits without separators are a card number. */
+export function isCardNumber(digits: string): boolean {
   if (digits.length < digitsMin || digits.length > digitsMax) return false;
   // The check digit first: it excludes nine of ten.
   return passesLuhn(digits) && cardNumberRanges.some((range) => inRange(digits, range));

@@ -99,7 +99,7 @@ export class Clearing {
    */
   async receive(acquirer: string, name: string, bytes: AsyncIterable<Uint8Array>): Promise<string> {
     const { store } = this.#parts;
-    const layout = await this.#layoutOf(acquirer);
+    const layout = await this.layoutOf(acquirer);
     const id = newId<"clearing">();
     try {
       const read = await this.#read(id, layout, bytes);
@@ -146,7 +146,8 @@ export class Clearing {
     return { sha256: sha256.digest(), lines, chunks, totals: sums, firstDay: day };
   }
 
-  async #layoutOf(acquirer: string): Promise<ClearingLayout> {
+  /** @throws ServiceError `invalid_value` if there is no such acquirer, or it has no files */
+  async layoutOf(acquirer: string): Promise<ClearingLayout> {
     const layout = await this.#parts.layoutOf(acquirer);
     if (layout !== undefined) return layout;
     throw badFields([
@@ -210,7 +211,7 @@ export class Clearing {
   /** @returns whether it was matched to its end */
   async #match({ id, acquirer, firstDay, nextChunk, chunks }: ClaimedFile): Promise<boolean> {
     const { store } = this.#parts;
-    const layout = await this.#layoutOf(acquirer);
+    const layout = await this.layoutOf(acquirer);
     if (!(await this.#copyBooks(acquirer, dayIn(layout.timeZone, firstDay)[0]))) return false;
     const lookUp = (chunk: number) => {
       const found = this.#lookUp(acquirer, id, chunk);

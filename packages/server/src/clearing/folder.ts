@@ -1,10 +1,10 @@
 import { createReadStream } from "node:fs";
-import { chmod, mkdir, readdir, rename, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
-import type { FileLocks } from "../intake/file-drop/file-drop.ts";
+import { copyWithoutCardData, csvCutter, fixedCutter, type LineCutter, withMaskedCard } from "../intake/card-data.ts";
+import { type FileLocks, FolderWatch, isComplete, orMissing } from "../intake/folder-watch.ts";
 import type { Log } from "../log.ts";
 import { safeFieldName } from "../safe-field-name.ts";
 import type { Clearing } from "./clearing.ts";
@@ -12,100 +12,136 @@ import type { Clearing } from "./clearing.ts";
 interface ClearingFolderParts {
   /** Has a folder for each acquirer, by its name; `default` is that of the settings. */
   readonly folder: string;
-  readonly clearing: Pick<Clearing, "receive">;
+  readonly clearing: Pick<Clearing, "receive" | "layoutOf">;
   readonly locks: FileLocks;
-  /** Awaited: a file that failed is recorded before it is moved. */
+  /** Awaited: a file that failed is recorded before it is removed. */
   readonly events: { record(event: NewEvent): Promise<void> | void };
   readonly log: Log;
   readonly everyMs?: number;
 }
 
+/** The result of a file: its id in the database, or why it cannot be read. */
+type Outcome = { readonly id: string } | { readonly reason: string };
+
+/** No record of a clearing file is longer, and a longer line must not hold the event loop while it is searched. */
+const lineBytesMax = 8 * 1024;
+
 /**
- * Reads clearing files that are dropped into a folder. Each goes to `done/` or `failed/` beside it. A file that was
- * read and not moved is read again, which changes nothing.
+ * Reads clearing files that are dropped into a folder. What is left of each is a copy without card numbers, in `done/`
+ * or `failed/` beside it, with a report.
+ *
+ * The steps: it is stored in the database, its copy and report are written, it is removed. A process that is killed
+ * leaves the file where it was, and it is read again: in the database that changes nothing, and its copy gets the name
+ * that it had, because the report has the hash of the file.
+ *
+ * Lines are matched whichever file comes first, so a file that cannot be read now holds back no other.
  */
-export class ClearingFolder {
+export class ClearingFolder extends FolderWatch {
   readonly #parts: ClearingFolderParts;
-  readonly #stopping = new AbortController();
-  #running: Promise<void> = Promise.resolve();
 
   constructor(parts: ClearingFolderParts) {
+    super({ everyMs: 5_000, ...parts });
     this.#parts = parts;
   }
 
-  start(): void {
-    this.#running = this.#run();
-  }
-
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
-    await this.#parts.locks.close();
-  }
-
-  async #run(): Promise<void> {
-    const { log, everyMs = 5_000 } = this.#parts;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await this.#look().catch((error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error }, "the clearing folder could not be read; it is tried again");
-      });
-      await pause(everyMs, undefined, { signal }).catch(() => undefined);
+  protected async list(): Promise<readonly string[]> {
+    const { folder } = this.#parts;
+    const files: string[] = [];
+    for (const acquirer of await namesIn(folder, "isDirectory")) {
+      const names = await namesIn(join(folder, acquirer), "isFile");
+      files.push(...names.map((name) => `${acquirer}/${name}`));
     }
+    return files;
   }
 
-  async #look(): Promise<void> {
-    const { folder, locks } = this.#parts;
-    for (const acquirer of await namesIn(folder, "folder")) {
-      for (const name of await namesIn(join(folder, acquirer), "file")) {
-        if (this.#stopping.signal.aborted) return;
-        const held = await locks.hold(`clearing ${acquirer}/${name}`);
-        if (held === undefined) continue;
-        try {
-          await this.#take(acquirer, name);
-        } finally {
-          await held.release();
-        }
-      }
+  protected override lockOf(file: string): string {
+    return `clearing ${file}`;
+  }
+
+  protected async take(file: string, signal: AbortSignal): Promise<void> {
+    const { folder, events, log } = this.#parts;
+    const [acquirer = "", name = ""] = file.split("/");
+    const path = join(folder, file);
+    // Another instance may have taken it before the lock was held.
+    const before = await stat(path).catch(orMissing);
+    if (before === undefined) return;
+    const outcome = await this.#receive(acquirer, name, path, signal);
+    const copy = join(folder, acquirer, `.${name}.copy`);
+    const form = await this.#formOf(acquirer, "id" in outcome);
+    const { sha256 } = await copyWithoutCardData(path, copy, { ...form, lineBytesMax });
+    const after = await stat(path);
+    if (after.size !== before.size || after.mtimeMs !== before.mtimeMs) {
+      await rm(copy);
+      throw new Error("the file was changed while it was read");
     }
-  }
-
-  async #take(acquirer: string, name: string): Promise<void> {
-    const { folder, clearing, events, log } = this.#parts;
-    const path = join(folder, acquirer, name);
-    // Another instance may have moved it before the lock was held.
-    if ((await stat(path).catch(() => undefined)) === undefined) return;
-    const file = safeFieldName(name);
-    try {
-      const id = await clearing.receive(acquirer === "default" ? "" : acquirer, file, createReadStream(path));
-      await this.#move(acquirer, name, "done", { id });
-      log.info({ acquirer, file, id }, "a clearing file was read");
-    } catch (error) {
-      if (!(error instanceof ServiceError) || error.status !== 400) throw error;
-      const detail = { acquirer, file, reason: error.message };
+    await keepCopy(copy, join(folder, acquirer, "id" in outcome ? "done" : "failed"), name, { ...outcome, sha256 });
+    const detail = { acquirer, file: safeFieldName(name), ...outcome };
+    if ("reason" in outcome)
       await events.record({ kind: "clearing_file_failed", partnerId: null, subjectId: null, detail });
-      await this.#move(acquirer, name, "failed", { reason: error.message });
-      log.warn(detail, "a clearing file could not be read");
+    await rm(path);
+    if ("id" in outcome) log.info(detail, "a clearing file was read");
+    else log.warn(detail, "a clearing file could not be read");
+  }
+
+  async #receive(acquirer: string, name: string, path: string, signal: AbortSignal): Promise<Outcome> {
+    const bytes = createReadStream(path, { signal });
+    try {
+      return { id: await this.#parts.clearing.receive(nameOf(acquirer), safeFieldName(name), bytes) };
+    } catch (error) {
+      return { reason: badInput(error).message };
+    } finally {
+      bytes.destroy();
     }
   }
 
-  /** The acquirer may have written card numbers into it: only the service's account may read it. */
-  async #move(acquirer: string, name: string, to: "done" | "failed", report: object): Promise<void> {
-    const folder = join(this.#parts.folder, acquirer, to);
-    await mkdir(folder, { recursive: true });
-    const path = join(this.#parts.folder, acquirer, name);
-    await chmod(path, 0o600);
-    await writeFile(join(folder, `${name}.report.json`), `${JSON.stringify(report)}\n`, { mode: 0o600 });
-    await rename(path, join(folder, name));
+  /** A file that could not be read may have another form than its profile says: nothing in it counts as known. */
+  async #formOf(acquirer: string, isRead: boolean): Promise<{ cutter: LineCutter; encoding: "utf8" | "latin1" }> {
+    const layout = await this.#parts.clearing.layoutOf(nameOf(acquirer)).catch(badInput);
+    const { section } = layout instanceof ServiceError ? {} : layout;
+    const encoding = section?.encoding === "latin1" ? "latin1" : "utf8";
+    if (section?.format === "csv") {
+      const { delimiter, header, skipLines } = section;
+      const headerLine = header ? skipLines + 1 : 0;
+      return { cutter: csvCutter({ delimiter, headerLine, keep: withMaskedCard }), encoding };
+    }
+    const known = isRead ? Object.values(section?.columns ?? {}) : [];
+    return { cutter: fixedCutter(known.filter((place) => typeof place === "object")), encoding };
   }
 }
 
-/** Hidden names, and those of files that are still being written, are left alone. */
-async function namesIn(folder: string, kind: "file" | "folder"): Promise<readonly string[]> {
+function nameOf(acquirer: string): string {
+  return acquirer === "default" ? "" : acquirer;
+}
+
+/** @throws any other error: the file is tried again */
+function badInput(error: unknown): ServiceError {
+  if (error instanceof ServiceError && error.status === 400) return error;
+  throw error;
+}
+
+/** A file of the same name may have been read before. The same file again, or one that was half kept, replaces itself. */
+async function keepCopy(
+  copy: string,
+  folder: string,
+  name: string,
+  report: { readonly sha256: string },
+): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (let number = 1; ; number += 1) {
+    const target = join(folder, number === 1 ? name : `${name}.${number}`);
+    const reportPath = `${target}.report.json`;
+    const known = await readFile(reportPath, "utf8").catch(orMissing);
+    const isFree = known === undefined && (await stat(target).catch(orMissing)) === undefined;
+    if (!isFree && !known?.includes(report.sha256)) continue;
+    await writeFile(reportPath, `${JSON.stringify(report)}\n`, { mode: 0o600, flush: true });
+    return await rename(copy, target);
+  }
+}
+
+async function namesIn(folder: string, kind: "isFile" | "isDirectory"): Promise<readonly string[]> {
   const found = await readdir(folder, { withFileTypes: true });
-  const wanted = found.filter((one) => (kind === "file" ? one.isFile() : one.isDirectory()));
-  return wanted
+  return found
+    .filter((one) => one[kind]() && isComplete(one))
     .map(({ name }) => name)
-    .filter((name) => !name.startsWith(".") && !name.endsWith(".part"))
     .sort();
 }

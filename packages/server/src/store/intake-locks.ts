@@ -1,5 +1,5 @@
 import type { Client, QueryResult } from "pg";
-import type { FileLocks, HeldFile } from "../intake/file-drop/file-drop.ts";
+import type { FileLocks, HeldFile } from "../intake/folder-watch.ts";
 
 interface Session {
   readonly client: Client;

@@ -12,7 +12,8 @@ import type { RefusedItem, ReportResult } from "../../ledger/reports.ts";
 import { createLog } from "../../log.ts";
 import { createMetrics } from "../../metrics.ts";
 import { partnerSnapshot } from "../../partners/partner.fixture.ts";
-import { FileDrop, type FileLocks } from "./file-drop.ts";
+import type { FileLocks } from "../folder-watch.ts";
+import { FileDrop } from "./file-drop.ts";
 import { makeFolders } from "./progress.ts";
 
 const partner = partnerSnapshot();

@@ -1,26 +1,13 @@
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
 import type { NewEvent } from "../../events.ts";
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
 import { safeFieldName } from "../../safe-field-name.ts";
+import { type FileLocks, FolderWatch, isComplete } from "../folder-watch.ts";
 import { type IntakeParts, reportUntilDurable } from "../items.ts";
 import { type Entry, readers, UnreadableFile } from "./entries.ts";
 import { begunIn, type FileEnd, FileProgress, reportBeside } from "./progress.ts";
-
-/** Assigns each file to one instance, which reads it. `store` implements it. */
-export interface FileLocks {
-  /** @returns undefined while another instance holds it */
-  hold(name: string): Promise<HeldFile | undefined>;
-  close(): Promise<void>;
-}
-
-export interface HeldFile {
-  /** Aborted if the lock is lost: another instance may read the file from now on. */
-  readonly lost: AbortSignal;
-  release(): Promise<void>;
-}
 
 interface FileDropParts extends IntakeParts {
   readonly folder: string;
@@ -38,60 +25,31 @@ const entriesPerReport = 1_000;
 /**
  * Reads completions from files that a switch puts into a folder. A file is read by one instance at a time, in order of
  * the names, and goes to `done/` or `failed/` with a report. Each entry takes effect once, by its externalId: a file
- * may be dropped again, and a reader killed.
+ * may be dropped again, and a reader killed. While an entry cannot be made durable, the files after it wait: a
+ * settlement must not be reported before its Sales.
  */
-export class FileDrop {
+export class FileDrop extends FolderWatch {
   readonly #parts: FileDropParts;
-  readonly #stopping = new AbortController();
-  #running: Promise<void> = Promise.resolve();
 
+  /** The folder must have been made ready: `makeFolders`. */
   constructor(parts: FileDropParts) {
+    super({ everyMs: 1_000, ...parts });
     this.#parts = parts;
   }
 
-  /** The folder must have been made ready: `makeFolders`. */
-  start(): void {
-    this.#running = this.#run();
-  }
-
-  /** Reads no further, and resolves once that is so. The next start goes on where it stopped. */
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await this.#running;
-    await this.#parts.locks.close();
-  }
-
-  async #run(): Promise<void> {
-    const { log, everyMs = 1_000 } = this.#parts;
-    const { signal } = this.#stopping;
-    while (!signal.aborted) {
-      await this.#look().catch((error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error }, "the intake folder could not be read; it is tried again");
-      });
-      await pause(everyMs, undefined, { signal }).catch(() => undefined);
-    }
-  }
-
-  async #look(): Promise<void> {
-    const { folder, metrics, locks, log } = this.#parts;
-    const names = await namesIn(folder);
+  protected async list(): Promise<readonly string[]> {
+    const { folder, metrics } = this.#parts;
+    const found = await readdir(folder, { withFileTypes: true });
+    const complete = found.filter(
+      (one) => one.isFile() && isComplete(one) && Object.hasOwn(readers, extname(one.name)),
+    );
+    // Those that were moved away by a process that then ended are among them.
+    const names = [...new Set([...complete.map(({ name }) => name), ...(await begunIn(folder))])].sort();
     metrics.intakeFilesWaiting.set(names.length);
-    for (const name of names) {
-      if (this.#stopping.signal.aborted) return;
-      const held = await locks.hold(name);
-      if (held === undefined) continue;
-      try {
-        await this.#take(name, AbortSignal.any([this.#stopping.signal, held.lost]));
-      } catch (error) {
-        if (this.#stopping.signal.aborted) return;
-        log.warn({ err: error, file: safeFieldName(name) }, "a file could not be read; it is tried again");
-      } finally {
-        await held.release();
-      }
-    }
+    return names;
   }
 
-  async #take(name: string, signal: AbortSignal): Promise<void> {
+  protected async take(name: string, signal: AbortSignal): Promise<void> {
     const { folder, metrics, events, log } = this.#parts;
     const reading = await FileProgress.of(folder, name);
     if (reading === undefined) return;
@@ -149,12 +107,3 @@ export class FileDrop {
 type Ending = keyof typeof readers;
 
 const changed = "The file was changed while it was read. Write it under a name that ends in .part, then rename it.";
-
-/** The files to be read, in order; those that were moved away by a process that then ended are among them. */
-async function namesIn(folder: string): Promise<readonly string[]> {
-  const found = await readdir(folder, { withFileTypes: true });
-  const complete = found.filter(
-    (one) => one.isFile() && !one.name.startsWith(".") && Object.hasOwn(readers, extname(one.name)),
-  );
-  return [...new Set([...complete.map(({ name }) => name), ...(await begunIn(folder))])].sort();
-}

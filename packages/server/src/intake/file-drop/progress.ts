@@ -1,11 +1,12 @@
 import { constants } from "node:fs";
 import { access, mkdir, open, readdir, readFile, rename, rm, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { redactItem } from "../../commands/redact-item.ts";
 import { safeFieldName } from "../../safe-field-name.ts";
+import { copyWithoutCardData, csvCutter, jsonCutter, withoutCardValue } from "../card-data.ts";
+import { orMissing } from "../folder-watch.ts";
 import type { ItemResult } from "../items.ts";
-import { copyWithoutCardData } from "./cut-card-data.ts";
-import type { Entry } from "./entries.ts";
+import { type Entry, lineBytesMax } from "./entries.ts";
 
 /** The folders inside the one that a switch writes to. */
 const folders = ["reading", "done", "failed"] as const;
@@ -124,7 +125,7 @@ export class FileProgress {
       const { refused, conflict } = this.#progress;
       const copy = join(this.#folder, "reading", `${this.name}.copy`);
       const mayHoldCardData = folder === "failed" || refused > 0 || conflict > 0;
-      if (mayHoldCardData && (await copyWithoutCardData(this.path, copy))) {
+      if (mayHoldCardData && (await this.#copyTo(copy))) {
         await rename(copy, target);
         await rm(this.path);
       } else {
@@ -133,6 +134,13 @@ export class FileProgress {
       }
     }
     await rm(progressPath(this.#folder, this.name), { force: true });
+  }
+
+  /** @returns whether anything was cut out */
+  async #copyTo(copy: string): Promise<boolean> {
+    const csv = { delimiter: ",", headerLine: 1, keep: withoutCardValue };
+    const cutter = extname(this.name) === ".csv" ? csvCutter(csv) : jsonCutter;
+    return (await copyWithoutCardData(this.path, copy, { cutter, lineBytesMax })).isCut;
   }
 
   /** Appends durably. @returns the length of the report then */
@@ -212,8 +220,4 @@ async function freeName(folder: string, name: string): Promise<string> {
     const candidate = number === 1 ? name : name.replace(/(\.\w+)$/, `.${number}$1`);
     if ((await stat(join(folder, candidate)).catch(orMissing)) === undefined) return candidate;
   }
-}
-
-function orMissing(error: NodeJS.ErrnoException): undefined {
-  if (error.code !== "ENOENT") throw error;
 }
