@@ -1,27 +1,6 @@
 import type { Pool } from "pg";
-import type { NotificationId, PartnerId, RedeliveryId } from "../../ids.ts";
-import {
-  type Following,
-  firstId,
-  type Held,
-  type HistoryPoint,
-  type HistoryPosition,
-  type KeptProof,
-  type KeyRange,
-  type KeyUse,
-  type NotificationContent,
-  type NotificationKey,
-  type NotificationStatus,
-  type NotificationStore,
-  type NotificationSubject,
-  type PageRow,
-  type RecordedAttempt,
-  type RecordedEvent,
-  type RedeliveryCounts,
-  type StoredBacklog,
-  type SubjectMatch,
-  type TestNotification,
-} from "../../notifications/store.ts";
+import type { PartnerId } from "../../ids.ts";
+import { firstId, type NotificationKey, type NotificationStore } from "../../notifications/store.ts";
 import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
@@ -46,108 +25,69 @@ export class PostgresNotifications implements NotificationStore {
     this.#partitions = partitions;
   }
 
-  history(partnerId: PartnerId): ReturnType<NotificationStore["history"]> {
-    return readHistory(this.#homes.of(partnerId).pool);
-  }
+  readonly history: NotificationStore["history"] = (partnerId) => readHistory(this.#poolOf(partnerId));
 
-  page(
-    partnerId: PartnerId,
-    after: HistoryPoint | undefined,
-    horizon: bigint,
-    rowsMax: number,
-  ): Promise<readonly PageRow[]> {
-    return readPage(this.#homes.of(partnerId).pool, partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
-  }
+  readonly page: NotificationStore["page"] = (partnerId, after, horizon, rowsMax) =>
+    readPage(this.#poolOf(partnerId), partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
 
-  following(places: readonly HistoryPosition[]): Promise<readonly Following[]> {
-    return this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
-  }
+  readonly following: NotificationStore["following"] = (places) =>
+    this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));
 
-  contents(
-    partnerId: PartnerId,
-    ids: readonly NotificationId[],
-  ): Promise<ReadonlyMap<NotificationId, NotificationContent>> {
-    return readContents(this.#homes.of(partnerId).pool, partnerId, ids);
-  }
+  readonly contents: NotificationStore["contents"] = (partnerId, ids) =>
+    readContents(this.#poolOf(partnerId), partnerId, ids);
 
-  backlog(partnerId: PartnerId): Promise<StoredBacklog> {
-    return readBacklog(this.#homes.of(partnerId).pool, partnerId);
-  }
+  readonly backlog: NotificationStore["backlog"] = (partnerId) => readBacklog(this.#poolOf(partnerId), partnerId);
 
-  notePull(partnerId: PartnerId, cursor: string): Promise<void> {
-    return writePull(this.#homes.of(partnerId).pool, partnerId, cursor);
-  }
+  readonly notePull: NotificationStore["notePull"] = (partnerId, cursor) =>
+    writePull(this.#poolOf(partnerId), partnerId, cursor);
 
-  async partnerIds(): Promise<readonly PartnerId[]> {
+  readonly partnerIds: NotificationStore["partnerIds"] = async () => {
     const { rows } = await this.#pool.query<{ id: PartnerId }>("SELECT id FROM partners ORDER BY id");
     return rows.map((row) => row.id);
-  }
+  };
 
-  locate(id: NotificationId, partnerId?: PartnerId): Promise<NotificationKey | undefined> {
-    return locateKey(this.#homes, id, partnerId);
-  }
+  readonly locate: NotificationStore["locate"] = (id, partnerId) => locateKey(this.#homes, id, partnerId);
 
-  keptProof(id: NotificationId): Promise<KeptProof | undefined> {
-    return findProof(this.#homes, id);
-  }
+  readonly keptProof: NotificationStore["keptProof"] = (id) => findProof(this.#homes, id);
 
-  lookUp(q: string, partnerId: PartnerId | undefined, rowsMax: number): Promise<readonly NotificationKey[]> {
-    return lookUpKeys(this.#homes, q, partnerId, rowsMax);
-  }
+  readonly lookUp: NotificationStore["lookUp"] = (q, partnerId, rowsMax) =>
+    lookUpKeys(this.#homes, q, partnerId, rowsMax);
 
-  keys(range: KeyRange, rowsMax: number): Promise<readonly NotificationKey[]> {
-    return readKeys(this.#homes, range, rowsMax);
-  }
+  readonly keys: NotificationStore["keys"] = (range, rowsMax) => readKeys(this.#homes, range, rowsMax);
 
-  async statuses(keys: readonly NotificationKey[]): Promise<readonly NotificationStatus[]> {
-    const standings = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStatuses(pool, some));
-    return inOrderOf(keys, standings);
-  }
+  readonly statuses: NotificationStore["statuses"] = async (keys) =>
+    inOrderOf(keys, await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readStatuses(pool, some)));
 
-  async subjects(keys: readonly NotificationKey[]): Promise<ReadonlyMap<NotificationId, NotificationSubject>> {
-    return new Map(
+  readonly subjects: NotificationStore["subjects"] = async (keys) =>
+    new Map(
       await this.#homes.askAbout(keys, shardOfKey, async ({ pool }, some) => [...(await readSubjects(pool, some))]),
     );
-  }
 
-  async matching(keys: readonly NotificationKey[], match: SubjectMatch): Promise<readonly NotificationKey[]> {
-    const matching = await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match));
-    return inOrderOf(keys, matching);
-  }
+  readonly matching: NotificationStore["matching"] = async (keys, match) =>
+    inOrderOf(keys, await this.#homes.askAbout(keys, shardOfKey, ({ pool }, some) => readMatching(pool, some, match)));
 
-  keyUse(partnerId: PartnerId, sinceMs: number, rowsMax: number): Promise<readonly KeyUse[]> {
-    return readKeyUse(this.#homes.of(partnerId).pool, partnerId, sinceMs, rowsMax);
-  }
+  readonly keyUse: NotificationStore["keyUse"] = (partnerId, sinceMs, rowsMax) =>
+    readKeyUse(this.#poolOf(partnerId), partnerId, sinceMs, rowsMax);
 
-  attempts(key: NotificationKey, rowsMax: number): Promise<readonly RecordedAttempt[]> {
-    return readAttempts(this.#homes.of(key.partnerId).pool, key, rowsMax);
-  }
+  readonly attempts: NotificationStore["attempts"] = (key, rowsMax) =>
+    readAttempts(this.#poolOf(key.partnerId), key, rowsMax);
 
-  events({ partnerId, id, transactionId }: NotificationStatus, rowsMax: number): Promise<readonly RecordedEvent[]> {
-    return readEvents(
-      this.#homes.of(partnerId).pool,
-      partnerId,
-      transactionId === null ? [id] : [id, transactionId],
-      rowsMax,
-    );
-  }
+  readonly events: NotificationStore["events"] = ({ partnerId, id, transactionId }, rowsMax) =>
+    readEvents(this.#poolOf(partnerId), partnerId, transactionId === null ? [id] : [id, transactionId], rowsMax);
 
-  redeliver(
-    partnerId: PartnerId,
-    ids: readonly NotificationId[],
-    to: "original" | "registered",
-    redelivery?: RedeliveryId,
-  ): Promise<ReadonlyMap<NotificationId, Held | null>> {
-    return redeliverAll(this.#homes.of(partnerId).pool, this.#partitions, { partnerId, ids, to, redelivery });
-  }
+  readonly redeliver: NotificationStore["redeliver"] = (partnerId, ids, to, redelivery) =>
+    redeliverAll(this.#poolOf(partnerId), this.#partitions, { partnerId, ids, to, redelivery });
 
-  async redeliveryCounts(id: RedeliveryId, partnerId: PartnerId | undefined): Promise<RedeliveryCounts | undefined> {
+  readonly redeliveryCounts: NotificationStore["redeliveryCounts"] = async (id, partnerId) => {
     const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
     return sumOf(await Promise.all(homes.map(({ pool }) => countRedelivery(pool, id, partnerId))));
-  }
+  };
 
-  insertTest(test: TestNotification): Promise<void> {
-    return insertTestNotification(this.#homes.of(test.partnerId).pool, test);
+  readonly insertTest: NotificationStore["insertTest"] = (test) =>
+    insertTestNotification(this.#poolOf(test.partnerId), test);
+
+  #poolOf(partnerId: PartnerId): Pool {
+    return this.#homes.of(partnerId).pool;
   }
 }
 
