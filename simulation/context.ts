@@ -7,8 +7,7 @@ import { carryOut } from "./database/deliveries.ts";
 import { SimulatedLeases, SimulatedShards } from "./database/shards.ts";
 import type { Tables } from "./database/tables.ts";
 import type { EventLoop } from "./service/event-loop.ts";
-import type { Instance } from "./service/instance.ts";
-import type { SimulatedNotifications } from "./service/notifications.ts";
+import type { Instance, SimulatedNotifications } from "./service/instance.ts";
 import type { World } from "./world.ts";
 
 /** The size of one simulated world. */

@@ -11,8 +11,7 @@ import { Faults } from "./faults.ts";
 import { Merchant } from "./outside/merchant.ts";
 import { SimulatedOperators } from "./outside/operators.ts";
 import { EventLoop, largestDrift, usualDrift } from "./service/event-loop.ts";
-import { type Instance, SimulatedProcess } from "./service/instance.ts";
-import { SimulatedNotifications } from "./service/notifications.ts";
+import { type Instance, SimulatedNotifications, SimulatedProcess } from "./service/instance.ts";
 import { Chains } from "./service/producer.ts";
 import { type Violation, World } from "./world.ts";
 

@@ -57,9 +57,9 @@ export class World {
   }
 
   /** The last recorded events. */
-  tail(lines: number, about?: RegExp): readonly string[] {
-    const told = this.#trace.filter((line) => line.length > 0).map((line) => line.join(" "));
-    return (about === undefined ? told : told.filter((line) => about.test(line))).slice(-Math.max(1, lines));
+  tail(count: number, about?: RegExp): readonly string[] {
+    const lines = this.#trace.filter((line) => line.length > 0).map((line) => line.join(" "));
+    return (about === undefined ? lines : lines.filter((line) => about.test(line))).slice(-Math.max(1, count));
   }
 
   /** Only the first violation counts. It is not thrown: the code under test would catch it. */

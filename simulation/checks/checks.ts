@@ -14,7 +14,7 @@ import type { World } from "../world.ts";
 import { CompletenessCheck } from "./progress.ts";
 import { StartChecks } from "./starts.ts";
 
-/** Steps between two looks at what is not checked where it happens. */
+/** Steps between two checks of what is not checked where it happens. */
 const boundsEvery = 16;
 const believersEvery = 64;
 const completeEvery = 256;
@@ -191,9 +191,9 @@ export class Checks {
     this.#complete.readBegins(worker, reads);
   }
 
-  told(worker: Instance, one: SimulatedNotification): void {
+  offered(worker: Instance, one: SimulatedNotification): void {
     this.#world.note(worker.name, "is offered", one.id);
-    this.#complete.told(worker, one);
+    this.#complete.notified(worker, one);
   }
 
   woken(worker: Instance, hint: Hint): void {
@@ -237,7 +237,7 @@ function checkBelievers(world: World, tables: Tables, workers: Iterable<Instance
   }
 }
 
-/** After one worker releases a shard, another claims it within this time, also if it was not told. */
+/** After one worker releases a shard, another claims it within this time, also without a notification. */
 const handedOverMs = 2_500;
 
 /** Invariant 12, its first part: every shard is a living worker's. @param broken the lease of one that cannot work */

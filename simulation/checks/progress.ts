@@ -130,13 +130,13 @@ export class CompletenessCheck {
     }
   }
 
-  told(worker: Instance, one: SimulatedNotification): void {
+  notified(worker: Instance, one: SimulatedNotification): void {
     const epoch = worker.worker.ownership.epochOf(one.partnerId);
     const isDue = one.dueAtUs <= this.#database.nowUs();
-    if (epoch !== undefined && isDue) one.told = { worker: worker.name, epoch, atMs: this.#world.nowMs };
+    if (epoch !== undefined && isDue) one.notified = { worker: worker.name, epoch, atMs: this.#world.nowMs };
   }
 
-  /** Only the rows of that time are looked at: a queue may have many thousands, and be named at every step. */
+  /** Only the rows of that time are considered: a queue may have many thousands, and be named at every step. */
   woken(worker: Instance, { partnerId, queue = "", sinceMs = 0 }: Hint): void {
     const { pending } = this.#tables;
     const rows = pending.queue(partnerId, queue);
@@ -144,7 +144,7 @@ export class CompletenessCheck {
     for (let at = pending.firstDue(rows, sinceMs * 1_000); at < rows.length; at += 1) {
       const one = rows[at];
       if (one === undefined || one.dueAtUs > nowUs) break;
-      this.told(worker, one);
+      this.notified(worker, one);
     }
   }
 
@@ -172,10 +172,10 @@ export class CompletenessCheck {
       if (isInHand(one) || one.changedMs > this.#world.nowMs - settledMs) continue;
       // A row that was due before the database's clock stepped back is due again later, and only the sweep finds it.
       const sinceMs = Math.max(one.changedMs, this.#database.steppedMs);
-      const { told } = one;
-      const isTold = told?.worker === worker.name && told.epoch === epoch && told.atMs >= sinceMs;
+      const { notified } = one;
+      const isNotified = notified?.worker === worker.name && notified.epoch === epoch && notified.atMs >= sinceMs;
       const isRead = read !== undefined && read.worldMs >= sinceMs && read.databaseUs >= one.dueAtUs;
-      if (!isTold && !isRead) continue;
+      if (!isNotified && !isRead) continue;
       this.#world.violated(11, `${worker.name} holds ${partnerId} "${name}" for complete without ${one.id}`);
     }
   }

@@ -164,7 +164,7 @@ export interface SimulatedNotification {
   mayOvertake: boolean;
   starts: NotificationStart[];
   /** The worker that was notified of it, under the epoch of its shard. */
-  told: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
+  notified: { readonly worker: string; readonly epoch: number; readonly atMs: number } | undefined;
 }
 
 /** The row as a reader gets it. */

@@ -208,7 +208,7 @@ export class Chains {
       sentNow: 0,
       mayOvertake: false,
       starts: [],
-      told: undefined,
+      notified: undefined,
     };
   }
 

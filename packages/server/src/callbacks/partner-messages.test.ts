@@ -45,7 +45,7 @@ function bench(settings: Partial<PartnerSettings> = {}) {
   });
   const look = async (afterMs: number) => {
     state.nowMs = startMs + afterMs;
-    await messages.look();
+    await messages.sendDue();
     return state.mails.splice(0).map(({ subject }) => subject.replace("[Paybell] Shop: ", ""));
   };
   const fail = (more: Partial<TroubleView> = {}) => {

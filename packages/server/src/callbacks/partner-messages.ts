@@ -61,7 +61,7 @@ export class PartnerMessages {
   }
 
   /** Sends what is due now. */
-  async look(): Promise<void> {
+  async sendDue(): Promise<void> {
     const { troubles, store, findPartner } = this.#parts;
     for (const trouble of await troubles.all()) {
       const partner = await findPartner(trouble.partnerId);
@@ -82,14 +82,14 @@ export class PartnerMessages {
     const state = notificationId === null ? undefined : await stateOf(partnerId, notificationId);
     if (state === "pending") return;
     const partner = await findPartner(partnerId);
-    const isTold = state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
-    if (!isTold || (await this.#send(partner, "recovered", channel, null))) await store.forget(partnerId, channel);
+    const isReported = state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
+    if (!isReported || (await this.#send(partner, "recovered", channel, null))) await store.forget(partnerId, channel);
   }
 
   async #run(): Promise<void> {
     const { signal } = this.#stopping;
     while (!signal.aborted) {
-      await this.look().catch((error: unknown) => {
+      await this.sendDue().catch((error: unknown) => {
         this.#parts.log.warn({ err: error }, "partners could not be written to");
       });
       await pause(pollMs, undefined, { signal }).catch(() => undefined);

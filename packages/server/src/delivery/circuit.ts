@@ -165,7 +165,7 @@ export interface CircuitStore {
   loadChangedByHand(shards: readonly number[]): Promise<readonly LoadedCircuit[]>;
 }
 
-/** Whether an endpoint accepts all, one delivery as a probe, or nothing until a moment (undefined: until told). */
+/** Whether an endpoint accepts all, one delivery as a probe, or nothing until a moment (undefined: until it changes). */
 export type Gate = "open" | "probe" | BlockedGate;
 export interface BlockedGate {
   readonly untilMs: number | undefined;
@@ -238,7 +238,7 @@ export class Circuits {
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
       const known = this.#circuits.get(partnerId)?.get(queue);
       if (known !== undefined && known.controlNo >= controlNo) continue;
-      // A probe on the wire goes on: a second one beside it could not tell more.
+      // A probe on the wire continues: a second one beside it would show no more.
       this.#store(partnerId, queue, { circuit, sinceMs: this.#nowMs(), controlNo, probe: known?.probe });
       changed.push({ partnerId, queue });
     }

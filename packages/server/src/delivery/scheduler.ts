@@ -116,7 +116,7 @@ export class Scheduler<Queue extends Schedulable> {
 
   /**
    * The time until a partner that only lacked a token gets one; undefined without such a partner. 0: it arrived after
-   * `next` looked for it.
+   * `next` searched for it.
    */
   tokenInMs(): number | undefined {
     let soonestMs: number | undefined;

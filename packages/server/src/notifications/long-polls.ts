@@ -40,7 +40,7 @@ export class LongPolls {
   #tick: NodeJS.Timeout | undefined;
   #next: { readonly timer: NodeJS.Timeout; readonly atMs: number } | undefined;
   #isReading = false;
-  #lookedAtMs = Number.NEGATIVE_INFINITY;
+  #readEndedMs = Number.NEGATIVE_INFINITY;
   /**
    * The wait for a notification that is durable but not settled. It doubles after each read that still finds it
    * unsettled.
@@ -143,7 +143,7 @@ export class LongPolls {
     // A read in progress continues with the callers that it began with.
     if (this.#isReading || this.#nextRead.size === 0) return;
     const nowMs = performance.now();
-    const atMs = Math.max(nowMs + inMs, this.#lookedAtMs + pauseMs);
+    const atMs = Math.max(nowMs + inMs, this.#readEndedMs + pauseMs);
     if (this.#next !== undefined && this.#next.atMs <= atMs) return;
     clearTimeout(this.#next?.timer);
     const timer = setTimeout(() => {
@@ -159,7 +159,7 @@ export class LongPolls {
     this.#isReading = true;
     const unsettled = await this.#endFound(waiters);
     this.#isReading = false;
-    this.#lookedAtMs = performance.now();
+    this.#readEndedMs = performance.now();
     this.#readIn(0);
     if (unsettled.length === 0) return;
     for (const waiter of unsettled) this.#nextRead.add(waiter);

@@ -23,7 +23,7 @@ export interface NotificationSummary {
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
-  /** While it is pending: the reason. It goes on at `nextAttemptAt` at the earliest. */
+  /** While it is pending: the reason. It is sent at `nextAttemptAt` at the earliest. */
   readonly waiting: WaitingView | null;
   readonly partnerName: string;
 }

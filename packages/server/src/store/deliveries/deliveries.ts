@@ -273,7 +273,7 @@ export class PostgresDeliveries implements DeliveryStore {
       failing.catch(() => undefined);
       const [, deleted] = await Promise.all(written);
       const failed = await failing;
-      // Parked shortly before, or changed while the statement looked for them.
+      // Parked shortly before, or changed while the statement searched for them.
       if ((deleted?.rowCount ?? 0) < accepted.length) await Promise.all(end());
       // Last, so that endpoints are not locked while waiting for anything else.
       if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
@@ -293,7 +293,7 @@ export class PostgresDeliveries implements DeliveryStore {
       ...recordAccepted,
       values: outcomeColumns.values(outcomes),
     });
-    // Parked shortly before, or changed while the statement looked for them.
+    // Parked shortly before, or changed while the statement searched for them.
     if ((rows[0]?.gone ?? 0) < outcomes.length) {
       const values = roundColumns.values(outcomes);
       await engine.query({ ...deleteAccepted, values });
@@ -311,7 +311,7 @@ export class PostgresDeliveries implements DeliveryStore {
     outcomes: readonly DeliveryOutcome[],
   ): Promise<ReadonlyMap<string, "retry" | "parked">> {
     const changed = new Map<string, "retry" | "parked">();
-    // Again, for rows that changed while the statement looked for them.
+    // Again, for rows that changed while the statement searched for them.
     for (let tries = 0; tries < 2; tries += 1) {
       const left = outcomes.filter((outcome) => !changed.has(rowKeyOf(outcome)));
       const retried = left.flatMap((outcome) =>
@@ -342,7 +342,7 @@ export class PostgresDeliveries implements DeliveryStore {
     return changed;
   }
 
-  /** Repeated once for rows that changed while the statement looked for them. */
+  /** Repeated once for rows that changed while the statement searched for them. */
   async #change<Key extends DeliveryKey>(
     statement: { readonly name: string; readonly text: string },
     keys: readonly Key[],
@@ -362,8 +362,8 @@ export class PostgresDeliveries implements DeliveryStore {
 function parkedEvent({ partnerId, id, attempt, next }: DeliveryOutcome): NewEvent[] {
   if (next.kind !== "parked") return [];
   const { reason, detail, httpStatus } = attempt;
-  const told = { reason, detail, httpStatus, attemptsMade: next.attemptsInAll };
-  return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: told }];
+  const about = { reason, detail, httpStatus, attemptsMade: next.attemptsInAll };
+  return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: about }];
 }
 
 function shardOfKey({ partnerId }: DeliveryKey): number {
