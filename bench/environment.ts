@@ -53,6 +53,31 @@ export class Cleanup {
   }
 }
 
+/** A start that Ctrl-C came into ends first: nobody else would stop what it began. */
+const startEndsWithinMs = 15_000;
+
+/**
+ * Runs a command until it ends or a signal stops it, and cleans up.
+ *
+ * @returns its exit code: what `run` resolves to, 1 if it rejects, 130 after a signal
+ */
+export async function runCommand(run: (cleanup: Cleanup) => Promise<number>): Promise<number> {
+  const cleanup = new Cleanup();
+  const interrupted = Promise.withResolvers<130>();
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.resolve(130));
+  const running = run(cleanup).catch((error) => {
+    process.stderr.write(`${error instanceof Error ? error.stack : error}\n`);
+    return 1;
+  });
+  const code = await Promise.race([running, interrupted.promise]);
+  await cleanup.run();
+  if (code === 130) {
+    await Promise.race([running, new Promise((resolve) => setTimeout(resolve, startEndsWithinMs))]);
+    await cleanup.run();
+  }
+  return code;
+}
+
 export async function startEnvironment(
   cleanup: Cleanup,
   wanted: { readonly redis: boolean; readonly postgresSettings: Readonly<Record<string, string>> },

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type NetConnectOpts, type Server, type Socket } from "node:net";
+import { Transform, type TransformCallback } from "node:stream";
 import type { SeededRandom } from "./random.ts";
 
 /** Faults of connections. */
@@ -21,26 +22,15 @@ const slowMs = 120;
 const stallMs = 400;
 const stallShare = 0.05;
 const breakShare = 0.01;
-/** Beyond it no more is read, as a full window of TCP has it. */
-const waitingMax = 256;
 
-/** One way of a connection: pieces wait in order while the network has them. */
-class Way {
-  readonly #from: Socket;
-  readonly #to: Socket;
-  #queue: Promise<void> = Promise.resolve();
-  #waiting = 0;
+/** One way of a connection: pieces wait in order while the network has them, and no more is read than streams hold. */
+class Way extends Transform {
+  readonly #delayMs: () => number;
   #held: PromiseWithResolvers<void> | undefined;
 
-  constructor(from: Socket, to: Socket, delayMs: () => number) {
-    this.#from = from;
-    this.#to = to;
-    from.on("data", (piece: Buffer) => {
-      const waitMs = delayMs();
-      if (waitMs === 0 && this.#held === undefined && this.#waiting === 0) this.#write(piece);
-      else this.#enqueue(piece, waitMs);
-    });
-    from.on("end", () => this.#enqueue(undefined, 0));
+  constructor(delayMs: () => number) {
+    super();
+    this.#delayMs = delayMs;
   }
 
   hold(): void {
@@ -52,23 +42,17 @@ class Way {
     this.#held = undefined;
   }
 
-  #enqueue(piece: Buffer | undefined, waitMs: number): void {
-    this.#waiting += 1;
-    if (this.#waiting === waitingMax) this.#from.pause();
-    this.#queue = this.#queue.then(async () => {
-      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-      await this.#held?.promise;
-      this.#waiting -= 1;
-      if (this.#waiting === waitingMax - 1) this.#from.resume();
-      if (piece === undefined) this.#to.end();
-      else this.#write(piece);
-    });
+  override _transform(piece: Buffer, _encoding: BufferEncoding, done: TransformCallback): void {
+    void this.#passes(this.#delayMs()).then(() => done(null, piece));
   }
 
-  #write(piece: Buffer): void {
-    if (this.#to.destroyed || this.#to.write(piece)) return;
-    this.#from.pause();
-    this.#to.once("drain", () => this.#from.resume());
+  override _flush(done: TransformCallback): void {
+    void this.#passes(0).then(() => done());
+  }
+
+  async #passes(waitMs: number): Promise<void> {
+    if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
+    await this.#held?.promise;
   }
 }
 
@@ -164,9 +148,11 @@ export class FaultyLink {
       isReset: false,
       caller,
       target,
-      requests: new Way(caller, target, () => this.#delayMs(pair)),
-      answers: new Way(target, caller, () => this.#delayMs(pair)),
+      requests: new Way(() => this.#delayMs(pair)),
+      answers: new Way(() => this.#delayMs(pair)),
     };
+    caller.pipe(pair.requests).pipe(target);
+    target.pipe(pair.answers).pipe(caller);
     this.#pairs.add(pair);
     if (this.#trouble !== undefined) this.#damaged += 1;
     this.#hold(pair);

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { Cleanup } from "../../../bench/environment.ts";
+import { runCommand } from "../../../bench/environment.ts";
 import { runHabits } from "./run.ts";
 
 // `npm run acquirer-habits -- --seed N --commands N`: exit code 1 if the host's books and the IPNs differ anywhere
@@ -8,11 +8,8 @@ const { values } = parseArgs({
   options: { seed: { type: "string", default: "1" }, commands: { type: "string", default: "20000" } },
 });
 const [seed, commands] = [Number(values.seed), Number(values.commands)];
-const cleanup = new Cleanup();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.once(signal, () => void cleanup.run().then(() => process.exit(130)));
-}
-try {
+
+const code = await runCommand(async (cleanup) => {
   const { differences, met, reached } = await runHabits({ seed, commands }, cleanup, (line) =>
     process.stderr.write(`${line}\n`),
   );
@@ -23,7 +20,6 @@ try {
   const open = differences.filter(({ isOpen }) => isOpen).length;
   const sums = { seed, commands, reached_host: reached, differences: differences.length, open_events: open };
   process.stdout.write(`${JSON.stringify(sums)}\n`);
-  process.exitCode = open === differences.length ? 0 : 1;
-} finally {
-  await cleanup.run();
-}
+  return open === differences.length ? 0 : 1;
+});
+process.exit(code);
