@@ -174,12 +174,18 @@ export class PostgresCluster {
 
   static async start(folder: string, program: PostgresProgram, hasStandby: boolean): Promise<PostgresCluster> {
     const cluster = new PostgresCluster(folder, program);
-    await cluster.#primary.initialise();
-    await cluster.#primary.start();
-    await cluster.#primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
-    await cluster.#primary.query(`CREATE DATABASE ${databaseName}`);
-    if (hasStandby) await cluster.addStandby();
-    return cluster;
+    try {
+      await cluster.#primary.initialise();
+      await cluster.#primary.start();
+      await cluster.#primary.query(`CREATE ROLE ${databaseName} SUPERUSER LOGIN`);
+      await cluster.#primary.query(`CREATE DATABASE ${databaseName}`);
+      if (hasStandby) await cluster.addStandby();
+      return cluster;
+    } catch (error) {
+      // After Ctrl-C its folder may go while it starts.
+      await cluster.stop();
+      throw error;
+    }
   }
 
   get primary(): PostgresServer {
