@@ -12,11 +12,10 @@ import { freePort, ownAddress, ownTree, ServiceInstance } from "./instance.ts";
 import { Journal } from "./journal.ts";
 import { FaultyLink } from "./link.ts";
 import { NameServer } from "./name-server.ts";
-import { PostgresCluster, postgresProgram } from "./postgres.ts";
+import { PostgresCluster, postgresProgram, SmallDisk } from "./postgres.ts";
 import type { SeededRandom } from "./random.ts";
 import { type PartnerCertificate, PartnersServer, partnerCertificate, partnerDomain } from "./receiver.ts";
 import type { Recovery } from "./round.ts";
-import { SmallDisk } from "./small-disk.ts";
 
 /** The parts of a deployment. */
 export interface DeploymentPlan {

@@ -1,8 +1,8 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openUp, PostgresCluster, postgresProgram } from "./postgres.ts";
+import { openUp, PostgresCluster, postgresProgram, SmallDisk } from "./postgres.ts";
 
 test("a standby has what its dead primary had, and takes writes; the next one is cloned from it", async () => {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-faults-")));
@@ -21,6 +21,24 @@ test("a standby has what its dead primary had, and takes writes; the next one is
     expect(await cluster.primary.query("SELECT count(*)::int AS n FROM kept")).toEqual([{ n: 3 }]);
   } finally {
     await cluster.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("a small disk can be filled and freed, where this machine permits to mount one", async ({ skip }) => {
+  const folder = await mkdtemp(join(tmpdir(), "paybell-disk-"));
+  const disk = await SmallDisk.mount(join(folder, "disk"), 8);
+  try {
+    // Without the right to mount there is nothing that could be filled.
+    if (disk === undefined) return skip();
+    const write = (name: string) => writeFile(join(folder, "disk", name), Buffer.alloc(64 * 1024));
+    await write("file");
+    await disk.fill();
+    await expect(write("other")).rejects.toThrow(/ENOSPC/);
+    await disk.free();
+    await write("other");
+  } finally {
+    await disk?.unmount();
     await rm(folder, { recursive: true, force: true });
   }
 });

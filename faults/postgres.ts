@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { chmod, chown, mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { chmod, chown, mkdir, open, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
@@ -12,6 +12,8 @@ import { launchPostmaster } from "../packages/server/src/postgres/launch.ts";
 import type { Postmaster } from "../packages/server/src/postgres/postmaster.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
 import type { Account } from "../packages/server/src/postgres/tool.ts";
+
+const run = promisify(execFile);
 
 /** The PostgreSQL program, and the account that runs it. */
 export interface PostgresProgram {
@@ -262,7 +264,7 @@ async function copyTree(from: string, to: string, account: Account | undefined):
   const entries = await readdir(from, { withFileTypes: true });
   const copied = entries.filter(({ name }) => !notCopied.has(name)).map(({ name }) => join(from, name));
   // By a process of its own, because this one has the load to answer. It tells of files that are gone by its exit code.
-  await promisify(execFile)("cp", ["-a", ...copied, to]).catch(ignoreGone);
+  await run("cp", ["-a", ...copied, to]).catch(ignoreGone);
   for (const entry of entries)
     if (notCopied.has(entry.name) && entry.isDirectory()) await makeFolder(join(to, entry.name), account);
 }
@@ -290,4 +292,60 @@ function ignoreGone(error: Error & { readonly stderr?: string }): void {
 export async function openUp(folder: string): Promise<string> {
   await chmod(folder, 0o711);
   return folder;
+}
+
+const pieceBytes = 1024 * 1024;
+
+/** A file system of its own, small enough to be filled: a tmpfs, which needs the right to mount. */
+export class SmallDisk {
+  readonly path: string;
+
+  private constructor(path: string) {
+    this.path = path;
+  }
+
+  /** Undefined where this machine does not permit to mount one. */
+  static async mount(path: string, megabytes: number): Promise<SmallDisk | undefined> {
+    if (process.platform !== "linux" || process.getuid?.() !== 0) return undefined;
+    await mkdir(path, { recursive: true, mode: 0o755 });
+    try {
+      await run("mount", ["-t", "tmpfs", "-o", `size=${megabytes}m,mode=755`, "tmpfs", path]);
+      return new SmallDisk(path);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Writes until nothing more fits. */
+  async fill(): Promise<void> {
+    const file = await open(this.#ballast, "w");
+    try {
+      for (let bytes = pieceBytes; bytes >= 4_096; bytes /= 4) while (await fits(file, Buffer.alloc(bytes)));
+    } finally {
+      await file.close();
+    }
+  }
+
+  async free(): Promise<void> {
+    await rm(this.#ballast, { force: true });
+  }
+
+  async unmount(): Promise<void> {
+    // Lazily: a server that is still ending must not keep it for ever.
+    await run("umount", ["-l", this.path]);
+  }
+
+  get #ballast(): string {
+    return join(this.path, "ballast");
+  }
+}
+
+async function fits(file: Awaited<ReturnType<typeof open>>, piece: Buffer): Promise<boolean> {
+  try {
+    await file.write(piece);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOSPC") return false;
+    throw error;
+  }
 }
