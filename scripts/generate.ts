@@ -2,17 +2,14 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { cliReference } from "./generate/cli.ts";
 import { consoleApi, partnerApi } from "./generate/client.ts";
-import { clientContracts } from "./generate/clients.ts";
+import { clientContracts, vectorsReference } from "./generate/clients.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
-import { errorsReference } from "./generate/errors.ts";
 import { codesReference, fieldsReference } from "./generate/ipn.ts";
-import { metricsReference } from "./generate/metrics.ts";
 import { openApiReference } from "./generate/openapi.ts";
 import { retryPicture } from "./generate/retries.ts";
-import { partnerSettingFlags, settingsReference } from "./generate/settings.ts";
+import { errorsReference, metricsReference, partnerSettingFlags, settingsReference } from "./generate/service.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
-import { vectorsReference } from "./generate/vectors.ts";
 
 /** Everything in the repository that the code writes. Add a generator here: it is then written and checked. */
 export const generators: readonly Generator[] = [

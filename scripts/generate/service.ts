@@ -1,10 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
+import { misuses } from "../../packages/partner/src/misused.ts";
+import { refusals } from "../../packages/partner/src/refused.ts";
 import type { ServiceSetting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
 import { settingSections } from "../../packages/server/src/config/shown.ts";
+import { errors } from "../../packages/server/src/errors.ts";
+import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { PartnerSetting, SettingTable } from "../../packages/server/src/partners/setting.ts";
 import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
-import { code, type GeneratedFile, sectionTables, withParts } from "./document.ts";
+import { code, type GeneratedFile, type Section, sectionTables, table, withParts } from "./document.ts";
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
@@ -103,4 +107,48 @@ function textOf(initial: unknown): string {
   if (typeof initial !== "object") return String(initial);
   const pairs = Object.entries(initial as object);
   return pairs.length === 1 ? String(pairs[0]?.[1]) : pairs.map(([name, value]) => `${name}=${value}`).join(" ");
+}
+
+const metricSections: readonly Section[] = [
+  ["Notifications", /^paybell_(notifications|parked|attempt|attempts|delivery|oldest)_/],
+  ["Notifications by partner", /^paybell_partner_/],
+  ["Delivery", /_(slots|queued|bytes_in_flight|outcomes|shards)/],
+  ["Commands, acquirers, alerts", /_(commands?|acquirer|late_answers|reversals|alerts)_/],
+  ["Completions from a switch", /_(reports|intake|settlements)_/],
+  ["Database", /_(group_commit|database|lease|ledger|partitions)_/],
+  ["HTTP", /_(http|pulls|callers|requests)_/],
+  ["Process", /^process_|_(event_loop|loop|trace)_/],
+];
+
+/** Everything that /metrics shows. */
+export async function metricsReference(): Promise<GeneratedFile> {
+  const metrics = createMetrics();
+  const all = metrics.registry.getMetricsAsArray();
+  metrics.close();
+  const tables = sectionTables(all, metricSections, ["Name", "Type", "Labels", "Meaning"], (metric) => {
+    const labels = "labelNames" in metric && Array.isArray(metric.labelNames) ? metric.labelNames.map(String) : [];
+    return [code(metric.name), String(metric.type), labels.map(code).join(", "), metric.help];
+  });
+  return withParts("docs/reference/metrics.md", { metrics: tables });
+}
+
+/** Every error of the APIs, by its HTTP status; every error of the partner library, from its own tables. */
+export function errorsReference(): GeneratedFile[] {
+  const statuses = [...new Set(Object.values(errors).map(({ status }) => status))].sort((a, b) => a - b);
+  const sections = statuses.flatMap((status) => [
+    `## ${status}`,
+    // A heading each: `documentation` of a problem leads to it.
+    ...Object.entries(errors)
+      .filter(([, error]) => error.status === status)
+      .flatMap(([name, { title, remedy }]) => [`### ${code(name)}`, `${title}. ${remedy}`]),
+  ]);
+  return [
+    withParts("docs/reference/errors.md", { errors: sections.join("\n\n") }),
+    withParts("docs/partner/errors.md", { refusals: reasonTable(refusals), misuses: reasonTable(misuses) }),
+  ];
+}
+
+function reasonTable(reasons: Readonly<Record<string, readonly [meaning: string, remedy: string]>>): string {
+  const rows = Object.entries(reasons).map(([reason, [meaning, remedy]]) => [code(reason), meaning, remedy]);
+  return table(["reason", "Meaning", "Remedy"], rows);
 }
