@@ -159,7 +159,8 @@ describe("money in doubt", () => {
       expect(await confirm.isDisabled()).toBe(true);
       await dialog.getByRole("textbox", { name: "Reason" }).fill("card 4111 1111 1111 1111");
       await confirm.click();
-      await dialog.getByText("card_number_in_clear").waitFor();
+      await dialog.getByText("reason holds what looks like a full card number").waitFor();
+      expect(await dialog.getByRole("textbox", { name: "Reason" }).getAttribute("aria-invalid")).toBe("true");
       await dialog.getByRole("textbox", { name: "Reason" }).fill("the acquirer said so");
       await confirm.click();
       await dialog.waitFor({ state: "hidden" });
@@ -264,7 +265,7 @@ test(
     expect(await urlsOf()).toEqual({ SETTLEMENT: books });
 
     await save("SETTLEMENT ftp://books.example/ipn\nLUNCH https://books.example/ipn");
-    await page.getByText("Nothing was changed").waitFor();
+    await page.getByText("Nothing was done").waitFor();
     expect(await field.getAttribute("aria-invalid")).toBe("true");
     const ids = (await field.getAttribute("aria-describedby"))?.trim().split(/\s+/) ?? [];
     const described = (await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).innerText()))).join(" ");

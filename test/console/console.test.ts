@@ -131,6 +131,16 @@ describe("the console", () => {
     await page.getByText('{"data":"').waitFor();
   });
 
+  test("says at its field why a command of the sandbox is refused", async () => {
+    const page = await bench.open("/try");
+    const amount = page.getByRole("textbox", { name: "Amount in VND" });
+    await amount.fill("much");
+    await page.getByRole("button", { name: "Sale", exact: true }).click();
+    await page.getByText(/^amount /).waitFor();
+    expect(await amount.getAttribute("aria-invalid")).toBe("true");
+    expect(await page.locator('[aria-invalid="true"]').count()).toBe(1);
+  });
+
   test("makes the sandbox's receiver fail, hang, cut and reject, and the notification says so", async () => {
     const page = await bench.open("/try");
     const modes = [

@@ -133,7 +133,7 @@ describe("an emptied field", () => {
       const names = ["Retry schedule", "POSTs in flight, at most", "Time zone"];
       for (const name of names) await page.getByRole("textbox", { name }).fill("");
       await page.getByRole("button", { name: "Save" }).click();
-      await page.getByText("Nothing was changed").waitFor();
+      await page.getByText("Nothing was done").waitFor();
       for (const name of names) {
         expect(await page.getByRole("textbox", { name }).getAttribute("aria-invalid"), name).toBe("true");
       }

@@ -14,16 +14,21 @@ export interface Scenario {
   readonly cafe: TestPartner;
   /** Its endpoint answers 500, and two of its notifications are parked. */
   readonly bakery: TestPartner;
+  /** When the day began. */
+  readonly beganAt: string;
   /** A Sale of the cafe that is settled, by its order. */
   readonly settledOrder: string;
   /** A Settlement whose totals the acquirer counted otherwise. */
   readonly settlementId: string;
+  /** Ends when both notifications of the bakery are parked, also if they were sent again. */
+  parkAgain(): Promise<void>;
   close(): Promise<void>;
 }
 
 const [tid, mid] = ["T0000021", "M00000000000021"];
 
 export async function startScenario(): Promise<Scenario> {
+  const beganAt = new Date().toISOString();
   const service = await startTestService();
   const host = await FakeHost.listen();
   const cafe = await service.register({ name: "Cafe on the corner", retry: [1, 3_600] });
@@ -65,10 +70,15 @@ export async function startScenario(): Promise<Scenario> {
   await cafe.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: doubtful["id"] });
 
   bakery.server.answersAlways({ status: 500, headers: {}, body: "the database is away" });
+  const loaves: string[] = [];
   for (const order of ["loaf-1", "loaf-2"]) {
     const { body } = await bakery.run(sale({ tid: "T0000041", mid: "M00000000000041", merchantTransId: order }));
-    await bakery.settled((body["notification"] as { id: string }).id, "parked");
+    loaves.push((body["notification"] as { id: string }).id);
   }
+  const parkAgain = async () => {
+    for (const id of loaves) await bakery.settled(id, "parked");
+  };
+  await parkAgain();
   cafe.server.answersAlways(503);
   await cafe.run(sale({ tid, mid, merchantTransId: "order-18", amount: "150000" }));
   await eventually("its second attempt", async () => {
@@ -85,7 +95,7 @@ export async function startScenario(): Promise<Scenario> {
   await service.operator("POST", "/operator/v1/operators", { name: "anna", role: "operator" });
   const browser = await openBrowser(service.baseUrl);
   return {
-    ...{ service, browser, cafe, bakery, settledOrder, settlementId: String(settlement["id"]) },
+    ...{ service, browser, cafe, bakery, beganAt, settledOrder, parkAgain, settlementId: String(settlement["id"]) },
     async close() {
       await browser.close();
       await service.stop();

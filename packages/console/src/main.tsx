@@ -3,7 +3,7 @@ import "@mantine/core/styles.css";
 import "./page.css";
 import "./history.css";
 import "./face.css";
-import { createTheme, type MantineColorsTuple, MantineProvider, Text } from "@mantine/core";
+import { createTheme, type MantineColorsTuple, MantineProvider } from "@mantine/core";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
@@ -25,6 +25,19 @@ const indigo: MantineColorsTuple = [
   "#26419e",
 ];
 
+const inputs = [
+  "Button",
+  "Checkbox",
+  "CheckboxGroup",
+  "NumberInput",
+  "PasswordInput",
+  "SegmentedControl",
+  "Select",
+  "Switch",
+  "TextInput",
+  "Textarea",
+];
+
 /** Dense and calm: one accent colour, small type, tabular figures. */
 const theme = createTheme({
   primaryColor: "accent",
@@ -40,7 +53,10 @@ const theme = createTheme({
   defaultRadius: "sm",
   focusRing: "auto",
   cursorType: "pointer",
-  components: { Text: Text.extend({ defaultProps: { size: "sm" } }) },
+  components: {
+    Text: { defaultProps: { size: "sm" } },
+    ...Object.fromEntries(inputs.map((name) => [name, { defaultProps: { size: "xs" } }])),
+  },
 });
 
 const nonce = document.querySelector<HTMLMetaElement>('meta[property="csp-nonce"]')?.nonce ?? "";

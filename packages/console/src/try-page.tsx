@@ -3,12 +3,13 @@ import { isVoidable } from "@paybell/contract";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { api, CallError } from "./api/call.ts";
+import { api } from "./api/call.ts";
 import type { CommandRequest, SandboxReceiver } from "./api/operations.ts";
 import { shownAmount } from "./display/amount.ts";
-import { Failure } from "./display/failure.tsx";
-import { Loading } from "./display/list.tsx";
-import { Empty, Page, Panel } from "./display/page.tsx";
+import { Form, useForm } from "./display/form.tsx";
+import { type ListColumn, Table } from "./display/list.tsx";
+import { Empty, Failure, Loaded } from "./display/loaded.tsx";
+import { Page, Panel } from "./display/page.tsx";
 import { State } from "./display/state.tsx";
 import { Time } from "./display/time.tsx";
 import { pageOf } from "./shell/pages.ts";
@@ -43,174 +44,99 @@ export function TryPage() {
         <Commands />
         <Receiver receiver={receiver.data} />
       </Group>
-      {receiver.isError && <Failure error={receiver.error} />}
-      {receiver.isPending ? <Loading /> : <Arrived items={receiver.data?.arrived ?? []} />}
+      <Loaded of={receiver}>{({ arrived }) => <Arrived items={arrived} />}</Loaded>
     </Page>
   );
 }
 
 type Made = Awaited<ReturnType<typeof api.runSandboxCommand>>;
 
+/** What a button asks for: a new command, or one that refers to what was made. */
+type Asked = { readonly command: "PREAUTH" | "SETTLEMENT" } | { readonly command: "VOID" | "COMPLETE"; of: Made };
+
+const terminal = { tid: "T0000001", mid: "M00000001" };
+
 function Commands() {
-  const [amount, setAmount] = useState("150000");
-  const [order, setOrder] = useState("order-1");
-  const [card, setCard] = useState("tok_approve");
   const [made, setMade] = useState<readonly Made[]>([]);
   const queries = useQueryClient();
-  const run = useMutation({
-    mutationFn: (command: CommandRequest) => api.runSandboxCommand(command),
-    onSuccess: (transaction) => {
+  const form = useForm<Record<"amount" | "merchantTransId" | "card.token", string>, Made, Asked>(
+    { amount: "150000", merchantTransId: "order-1", "card.token": "tok_approve" },
+    (values, asked = undefined) =>
+      api.runSandboxCommand({ reqId: crypto.randomUUID(), ...requestOf(asked, values) } as CommandRequest),
+    (transaction, { set }) => {
       setMade((before) => [transaction, ...before].slice(0, 5));
-      setOrder((before) => before.replace(/(?<!\d)\d+$/, (number) => String(Number(number) + 1)));
+      set({ merchantTransId: form.values.merchantTransId.replace(/(?<!\d)\d+$/, (number) => `${Number(number) + 1}`) });
       return queries.invalidateQueries({ queryKey: ["receiver"] });
     },
-  });
-  const fields = run.error instanceof CallError ? run.error.fields : {};
-  const isAtField = Object.keys(fields).some((name) => ["amount", "merchantTransId", "card.token"].includes(name));
-  const reqId = () => crypto.randomUUID();
-  const pay = (command: "SALE" | "PREAUTH") =>
-    run.mutate({
-      command,
-      reqId: reqId(),
-      amount,
-      currency: "VND",
-      tid: "T0000001",
-      mid: "M00000001",
-      merchantTransId: order,
-      card: { token: card, number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
-    } as CommandRequest);
+  );
+  const { isPending, mutate } = form.sending;
+  const ask = (label: string, asked: Asked, size: "xs" | "compact-xs" = "xs") => (
+    <Button size={size} variant="default" disabled={isPending} onClick={() => mutate(asked)}>
+      {label}
+    </Button>
+  );
+  const columns: readonly ListColumn<Made>[] = [
+    { name: "Command", show: (one) => <Link href={pageOf(one)}>{one.command.replace("_", "-")}</Link> },
+    {
+      name: "Amount",
+      show: (one) => "amount" in one && "currency" in one && shownAmount(String(one.amount), String(one.currency)),
+      look: "number",
+    },
+    { name: "Result", show: ({ status }) => <State {...results[status]} /> },
+    {
+      name: "Next",
+      show: (one) =>
+        one.status === "SUCCESS" && (
+          <Group gap={4} justify="end">
+            {one.command === "PREAUTH" && ask("Complete", { command: "COMPLETE", of: one }, "compact-xs")}
+            {isVoidable(one.command) && ask("Void", { command: "VOID", of: one }, "compact-xs")}
+          </Group>
+        ),
+      look: "actions",
+    },
+  ];
   return (
     <Panel title="Make a command">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          pay("SALE");
-        }}
+      <Form
+        of={form}
+        submit="Sale"
+        actions={
+          <>
+            {ask("PreAuth", { command: "PREAUTH" })}
+            {ask("Settlement", { command: "SETTLEMENT" })}
+          </>
+        }
       >
-        <Stack gap="sm">
-          <Group gap="sm" align="start" grow>
-            <TextInput
-              size="xs"
-              label="Amount in VND"
-              value={amount}
-              onChange={(event) => setAmount(event.currentTarget.value)}
-              error={fields["amount"]}
-            />
-            <TextInput
-              size="xs"
-              label="Order"
-              value={order}
-              onChange={(event) => setOrder(event.currentTarget.value)}
-              error={fields["merchantTransId"]}
-            />
-          </Group>
-          <Select
-            size="xs"
-            label="The acquirer"
-            data={cards}
-            value={card}
-            onChange={(value) => setCard(value ?? "tok_approve")}
-            allowDeselect={false}
-            error={fields["card.token"]}
-          />
-          <Group gap="xs">
-            <Button size="xs" type="submit" loading={run.isPending}>
-              Sale
-            </Button>
-            <Button size="xs" variant="default" disabled={run.isPending} onClick={() => pay("PREAUTH")}>
-              PreAuth
-            </Button>
-            <Button
-              size="xs"
-              variant="default"
-              disabled={run.isPending}
-              onClick={() =>
-                run.mutate({
-                  command: "SETTLEMENT",
-                  reqId: reqId(),
-                  tid: "T0000001",
-                  mid: "M00000001",
-                } as CommandRequest)
-              }
-            >
-              Settlement
-            </Button>
-          </Group>
-          {run.isError && !isAtField && <Failure error={run.error} />}
-          {made.length > 0 && (
-            <table className="dense-table">
-              <thead>
-                <tr>
-                  <th scope="col">Command</th>
-                  <th scope="col" className="number">
-                    Amount
-                  </th>
-                  <th scope="col">Result</th>
-                  <th scope="col">
-                    <span className="unseen">Next</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {made.map((one) => (
-                  <MadeRow key={one.id} one={one} isPending={run.isPending} onRun={(command) => run.mutate(command)} />
-                ))}
-              </tbody>
-            </table>
-          )}
-        </Stack>
-      </form>
+        <Group gap="sm" align="start" grow>
+          <TextInput label="Amount in VND" {...form.text("amount")} />
+          <TextInput label="Order" {...form.text("merchantTransId")} />
+        </Group>
+        <Select label="The acquirer" data={cards} {...form.choice("card.token")} />
+      </Form>
+      {made.length > 0 && <Table items={made} columns={columns} keyOf={({ id }) => id} />}
     </Panel>
   );
 }
 
-function MadeRow({
-  one,
-  isPending,
-  onRun,
-}: {
-  readonly one: Made;
-  readonly isPending: boolean;
-  readonly onRun: (command: CommandRequest) => void;
-}) {
-  const next = (command: "VOID" | "PREAUTH_COMPLETE") =>
-    onRun({
-      command,
-      reqId: crypto.randomUUID(),
-      transactionId: one.id,
-      ...(command === "PREAUTH_COMPLETE" && "amount" in one && { amount: one.amount }),
-    } as CommandRequest);
-  const isGood = one.status === "SUCCESS";
-  return (
-    <tr>
-      <td>
-        <Link href={pageOf(one)}>{one.command.replace("_", "-")}</Link>
-      </td>
-      <td className="number">
-        {"amount" in one && "currency" in one ? shownAmount(String(one.amount), String(one.currency)) : ""}
-      </td>
-      <td>
-        <State
-          tone={isGood ? "good" : one.status === "INIT" ? "wait" : "bad"}
-          word={isGood ? "Success" : one.status === "INIT" ? "Under way" : "Declined"}
-        />
-      </td>
-      <td>
-        <Group gap={4} justify="end">
-          {isGood && one.command === "PREAUTH" && (
-            <Button size="compact-xs" variant="default" disabled={isPending} onClick={() => next("PREAUTH_COMPLETE")}>
-              Complete
-            </Button>
-          )}
-          {isGood && isVoidable(one.command) && (
-            <Button size="compact-xs" variant="default" disabled={isPending} onClick={() => next("VOID")}>
-              Void
-            </Button>
-          )}
-        </Group>
-      </td>
-    </tr>
-  );
+const results = {
+  SUCCESS: { tone: "good", word: "Success" },
+  ERROR: { tone: "bad", word: "Declined" },
+  INIT: { tone: "wait", word: "Under way" },
+} as const;
+
+function requestOf(
+  asked: Asked | undefined,
+  { "card.token": token, ...values }: Readonly<Record<"amount" | "merchantTransId" | "card.token", string>>,
+) {
+  if (asked !== undefined && "of" in asked) {
+    const { command, of } = asked;
+    const original = { transactionId: of.id };
+    if (command === "VOID") return { command, ...original };
+    return { command: "PREAUTH_COMPLETE", ...original, ...("amount" in of && { amount: of.amount }) };
+  }
+  if (asked?.command === "SETTLEMENT") return { command: "SETTLEMENT", ...terminal };
+  const card = { token, number: "411111******1111", swipeType: "C", aid: "A0000000031010" };
+  return { command: asked?.command ?? "SALE", ...terminal, ...values, currency: "VND", card };
 }
 
 function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined }) {
@@ -223,7 +149,6 @@ function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined
     <Panel title="The partner's receiver">
       <Stack gap="sm">
         <SegmentedControl
-          size="xs"
           aria-label="What the receiver does"
           value={receiver?.mode ?? "accept"}
           onChange={(mode) => turn.mutate(mode as SandboxReceiver["mode"])}
@@ -245,9 +170,43 @@ function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined
   );
 }
 
-function Arrived({ items }: { readonly items: SandboxReceiver["arrived"] }) {
+type Arrival = SandboxReceiver["arrived"][number];
+
+const shownArrivals = 8;
+
+function Arrived({ items }: { readonly items: readonly Arrival[] }) {
   const [chosen, setChosen] = useState<number>();
   const shown = items.find(({ no }) => no === chosen) ?? items[0];
+  const columns: readonly ListColumn<Arrival>[] = [
+    {
+      name: "Answered",
+      show: ({ status }) => <State tone={status === 204 ? "good" : "bad"} word={String(status ?? "nothing")} />,
+    },
+    { name: "Arrived", show: ({ at }) => <Time at={at} />, look: "nowrap" },
+    {
+      name: "Notification",
+      show: ({ notificationId: id }) => <Link href={`/notifications/${id}`}>{id.slice(0, 8)}…</Link>,
+      from: "tablet",
+    },
+    { name: "Attempt", show: ({ attempt }) => attempt, look: "number", from: "tablet" },
+    {
+      name: "What",
+      show: ({ ipn }) =>
+        ipn === null
+          ? "not opened"
+          : `${String(ipn["transaction_type"])} ${shownAmount(text(ipn["amount"]), text(ipn["currency"]))}`,
+      look: "wraps",
+    },
+    {
+      name: "Show",
+      show: ({ no }) => (
+        <Button size="compact-xs" variant="subtle" onClick={() => setChosen(no)}>
+          Show
+        </Button>
+      ),
+      look: "actions",
+    },
+  ];
   return (
     <Panel title="What arrived at the receiver" flush>
       {shown === undefined ? (
@@ -256,78 +215,27 @@ function Arrived({ items }: { readonly items: SandboxReceiver["arrived"] }) {
         </Empty>
       ) : (
         <>
-          <div className="table-scroll">
-            <table className="dense-table">
-              <thead>
-                <tr>
-                  <th scope="col">Answered</th>
-                  <th scope="col">Arrived</th>
-                  <th scope="col" className="from-tablet">
-                    Notification
-                  </th>
-                  <th scope="col" className="number from-tablet">
-                    Attempt
-                  </th>
-                  <th scope="col">What</th>
-                  <th scope="col">
-                    <span className="unseen">Show</span>
-                  </th>
-                </tr>
-              </thead>
-              <tbody>
-                {items.slice(0, 8).map((one) => (
-                  <tr key={one.no} aria-current={one.no === shown.no ? "true" : undefined}>
-                    <td>
-                      <State
-                        tone={one.status === 204 ? "good" : "bad"}
-                        word={one.status === null ? "nothing" : String(one.status)}
-                      />
-                    </td>
-                    <td className="nowrap">
-                      <Time at={one.at} />
-                    </td>
-                    <td className="from-tablet">
-                      <Link href={`/notifications/${one.notificationId}`}>{one.notificationId.slice(0, 8)}…</Link>
-                    </td>
-                    <td className="number from-tablet">{one.attempt}</td>
-                    <td className="wraps">{whatOf(one.ipn)}</td>
-                    <td className="number">
-                      <Button size="compact-xs" variant="subtle" onClick={() => setChosen(one.no)}>
-                        Show
-                      </Button>
-                    </td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
-          <div className="inside">
-            <Group align="stretch" gap="md" className="two-columns even">
-              <section aria-label="As it was sent">
-                <Text fw={600} mb={4}>
-                  As it was sent
-                </Text>
-                <pre className="code">{shown.body}</pre>
-              </section>
-              <section aria-label="Decrypted and verified">
-                <Text fw={600} mb={4}>
-                  Decrypted and verified
-                </Text>
-                <pre className="code">
-                  {shown.ipn === null ? "The receiver did not open it." : JSON.stringify(shown.ipn, null, 2)}
-                </pre>
-              </section>
-            </Group>
-          </div>
+          <Table items={items.slice(0, shownArrivals)} columns={columns} keyOf={({ no }) => no} current={shown.no} />
+          <Group align="stretch" gap="md" className="inside two-columns even">
+            <section aria-label="As it was sent">
+              <Text fw={600} mb={4}>
+                As it was sent
+              </Text>
+              <pre className="code">{shown.body}</pre>
+            </section>
+            <section aria-label="Decrypted and verified">
+              <Text fw={600} mb={4}>
+                Decrypted and verified
+              </Text>
+              <pre className="code">
+                {shown.ipn === null ? "The receiver did not open it." : JSON.stringify(shown.ipn, null, 2)}
+              </pre>
+            </section>
+          </Group>
         </>
       )}
     </Panel>
   );
-}
-
-function whatOf(ipn: SandboxReceiver["arrived"][number]["ipn"]): string {
-  if (ipn === null) return "not opened";
-  return `${String(ipn["transaction_type"])} ${shownAmount(text(ipn["amount"]), text(ipn["currency"]))}`;
 }
 
 function text(value: unknown): string | null {

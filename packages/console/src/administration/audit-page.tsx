@@ -1,150 +1,112 @@
 import { Button, Group, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { Fragment, type ReactNode, useState } from "react";
-import { Link, useSearchParams } from "wouter";
-import { api, CallError } from "../api/call.ts";
-import { Failure } from "../display/failure.tsx";
-import { Loading, More } from "../display/list.tsx";
-import { Empty, Page } from "../display/page.tsx";
+import { useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { api } from "../api/call.ts";
+import { usePages } from "../api/query.ts";
+import { FormProblem, hasFieldProblems, problemOf } from "../display/form.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Page, useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput, Time } from "../display/time.tsx";
 import { usePartners } from "../partners/partner.tsx";
 import { useMay } from "../session/session.ts";
 import { pageOf } from "../shell/pages.ts";
 
-const rows = 50;
 const filters = [
   ["actor", "Who", 200],
   ["subject", "On what (id)", 300],
+  ["from", "From", 200],
+  ["to", "Before", 200],
 ] as const;
+const isTime = (name: string) => name === "from" || name === "to";
 
 /** The audit, the newest first: who did what to whom, by name. */
 export function AuditPage() {
-  const [params, setParams] = useSearchParams();
-  const text = (name: string) => params.get(name) ?? undefined;
-  const search = { actor: text("actor"), subject: text("subject"), from: text("from"), to: text("to") };
+  const { params, set } = useFilters();
+  const search = Object.fromEntries(filters.map(([name]) => [name, params.get(name) ?? undefined]));
   const [opened, setOpened] = useState<number>();
   const names = useNames();
-  const pages = useInfiniteQuery({
-    queryKey: ["audit", search],
-    queryFn: ({ pageParam, signal }) => api.searchAudit({ ...search, limit: rows, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
-  const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
-  const problems = pages.error instanceof CallError ? pages.error.fields : {};
+  const found = usePages(["audit", search], (page, options) => api.searchAudit({ ...search, ...page }, options));
+  const columns: readonly ListColumn<AuditItem>[] = [
+    { name: "When", show: ({ at }) => <Time at={at} />, look: "nowrap" },
+    {
+      name: "Who",
+      show: (item) => (
+        <span title={item.actor}>
+          {actorInWords(item, names)}{" "}
+          <span className="state" data-tone="quiet">
+            {item.role}
+          </span>
+        </span>
+      ),
+      look: "wraps",
+    },
+    { name: "Did", show: ({ action }) => actionInWords(action), look: "wraps" },
+    { name: "On", show: (item) => <SubjectOf item={item} names={names} />, look: "wraps", from: "tablet" },
+    { name: "From", show: ({ address }) => address, look: "mono", from: "desktop" },
+    {
+      name: "Details",
+      show: ({ seq }) => (
+        <Button
+          size="compact-xs"
+          variant="subtle"
+          aria-expanded={opened === seq}
+          onClick={() => setOpened(opened === seq ? undefined : seq)}
+        >
+          {opened === seq ? "Close" : "Details"}
+        </Button>
+      ),
+      look: "actions",
+    },
+  ];
   return (
     <Page title="Audit">
       <form
         key={params.toString()}
+        noValidate
         onSubmit={(event) => {
           event.preventDefault();
           const form = new FormData(event.currentTarget);
           const typed = filters.map(([name]) => [name, String(form.get(name) ?? "").trim()] as const);
-          const times = ["from", "to"].map((name) => [name, momentOfInput(String(form.get(name))) ?? ""] as const);
-          setParams(
-            new URLSearchParams([...typed, ...times].filter(([, value]) => value !== "") as [string, string][]),
-          );
+          set(Object.fromEntries(typed.map(([name, text]) => [name, isTime(name) ? momentOfInput(text) : text])));
         }}
       >
         <Group gap="xs" align="start">
           {filters.map(([name, label, width]) => (
             <TextInput
               key={name}
-              size="xs"
               name={name}
               label={label}
-              defaultValue={params.get(name) ?? ""}
-              w={width}
-              error={problems[name]}
+              {...(isTime(name) ? { type: "datetime-local" } : { w: width })}
+              defaultValue={isTime(name) ? localInput(params.get(name)) : (params.get(name) ?? "")}
+              error={problemOf(found.error, name)}
             />
           ))}
-          {(["from", "to"] as const).map((name) => (
-            <TextInput
-              key={name}
-              size="xs"
-              type="datetime-local"
-              name={name}
-              label={name === "from" ? "From" : "Before"}
-              defaultValue={localInput(params.get(name))}
-              error={problems[name]}
-            />
-          ))}
-          <Button size="xs" type="submit" mt={20}>
+          <Button type="submit" mt={20}>
             Apply
           </Button>
         </Group>
       </form>
-      {pages.isPending && <Loading />}
-      {pages.isError && Object.keys(problems).length === 0 && (
-        <Failure error={pages.error} onRetry={() => void pages.refetch()} />
+      {hasFieldProblems(found.error) ? (
+        <FormProblem error={found.error} names={filters.map(([name]) => name)} />
+      ) : (
+        <List
+          of={found}
+          columns={columns}
+          keyOf={({ seq }) => seq}
+          below={(item) => opened === item.seq && <Details item={item} />}
+          empty={
+            params.size > 0 ? (
+              <Empty title="Nothing matches">No entry has all of this.</Empty>
+            ) : (
+              <Empty title="Nothing was done yet">
+                Every action of an operator or partner is recorded here, and every look at an IPN.
+              </Empty>
+            )
+          }
+        />
       )}
-      {pages.isSuccess && items.length === 0 && (
-        <Empty title="Nothing was done yet">
-          Every action of an operator or partner is recorded here, and every look at an IPN.
-        </Empty>
-      )}
-      {items.length > 0 && (
-        <div className="table-scroll">
-          <table className="dense-table">
-            <thead>
-              <tr>
-                <th scope="col">When</th>
-                <th scope="col">Who</th>
-                <th scope="col">Did</th>
-                <th scope="col" className="from-tablet">
-                  On
-                </th>
-                <th scope="col" className="from-desktop">
-                  From
-                </th>
-                <th scope="col">
-                  <span className="unseen">Details</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {items.map((item) => (
-                <Fragment key={item.seq}>
-                  <tr>
-                    <td className="nowrap">
-                      <Time at={item.at} />
-                    </td>
-                    <td className="wraps" title={item.actor}>
-                      {actorInWords(item, names)}{" "}
-                      <span className="state" data-tone="quiet">
-                        {item.role}
-                      </span>
-                    </td>
-                    <td className="wraps">{actionInWords(item.action)}</td>
-                    <td className="wraps from-tablet">
-                      <SubjectOf item={item} names={names} />
-                    </td>
-                    <td className="mono from-desktop">{item.address}</td>
-                    <td className="number">
-                      <Button
-                        size="compact-xs"
-                        variant="subtle"
-                        aria-expanded={opened === item.seq}
-                        onClick={() => setOpened(opened === item.seq ? undefined : item.seq)}
-                      >
-                        {opened === item.seq ? "Close" : "Details"}
-                      </Button>
-                    </td>
-                  </tr>
-                  {opened === item.seq && (
-                    <tr>
-                      <td colSpan={6}>
-                        <Details item={item} />
-                      </td>
-                    </tr>
-                  )}
-                </Fragment>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-      <More pages={pages} />
     </Page>
   );
 }

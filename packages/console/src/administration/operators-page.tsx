@@ -1,13 +1,13 @@
-import { Alert, Button, Group, NumberInput, Select, TextInput } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { Alert, NumberInput, Select, TextInput } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { api } from "../api/call.ts";
 import type { Operator } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Secret } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Page, Panel } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time, useNow } from "../display/time.tsx";
 
@@ -33,15 +33,12 @@ const columns: readonly ListColumn<Operator>[] = [
 
 /** The operators; their tokens are shown once. */
 export function OperatorsPage() {
-  const queries = useQueryClient();
   const found = useQuery({ queryKey: ["operators"], queryFn: () => api.listOperators() });
-  const refresh = () => queries.invalidateQueries({ queryKey: ["operators"] });
   return (
     <Page title="Operators">
-      <Add onAdded={refresh} />
+      <Add />
       <List
         of={found}
-        items={found.data?.items ?? []}
         columns={columns}
         keyOf={({ id }) => id}
         empty={<Empty title="No operator by name yet">Until then, the token of the settings is the only one.</Empty>}
@@ -50,59 +47,34 @@ export function OperatorsPage() {
   );
 }
 
-function Add({ onAdded }: { readonly onAdded: () => Promise<unknown> }) {
-  const [name, setName] = useState("");
-  const [role, setRole] = useState<Operator["role"]>("viewer");
-  const [days, setDays] = useState<string | number>(90);
-  const add = useMutation({
-    mutationFn: () => api.addOperator({ name, role, ...(days !== "" && { expiresInDays: Number(days) }) }),
-    onSuccess: () => {
-      setName("");
-      return onAdded();
+function Add() {
+  const queries = useQueryClient();
+  const form = useForm(
+    { name: "", role: "viewer", expiresInDays: "90" },
+    ({ name, role, expiresInDays: days }) =>
+      api.addOperator({
+        name,
+        role: role as Operator["role"],
+        ...(days !== "" && { expiresInDays: numberOf(days) }),
+      }),
+    (_, { set }) => {
+      set({ name: "" });
+      return queries.invalidateQueries({ queryKey: ["operators"] });
     },
-    gcTime: 0,
-  });
-  const fields = add.error instanceof CallError ? add.error.fields : {};
+  );
+  const added = form.sending.data;
   return (
     <Panel title="Add an operator">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          add.mutate();
-        }}
-      >
-        <Group gap="sm" align="start">
-          <TextInput
-            size="xs"
-            label="Name"
-            required
-            w={220}
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={fields["name"]}
-          />
-          <Select
-            size="xs"
-            label="Role"
-            w={300}
-            data={roles}
-            value={role}
-            onChange={(value) => setRole((value ?? "viewer") as Operator["role"])}
-            allowDeselect={false}
-            error={fields["role"]}
-          />
-          <NumberInput size="xs" label="Days" w={90} value={days} onChange={setDays} error={fields["expiresInDays"]} />
-          <Button size="xs" type="submit" mt={22} loading={add.isPending}>
-            Add
-          </Button>
-        </Group>
-        {add.isError && Object.keys(fields).length === 0 && <Failure error={add.error} />}
-        {add.data !== undefined && (
-          <Alert color="accent" variant="light" mt="md" title={`The token of ${add.data.name}, shown only once`}>
-            <Secret label="Token" value={add.data.token} />
-          </Alert>
-        )}
-      </form>
+      <Form of={form} submit="Add" isInRow>
+        <TextInput label="Name" required w={220} {...form.text("name")} />
+        <Select label="Role" w={300} data={roles} {...form.choice("role")} />
+        <NumberInput label="Days" w={90} {...form.number("expiresInDays")} />
+      </Form>
+      {added !== undefined && (
+        <Alert color="accent" variant="light" mt="md" title={`The token of ${added.name}, shown only once`}>
+          <Secret label="Token" value={added.token} />
+        </Alert>
+      )}
     </Panel>
   );
 }

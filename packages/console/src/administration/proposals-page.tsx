@@ -1,13 +1,14 @@
-import { Alert, Button, Group, NumberInput, Text } from "@mantine/core";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Alert, Group, NumberInput, Text } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { OperatorToAdd, PartnerApiKeyToMake, PartnerPatch, Proposal, Rotation } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Secret } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
-import { List, type ListColumn, Loading } from "../display/list.tsx";
-import { Empty, Page, Panel } from "../display/page.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Page, Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";
@@ -26,7 +27,6 @@ interface Made {
   readonly secret: string;
 }
 
-const minutesMax = 10_080;
 const refreshMs = 10_000;
 
 /** The rule of two admins, and the proposals that another admin may confirm. */
@@ -55,7 +55,6 @@ export function ProposalsPage() {
       )}
       <List
         of={found}
-        items={found.data?.items ?? []}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
@@ -73,63 +72,40 @@ function Rule() {
   const found = useQuery({ queryKey: ["two-admin-rule"], queryFn: () => api.getTwoAdminRule() });
   return (
     <Panel title="The rule of two admins">
-      {found.error !== null && found.data === undefined ? (
-        <Failure error={found.error} onRetry={() => void found.refetch()} />
-      ) : found.data === undefined ? (
-        <Loading />
-      ) : (
-        <RuleForm key={found.data.minutes} minutes={found.data.minutes} />
-      )}
+      <Loaded of={found}>{({ minutes }) => <RuleForm key={minutes} minutes={minutes} />}</Loaded>
     </Panel>
   );
 }
 
-function RuleForm({ minutes: standing }: { readonly minutes: number }) {
+function RuleForm({ minutes: current }: { readonly minutes: number }) {
   const queries = useQueryClient();
-  const [minutes, setMinutes] = useState<string | number>(standing === 0 ? 60 : standing);
-  const isOn = standing > 0;
-  const change = useMutation({
-    mutationFn: async (): Promise<unknown> => {
-      const body = { minutes: Number(minutes) };
-      return isOn ? await api.proposeTwoAdminRule(body) : await api.changeTwoAdminRule(body);
+  const isOn = current > 0;
+  const form = useForm(
+    { minutes: String(isOn ? current : 60) },
+    async ({ minutes }) => {
+      if (minutes === String(current)) return "There is nothing to change: the rule is so already.";
+      const input = { minutes: numberOf(minutes) };
+      await (isOn ? api.proposeTwoAdminRule(input) : api.changeTwoAdminRule(input));
+      return isOn ? "It is proposed: another admin confirms it below." : "";
     },
-    onSuccess: async () => {
-      await queries.invalidateQueries({ queryKey: ["two-admin-rule"] });
-      await queries.invalidateQueries({ queryKey: ["proposals"] });
-    },
-  });
-  const fields = change.error instanceof CallError ? change.error.fields : {};
+    () => queries.invalidateQueries(),
+  );
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        change.mutate();
-      }}
-    >
-      <Text size="sm" mb="sm">
+    <Form of={form} submit={isOn ? "Propose" : "Change"} isInRow done={form.sending.data}>
+      <Text w="100%">
         {isOn
-          ? `On: a key, another admin, lower protection of a partner and this rule ${takes(standing)}.`
+          ? `On: a key, another admin, lower protection of a partner and this rule ${takes(current)}.`
           : "Off: one admin is enough for a key, another admin, and lower protection of a partner."}
       </Text>
-      <Group gap="sm" align="start">
-        <NumberInput
-          size="xs"
-          w={170}
-          label="Minutes to confirm"
-          description="0: one admin is enough"
-          required
-          min={0}
-          max={minutesMax}
-          value={minutes}
-          onChange={setMinutes}
-          error={fields["minutes"]}
-        />
-        <Button size="xs" type="submit" mt={40} loading={change.isPending} disabled={minutes === ""}>
-          {isOn ? "Propose" : "Change"}
-        </Button>
-      </Group>
-      {change.isError && Object.keys(fields).length === 0 && <Failure error={change.error} />}
-    </form>
+      <NumberInput
+        w={170}
+        label="Minutes to confirm"
+        description="0: one admin is enough"
+        inputWrapperOrder={["label", "input", "description", "error"]}
+        required
+        {...form.number("minutes")}
+      />
+    </Form>
   );
 }
 

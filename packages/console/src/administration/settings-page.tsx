@@ -3,9 +3,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Fragment, useState } from "react";
 import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
-import { Failure } from "../display/failure.tsx";
-import { type ListColumn, Loading, Table } from "../display/list.tsx";
-import { Empty, Page } from "../display/page.tsx";
+import type { ListColumn } from "../display/list.tsx";
+import { Table } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Page } from "../display/page.tsx";
 
 type Setting = Awaited<ReturnType<typeof api.listSettings>>["items"][number];
 
@@ -75,13 +76,11 @@ export function SettingsPage() {
       actions={
         <>
           <Checkbox
-            size="xs"
             label="Only what was set"
             checked={onlyChanged}
             onChange={(event) => setOnlyChanged(event.currentTarget.checked)}
           />
           <TextInput
-            size="xs"
             w={220}
             placeholder="Name or meaning"
             aria-label="Filter settings"
@@ -91,9 +90,7 @@ export function SettingsPage() {
         </>
       }
     >
-      {found.isPending && <Loading />}
-      {found.isError && <Failure error={found.error} onRetry={() => void found.refetch()} />}
-      {found.data !== undefined && items.length === 0 && <Empty title="No setting matches" />}
+      <Loaded of={found}>{() => items.length === 0 && <Empty title="No setting matches" />}</Loaded>
       <Accordion
         multiple
         variant="contained"

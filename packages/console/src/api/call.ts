@@ -36,6 +36,24 @@ export class CallError extends Error {
   }
 }
 
+/** What the page itself says of what was typed, by the names of the fields. */
+export class FieldError extends Error {
+  override readonly name = "FieldError";
+  readonly fields: Readonly<Record<string, string>>;
+
+  constructor(fields: FieldError["fields"]) {
+    super(Object.values(fields).join(" "));
+    this.fields = fields;
+  }
+}
+
+const none = {};
+
+/** What is wrong with each field, by its path. */
+export function fieldProblems(error: unknown): Readonly<Record<string, string>> {
+  return error instanceof CallError || error instanceof FieldError ? error.fields : none;
+}
+
 let csrf = "";
 
 /** From then on it is sent along with everything that changes something. */

@@ -1,4 +1,11 @@
-import { MutationCache, QueryCache, QueryClient } from "@tanstack/react-query";
+import {
+  type InfiniteData,
+  MutationCache,
+  QueryCache,
+  QueryClient,
+  type QueryKey,
+  useInfiniteQuery,
+} from "@tanstack/react-query";
 import { CallError } from "./call.ts";
 
 const listeners = new Set<() => void>();
@@ -34,3 +41,27 @@ export const queryClient = new QueryClient({
     },
   },
 });
+
+interface ListPage<Item> {
+  readonly items: readonly Item[];
+  readonly next: string | null;
+}
+
+const pageRows = 50;
+
+/** A list that the API answers by pages. Its data are the items of the pages read so far. */
+export function usePages<Item>(
+  queryKey: QueryKey,
+  read: (
+    page: { readonly limit: number; readonly after: string | undefined },
+    options: { readonly signal: AbortSignal },
+  ) => Promise<ListPage<Item>>,
+) {
+  return useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => read({ limit: pageRows, after: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: ({ next }) => next ?? undefined,
+    select: ({ pages }: InfiniteData<ListPage<Item>>) => ({ items: pages.flatMap(({ items }) => items) }),
+  });
+}

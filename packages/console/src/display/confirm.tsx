@@ -1,14 +1,14 @@
 import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { type ReactNode, useState } from "react";
-import { Failure } from "./failure.tsx";
+import { FormProblem, problemOf } from "./form.tsx";
 
 /** A button that asks for confirmation, and for a reason if one is recorded. */
 export function Confirm({
   label,
   title,
   text,
-  children,
+  fields = {},
   needsReason = false,
   isIncomplete = false,
   onConfirm,
@@ -16,24 +16,26 @@ export function Confirm({
   readonly label: string;
   readonly title: string;
   readonly text: string;
-  readonly children?: ReactNode;
+  /** What has to be filled in, by the API's names, each with its problem. */
+  readonly fields?: Readonly<Record<string, (problem: string | undefined) => ReactNode>>;
   readonly needsReason?: boolean;
-  /** Something in `children` has to be filled in first. */
+  /** Something in `fields` is missing. */
   readonly isIncomplete?: boolean;
   readonly onConfirm: (reason: string) => Promise<unknown>;
 }) {
   const [isOpen, dialog] = useDisclosure(false);
   const [reason, setReason] = useState("");
-  const [error, setError] = useState<unknown>();
+  const [error, setError] = useState<unknown>(null);
   // A dialog that closes still takes clicks, so an action that succeeded cannot be confirmed until it is opened again.
   const [phase, setPhase] = useState<"asking" | "running" | "done">("asking");
   const open = () => {
+    setError(null);
     if (phase === "done") setPhase("asking");
     dialog.open();
   };
   const confirm = async () => {
     setPhase("running");
-    setError(undefined);
+    setError(null);
     try {
       await onConfirm(reason.trim());
       setReason("");
@@ -46,13 +48,15 @@ export function Confirm({
   };
   return (
     <>
-      <Button size="xs" variant="default" onClick={open}>
+      <Button variant="default" onClick={open}>
         {label}
       </Button>
       <Modal opened={isOpen} onClose={dialog.close} title={title} centered>
         <Stack gap="md">
           <Text>{text}</Text>
-          {children}
+          {Object.entries(fields).map(([name, show]) => (
+            <div key={name}>{show(problemOf(error, name))}</div>
+          ))}
           {needsReason && (
             <Textarea
               label="Reason"
@@ -61,15 +65,15 @@ export function Confirm({
               data-autofocus
               value={reason}
               onChange={(event) => setReason(event.currentTarget.value)}
+              error={problemOf(error, "reason")}
             />
           )}
-          {error !== undefined && <Failure error={error} />}
+          <FormProblem error={error} names={[...Object.keys(fields), ...(needsReason ? ["reason"] : [])]} />
           <Group justify="end" gap="xs">
-            <Button size="xs" variant="default" onClick={dialog.close}>
+            <Button variant="default" onClick={dialog.close}>
               Cancel
             </Button>
             <Button
-              size="xs"
               loading={phase !== "asking"}
               disabled={isIncomplete || (needsReason && reason.trim() === "")}
               onClick={() => void confirm()}

@@ -1,16 +1,15 @@
-import { Button, Center, Checkbox, Group, Loader } from "@mantine/core";
+import { Button, Checkbox, Group } from "@mantine/core";
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
-import { type KeyboardEvent, type ReactNode, useState } from "react";
+import { Fragment, type KeyboardEvent, type ReactNode, useState } from "react";
 import { useLocation } from "wouter";
-import { Failure } from "./failure.tsx";
-import { Empty } from "./page.tsx";
+import { Loaded } from "./loaded.tsx";
 
 /** One column of a table. */
 export interface ListColumn<Item> {
   readonly name: string;
   readonly show: (item: Item) => ReactNode;
-  /** `actions`: its name is not seen. `clipped`, `long`: a longer value ends in dots. `prose`: wraps between words. */
-  readonly look?: "number" | "nowrap" | "mono" | "wraps" | "prose" | "clipped" | "long" | "actions";
+  /** `head`: what a row is about. With `actions`, its name is not seen. `clipped`, `long`: a longer value ends in dots. `prose`: wraps between words. */
+  readonly look?: "number" | "nowrap" | "mono" | "wraps" | "prose" | "clipped" | "long" | "head" | "actions";
   /** The rows that are loaded can be sorted by it. */
   readonly sortBy?: (item: Item) => string | number | null;
   /** Left out of smaller windows. */
@@ -22,21 +21,31 @@ interface TableOf<Item> {
   readonly keyOf: (item: Item) => string | number;
   /** The page that a row opens. */
   readonly to?: (item: Item) => string;
+  /** What stands under a row, over its whole width. */
+  readonly below?: (item: Item) => ReactNode;
+  /** The row that the rest of the page is about. */
+  readonly current?: string | number | undefined;
   /** The keys of the rows that are selected for an action. */
   readonly selection?: { readonly selected: ReadonlySet<string>; onChange(selected: ReadonlySet<string>): void };
 }
 
 /** A dense table: it scrolls sideways rather than widen the page. */
 export function Table<Item>(table: TableOf<Item> & { readonly items: readonly Item[] }) {
-  const { columns, items, keyOf, to, selection } = table;
+  const { columns, items, keyOf, to, below, current, selection } = table;
   const [sort, setSort] = useState<Sort>();
   const cells = (item: Item) => [
     selection !== undefined && <SelectCell key="" of={String(keyOf(item))} {...selection} />,
-    ...columns.map(({ name, show, look, from }) => (
-      <td key={name} className={classOf(look, from)}>
-        {isCut(look) ? <div className={look === "long" ? "clipped long" : "clipped"}>{show(item)}</div> : show(item)}
-      </td>
-    )),
+    ...columns.map(({ name, show, look, from }) =>
+      look === "head" ? (
+        <th key={name} scope="row">
+          {show(item)}
+        </th>
+      ) : (
+        <td key={name} className={classOf(look, from)}>
+          {isCut(look) ? <div className={look === "long" ? "clipped long" : "clipped"}>{show(item)}</div> : show(item)}
+        </td>
+      ),
+    ),
   ];
   return (
     <div className="table-scroll">
@@ -51,7 +60,7 @@ export function Table<Item>(table: TableOf<Item> & { readonly items: readonly It
                 className={classOf(isAtRight(look) ? look : undefined, from)}
                 aria-sort={sort?.by !== name ? undefined : sort.isDown ? "descending" : "ascending"}
               >
-                {look === "actions" ? (
+                {look === "actions" || look === "head" ? (
                   <span className="unseen">{name}</span>
                 ) : sortBy === undefined || items.length < 2 ? (
                   name
@@ -65,7 +74,16 @@ export function Table<Item>(table: TableOf<Item> & { readonly items: readonly It
         <tbody>
           {sorted(items, columns, sort).map((item) =>
             to === undefined ? (
-              <tr key={keyOf(item)}>{cells(item)}</tr>
+              <Fragment key={keyOf(item)}>
+                <tr aria-current={current !== undefined && keyOf(item) === current ? "true" : undefined}>
+                  {cells(item)}
+                </tr>
+                {below?.(item) && (
+                  <tr>
+                    <td colSpan={columns.length}>{below(item)}</td>
+                  </tr>
+                )}
+              </Fragment>
             ) : (
               <OpeningRow key={keyOf(item)} to={to(item)}>
                 {cells(item)}
@@ -122,7 +140,6 @@ function SelectCell({ of, selected, onChange }: Selection & { readonly of: strin
   return (
     <td className="select from-tablet">
       <Checkbox
-        size="xs"
         aria-label="Select"
         checked={selected.has(of)}
         onChange={({ currentTarget: { checked } }) => {
@@ -141,7 +158,6 @@ function SelectAll({ keys, selected, onChange }: Selection & { readonly keys: re
   return (
     <th scope="col" className="select from-tablet">
       <Checkbox
-        size="xs"
         aria-label="Select all that are shown"
         checked={count > 0 && count === keys.length}
         indeterminate={count > 0 && count < keys.length}
@@ -151,10 +167,11 @@ function SelectAll({ keys, selected, onChange }: Selection & { readonly keys: re
   );
 }
 
-/** The parts of a query that a list needs; `hasNextPage` and the rest are those of an infinite one. */
-interface Listed {
+/** The parts of a query that a list needs; `hasNextPage` and the rest are those of a list by pages. */
+interface Listed<Data> {
   readonly isPending: boolean;
   readonly error: unknown;
+  readonly data: Data | undefined;
   refetch(): unknown;
   readonly hasNextPage?: boolean;
   readonly isFetchingNextPage?: boolean;
@@ -164,24 +181,32 @@ interface Listed {
 /** A table of what a query found, in each of the query's states. */
 export function List<Item>({
   of,
-  items,
   empty,
   ...table
 }: TableOf<Item> & {
-  readonly of: Listed;
-  readonly items: readonly Item[];
+  readonly of: Listed<{ readonly items: readonly Item[] }>;
   /** Instead of an empty table. */
   readonly empty: ReactNode;
 }) {
-  if (of.isPending) return <Loading />;
-  if (of.error !== null && items.length === 0) return <Failure error={of.error} onRetry={() => void of.refetch()} />;
-  if (items.length === 0) return typeof empty === "string" ? <Empty title={empty} /> : empty;
-  const { hasNextPage = false, isFetchingNextPage = false, fetchNextPage = () => undefined } = of;
   return (
-    <>
-      <Table items={items} {...table} />
-      <More pages={{ hasNextPage, isFetchingNextPage, fetchNextPage }} />
-    </>
+    <Loaded of={of}>
+      {({ items }) =>
+        items.length === 0 ? (
+          empty
+        ) : (
+          <>
+            <Table items={items} {...table} />
+            {of.hasNextPage === true && (
+              <Group justify="center" mt="sm">
+                <Button variant="default" loading={of.isFetchingNextPage === true} onClick={() => of.fetchNextPage?.()}>
+                  Show more
+                </Button>
+              </Group>
+            )}
+          </>
+        )
+      }
+    </Loaded>
   );
 }
 
@@ -222,28 +247,4 @@ export function moveRow(step: 1 | -1): void {
   const rows = [...document.querySelectorAll<HTMLTableRowElement>("tr[data-opens]")];
   const at = rows.findIndex((row) => row.contains(document.activeElement));
   rows[Math.min(Math.max(at + step, 0), rows.length - 1)]?.focus();
-}
-
-export function Loading() {
-  return (
-    <Center py={48}>
-      <Loader size="sm" role="status" aria-label="Loading" />
-    </Center>
-  );
-}
-
-/** The next page of a list, where there is one. */
-export function More({
-  pages,
-}: {
-  readonly pages: { readonly hasNextPage: boolean; readonly isFetchingNextPage: boolean; fetchNextPage(): unknown };
-}) {
-  if (!pages.hasNextPage) return null;
-  return (
-    <Group justify="center" mt="sm">
-      <Button size="xs" variant="default" loading={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
-        Show more
-      </Button>
-    </Group>
-  );
 }

@@ -1,7 +1,7 @@
 import { Select } from "@mantine/core";
-import { type UseQueryResult, useQuery } from "@tanstack/react-query";
+import type { UseQueryResult } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
-
 /** Chooses one of several acquirers. Nothing is shown while there is only that of the settings. */
 export function AcquirerSelect({
   value,
@@ -16,7 +16,6 @@ export function AcquirerSelect({
   const names = new Set([...registered, ...(value === null || value === ofSettings ? [] : [value])]);
   return (
     <Select
-      size="xs"
       w={190}
       aria-label="Acquirer"
       placeholder="Every acquirer"

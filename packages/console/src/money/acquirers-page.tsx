@@ -3,9 +3,9 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { AcquirerState, AcquirerTerminals } from "../api/operations.ts";
-import { Failure } from "../display/failure.tsx";
-import { List, type ListColumn, Loading } from "../display/list.tsx";
-import { Empty, Fields, Page, Panel } from "../display/page.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumnEverywhere } from "../partners/partner.tsx";
@@ -18,35 +18,33 @@ export function AcquirersPage() {
   const inDoubt = useInDoubtCounts();
   return (
     <Page title="Acquirers">
-      {found.isPending && <Loading />}
-      {found.isError && found.data === undefined && (
-        <Failure error={found.error} onRetry={() => void found.refetch()} />
-      )}
-      {found.data !== undefined && (
-        <>
-          <Panel title="The acquirer of the settings" actions={<ItsTransactions name={ofSettings} />}>
-            <Stack gap="sm">
-              <LinkState link={found.data.ofSettings.link} />
-              <Fields
-                of={{
-                  Kind: found.data.ofSettings.kind,
-                  "Last heard": found.data.ofSettings.link.heardAt !== null && heard(found.data.ofSettings.link),
-                  "In doubt": <InDoubt counts={inDoubt("")} />,
-                  "Its terminals": "each that names no other acquirer",
-                }}
-              />
-            </Stack>
-          </Panel>
-          {found.data.items.map((one) => (
-            <Registered key={one.name} one={one} inDoubt={inDoubt(one.name)} />
-          ))}
-          {found.data.items.length === 0 && (
-            <Empty title="No acquirer is registered in addition">
-              An admin registers one by <span className="mono">paybell acquirer add</span>; a terminal then names it.
-            </Empty>
-          )}
-        </>
-      )}
+      <Loaded of={found}>
+        {(data) => (
+          <>
+            <Panel title="The acquirer of the settings" actions={<ItsTransactions name={ofSettings} />}>
+              <Stack gap="sm">
+                <LinkState link={data.ofSettings.link} />
+                <Fields
+                  of={{
+                    Kind: data.ofSettings.kind,
+                    "Last message": data.ofSettings.link.heardAt !== null && lastMessage(data.ofSettings.link),
+                    "In doubt": <InDoubt counts={inDoubt("")} />,
+                    "Its terminals": "each that names no other acquirer",
+                  }}
+                />
+              </Stack>
+            </Panel>
+            {data.items.map((one) => (
+              <Registered key={one.name} one={one} inDoubt={inDoubt(one.name)} />
+            ))}
+            {data.items.length === 0 && (
+              <Empty title="No acquirer is registered in addition">
+                An admin registers one by <span className="mono">paybell acquirer add</span>; a terminal then names it.
+              </Empty>
+            )}
+          </>
+        )}
+      </Loaded>
     </Page>
   );
 }
@@ -62,7 +60,7 @@ function Registered({ one, inDoubt }: { readonly one: AcquirerState; readonly in
             of={{
               Profile: String(one.profile["name"] ?? ""),
               "Hosts, in order": one.hosts.join(", "),
-              "Last heard": heard(one.link),
+              "Last message": lastMessage(one.link),
               "In doubt": <InDoubt counts={inDoubt} />,
             }}
           />
@@ -94,7 +92,7 @@ function LinkState({ link: { ok, detail } }: { readonly link: AcquirerState["lin
   );
 }
 
-function heard({ heardAt }: AcquirerState["link"]) {
+function lastMessage({ heardAt }: AcquirerState["link"]) {
   return heardAt === null ? "not known to this instance" : <Time at={heardAt} />;
 }
 
@@ -156,7 +154,6 @@ function Terminals({ name }: { readonly name: string }) {
     <section className="next-part" aria-label={`Terminals of ${name}`}>
       <List
         of={found}
-        items={found.data?.items ?? []}
         columns={terminalColumns}
         keyOf={({ partnerId, tid }) => `${partnerId} ${tid}`}
         empty={<Empty title="No terminal names it">Its commands begin once a terminal names it.</Empty>}

@@ -1,19 +1,19 @@
-import { Group, Select, Stack, Tabs } from "@mantine/core";
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useSearchParams } from "wouter";
+import { Group, Select } from "@mantine/core";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ClearingException, ClearingFile } from "../api/operations.ts";
+import { usePages } from "../api/query.ts";
 import { shownMinor } from "../display/amount.ts";
 import { Confirm } from "../display/confirm.tsx";
-import { Failure } from "../display/failure.tsx";
-import { List, type ListColumn, Loading, Table } from "../display/list.tsx";
-import { Empty, Fields, Page, Panel } from "../display/page.tsx";
+import { List, type ListColumn, Table } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Fields, Page, PageTabs, Panel, useFilters } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
 import { AcquirerSelect } from "./acquirer-select.tsx";
 
-const rows = 50;
 const states = [
   { value: "open", label: "Open" },
   { value: "resolved", label: "Resolved" },
@@ -37,60 +37,49 @@ const fileColumns: readonly ListColumn<ClearingFile>[] = [
 
 /** The acquirers' clearing files beside the ledger: what is to be worked off first. */
 export function ClearingPage() {
-  const [params, setParams] = useSearchParams();
-  const tab = params.get("tab") === "files" ? "files" : "exceptions";
+  const { params, set } = useFilters();
   const acquirer = params.get("acquirer") ?? undefined;
   const state = states.find(({ value }) => value === (params.get("state") ?? "open"))?.value;
-  const set = (name: string, value: string | null) =>
-    setParams((before) => {
-      const next = new URLSearchParams(before);
-      if (value) next.set(name, value);
-      else next.delete(name);
-      return next;
-    });
-  const byAcquirer = <AcquirerSelect value={acquirer ?? null} onChange={(value) => set("acquirer", value)} />;
+  const byAcquirer = <AcquirerSelect value={acquirer ?? null} onChange={(value) => set({ acquirer: value })} />;
   return (
     <Page title="Clearing">
-      <Tabs value={tab} onChange={(value) => setParams(value === "files" ? { tab: value } : {})} keepMounted={false}>
-        <Tabs.List mb="md">
-          <Tabs.Tab value="exceptions">Exceptions</Tabs.Tab>
-          <Tabs.Tab value="files">Files</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="exceptions">
-          <Group mb="sm">
-            <Select
-              size="xs"
-              w={140}
-              aria-label="State"
-              data={[{ value: "any", label: "Any state" }, ...states]}
-              allowDeselect={false}
-              value={state ?? "any"}
-              onChange={(value) => set("state", value)}
-            />
-            {byAcquirer}
-          </Group>
-          <ClearingExceptions state={state} acquirer={acquirer} />
-        </Tabs.Panel>
-        <Tabs.Panel value="files">
-          <Group mb="sm">{byAcquirer}</Group>
-          <Files acquirer={acquirer} />
-        </Tabs.Panel>
-      </Tabs>
+      <PageTabs
+        tabs={{
+          Exceptions: () => (
+            <>
+              <Group mb="sm">
+                <Select
+                  w={140}
+                  aria-label="State"
+                  data={[{ value: "any", label: "Any state" }, ...states]}
+                  allowDeselect={false}
+                  value={state ?? "any"}
+                  onChange={(value) => set({ state: value })}
+                />
+                {byAcquirer}
+              </Group>
+              <ClearingExceptions state={state} acquirer={acquirer} />
+            </>
+          ),
+          Files: () => (
+            <>
+              <Group mb="sm">{byAcquirer}</Group>
+              <Files acquirer={acquirer} />
+            </>
+          ),
+        }}
+      />
     </Page>
   );
 }
 
 function Files({ acquirer }: { readonly acquirer: string | undefined }) {
-  const pages = useInfiniteQuery({
-    queryKey: ["clearing-files", acquirer],
-    queryFn: ({ pageParam, signal }) => api.listClearingFiles({ acquirer, limit: rows, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
+  const found = usePages(["clearing-files", acquirer], (page, options) =>
+    api.listClearingFiles({ acquirer, ...page }, options),
+  );
   return (
     <List
-      of={pages}
-      items={pages.data?.pages.flatMap((page) => page.items) ?? []}
+      of={found}
       columns={fileColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/clearing/${id}`}
@@ -123,40 +112,38 @@ export function ClearingFilePage({ id }: { readonly id: string }) {
     queryFn: ({ signal }) => api.inspectClearingFile(id, { signal }),
     refetchInterval: ({ state }) => (state.data?.state === "matching" ? pollMs : false),
   });
-  if (file.isPending) return <Loading />;
-  if (file.isError) return <Failure error={file.error} onRetry={() => void file.refetch()} />;
-  const { data } = file;
   return (
-    <Page title={data.name || "Clearing file"} actions={<FileState state={data.state} />}>
-      <Stack gap="md">
-        <Panel title="The file beside the ledger">
-          <Fields
-            of={{
-              Acquirer: data.acquirer || "That of the settings",
-              Received: <Time at={data.receivedAt} />,
-              Lines: data.lines,
-              Matched: `${data.matched}`,
-              "Waiting for their transaction": `${data.waiting}`,
-              "Missing here": `${data.missingHere}`,
-              "Missing there": `${data.missingThere}`,
-              Different: `${data.different}`,
-              Fees: `${data.fees}`,
-              Chargebacks: `${data.chargebacks}`,
-            }}
-          />
-        </Panel>
-        <Panel title="Totals of the file">
-          <Table items={data.totals} columns={totalColumns} keyOf={({ kind, currency }) => `${kind} ${currency}`} />
-        </Panel>
-        <Panel title="Exceptions">
-          <ClearingExceptions file={id} />
-        </Panel>
-      </Stack>
-    </Page>
+    <Loaded of={file} missing={<Empty title="There is no such clearing file">It may be older than is kept.</Empty>}>
+      {(data) => (
+        <Page title={data.name || "Clearing file"} actions={<FileState state={data.state} />}>
+          <Panel title="The file beside the ledger">
+            <Fields
+              of={{
+                Acquirer: data.acquirer || "That of the settings",
+                Received: <Time at={data.receivedAt} />,
+                Lines: data.lines,
+                Matched: `${data.matched}`,
+                "Waiting for their transaction": `${data.waiting}`,
+                "Missing here": `${data.missingHere}`,
+                "Missing there": `${data.missingThere}`,
+                Different: `${data.different}`,
+                Fees: `${data.fees}`,
+                Chargebacks: `${data.chargebacks}`,
+              }}
+            />
+          </Panel>
+          <Panel title="Totals of the file" flush>
+            <Table items={data.totals} columns={totalColumns} keyOf={({ kind, currency }) => `${kind} ${currency}`} />
+          </Panel>
+          <Panel title="Exceptions" flush>
+            <ClearingExceptions file={id} />
+          </Panel>
+        </Page>
+      )}
+    </Loaded>
   );
 }
 
-const rows2 = 50;
 const kinds = {
   missing_here: "Missing here",
   missing_there: "Missing there",
@@ -190,17 +177,12 @@ function ClearingExceptions(filter: {
   readonly acquirer?: string | undefined;
   readonly file?: string;
 }) {
-  const pages = useInfiniteQuery({
-    queryKey: ["clearing-exceptions", filter],
-    queryFn: ({ pageParam, signal }) =>
-      api.searchClearingExceptions({ ...filter, limit: rows2, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
+  const found = usePages(["clearing-exceptions", filter], (page, options) =>
+    api.searchClearingExceptions({ ...filter, ...page }, options),
+  );
   return (
     <List
-      of={pages}
-      items={pages.data?.pages.flatMap((page) => page.items) ?? []}
+      of={found}
       columns={exceptionColumns}
       keyOf={({ id }) => id}
       empty={

@@ -3,14 +3,15 @@ import { useQueryClient } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ReversalRecord, SettlementRecord } from "../api/operations.ts";
+import { usePages } from "../api/query.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Panel } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
 import { useMay } from "../session/session.ts";
-import { useMoney } from "./transactions.tsx";
 
 /** Transactions that the acquirer has left open, and their actions. */
 export function InDoubt() {
@@ -56,11 +57,10 @@ const meanings = {
 } as const;
 
 function Reversals({ state }: { readonly state: keyof typeof meanings }) {
-  const { pages, items } = useMoney("reversals", { state });
+  const found = usePages(["reversals", state], (page, options) => api.searchReversals({ state, ...page }, options));
   return (
     <List
-      of={pages}
-      items={items}
+      of={found}
       columns={reversalColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/transactions/${id}`}
@@ -97,11 +97,12 @@ const settlementColumns: readonly ListColumn<SettlementRecord>[] = [
 
 /** Settlements and uploads under way: of those that ended, the batches tell. */
 export function Settlements({ partner }: { readonly partner: string | undefined }) {
-  const { pages, items } = useMoney("settlements", { partner });
+  const found = usePages(["settlements", partner], (page, options) =>
+    api.searchSettlements({ partner, ...page }, options),
+  );
   return (
     <List
-      of={pages}
-      items={items}
+      of={found}
       columns={settlementColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/settlements/${id}`}
@@ -116,39 +117,33 @@ export function Settlements({ partner }: { readonly partner: string | undefined 
 
 /** Retries a Reversal that is done: the acquirer has the transaction in its books all the same. */
 export function RetryDoneReversal({ id }: { readonly id: string }) {
-  const mayAct = useMay("operator");
-  const refresh = useRefresh();
-  if (!mayAct) return null;
   return (
-    <Confirm
+    <Decision
       label="Reverse again"
       title="Send this Reversal to the acquirer once more?"
       text="It is done here. Send it again if the acquirer still has the transaction in its books."
       needsReason
-      onConfirm={(reason) => api.retryReversal(id, { reason }).then(refresh)}
+      onConfirm={(reason) => api.retryReversal(id, { reason })}
     />
   );
 }
 
 /** Retries or resolves a parked Reversal. */
 export function ReversalActions({ id }: { readonly id: string }) {
-  const mayAct = useMay("operator");
-  const refresh = useRefresh();
-  if (!mayAct) return null;
   return (
     <Group gap="xs" justify="end" wrap="nowrap">
-      <Confirm
+      <Decision
         label="Retry"
         title="Send this Reversal to the acquirer again?"
         text="The acquirer is asked again to reverse one transaction. Nothing is sent to the partner."
-        onConfirm={() => api.retryReversal(id, {}).then(refresh)}
+        onConfirm={() => api.retryReversal(id, {})}
       />
-      <Confirm
+      <Decision
         label="Resolve"
         title="End this Reversal manually?"
         text="The service then treats the transaction as not charged. Ask the acquirer first."
         needsReason
-        onConfirm={(reason) => api.resolveReversal(id, { reason }).then(refresh)}
+        onConfirm={(reason) => api.resolveReversal(id, { reason })}
       />
     </Group>
   );
@@ -156,21 +151,20 @@ export function ReversalActions({ id }: { readonly id: string }) {
 
 /** Ends a settlement that the acquirer does not answer. */
 export function AbortSettlement({ id }: { readonly id: string }) {
-  const mayAct = useMay("operator");
-  const refresh = useRefresh();
-  if (!mayAct) return null;
   return (
-    <Confirm
+    <Decision
       label="Abort"
       title="End this settlement without an answer?"
       text="It ends with code 96, its terminal's batch is open again, and an IPN says so."
       needsReason
-      onConfirm={(reason) => api.abortSettlement(id, { reason }).then(refresh)}
+      onConfirm={(reason) => api.abortSettlement(id, { reason })}
     />
   );
 }
 
-function useRefresh(): () => Promise<void> {
+/** A confirmed action of an operator; other roles do not see it. Everything shown is read again after it. */
+function Decision({ onConfirm, ...confirm }: Parameters<typeof Confirm>[0]) {
   const queries = useQueryClient();
-  return () => queries.invalidateQueries();
+  if (!useMay("operator")) return null;
+  return <Confirm {...confirm} onConfirm={(reason) => onConfirm(reason).then(() => queries.invalidateQueries())} />;
 }

@@ -2,13 +2,13 @@ import { Button, Group, TextInput } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
-import { useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { MerchantTotals } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { useFilters } from "../display/page.tsx";
 import { partnerColumn, usePartners } from "../partners/partner.tsx";
 
 const csvColumns = [
@@ -41,7 +41,7 @@ const columns: readonly ListColumn<MerchantTotals>[] = [
 
 /** Totals of each merchant in a day of the viewer's time zone, also as CSV. */
 export function Merchants({ partner, filters }: { readonly partner: string | undefined; readonly filters: ReactNode }) {
-  const [params, setParams] = useSearchParams();
+  const { params, set } = useFilters();
   const asked = params.get("day") ?? "";
   const day = isDay(asked) ? asked : dayOf(new Date());
   const partners = usePartners().data ?? [];
@@ -61,23 +61,13 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
       <Group gap="xs" mb="sm">
         {filters}
         <TextInput
-          size="xs"
           type="date"
           aria-label="Day"
           value={day}
           max={dayOf(new Date())}
-          onChange={(event) => {
-            const { value } = event.currentTarget;
-            setParams((before) => {
-              const next = new URLSearchParams(before);
-              if (isDay(value)) next.set("day", value);
-              else next.delete("day");
-              return next;
-            });
-          }}
+          onChange={({ currentTarget: { value } }) => set({ day: isDay(value) ? value : null })}
         />
         <Button
-          size="xs"
           variant="default"
           disabled={items.length === 0}
           leftSection={<IconDownload size={14} aria-hidden />}
@@ -88,7 +78,6 @@ export function Merchants({ partner, filters }: { readonly partner: string | und
       </Group>
       <List
         of={found}
-        items={items}
         columns={columns}
         keyOf={({ partnerId, mid, currency }) => `${partnerId} ${mid} ${currency}`}
         empty={

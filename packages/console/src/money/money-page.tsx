@@ -1,17 +1,19 @@
-import { Group, Select, Tabs } from "@mantine/core";
-import { Link, useSearchParams } from "wouter";
+import { Group, Select } from "@mantine/core";
+import { Link } from "wouter";
+import { api } from "../api/call.ts";
 import type { BatchRecord } from "../api/operations.ts";
+import { usePages } from "../api/query.ts";
 import { shownMinor } from "../display/amount.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Page } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Page, PageTabs, useFilters } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerSelect, partnerColumn } from "../partners/partner.tsx";
 import { AcquirerSelect } from "./acquirer-select.tsx";
 import { InDoubt, Settlements } from "./in-doubt.tsx";
 import { Merchants } from "./merchants.tsx";
-import { Transactions, transactionStates, useMoney } from "./transactions.tsx";
+import { Transactions, transactionStates } from "./transactions.tsx";
 
-const tabs = ["doubt", "transactions", "batches", "settlements", "merchants"] as const;
 const states = (["SUCCESS", "ERROR", "INIT"] as const).map((value) => ({
   value,
   label: transactionStates[value].word,
@@ -19,71 +21,51 @@ const states = (["SUCCESS", "ERROR", "INIT"] as const).map((value) => ({
 
 /** Transactions in doubt first; then the ledger. */
 export function MoneyPage() {
-  const [params, setParams] = useSearchParams();
-  const tab = tabs.find((one) => one === params.get("tab")) ?? "doubt";
+  const { params, set } = useFilters();
   const partner = params.get("partner") ?? undefined;
   const state = states.find(({ value }) => value === params.get("state"))?.value;
   const acquirer = params.get("acquirer") ?? undefined;
-  const set = (name: string, value: string | null) =>
-    setParams((before) => {
-      const next = new URLSearchParams(before);
-      if (value) next.set(name, value);
-      else next.delete(name);
-      return next;
-    });
-  const byPartner = <PartnerSelect value={partner ?? null} onChange={(value) => set("partner", value)} />;
+  const byPartner = <PartnerSelect value={partner ?? null} onChange={(value) => set({ partner: value })} />;
   return (
     <Page title="Money">
-      <Tabs
-        value={tab}
-        onChange={(value) => setParams(value === "doubt" || value === null ? {} : { tab: value })}
-        keepMounted={false}
-      >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="doubt">In doubt</Tabs.Tab>
-          <Tabs.Tab value="transactions">Transactions</Tabs.Tab>
-          <Tabs.Tab value="batches">Batches</Tabs.Tab>
-          <Tabs.Tab value="settlements">Settlements</Tabs.Tab>
-          <Tabs.Tab value="merchants">Merchants</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="doubt">
-          <InDoubt />
-        </Tabs.Panel>
-        <Tabs.Panel value="transactions">
-          <Transactions
-            partner={partner}
-            state={state}
-            acquirer={acquirer}
-            filters={
-              <>
-                {byPartner}
-                <Select
-                  size="xs"
-                  w={140}
-                  aria-label="State"
-                  placeholder="Any state"
-                  clearable
-                  data={states}
-                  value={state ?? null}
-                  onChange={(value) => set("state", value)}
-                />
-                <AcquirerSelect value={acquirer ?? null} onChange={(value) => set("acquirer", value)} />
-              </>
-            }
-          />
-        </Tabs.Panel>
-        <Tabs.Panel value="batches">
-          <Group mb="sm">{byPartner}</Group>
-          <Batches partner={partner} />
-        </Tabs.Panel>
-        <Tabs.Panel value="settlements">
-          <Group mb="sm">{byPartner}</Group>
-          <Settlements partner={partner} />
-        </Tabs.Panel>
-        <Tabs.Panel value="merchants">
-          <Merchants partner={partner} filters={byPartner} />
-        </Tabs.Panel>
-      </Tabs>
+      <PageTabs
+        tabs={{
+          "In doubt": () => <InDoubt />,
+          Transactions: () => (
+            <Transactions
+              {...{ partner, state, acquirer }}
+              filters={
+                <>
+                  {byPartner}
+                  <Select
+                    w={140}
+                    aria-label="State"
+                    placeholder="Any state"
+                    clearable
+                    data={states}
+                    value={state ?? null}
+                    onChange={(value) => set({ state: value })}
+                  />
+                  <AcquirerSelect value={acquirer ?? null} onChange={(value) => set({ acquirer: value })} />
+                </>
+              }
+            />
+          ),
+          Batches: () => (
+            <>
+              <Group mb="sm">{byPartner}</Group>
+              <Batches partner={partner} />
+            </>
+          ),
+          Settlements: () => (
+            <>
+              <Group mb="sm">{byPartner}</Group>
+              <Settlements partner={partner} />
+            </>
+          ),
+          Merchants: () => <Merchants partner={partner} filters={byPartner} />,
+        }}
+      />
     </Page>
   );
 }
@@ -105,12 +87,11 @@ const batchColumns: readonly ListColumn<BatchRecord>[] = [
 ];
 
 /** Settled batches with the totals that the acquirer took. */
-export function Batches({ partner }: { readonly partner: string | undefined }) {
-  const { pages, items } = useMoney("batches", { partner });
+function Batches({ partner }: { readonly partner: string | undefined }) {
+  const found = usePages(["batches", partner], (page, options) => api.searchBatches({ partner, ...page }, options));
   return (
     <List
-      of={pages}
-      items={items}
+      of={found}
       columns={batchColumns}
       keyOf={({ id }) => id}
       to={({ id }) => `/batches/${id}`}

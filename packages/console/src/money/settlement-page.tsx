@@ -1,15 +1,14 @@
-import { Group, Stack, Text, Title } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { responseMeaning } from "@paybell/contract";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { EventRecord, SettlementDetail } from "../api/operations.ts";
 import { shownMinor } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
-import { Failure, isMissing } from "../display/failure.tsx";
-import { List, type ListColumn, Loading, Table } from "../display/list.tsx";
-import { Empty, Fields, Panel } from "../display/page.tsx";
+import { List, type ListColumn, Table } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
@@ -25,58 +24,50 @@ export function SettlementPage({ id }: { readonly id: string }) {
     queryFn: () => api.inspectSettlement(id),
     refetchInterval: ({ state: { data } }) => (data === undefined || data.dueAt === null ? false : lookEveryMs),
   });
-  useEffect(() => {
-    document.title = "Settlement · Paybell";
-  }, []);
-  if (found.isPending) return <Loading />;
-  if (found.isError && found.data === undefined) {
-    if (isMissing(found.error))
-      return (
-        <Empty title="There is no such settlement">Its id is unknown, or it is older than the ledger keeps.</Empty>
-      );
-    return <Failure error={found.error} onRetry={() => void found.refetch()} />;
-  }
-  const one = found.data;
   return (
-    <Stack gap="md">
-      <Stack gap={6}>
-        <Group gap="sm" align="baseline">
-          <Title order={1}>
-            {one.kind === "SETTLEMENT" ? "Settlement" : "Batch Upload"} of {one.tid}
-          </Title>
-          <Text>
-            {one.batchNo !== null && `batch ${one.batchNo} · `}
-            {shownMinor(String(one.totals.saleTotalMinor ?? 0), one.currency)}
-          </Text>
-        </Group>
-        <Text fz={15} className="headline" component="div" role="status" aria-live="polite">
-          <State {...outcomeOf(one)} />
-        </Text>
-      </Stack>
-      {one.dueAt !== null && (
-        <Group>
-          <AbortSettlement id={id} />
-        </Group>
+    <Loaded
+      of={found}
+      missing={
+        <Empty title="There is no such settlement">Its id is unknown, or it is older than the ledger keeps.</Empty>
+      }
+    >
+      {(one) => (
+        <Page
+          title={`${one.kind === "SETTLEMENT" ? "Settlement" : "Batch Upload"} of ${one.tid}`}
+          about={[
+            one.batchNo !== null && `batch ${one.batchNo}`,
+            shownMinor(String(one.totals.saleTotalMinor ?? 0), one.currency),
+          ]
+            .filter(Boolean)
+            .join(" · ")}
+          headline={<State {...outcomeOf(one)} />}
+        >
+          {one.dueAt !== null && (
+            <Group>
+              <AbortSettlement id={id} />
+            </Group>
+          )}
+          <Panel title="Totals of both sides" flush>
+            <TotalsTable settlement={one} />
+          </Panel>
+          <Group align="stretch" gap="md" className="two-columns">
+            <Panel title="What happened" flush>
+              <Events id={id} />
+            </Panel>
+            <Panel title="Settlement">
+              <About one={one} />
+            </Panel>
+          </Group>
+          {one.batchId !== null && (
+            <Panel title={`Its transactions: ${one.listed} in its settlementList`} flush>
+              <div className="inside">
+                <Transactions partner={one.partnerId ?? undefined} batch={one.batchId} />
+              </div>
+            </Panel>
+          )}
+        </Page>
       )}
-      <Panel title="Totals of both sides" flush>
-        <TotalsTable settlement={one} />
-      </Panel>
-      <Group align="stretch" gap="md" className="two-columns">
-        <Panel title="What happened" flush>
-          <Events id={id} />
-        </Panel>
-        <Panel title="Settlement">
-          <About one={one} />
-        </Panel>
-      </Group>
-      {one.batchId !== null && (
-        <Panel title={`Its transactions: ${one.listed} in its settlementList`} flush>
-          <div className="inside">
-            <Transactions partner={one.partnerId ?? undefined} state={undefined} batch={one.batchId} />
-          </div>
-        </Panel>
-      )}
-    </Stack>
+    </Loaded>
   );
 }
 
@@ -127,7 +118,6 @@ function Events({ id }: { readonly id: string }) {
   return (
     <List
       of={found}
-      items={found.data?.items ?? []}
       columns={eventColumns}
       keyOf={(event) => event.id}
       empty={<Empty title="Nothing unusual">A refusal, totals that differ and each decision appear here.</Empty>}
@@ -249,55 +239,49 @@ export function BatchPage({ id }: { readonly id: string }) {
       return { batch, settlement: await api.inspectSettlement(batch.settlementId).catch(() => undefined) };
     },
   });
-  useEffect(() => {
-    document.title = "Batch · Paybell";
-  }, []);
-  if (found.isPending) return <Loading />;
-  if (found.isError) {
-    if (isMissing(found.error))
-      return <Empty title="There is no such batch">Only settled batches have a page, as long as they are kept.</Empty>;
-    return <Failure error={found.error} onRetry={() => void found.refetch()} />;
-  }
-  const { batch, settlement } = found.data;
   return (
-    <Stack gap="md">
-      <Stack gap={6}>
-        <Group gap="sm" align="baseline">
-          <Title order={1}>
-            Batch {batch.batchNo} of {batch.tid}
-          </Title>
-          <Text>{shownMinor(batch.saleTotalMinor, batch.currency)}</Text>
-        </Group>
-        <Text fz={15} className="headline" component="div">
-          <State
-            {...(settlement === undefined
-              ? ({ tone: "quiet", word: "Its settlement is no longer kept" } as const)
-              : outcomeOf(settlement))}
-          />
-        </Text>
-      </Stack>
-      {settlement !== undefined && (
-        <Panel title="Totals of both sides" flush>
-          <TotalsTable settlement={settlement} />
-        </Panel>
+    <Loaded
+      of={found}
+      missing={
+        <Empty title="There is no such batch">Only settled batches have a page, as long as they are kept.</Empty>
+      }
+    >
+      {({ batch, settlement }) => (
+        <Page
+          title={`Batch ${batch.batchNo} of ${batch.tid}`}
+          about={shownMinor(batch.saleTotalMinor, batch.currency)}
+          headline={
+            <State
+              {...(settlement === undefined
+                ? ({ tone: "quiet", word: "Its settlement is no longer kept" } as const)
+                : outcomeOf(settlement))}
+            />
+          }
+        >
+          {settlement !== undefined && (
+            <Panel title="Totals of both sides" flush>
+              <TotalsTable settlement={settlement} />
+            </Panel>
+          )}
+          <Panel title="Batch">
+            <Fields
+              of={{
+                Partner: batch.partnerId !== null && <PartnerName id={batch.partnerId} />,
+                Merchant: <span className="mono">{batch.mid}</span>,
+                Closed: <Time at={batch.closedAt} exact />,
+                Settlement: <Link href={`/settlements/${batch.settlementId}`}>Open it</Link>,
+                "Its date at the acquirer": settlement?.settlementDate,
+                Id: <Identifier id={batch.id} whole />,
+              }}
+            />
+          </Panel>
+          <Panel title="Its transactions" flush>
+            <div className="inside">
+              <Transactions partner={batch.partnerId ?? undefined} batch={id} />
+            </div>
+          </Panel>
+        </Page>
       )}
-      <Panel title="Batch">
-        <Fields
-          of={{
-            Partner: batch.partnerId !== null && <PartnerName id={batch.partnerId} />,
-            Merchant: <span className="mono">{batch.mid}</span>,
-            Closed: <Time at={batch.closedAt} exact />,
-            Settlement: <Link href={`/settlements/${batch.settlementId}`}>Open it</Link>,
-            "Its date at the acquirer": settlement?.settlementDate,
-            Id: <Identifier id={batch.id} whole />,
-          }}
-        />
-      </Panel>
-      <Panel title="Its transactions" flush>
-        <div className="inside">
-          <Transactions partner={batch.partnerId ?? undefined} state={undefined} batch={id} />
-        </div>
-      </Panel>
-    </Stack>
+    </Loaded>
   );
 }

@@ -1,15 +1,13 @@
-import { Group, Stack, Text, Title } from "@mantine/core";
+import { Group, Text } from "@mantine/core";
 import { responseMeaning } from "@paybell/contract";
 import { useQuery } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
-import { Failure, isMissing } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Fields, Panel } from "../display/page.tsx";
+import { Empty, isMissing, Loaded } from "../display/loaded.tsx";
+import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
@@ -20,67 +18,42 @@ const lookEveryMs = 5_000;
 
 /** A transaction in its chain, with the acquirer's answer, and what is still open. */
 export function TransactionPage({ id }: { readonly id: string }) {
-  const chain = useQuery({
+  const found = useQuery({
     queryKey: ["chain", id],
     queryFn: async () => (await api.getChain(id)).items,
     refetchInterval: lookEveryMs,
   });
-  useEffect(() => {
-    document.title = "Transaction · Paybell";
-  }, []);
-  if (chain.isPending) return <Loading />;
-  if (chain.isError && chain.data === undefined) {
-    if (isMissing(chain.error))
-      return (
-        <Empty title="There is no such transaction">Its id is unknown, or it is older than the ledger keeps.</Empty>
-      );
-    return <Failure error={chain.error} onRetry={() => void chain.refetch()} />;
-  }
-  const one = chain.data.find((item) => item.id === id);
-  if (one === undefined) return <Empty title="There is no such transaction" />;
   return (
-    <Stack gap="md">
-      <Stack gap={6}>
-        <Group gap="sm" align="baseline">
-          <Title order={1}>
-            {one.command.replace("_", "-")} {shownAmount(one.amount, one.currency)}
-          </Title>
-          <Text className="wraps">{one.merchantTransId}</Text>
-        </Group>
-        <Text fz={15} className="headline" component="div">
-          <State {...movedInWords(one, chain.data)} />
-        </Text>
-      </Stack>
-      {one.reversal === "parked" && (
-        <Group>
-          <ReversalActions id={one.id} />
-        </Group>
+    <Loaded
+      of={found}
+      missing={
+        <Empty title="There is no such transaction">Its id is unknown, or it is older than the ledger keeps.</Empty>
+      }
+    >
+      {(chain) => chain.filter((item) => item.id === id).map((one) => <Shown key={id} one={one} chain={chain} />)}
+    </Loaded>
+  );
+}
+
+function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain: readonly LinkedTransaction[] }) {
+  const { id } = one;
+  return (
+    <Page
+      title={`${one.command.replace("_", "-")} ${shownAmount(one.amount, one.currency)}`}
+      about={one.merchantTransId ?? ""}
+      headline={
+        <State
+          {...movedInWords(
+            one,
+            chain.filter(({ originalId }) => originalId === id),
+          )}
+        />
+      }
+    >
+      {(one.reversal === "parked" || one.reversal === "done") && (
+        <Group>{one.reversal === "parked" ? <ReversalActions id={id} /> : <RetryDoneReversal id={id} />}</Group>
       )}
-      {one.reversal === "done" && (
-        <Group>
-          <RetryDoneReversal id={one.id} />
-        </Group>
-      )}
-      <Panel title="Chain">
-        <ol className="chain plain">
-          {chain.data.map((item) => (
-            <li key={item.id}>
-              <Link
-                href={`/transactions/${item.id}`}
-                className="link-card"
-                aria-current={item.id === id ? "page" : undefined}
-              >
-                <strong>{item.command.replace("_", "-")}</strong>
-                <span>{shownAmount(item.amount, item.currency)}</span>
-                <State {...transactionStates[item.state]} />
-                <Text size="xs" c="dimmed" component="span">
-                  <Time at={item.createdAt} />
-                </Text>
-              </Link>
-            </li>
-          ))}
-        </ol>
-      </Panel>
+      <Chain of={id} chain={chain} />
       <Panel title="Transaction">
         <Fields
           of={{
@@ -105,7 +78,7 @@ export function TransactionPage({ id }: { readonly id: string }) {
           }}
         />
       </Panel>
-    </Stack>
+    </Page>
   );
 }
 
@@ -121,11 +94,103 @@ function Settled({ batchId }: { readonly batchId: string }) {
   return <>{isMissing(batch.error) ? "not yet: its batch is open" : "…"}</>;
 }
 
-/** Whether its money moved, by its own state and by those that undo it. */
-function movedInWords(one: LinkedTransaction, chain: readonly LinkedTransaction[]) {
-  const undone = chain.find(
-    (item) => item.originalId === one.id && ["VOID", "REVERSAL"].includes(item.command) && item.state === "SUCCESS",
+/** A partner's own transaction: whether its money moved, and whether it is settled. */
+export function OwnTransactionPage({ id }: { readonly id: string }) {
+  const found = useQuery({
+    queryKey: ["own-transaction", id],
+    queryFn: () => api.getTransaction(id),
+    refetchInterval: lookEveryMs,
+  });
+  return (
+    <Loaded
+      of={found}
+      missing={<Empty title="There is no such transaction">It may be older than the ledger keeps.</Empty>}
+    >
+      {(one) => {
+        const text = (name: string) => String((one as unknown as Record<string, unknown>)[name] ?? "");
+        const chain = one.chain.map((item) => ({ ...item, state: item.status, currency: text("currency") }));
+        const isLater = (item: { readonly id: string }) => item.id > id;
+        const answer = text("isoResponseCode");
+        return (
+          <Page
+            title={`${one.command.replace("_", "-")} ${shownAmount(text("amount"), text("currency"))}`}
+            about={text("merchantTransId")}
+            headline={
+              <State
+                {...movedInWords({ ...one, state: one.status, isoResponseCode: answer || null }, chain.filter(isLater))}
+              />
+            }
+          >
+            <Chain of={id} chain={chain} />
+            <Panel title="Transaction">
+              <Fields
+                of={{
+                  Transaction: <Identifier id={id} whole />,
+                  Settled: one.batch && batchStates[one.batch.state](one.batch.batchNo),
+                  "The acquirer's answer": answer && `${answer}: ${responseMeaning(answer)}`,
+                  "Approve code": <span className="mono">{text("approveCode")}</span>,
+                  refId: <span className="mono">{text("refId")}</span>,
+                  reqId: <span className="mono">{text("reqId")}</span>,
+                  Terminal: <span className="mono">{text("tid")}</span>,
+                  Created: <Time at={one.createdAt} exact />,
+                  Notification: one.notification && <Link href={`/notifications/${one.notification.id}`}>Open it</Link>,
+                }}
+              />
+            </Panel>
+          </Page>
+        );
+      }}
+    </Loaded>
   );
+}
+
+const batchStates = {
+  open: (batchNo: string) => `not yet: its batch ${batchNo} is open`,
+  closing: (batchNo: string) => `not yet: its batch ${batchNo} is being settled`,
+  closed: (batchNo: string) => `in batch ${batchNo}`,
+} as const;
+
+interface ChainItem {
+  readonly id: string;
+  readonly command: string;
+  readonly state: LinkedTransaction["state"];
+  readonly amount: string | null;
+  readonly currency: string | null;
+  readonly createdAt: string;
+}
+
+/** From the first command to those that refer to it. */
+function Chain({ of, chain }: { readonly of: string; readonly chain: readonly ChainItem[] }) {
+  return (
+    <Panel title="Chain">
+      <ol className="chain plain">
+        {chain.map((item) => (
+          <li key={item.id}>
+            <Link
+              href={`/transactions/${item.id}`}
+              className="link-card"
+              aria-current={item.id === of ? "page" : undefined}
+            >
+              <strong>{item.command.replace("_", "-")}</strong>
+              <span>{shownAmount(item.amount, item.currency)}</span>
+              <State {...transactionStates[item.state]} />
+              <Text size="xs" c="dimmed" component="span">
+                <Time at={item.createdAt} />
+              </Text>
+            </Link>
+          </li>
+        ))}
+      </ol>
+    </Panel>
+  );
+}
+
+/** Whether its money moved, by its own state and by those that refer to it. */
+function movedInWords(
+  one: Pick<LinkedTransaction, "command" | "state" | "isoResponseCode"> & { readonly reversal: string | null },
+  followers: readonly Pick<ChainItem, "command" | "state">[],
+) {
+  const good = (command: string) => followers.some((item) => item.command === command && item.state === "SUCCESS");
   if (one.reversal === "parked")
     return { tone: "bad", word: "In doubt: its Reversal was given up, and the acquirer may hold it" } as const;
   if (one.reversal === "pending")
@@ -137,13 +202,9 @@ function movedInWords(one: LinkedTransaction, chain: readonly LinkedTransaction[
       tone: "bad",
       word: `Declined: ${one.isoResponseCode ?? "96"} ${responseMeaning(one.isoResponseCode ?? "96")}`,
     } as const;
-  if (undone !== undefined)
-    return {
-      tone: "quiet",
-      word: `Approved, and undone by a ${undone.command === "VOID" ? "Void" : "Reversal"} since`,
-    } as const;
-  const completed = chain.find((item) => item.originalId === one.id && item.command === "PREAUTH_COMPLETE");
-  if (completed?.state === "SUCCESS") return { tone: "good", word: "Approved, and completed since" } as const;
+  if (good("VOID")) return { tone: "quiet", word: "Approved, and undone by a Void since" } as const;
+  if (good("REVERSAL")) return { tone: "quiet", word: "Approved, and undone by a Reversal since" } as const;
+  if (good("PREAUTH_COMPLETE")) return { tone: "good", word: "Approved, and completed since" } as const;
   if (one.command === "PREAUTH") return { tone: "good", word: "Approved: the amount is held" } as const;
   return { tone: "good", word: "Approved by the acquirer" } as const;
 }

@@ -1,14 +1,14 @@
 import { Button, Group } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
-import { useInfiniteQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
-import type { BatchRecord, ReversalRecord, SettlementRecord, TransactionRecord } from "../api/operations.ts";
+import type { TransactionRecord } from "../api/operations.ts";
+import { usePages } from "../api/query.ts";
 import { shownAmount } from "../display/amount.ts";
 import { csvOf, download } from "../display/csv.ts";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { partnerColumn } from "../partners/partner.tsx";
@@ -65,21 +65,22 @@ const columns: readonly ListColumn<TransactionRecord>[] = [
   { name: "refId", show: ({ refId }) => refId, look: "mono", from: "tablet" },
 ];
 
+/** The transactions of the ledger, the newest first, and what is shown of them as CSV. */
 export function Transactions({
-  partner,
-  state,
-  batch,
-  acquirer,
   filters,
+  ...search
 }: {
   readonly partner: string | undefined;
-  readonly state: TransactionRecord["state"] | undefined;
+  readonly state?: TransactionRecord["state"] | undefined;
   readonly batch?: string;
   readonly acquirer?: string | undefined;
   /** In one row with what saves them. */
   readonly filters?: ReactNode;
 }) {
-  const { pages, items } = useMoney("transactions", { partner, state, batch, acquirer });
+  const found = usePages(["transactions", search], (page, options) =>
+    api.searchTransactions({ ...search, ...page }, options),
+  );
+  const items = found.data?.items ?? [];
   return (
     <>
       {(filters !== undefined || items.length > 0) && (
@@ -87,7 +88,6 @@ export function Transactions({
           {filters}
           {items.length > 0 && (
             <Button
-              size="xs"
               variant="default"
               leftSection={<IconDownload size={14} aria-hidden />}
               onClick={() => download("transactions.csv", csvOf(csvColumns, items), "text/csv")}
@@ -98,8 +98,7 @@ export function Transactions({
         </Group>
       )}
       <List
-        of={pages}
-        items={items}
+        of={found}
         columns={columns}
         keyOf={({ id }) => id}
         to={pageOf}
@@ -109,44 +108,4 @@ export function Transactions({
       />
     </>
   );
-}
-
-interface Records {
-  readonly transactions: TransactionRecord;
-  readonly batches: BatchRecord;
-  readonly settlements: SettlementRecord;
-  readonly reversals: ReversalRecord;
-}
-
-interface Filter<Item> {
-  readonly partner?: string | undefined;
-  readonly state?: (Item extends { readonly state: infer State } ? State : never) | undefined;
-  readonly batch?: string | undefined;
-  readonly acquirer?: string | undefined;
-}
-
-type Search<Item> = (
-  query: Filter<Item> & { readonly limit: number; readonly after: string | undefined },
-  options: Parameters<typeof api.searchTransactions>[1],
-) => Promise<{ readonly items: readonly Item[]; readonly next: string | null }>;
-
-const searches: { readonly [Kind in keyof Records]: Search<Records[Kind]> } = {
-  transactions: api.searchTransactions,
-  batches: api.searchBatches,
-  settlements: api.searchSettlements,
-  reversals: api.searchReversals,
-};
-
-const pageRows = 50;
-
-/** Pages of one kind, the newest first. */
-export function useMoney<Kind extends keyof Records>(kind: Kind, filter: Filter<Records[Kind]>) {
-  const search: Search<Records[Kind]> = searches[kind];
-  const pages = useInfiniteQuery({
-    queryKey: ["money", kind, filter],
-    queryFn: ({ pageParam, signal }) => search({ limit: pageRows, ...filter, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
-  return { pages, items: pages.data?.pages.flatMap((page) => page.items) ?? [] };
 }

@@ -1,14 +1,15 @@
 import { Button, CopyButton, Group, PasswordInput, Tabs, Text } from "@mantine/core";
 import { type Field, ipnFields } from "@paybell/contract";
 import { IconCheck, IconCopy, IconEye } from "@tabler/icons-react";
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { api } from "../api/call.ts";
 import type { ExplainedNotification } from "../api/operations.ts";
-import { Failure } from "../display/failure.tsx";
-import { type ListColumn, Loading, Table } from "../display/list.tsx";
+import { Form, useForm } from "../display/form.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
+import { Loaded } from "../display/loaded.tsx";
 import { Panel } from "../display/page.tsx";
-import { NotOpened, openSealed } from "./opening.ts";
+import { openSealed } from "./opening.ts";
 
 /** The IPN itself, for users with that right. It is loaded on request only, because each read is audited. */
 export function Content({ id }: { readonly id: string }) {
@@ -23,12 +24,7 @@ export function Content({ id }: { readonly id: string }) {
     return (
       <Panel title="IPN">
         <Group gap="sm">
-          <Button
-            size="xs"
-            variant="default"
-            leftSection={<IconEye size={14} aria-hidden />}
-            onClick={() => setIsOpen(true)}
-          >
+          <Button variant="default" leftSection={<IconEye size={14} aria-hidden />} onClick={() => setIsOpen(true)}>
             Show the IPN and its signature
           </Button>
           <Text c="dimmed" size="xs">
@@ -40,9 +36,7 @@ export function Content({ id }: { readonly id: string }) {
   }
   return (
     <Panel title="IPN">
-      {content.isPending && <Loading />}
-      {content.isError && <Failure error={content.error} onRetry={() => void content.refetch()} />}
-      {content.data !== undefined && <Explained content={content.data} />}
+      <Loaded of={content}>{(data) => <Explained content={data} />}</Loaded>
     </Panel>
   );
 }
@@ -90,7 +84,6 @@ function Explained({ content }: { readonly content: ExplainedNotification }) {
           <CopyButton value={curlOf(content)}>
             {({ copied, copy }) => (
               <Button
-                size="xs"
                 variant="default"
                 onClick={copy}
                 leftSection={copied ? <IconCheck size={14} /> : <IconCopy size={14} />}
@@ -136,44 +129,31 @@ function FieldTable({ kind, ipn }: { readonly kind: ExplainedNotification["kind"
 
 /** A partner's own IPN, decrypted in its browser: the service sends it sealed, and never sees the key again. */
 export function OwnContent({ id, kind }: { readonly id: string; readonly kind: "card" | "settlement" }) {
-  const [key, setKey] = useState("");
-  const open = useMutation({
-    mutationFn: async () => JSON.parse(await openSealed(await api.getSealedNotification(id), key)) as object,
-    gcTime: 0,
-  });
+  const form = useForm(
+    { key: "" },
+    async ({ key }) => JSON.parse(await openSealed(await api.getSealedNotification(id), key)) as object,
+  );
+  const { data, error } = form.sending;
   return (
     <Panel title="IPN">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          open.mutate();
-        }}
-      >
-        <Group gap="sm" align="start">
-          <PasswordInput
-            size="xs"
-            w={420}
-            maw="100%"
-            label="Your encryption key"
-            description="Base64, 44 characters. It stays in this browser: the page decrypts the IPN here."
-            autoComplete="off"
-            required
-            value={key}
-            onChange={(event) => setKey(event.currentTarget.value)}
-            error={open.error instanceof NotOpened ? open.error.message : undefined}
-          />
-          <Button size="xs" type="submit" mt={40} variant="default" loading={open.isPending} disabled={key === ""}>
-            Decrypt here
-          </Button>
-        </Group>
-      </form>
-      {open.isError && !(open.error instanceof NotOpened) && <Failure error={open.error} />}
-      {open.data !== undefined && (
+      <Form of={form} submit="Decrypt here" isInRow>
+        <PasswordInput
+          w={420}
+          maw="100%"
+          label="Your encryption key"
+          description="Base64, 44 characters. It stays in this browser: the page decrypts the IPN here."
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          autoComplete="off"
+          required
+          {...form.text("key")}
+        />
+      </Form>
+      {data !== undefined && error === null && (
         <>
           <Text size="xs" c="dimmed" my="xs">
             As it would be sent now. Your server verifies its signature with the signing key.
           </Text>
-          <FieldTable kind={kind} ipn={open.data} />
+          <FieldTable kind={kind} ipn={data} />
         </>
       )}
     </Panel>

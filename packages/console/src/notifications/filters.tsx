@@ -4,6 +4,7 @@ import { notifiedCommands } from "@paybell/contract";
 import { IconBookmark, IconFilter, IconTrash, IconX } from "@tabler/icons-react";
 import { useState } from "react";
 import { Link, useSearchParams } from "wouter";
+import { useFilters } from "../display/page.tsx";
 import { localInput, momentOfInput } from "../display/time.tsx";
 import { PartnerSelect } from "../partners/partner.tsx";
 import { useSession } from "../session/session.ts";
@@ -22,30 +23,20 @@ const spanNames = [
 /** Filters of the list. They are in the URL, so that a view can be shared. `problems`: by the API, of each field. */
 export function Filters({ problems }: { readonly problems: Readonly<Record<string, string>> }) {
   const { session } = useSession();
-  const [params, setParams] = useSearchParams();
+  const { params, set, clear } = useFilters();
   const given = textFilters.filter(([name]) => params.has(name));
   const [showsMore, setShowsMore] = useState(given.length > 0);
   const hasBounds = params.has("from") || params.has("to");
   const [showsBounds, setShowsBounds] = useState(hasBounds);
-  const set = (...values: readonly (readonly [name: string, value: string | null])[]) =>
-    setParams((before) => {
-      const next = new URLSearchParams(before);
-      for (const [name, value] of values) {
-        if (value === null || value === "") next.delete(name);
-        else next.set(name, value);
-      }
-      return next;
-    });
   const choice = (name: string, label: string, data: { value: string; label: string }[], w: number) => (
     <Select
-      size="xs"
       w={w}
       aria-label={label}
       placeholder={`Any ${label.toLowerCase()}`}
       clearable
       data={data}
       value={params.get(name)}
-      onChange={(value) => set([name, value])}
+      onChange={(value) => set({ [name]: value })}
       error={problems[name]}
     />
   );
@@ -53,11 +44,10 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
     <>
       <Group gap="xs" align="start">
         <SegmentedControl
-          size="xs"
           aria-label="State"
           value={params.get("state") ?? ""}
           // Delivered ones have no reason.
-          onChange={(value) => set(["state", value], ...(value === "accepted" ? [["reason", null] as const] : []))}
+          onChange={(state) => set({ state, ...(state === "accepted" && { reason: null }) })}
           data={[
             { value: "", label: "All" },
             { value: "pending", label: "Pending" },
@@ -66,7 +56,7 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
           ]}
         />
         {session.kind === "operator" && (
-          <PartnerSelect value={params.get("partner")} onChange={(value) => set(["partner", value])} />
+          <PartnerSelect value={params.get("partner")} onChange={(value) => set({ partner: value })} />
         )}
         {choice(
           "command",
@@ -91,15 +81,13 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
             150,
           )}
         <Select
-          size="xs"
           w={120}
           aria-label="Time"
           data={spanNames}
           value={showsBounds || hasBounds ? between : (params.get("span") ?? "")}
           onChange={(value) => {
             setShowsBounds(value === between);
-            if (value !== between) set(["span", value], ["from", null], ["to", null]);
-            else set(["span", null]);
+            set(value === between ? { span: null } : { span: value, from: null, to: null });
           }}
           allowDeselect={false}
         />
@@ -107,16 +95,14 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
           (["from", "to"] as const).map((name) => (
             <TextInput
               key={name}
-              size="xs"
               type="datetime-local"
               aria-label={name === "from" ? "Created from" : "Created before"}
               value={localInput(params.get(name))}
-              onChange={({ currentTarget: { value } }) => set([name, momentOfInput(value)])}
+              onChange={({ currentTarget: { value } }) => set({ [name]: momentOfInput(value) })}
               error={problems[name]}
             />
           ))}
         <Button
-          size="xs"
           variant="default"
           leftSection={<IconFilter size={14} aria-hidden />}
           aria-expanded={showsMore}
@@ -126,13 +112,12 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
         </Button>
         {params.size > 0 && (
           <Button
-            size="xs"
             variant="subtle"
             color="gray"
             leftSection={<IconX size={14} aria-hidden />}
             onClick={() => {
               setShowsBounds(false);
-              setParams({});
+              clear();
             }}
           >
             Clear
@@ -145,7 +130,8 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
           onSubmit={(event) => {
             event.preventDefault();
             const form = new FormData(event.currentTarget);
-            set(...textFilters.map(([name]) => [name, String(form.get(`filter-${name}`) ?? "").trim()] as const));
+            const text = (name: string) => String(form.get(`filter-${name}`) ?? "").trim();
+            set(Object.fromEntries(textFilters.map(([name]) => [name, text(name)])));
           }}
         >
           <Group gap="xs" align="start">
@@ -155,14 +141,13 @@ export function Filters({ problems }: { readonly problems: Readonly<Record<strin
                 // A form whose field is named as one of its methods, such as contains, loses the method.
                 name={`filter-${name}`}
                 label={label}
-                size="xs"
                 w={150}
                 defaultValue={params.get(name) ?? ""}
                 autoComplete="off"
                 error={problems[name]}
               />
             ))}
-            <Button type="submit" size="xs" mt={20}>
+            <Button type="submit" mt={20}>
               Apply
             </Button>
           </Group>
@@ -197,7 +182,7 @@ export function SavedViews() {
   return (
     <Menu position="bottom-end" width={280} closeOnItemClick>
       <Menu.Target>
-        <Button size="xs" variant="default" leftSection={<IconBookmark size={14} aria-hidden />}>
+        <Button variant="default" leftSection={<IconBookmark size={14} aria-hidden />}>
           Views
         </Button>
       </Menu.Target>
@@ -228,7 +213,6 @@ export function SavedViews() {
         >
           <Group gap="xs" p="xs" wrap="nowrap">
             <TextInput
-              size="xs"
               aria-label="Name of this view"
               placeholder={query === "" ? "Set a filter first" : "Name of this view"}
               value={name}
@@ -236,7 +220,7 @@ export function SavedViews() {
               disabled={query === ""}
               maxLength={60}
             />
-            <Button size="xs" type="submit" disabled={query === "" || name.trim() === ""}>
+            <Button type="submit" disabled={query === "" || name.trim() === ""}>
               Save
             </Button>
           </Group>

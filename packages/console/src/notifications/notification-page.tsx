@@ -1,17 +1,15 @@
-import { Alert, Button, Group, Menu, Stack, Text, Title } from "@mantine/core";
+import { Alert, Button, Group, Menu, Stack, Text } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { IconChevronDown, IconDownload, IconRefresh } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useEffect } from "react";
 import { Link } from "wouter";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { NotificationDetail } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
 import { download } from "../display/csv.ts";
-import { Failure } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Fields, Panel } from "../display/page.tsx";
+import { Empty, Failure, Loaded } from "../display/loaded.tsx";
+import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { useNow } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
@@ -27,53 +25,44 @@ const lookEveryMs = 2_000;
 /** One notification: did they get it, if not why, and what can be done. */
 export function NotificationPage({ id }: { readonly id: string }) {
   const desk = useNotificationApi();
-  const mayRead = useMay("operator");
-  const mayOpen = useHasScope("pull");
-  const now = useNow();
   const found = useQuery({
     queryKey: ["notification", id],
     queryFn: () => desk.find(id),
     refetchInterval: (query) => (query.state.data?.state === "pending" ? lookEveryMs : false),
   });
-  const title = found.data?.subject.merchantTransId ?? id;
-  useEffect(() => {
-    document.title = `${title} · Paybell`;
-  }, [title]);
-  if (found.isPending) return <Loading />;
-  if (found.isError && found.data === undefined) {
-    if (found.error instanceof CallError && found.error.status === 404) {
-      return (
-        <Empty title="There is no such notification">Its id is unknown, or it is older than the history keeps.</Empty>
-      );
-    }
-    return <Failure error={found.error} onRetry={() => void found.refetch()} />;
-  }
-  const one = found.data;
-  const { subject } = one;
-  const headline = headlineOf(one, now);
   return (
-    <Stack gap="md">
-      <Stack gap={6}>
-        <Group gap="sm" align="baseline">
-          <Title order={1} className="wraps">
-            {one.command.replace("_", "-")} {shownAmount(subject.amount, subject.currency)}
-          </Title>
-          <Text className="wraps">{[subject.merchantTransId, subject.merchantName].filter(Boolean).join(" · ")}</Text>
-        </Group>
-        <Text fz={15} className="headline" component="div" role="status" aria-live="polite">
-          <State tone={headline.tone} word={headline.text} />
+    <Loaded
+      of={found}
+      missing={
+        <Empty title="There is no such notification">Its id is unknown, or it is older than the history keeps.</Empty>
+      }
+    >
+      {(one) => <Shown one={one} />}
+    </Loaded>
+  );
+}
+
+function Shown({ one }: { readonly one: NotificationDetail }) {
+  const { id, subject, waiting } = one;
+  const mayRead = useMay("operator");
+  const mayOpen = useHasScope("pull");
+  const headline = headlineOf(one, useNow());
+  return (
+    <Page
+      title={`${one.command.replace("_", "-")} ${shownAmount(subject.amount, subject.currency)}`}
+      about={[subject.merchantTransId, subject.merchantName].filter(Boolean).join(" · ")}
+      headline={<State tone={headline.tone} word={headline.text} />}
+    >
+      {waiting?.after != null && (
+        <Text>
+          It is sent after <Identifier id={waiting.after} to={`/notifications/${waiting.after}`} />
         </Text>
-        {one.waiting?.after != null && (
-          <Text>
-            It is sent after <Identifier id={one.waiting.after} to={`/notifications/${one.waiting.after}`} />
-          </Text>
-        )}
-        {one.waiting?.target != null && (
-          <Text c="dimmed" className="wraps">
-            Endpoint {one.waiting.target}
-          </Text>
-        )}
-      </Stack>
+      )}
+      {waiting?.target != null && (
+        <Text c="dimmed" className="wraps">
+          Endpoint {waiting.target}
+        </Text>
+      )}
       <Actions id={id} isPending={one.state === "pending"} />
       <Group align="stretch" gap="md" className="two-columns">
         <Panel title="Timeline">
@@ -86,7 +75,7 @@ export function NotificationPage({ id }: { readonly id: string }) {
       </Group>
       {mayRead && <Content id={id} />}
       {mayOpen && <OwnContent id={id} kind={one.kind} />}
-    </Stack>
+    </Page>
   );
 }
 
@@ -105,7 +94,10 @@ function About({ one }: { readonly one: NotificationDetail }) {
       of={{
         Notification: <Identifier id={one.id} />,
         Transaction: transaction !== null && (
-          <Identifier id={transaction} {...(isOperator && { to: pageOf({ id: transaction, command }) })} />
+          <Identifier
+            id={transaction}
+            to={isOperator ? pageOf({ id: transaction, command }) : `/transactions/${transaction}`}
+          />
         ),
         reqId: subject.reqId && <Identifier id={subject.reqId} />,
         refId: subject.refId && <Identifier id={subject.refId} whole />,
@@ -142,7 +134,6 @@ function Actions({ id, isPending }: { readonly id: string; readonly isPending: b
         {mayAct && (
           <Button.Group>
             <Button
-              size="xs"
               variant="default"
               leftSection={<IconRefresh size={14} aria-hidden />}
               loading={redeliver.isPending}
@@ -152,7 +143,7 @@ function Actions({ id, isPending }: { readonly id: string; readonly isPending: b
             </Button>
             <Menu position="bottom-end">
               <Menu.Target>
-                <Button size="xs" variant="default" px={6} aria-label="Redeliver to another URL">
+                <Button variant="default" px={6} aria-label="Redeliver to another URL">
                   <IconChevronDown size={14} aria-hidden />
                 </Button>
               </Menu.Target>
@@ -165,7 +156,6 @@ function Actions({ id, isPending }: { readonly id: string; readonly isPending: b
         )}
         {mayProve && (
           <Button
-            size="xs"
             variant="default"
             loading={prove.isPending}
             onClick={() => prove.mutate()}

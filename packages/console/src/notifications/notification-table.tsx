@@ -59,7 +59,7 @@ export function NotificationTable({
 }
 
 /** The same of what a query found, in each of its states. */
-export function NotificationList(list: Pick<Parameters<typeof List<ListedNotification>>[0], "of" | "items" | "empty">) {
+export function NotificationList(list: Pick<Parameters<typeof List<ListedNotification>>[0], "of" | "empty">) {
   return <List {...list} {...useTable()} />;
 }
 

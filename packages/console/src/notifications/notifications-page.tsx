@@ -2,11 +2,10 @@ import { Button, Group, Stack, Switch, Text } from "@mantine/core";
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useSearchParams } from "wouter";
-import { api, CallError } from "../api/call.ts";
+import { api, fieldProblems } from "../api/call.ts";
 import type { ListedNotification } from "../api/operations.ts";
-import { Failure } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Page } from "../display/page.tsx";
+import { Empty, Failure, Loading } from "../display/loaded.tsx";
+import { Page } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 import { useMayManage, useSession } from "../session/session.ts";
 import { Filters, SavedViews } from "./filters.tsx";
@@ -28,12 +27,7 @@ export function NotificationsPage() {
       title="Notifications"
       actions={
         <>
-          <Switch
-            size="xs"
-            label="Follow"
-            checked={follows}
-            onChange={(event) => setFollows(event.currentTarget.checked)}
-          />
+          <Switch label="Follow" checked={follows} onChange={(event) => setFollows(event.currentTarget.checked)} />
           <SavedViews />
         </>
       }
@@ -71,7 +65,7 @@ function Found({ search, follows, onProblems }: Shown) {
   useEffect(() => {
     if (follows && newer > 0) void refetch();
   }, [follows, newer, refetch]);
-  const problems = pages.error instanceof CallError ? pages.error.fields : none;
+  const problems = fieldProblems(pages.error);
   useEffect(() => onProblems(problems), [problems, onProblems]);
   if (pages.isPending) return <Loading />;
   if (pages.isError && Object.keys(problems).length > 0) return <Empty title="Correct the filters that are marked" />;
@@ -94,12 +88,7 @@ function Found({ search, follows, onProblems }: Shown) {
       )}
       {reach !== null && (
         <Group justify="center" gap="sm">
-          <Button
-            variant="default"
-            size="xs"
-            loading={pages.isFetchingNextPage}
-            onClick={() => void pages.fetchNextPage()}
-          >
+          <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => void pages.fetchNextPage()}>
             {items.length % pageRows === 0 && items.length > 0 ? "Show more" : "Look further back"}
           </Button>
           <Text c="dimmed" size="xs">
@@ -110,8 +99,6 @@ function Found({ search, follows, onProblems }: Shown) {
     </Stack>
   );
 }
-
-const none = {};
 
 /** The rows that were selected, to be sent in one step. */
 function Selected({ ids, onSent }: { readonly ids: readonly string[]; onSent(): Promise<unknown> }) {

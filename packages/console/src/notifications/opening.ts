@@ -1,3 +1,4 @@
+import { FieldError } from "../api/call.ts";
 import type { SealedNotification } from "../api/operations.ts";
 
 /** Keys as the registration shows them: base64 of 32 bytes. */
@@ -6,24 +7,24 @@ const gcmIvBytes = 12;
 const cbcIvBytes = 16;
 
 /** Why a notification could not be opened here. The message names neither the key nor what was decrypted. */
-export class NotOpened extends Error {
-  override readonly name = "NotOpened";
+function notOpened(message: string): FieldError {
+  return new FieldError({ key: message });
 }
 
 /**
  * Decrypts a notification in the browser, by its own cryptography: the key is sent nowhere, and kept by nobody.
  *
- * @throws NotOpened
+ * @throws FieldError of the field `key`
  */
 export async function openSealed({ data, cipher, encoding }: SealedNotification, keyText: string): Promise<string> {
   const raw = bytesOf(keyText.trim(), "base64");
   if (raw === undefined || raw.length !== keyBytes) {
-    throw new NotOpened("It is not an encryption key: base64 of 32 bytes, 44 characters.");
+    throw notOpened("It is not an encryption key: base64 of 32 bytes, 44 characters.");
   }
   const isCbc = cipher === "aes-256-cbc";
   const key = await crypto.subtle.importKey("raw", raw, isCbc ? "AES-CBC" : "AES-GCM", false, ["decrypt"]);
   const parts = partsOf(data, cipher, encoding);
-  if (parts === undefined) throw new NotOpened("What the service sent is not encrypted as agreed.");
+  if (parts === undefined) throw notOpened("What the service sent is not encrypted as agreed.");
   const { iv, ciphertext, authenticated } = parts;
   const how = isCbc
     ? { name: "AES-CBC", iv }
@@ -32,7 +33,7 @@ export async function openSealed({ data, cipher, encoding }: SealedNotification,
     const plain = await crypto.subtle.decrypt(how, key, ciphertext);
     return new TextDecoder("utf-8", { fatal: true }).decode(plain);
   } catch {
-    throw new NotOpened("This key does not open it: it is of another version, or another partner's.");
+    throw notOpened("This key does not open it: it is of another version, or another partner's.");
   }
 }
 

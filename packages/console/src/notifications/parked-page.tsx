@@ -1,35 +1,47 @@
-import { Group, Select, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useQueryClient } from "@tanstack/react-query";
-import { useSearchParams } from "wouter";
+import { Group, Select, Stack, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
-import { Empty, Page } from "../display/page.tsx";
+import { usePages } from "../api/query.ts";
+import { FormProblem, hasFieldProblems, problemOf } from "../display/form.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Page, useFilters } from "../display/page.tsx";
+import { localInput, momentOfInput } from "../display/time.tsx";
 import { PartnerSelect } from "../partners/partner.tsx";
-import { useMay } from "../session/session.ts";
+import { useMayManage, useSession } from "../session/session.ts";
 import { NotificationList } from "./notification-table.tsx";
-import { Replay, type ReplayFilter } from "./replay.tsx";
+import { Replay } from "./replay.tsx";
+import { useNotificationApi } from "./search.ts";
 import { reasons } from "./words.ts";
 
-const rows = 50;
+const names = ["partner", "reason", "from", "to"] as const;
 
-/** Parked notifications, and sending all of them again. */
 export function ParkedPage() {
-  const mayAct = useMay("operator");
-  const queries = useQueryClient();
-  const [params, setParams] = useSearchParams();
-  const set = (name: string, value: string | null) =>
-    setParams((before) => {
-      const next = new URLSearchParams(before);
-      if (value) next.set(name, value);
-      else next.delete(name);
-      return next;
-    });
-  const filter = filterOf(params);
   return (
     <Page title="Parked">
-      <Group gap="xs" align="end" className="filters">
-        <PartnerSelect label="Partner" value={params.get("partner")} onChange={(value) => set("partner", value)} />
+      <Parked />
+    </Page>
+  );
+}
+
+/** The parked notifications that match the filters, and sending all of them again: a partner's are its own. */
+export function Parked() {
+  const isOperator = useSession().session.kind === "operator";
+  const mayAct = useMayManage();
+  const desk = useNotificationApi();
+  const queries = useQueryClient();
+  const { params, set } = useFilters();
+  const filter = {
+    state: "parked" as const,
+    ...Object.fromEntries(names.flatMap((name) => (params.get(name) ? [[name, params.get(name)]] : []))),
+  };
+  const found = usePages(["parked", filter], (page, { signal }) => desk.search({ ...filter, ...page }, signal));
+  return (
+    <Stack gap="md">
+      <Group gap="xs" align="start" className="filters">
+        {isOperator && (
+          <PartnerSelect label="Partner" value={params.get("partner")} onChange={(partner) => set({ partner })} />
+        )}
         <Select
-          size="xs"
           w={260}
           label="Reason"
           placeholder="Any reason"
@@ -37,75 +49,46 @@ export function ParkedPage() {
           searchable
           data={Object.entries(reasons).map(([value, label]) => ({ value, label }))}
           value={params.get("reason")}
-          onChange={(value) => set("reason", value)}
+          onChange={(reason) => set({ reason })}
+          error={problemOf(found.error, "reason")}
         />
-        <TextInput
-          size="xs"
-          type="datetime-local"
-          label="Created from"
-          value={params.get("since") ?? ""}
-          onChange={(event) => set("since", event.currentTarget.value)}
-        />
-        <TextInput
-          size="xs"
-          type="datetime-local"
-          label="Created before"
-          value={params.get("until") ?? ""}
-          onChange={(event) => set("until", event.currentTarget.value)}
-        />
+        {(["from", "to"] as const).map((name) => (
+          <TextInput
+            key={name}
+            type="datetime-local"
+            label={name === "from" ? "Created from" : "Created before"}
+            value={localInput(params.get(name))}
+            onChange={({ currentTarget: { value } }) => set({ [name]: momentOfInput(value) })}
+            error={problemOf(found.error, name)}
+          />
+        ))}
       </Group>
-      {mayAct && (
-        <Replay
-          key={params.toString()}
-          title="Send all of them again"
-          redeliver={(step) => api.redeliver({ filter, ...step })}
-          onSettled={() => queries.invalidateQueries({ queryKey: ["parked"] })}
-        />
+      {hasFieldProblems(found.error) ? (
+        <FormProblem error={found.error} names={names} />
+      ) : (
+        <>
+          {mayAct && (
+            <Replay
+              key={params.toString()}
+              title="Send what is parked again"
+              redeliver={(step) => (isOperator ? api.redeliver : api.redeliverOwn)({ filter, ...step })}
+              onSettled={() => queries.invalidateQueries()}
+            />
+          )}
+          <NotificationList
+            of={found}
+            empty={
+              Object.keys(filter).length > 1 ? (
+                <Empty title="Nothing that is parked matches">No parked notification has all of this.</Empty>
+              ) : (
+                <Empty title="Nothing is parked">
+                  A notification is parked when its schedule has run out; it is kept, and can be sent again.
+                </Empty>
+              )
+            }
+          />
+        </>
       )}
-      <List filter={filter} />
-    </Page>
-  );
-}
-
-function filterOf(params: URLSearchParams): ReplayFilter {
-  const text = (name: string) => params.get(name) || undefined;
-  const time = (name: string) => {
-    const at = Date.parse(params.get(name) ?? "");
-    return Number.isNaN(at) ? undefined : new Date(at).toISOString();
-  };
-  const [partner, reason, from, to] = [text("partner"), text("reason"), time("since"), time("until")];
-  return {
-    state: "parked",
-    ...(partner && { partner }),
-    ...(reason && { reason }),
-    ...(from && { from }),
-    ...(to && { to }),
-  };
-}
-
-function List({ filter }: { readonly filter: ReplayFilter }) {
-  const pages = useInfiniteQuery({
-    queryKey: ["parked", filter],
-    queryFn: ({ pageParam, signal }) =>
-      api.searchNotifications({ ...filter, state: "parked", limit: rows, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
-  const items = pages.data?.pages.flatMap((page) => page.items) ?? [];
-  const isFiltered = Object.keys(filter).length > 1;
-  return (
-    <NotificationList
-      of={pages}
-      items={items}
-      empty={
-        isFiltered ? (
-          <Empty title="Nothing that is parked matches">No parked notification has all of this.</Empty>
-        ) : (
-          <Empty title="Nothing is parked">
-            A notification is parked when its schedule has run out; it is kept, and can be sent again.
-          </Empty>
-        )
-      }
-    />
+    </Stack>
   );
 }

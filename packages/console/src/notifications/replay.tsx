@@ -3,14 +3,13 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
-import { Failure } from "../display/failure.tsx";
+import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
 import { useSession } from "../session/session.ts";
 
 /** Rows per step of a replay: small enough to stop soon. */
 const stepRows = 200;
 
-export type ReplayFilter = NonNullable<Parameters<typeof api.redeliver>[0]>["filter"];
 type Step = Omit<NonNullable<Parameters<typeof api.redeliver>[0]>, "filter">;
 type Run = {
   readonly id: string | null;
@@ -79,7 +78,6 @@ export function Replay({
         {run === undefined && (
           <Group gap="xs">
             <Select
-              size="xs"
               w={220}
               aria-label="Where to"
               allowDeselect={false}
@@ -93,11 +91,11 @@ export function Replay({
                 count.reset();
               }}
             />
-            <Button size="xs" variant="default" loading={count.isPending} onClick={() => count.mutate()}>
+            <Button variant="default" loading={count.isPending} onClick={() => count.mutate()}>
               Count them first
             </Button>
             {matched !== undefined && matched > 0 && (
-              <Button size="xs" onClick={() => replay.mutate(matched)}>
+              <Button onClick={() => replay.mutate(matched)}>
                 Send {matched.toLocaleString("en")} {when}
               </Button>
             )}

@@ -1,7 +1,7 @@
-import "uplot/dist/uPlot.min.css";
 import { useComputedColorScheme } from "@mantine/core";
 import { useElementSize } from "@mantine/hooks";
 import { useEffect, useRef } from "react";
+import "uplot/dist/uPlot.min.css";
 import uPlot from "uplot";
 import type { Figures } from "../api/operations.ts";
 

@@ -1,23 +1,59 @@
 import { SegmentedControl } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense } from "react";
-import { useSearchParams } from "wouter";
+import { lazy, type ReactNode, Suspense } from "react";
 import { api } from "../api/call.ts";
 import type { Figures } from "../api/operations.ts";
-import { ErrorBoundary, Failure } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Panel } from "../display/page.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
+import { Empty, ErrorBoundary, Loaded, Loading } from "../display/loaded.tsx";
+import { Panel, useFilters } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { duration } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 
+export type OverviewSpan = Figures["span"];
+
 const lookEveryMs = 10_000;
+const spans: readonly { value: OverviewSpan; label: string }[] = [
+  { value: "hour", label: "Hour" },
+  { value: "day", label: "Day" },
+  { value: "week", label: "Week" },
+];
+
+/** The time over which figures are shown, by the address, and what changes it. */
+export function useSpan(): { readonly span: OverviewSpan; readonly control: ReactNode } {
+  const { params, set } = useFilters();
+  const span = spans.find(({ value }) => value === params.get("over"))?.value ?? "hour";
+  const control = (
+    <SegmentedControl
+      aria-label="Time span"
+      value={span}
+      onChange={(over) => set({ over: over === "hour" ? null : over })}
+      data={[...spans]}
+    />
+  );
+  return { span, control };
+}
+
+interface Whose {
+  readonly name: string;
+  readonly of: Figures;
+}
+
+const columns: readonly ListColumn<Whose>[] = [
+  { name: "Whose", show: ({ name }) => name, look: "head" },
+  { name: "Delivered", show: ({ of }) => of.accepted.toLocaleString("en"), look: "number" },
+  { name: "Failed attempts", show: ({ of }) => of.failed.toLocaleString("en"), look: "number" },
+  { name: "Succeeds", show: ({ of }) => <Share of={of} /> },
+  { name: "Endpoint, median", show: ({ of }) => shownMs(of.attemptP50Ms), look: "number" },
+  { name: "Endpoint, 99th percentile", show: ({ of }) => shownMs(of.attemptP99Ms), look: "number", from: "tablet" },
+  { name: "Delivery, median", show: ({ of }) => shownMs(of.deliveryP50Ms), look: "number", from: "tablet" },
+  { name: "Delivery, 99th percentile", show: ({ of }) => shownMs(of.deliveryP99Ms), look: "number", from: "tablet" },
+];
 
 /** A partner's figures next to those of all partners in the same period. */
 export function Statistics({ id }: { readonly id: string }) {
-  const [params, setParams] = useSearchParams();
   const isOperator = useSession().session.kind === "operator";
-  const span = spanOf(params);
+  const { span, control } = useSpan();
   const theirs = useQuery({
     queryKey: ["figures", id, span],
     queryFn: () => (isOperator ? api.getPartnerFigures(id, { span }) : api.getFigures({ span })),
@@ -28,120 +64,55 @@ export function Statistics({ id }: { readonly id: string }) {
     queryFn: () => api.getOverview({ span }),
     enabled: isOperator,
     refetchInterval: lookEveryMs,
-  });
-  if (theirs.isPending) return <Loading />;
-  if (theirs.isError) return <Failure error={theirs.error} onRetry={() => void theirs.refetch()} />;
+  }).data?.figures;
   return (
-    <Panel
-      title="Deliveries"
-      actions={
-        <SpanControl
-          span={span}
-          onChange={(over) =>
-            setParams((before) => {
-              const next = new URLSearchParams(before);
-              next.set("over", over);
-              return next;
-            })
-          }
-        />
-      }
-      flush
-    >
-      <div className="inside">
-        {theirs.data.points.length === 0 ? (
-          <Empty title="Nothing was delivered in this time" />
-        ) : (
-          <ErrorBoundary>
-            <Suspense fallback={<Loading />}>
-              <Chart points={theirs.data.points} span={span} asOf={theirs.data.asOf} />
-            </Suspense>
-          </ErrorBoundary>
-        )}
-      </div>
-      <div className="table-scroll">
-        <table className="dense-table">
-          <thead>
-            <tr>
-              <th scope="col">
-                <span className="unseen">Whose</span>
-              </th>
-              <th scope="col" className="number">
-                Delivered
-              </th>
-              <th scope="col" className="number">
-                Failed attempts
-              </th>
-              <th scope="col">Succeeds</th>
-              <th scope="col" className="number">
-                Endpoint, median
-              </th>
-              <th scope="col" className="number from-tablet">
-                Endpoint, 99th percentile
-              </th>
-              <th scope="col" className="number from-tablet">
-                Delivery, median
-              </th>
-              <th scope="col" className="number from-tablet">
-                Delivery, 99th percentile
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            <Row name={isOperator ? "This partner" : "You"} figures={theirs.data} />
-            {everybody.data !== undefined && <Row name="All partners" figures={everybody.data.figures} />}
-          </tbody>
-        </table>
-      </div>
-    </Panel>
+    <Loaded of={theirs}>
+      {(figures) => (
+        <Panel title="Deliveries" actions={control} flush>
+          <div className="inside">
+            <DeliveriesChart figures={figures} />
+          </div>
+          <Table
+            items={[
+              { name: isOperator ? "This partner" : "You", of: figures },
+              ...(everybody === undefined ? [] : [{ name: "All partners", of: everybody }]),
+            ]}
+            columns={columns}
+            keyOf={({ name }) => name}
+          />
+        </Panel>
+      )}
+    </Loaded>
   );
 }
 
-function Row({ name, figures }: { readonly name: string; readonly figures: Figures }) {
+export function DeliveriesChart({ figures: { points, span, asOf } }: { readonly figures: Figures }) {
+  if (points.length === 0) {
+    return (
+      <Empty title="Nothing was delivered in this time">Each completed command is delivered here within moments.</Empty>
+    );
+  }
   return (
-    <tr>
-      <th scope="row">{name}</th>
-      <td className="number">{figures.accepted.toLocaleString("en")}</td>
-      <td className="number">{figures.failed.toLocaleString("en")}</td>
-      <td>
-        <Share of={figures} />
-      </td>
-      <td className="number">{shownMs(figures.attemptP50Ms)}</td>
-      <td className="number from-tablet">{shownMs(figures.attemptP99Ms)}</td>
-      <td className="number from-tablet">{shownMs(figures.deliveryP50Ms)}</td>
-      <td className="number from-tablet">{shownMs(figures.deliveryP99Ms)}</td>
-    </tr>
+    <ErrorBoundary>
+      <Suspense fallback={<Loading />}>
+        <Chart points={points} span={span} asOf={asOf} />
+      </Suspense>
+    </ErrorBoundary>
   );
 }
 
-export type OverviewSpan = Figures["span"];
-const spans: readonly { value: OverviewSpan; label: string }[] = [
-  { value: "hour", label: "Hour" },
-  { value: "day", label: "Day" },
-  { value: "week", label: "Week" },
-];
-
-export function spanOf(params: URLSearchParams): OverviewSpan {
-  return spans.find(({ value }) => value === params.get("over"))?.value ?? "hour";
-}
-
-export function SpanControl({
-  span,
-  onChange,
-}: {
-  readonly span: OverviewSpan;
-  readonly onChange: (span: OverviewSpan) => void;
-}) {
-  return (
-    <SegmentedControl
-      size="xs"
-      aria-label="Time span"
-      value={span}
-      onChange={(value) => onChange(value as OverviewSpan)}
-      data={[...spans]}
-    />
-  );
-}
+/**
+ * The chart, loaded when it is shown. uPlot makes a number format of the browser's language at that moment, and a
+ * browser in a POSIX locale names one that Intl refuses (en-US@posix).
+ */
+const Chart = lazy(() => {
+  try {
+    new Intl.NumberFormat(navigator.language);
+  } catch {
+    Object.defineProperty(navigator, "language", { value: "en" });
+  }
+  return import("./chart.tsx");
+});
 
 export function Share({
   of: { accepted, failed },
@@ -157,16 +128,3 @@ export function Share({
 export function shownMs(ms: number | null): string {
   return ms === null ? "–" : duration(ms);
 }
-
-/**
- * The chart, loaded when it is shown. uPlot makes a number format of the browser's language at that moment, and a
- * browser in a POSIX locale names one that Intl refuses (en-US@posix).
- */
-export const Chart = lazy(() => {
-  try {
-    new Intl.NumberFormat(navigator.language);
-  } catch {
-    Object.defineProperty(navigator, "language", { value: "en" });
-  }
-  return import("./chart.tsx");
-});

@@ -1,21 +1,20 @@
 import { Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Suspense, useEffect, useState } from "react";
-import { useSearchParams } from "wouter";
+import { useEffect, useState } from "react";
+import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { Overview } from "../api/operations.ts";
-import { ErrorBoundary, Failure } from "../display/failure.tsx";
-import { type ListColumn, Loading, Table } from "../display/list.tsx";
-import { Empty, Figure, Page, Panel } from "../display/page.tsx";
+import { type ListColumn, Table } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Figure, Page, Panel } from "../display/page.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
 import { partnerColumnEverywhere } from "../partners/partner.tsx";
-import { Chart, type OverviewSpan, Share, SpanControl, shownMs, spanOf } from "./figures.tsx";
+import { DeliveriesChart, type OverviewSpan, Share, shownMs, useSpan } from "./figures.tsx";
 import { TroubleTable } from "./trouble.tsx";
 
 /** The state of all deliveries, live. */
 export function OverviewPage() {
-  const [params, setParams] = useSearchParams();
-  const span = spanOf(params);
+  const { span, control } = useSpan();
   const isLive = useLive(span);
   const overview = useQuery({
     queryKey: ["overview", span],
@@ -38,15 +37,11 @@ export function OverviewPage() {
               )}
             </Text>
           )}
-          <SpanControl span={span} onChange={(over) => setParams(over === "hour" ? {} : { over })} />
+          {control}
         </>
       }
     >
-      {overview.isPending && <Loading />}
-      {overview.isError && overview.data === undefined && (
-        <Failure error={overview.error} onRetry={() => void overview.refetch()} />
-      )}
-      {overview.data !== undefined && <Shown overview={overview.data} span={span} />}
+      <Loaded of={overview}>{(data) => <Shown overview={data} span={span} />}</Loaded>
     </Page>
   );
 }
@@ -97,17 +92,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
         />
       </div>
       <Panel title={span === "week" ? "Deliveries per hour" : "Deliveries per minute"}>
-        {figures.points.length === 0 ? (
-          <Empty title="Nothing was delivered in this time">
-            Each completed command is delivered here within moments.
-          </Empty>
-        ) : (
-          <ErrorBoundary>
-            <Suspense fallback={<Loading />}>
-              <Chart points={figures.points} span={span} asOf={figures.asOf} />
-            </Suspense>
-          </ErrorBoundary>
-        )}
+        <DeliveriesChart figures={figures} />
       </Panel>
       <div className="figures">
         <Figure label="Delivery, median" value={shownMs(figures.deliveryP50Ms)} note="created → accepted" />
@@ -170,7 +155,12 @@ const failingColumns: readonly ListColumn<Overview["failing"][number]>[] = [
   partnerColumnEverywhere,
   { name: "Failed attempts", show: ({ failed }) => failed.toLocaleString("en"), look: "number" },
   { name: "Delivered", show: ({ accepted }) => accepted.toLocaleString("en"), look: "number" },
-  { name: "Parked", show: ({ parked }) => parked.toLocaleString("en"), look: "number" },
+  {
+    name: "Parked",
+    show: ({ parked, partnerId }) =>
+      parked === 0 ? 0 : <Link href={`/parked?partner=${partnerId}`}>{parked.toLocaleString("en")}</Link>,
+    look: "number",
+  },
   { name: "Succeeds", show: (one) => <Share of={one} /> },
 ];
 

@@ -1,67 +1,43 @@
-import { Stack, Text } from "@mantine/core";
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Stack, Text, Title } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import { api } from "../api/call.ts";
 import type { Backlog } from "../api/operations.ts";
-import { Failure } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Figure, Panel } from "../display/page.tsx";
+import { Loaded } from "../display/loaded.tsx";
+import { Figure } from "../display/page.tsx";
 import { duration, shownTime, useNow } from "../display/time.tsx";
-import { NotificationList } from "../notifications/notification-table.tsx";
+import { Parked } from "../notifications/parked-page.tsx";
 import { Replay } from "../notifications/replay.tsx";
 import { useMayManage } from "../session/session.ts";
 
 const lookEveryMs = 3_000;
-const rows = 50;
 /** The API counts what is left up to here. */
 const leftMax = 1_000;
 
 /** The notifications that a partner has not received, how far it has pulled, and sending its parked ones again. */
 export function CatchUp() {
   const mayManage = useMayManage();
-  const queries = useQueryClient();
   const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: lookEveryMs });
-  const parked = useInfiniteQuery({
-    queryKey: ["parked"],
-    queryFn: ({ pageParam, signal }) =>
-      api.searchOwnNotifications({ state: "parked", limit: rows, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
-  if (found.isPending) return <Loading />;
-  if (found.data === undefined) return <Failure error={found.error} onRetry={() => void found.refetch()} />;
   return (
-    <Stack gap="md">
-      <Figures backlog={found.data} />
-      <PullWords pull={found.data.pull} />
-      {mayManage ? (
-        <>
-          <Replay
-            title="Send what waits now"
-            what="pending"
-            redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
-            onSettled={() => found.refetch()}
-          />
-          <Replay
-            title="Send what is parked again"
-            redeliver={(step) => api.redeliverOwn({ filter: { state: "parked" }, ...step })}
-            onSettled={() => Promise.all([queries.invalidateQueries({ queryKey: ["parked"] }), found.refetch()])}
-          />
-        </>
-      ) : (
-        <Text c="dimmed">To send them, sign in with an API key that has the scope manage.</Text>
+    <Loaded of={found}>
+      {(backlog) => (
+        <Stack gap="md">
+          <Figures backlog={backlog} />
+          <PullWords pull={backlog.pull} />
+          {mayManage ? (
+            <Replay
+              title="Send what waits now"
+              what="pending"
+              redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
+              onSettled={() => found.refetch()}
+            />
+          ) : (
+            <Text c="dimmed">To send them, sign in with an API key that has the scope manage.</Text>
+          )}
+          <Title order={2}>Parked</Title>
+          <Parked />
+        </Stack>
       )}
-      <Panel title="Parked" flush>
-        <NotificationList
-          of={parked}
-          items={parked.data?.pages.flatMap((page) => page.items) ?? []}
-          empty={
-            <Empty title="Nothing is parked">
-              A notification is parked when its schedule has run out; it is kept, and can be sent again.
-            </Empty>
-          }
-        />
-      </Panel>
-    </Stack>
+    </Loaded>
   );
 }
 

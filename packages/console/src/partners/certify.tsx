@@ -1,9 +1,10 @@
 import { Anchor, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { Certification, CertifiedCase } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
+import { problemOf } from "../display/form.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
@@ -18,7 +19,6 @@ export function Certify({ partner, registered }: { readonly partner?: string; re
       return partner === undefined ? api.certifyEndpoint(input) : api.certifyPartner(partner, input);
     },
   });
-  const problem = run.error instanceof CallError ? run.error.fields["url"] : undefined;
   return (
     <Stack gap="md">
       <Panel title="Certify the endpoint">
@@ -33,7 +33,7 @@ export function Certify({ partner, registered }: { readonly partner?: string; re
             placeholder={registered ?? "none is registered"}
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
-            error={problem}
+            error={problemOf(run.error, "url")}
             w={420}
             maw="100%"
           />

@@ -1,13 +1,15 @@
 import { Alert, Button, Group, Select, Stack, Text, TextInput } from "@mantine/core";
-import { type NotifiedCommand, notifiedCommands } from "@paybell/contract";
+import type { NotifiedCommand } from "@paybell/contract";
+import { notifiedCommands } from "@paybell/contract";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { Endpoint, EndpointCertificates } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
-import { Failure } from "../display/failure.tsx";
+import { FormProblem, problemOf } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Panel } from "../display/page.tsx";
+import { Empty, Failure } from "../display/loaded.tsx";
+import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, duration, Time, useNow } from "../display/time.tsx";
 import { reasonInWords } from "../notifications/words.ts";
@@ -68,18 +70,17 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     },
   ];
   return (
-    <>
+    <Panel title="Endpoints that failed" flush>
       {close.isError && <Failure error={close.error} />}
       <List
         of={found}
-        items={found.data?.items ?? []}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
           <Empty title="No endpoint has failed">One appears here when deliveries to it fail, with its circuit.</Empty>
         }
       />
-    </>
+    </Panel>
   );
 }
 
@@ -114,7 +115,6 @@ export function Certificates({ partner }: { readonly partner?: string }) {
     <Panel title="Certificates" flush>
       <List
         of={found}
-        items={found.data?.items ?? []}
         columns={certificateColumns}
         keyOf={({ whose, target, endsAt }) => `${whose} ${target} ${endsAt}`}
         empty={<Empty title="No callback URL is registered">Its server's certificate appears here.</Empty>}
@@ -145,7 +145,6 @@ export function ChangeUrl() {
       return queries.invalidateQueries({ queryKey: ["certificates"] });
     },
   });
-  const atField = change.error instanceof CallError ? change.error.fields["callBackUrl"] : undefined;
   const whose = command === null ? "all IPNs, unless their command has a URL of its own," : `IPNs of ${command}`;
   return (
     <Panel title="Change a callback URL">
@@ -157,7 +156,7 @@ export function ChangeUrl() {
               : `It accepted the test IPN, and is registered: ${change.variables}`}
           </Alert>
         )}
-        {change.isError && atField === undefined && <Failure error={change.error} />}
+        <FormProblem error={change.error} names={["callBackUrl", "command"]} />
         <Text>
           A test IPN is sent to the new URL. When it answers 2xx, the URL is registered, also for what is queued.
           Otherwise nothing changes.
@@ -176,7 +175,7 @@ export function ChangeUrl() {
             placeholder="https://shop.example/ipn"
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
-            error={atField}
+            error={problemOf(change.error, "callBackUrl")}
             w={420}
             maw="100%"
           />

@@ -1,12 +1,12 @@
-import { Alert, Button, Checkbox, Group, NumberInput, Stack, Text, TextInput } from "@mantine/core";
+import { Alert, Checkbox, NumberInput, Stack, Text, TextInput } from "@mantine/core";
 import { overlapHours as overlap } from "@paybell/contract";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { KeyUse, KeyVersion, Partner, Self } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Identifier, Secret } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
@@ -124,16 +124,19 @@ export function Keys({ partner }: { readonly partner: Partner | Self }) {
             text="The new version is shown once. The old one stays valid until the overlap ends."
             isIncomplete={overlapHours === ""}
             onConfirm={() => rotate(key.kind as Kind)}
-          >
-            <NumberInput
-              label="Overlap in hours"
-              required
-              min={0}
-              max={overlap.max}
-              value={overlapHours}
-              onChange={setOverlapHours}
-            />
-          </Confirm>
+            fields={{
+              overlapHours: (problem) => (
+                <NumberInput
+                  label="Overlap in hours"
+                  required
+                  clampBehavior="none"
+                  value={overlapHours}
+                  onChange={setOverlapHours}
+                  error={problem}
+                />
+              ),
+            }}
+          />
         ) : (
           mayRevoke &&
           isRevocable(key) && (
@@ -191,69 +194,50 @@ function AddApiKey({
   readonly partnerId: string | undefined;
   onMade(made: Made): Promise<unknown>;
 }) {
-  const [name, setName] = useState("");
   const [chosen, setChosen] = useState<SessionScope[]>(["read"]);
-  const [days, setDays] = useState<string | number>("");
-  const add = useMutation({
-    mutationFn: async () => {
-      const input = { name, scopes: chosen, ...(days !== "" && { expiresInDays: Number(days) }) };
-      return await (partnerId === undefined ? api.addOwnApiKey(input) : api.addApiKey(partnerId, input));
+  const form = useForm(
+    { name: "", scopes: "", expiresInDays: "" },
+    async ({ name, expiresInDays: days }) => {
+      const input = { name, scopes: chosen, ...(days !== "" && { expiresInDays: numberOf(days) }) };
+      const { apiKey } = await (partnerId === undefined ? api.addOwnApiKey(input) : api.addApiKey(partnerId, input));
+      return { title: `The API key “${name}”`, secret: apiKey };
     },
-    onSuccess: ({ apiKey }) => {
-      setName("");
-      return onMade({ title: `The API key “${name}”`, secret: apiKey });
+    (made, { set }) => {
+      set({ name: "" });
+      return onMade(made);
     },
-    gcTime: 0,
-  });
-  const problems = add.error instanceof CallError ? add.error.fields : {};
-  const ofScopes = Object.entries(problems).find(([field]) => field.startsWith("scopes"))?.[1];
+  );
   return (
     <Panel title="Add an API key">
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          add.mutate();
-        }}
-      >
-        <Group gap="md" align="start">
-          <TextInput
-            size="xs"
-            w={200}
-            label="Name"
-            description="What uses it"
-            required
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-            error={problems["name"]}
-          />
-          <Checkbox.Group
-            size="xs"
-            label="It may"
-            value={chosen}
-            onChange={(values) => setChosen(values as SessionScope[])}
-            error={ofScopes}
-          >
-            <Stack gap={6} mt={6}>
-              {scopes.map(({ value, label }) => (
-                <Checkbox key={value} size="xs" value={value} label={label} />
-              ))}
-            </Stack>
-          </Checkbox.Group>
-          <NumberInput
-            size="xs"
-            w={140}
-            label="Days"
-            description="Empty: until revoked"
-            value={days}
-            onChange={setDays}
-            error={problems["expiresInDays"]}
-          />
-          <Button size="xs" type="submit" mt={40} loading={add.isPending}>
-            Add
-          </Button>
-        </Group>
-        {add.isError && Object.keys(problems).length === 0 && <Failure error={add.error} />}
-      </form>
+      <Form of={form} submit="Add" isInRow>
+        <TextInput
+          w={200}
+          label="Name"
+          description="What uses it"
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          required
+          {...form.text("name")}
+        />
+        <Checkbox.Group
+          label="It may"
+          value={chosen}
+          onChange={(values) => setChosen(values as SessionScope[])}
+          error={form.text("scopes").error}
+        >
+          <Stack gap={6} mt={6}>
+            {scopes.map(({ value, label }) => (
+              <Checkbox key={value} value={value} label={label} />
+            ))}
+          </Stack>
+        </Checkbox.Group>
+        <NumberInput
+          w={140}
+          label="Days"
+          description="Empty: until revoked"
+          inputWrapperOrder={["label", "input", "description", "error"]}
+          {...form.number("expiresInDays")}
+        />
+      </Form>
     </Panel>
   );
 }

@@ -1,13 +1,12 @@
-import { Alert, Button, Group, Stack, Tabs, Text } from "@mantine/core";
+import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { Link, useLocation, useSearchParams } from "wouter";
-import { api, CallError } from "../api/call.ts";
+import { Link, useLocation } from "wouter";
+import { api } from "../api/call.ts";
 import type { Partner } from "../api/operations.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { Identifier } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
-import { Loading } from "../display/list.tsx";
-import { Empty, Page } from "../display/page.tsx";
+import { Empty, Failure, Loaded } from "../display/loaded.tsx";
+import { Page, PageTabs } from "../display/page.tsx";
 import { Replay } from "../notifications/replay.tsx";
 import { Statistics } from "../overview/figures.tsx";
 import { PartnerTrouble } from "../overview/trouble.tsx";
@@ -20,79 +19,62 @@ import { SettingsForm } from "./settings-form.tsx";
 import { Terminals } from "./terminals.tsx";
 import { ShowToPartner } from "./view-link.tsx";
 
-const tabs = ["statistics", "settings", "terminals", "keys", "endpoints", "certify"] as const;
-
 /** One partner: is it us or them, and what is agreed with them. */
 export function PartnerPage({ id }: { readonly id: string }) {
-  const [params, setParams] = useSearchParams();
+  const found = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
+  return (
+    <Loaded of={found} missing={<Empty title="There is no such partner" />}>
+      {(partner) => <Shown partner={partner} />}
+    </Loaded>
+  );
+}
+
+function Shown({ partner }: { readonly partner: Partner }) {
   const mayAct = useMay("operator");
   const queries = useQueryClient();
-  const partner = useQuery({ queryKey: ["partner", id], queryFn: () => api.getPartner(id) });
-  if (partner.isPending) return <Loading />;
-  if (partner.isError) {
-    if (partner.error instanceof CallError && partner.error.status === 404)
-      return <Empty title="There is no such partner" />;
-    return <Failure error={partner.error} onRetry={() => void partner.refetch()} />;
-  }
-  const { settings } = partner.data;
-  const tab = tabs.find((one) => one === params.get("tab")) ?? "statistics";
+  const { id, settings } = partner;
   return (
-    <Page title={settings.name} actions={<Actions partner={partner.data} />}>
+    <Page title={settings.name} actions={<Actions partner={partner} />}>
       <Group gap="md">
-        <PartnerState of={partner.data} />
+        <PartnerState of={partner} />
         <Identifier id={id} />
         <Text className="wraps" c="dimmed">
           {settings.callBackUrl ?? "no callback URL"}
           {Object.entries(settings.callBackUrlByCommand).map(([command, url]) => ` · ${command} ${url}`)}
         </Text>
         <Link href={`/notifications?partner=${id}`}>Its notifications</Link>
+        <Link href={`/parked?partner=${id}`}>Its parked ones</Link>
       </Group>
       <PartnerTrouble id={id} />
-      <Tabs
-        value={tab}
-        onChange={(value) => setParams(value === "statistics" || value === null ? {} : { tab: value })}
-        keepMounted={false}
-      >
-        <Tabs.List mb="md">
-          <Tabs.Tab value="statistics">Statistics</Tabs.Tab>
-          <Tabs.Tab value="settings">Settings</Tabs.Tab>
-          <Tabs.Tab value="terminals">Terminals</Tabs.Tab>
-          <Tabs.Tab value="keys">Keys</Tabs.Tab>
-          <Tabs.Tab value="endpoints">Endpoints</Tabs.Tab>
-          {mayAct && <Tabs.Tab value="certify">Certify</Tabs.Tab>}
-        </Tabs.List>
-        <Tabs.Panel value="statistics">
-          <Statistics id={id} />
-        </Tabs.Panel>
-        <Tabs.Panel value="settings">
-          <Settings partner={partner.data} />
-        </Tabs.Panel>
-        <Tabs.Panel value="terminals">
-          <Terminals partner={id} />
-        </Tabs.Panel>
-        <Tabs.Panel value="keys">
-          <Keys partner={partner.data} />
-        </Tabs.Panel>
-        <Tabs.Panel value="endpoints">
-          <Stack gap="md">
-            <Certificates partner={id} />
-            <Endpoints partner={id} />
-            {mayAct && (
-              <Replay
-                title="Send what waits now"
-                what="pending"
-                redeliver={(step) => api.redeliver({ filter: { partner: id, state: "pending" }, ...step })}
-                onSettled={() => queries.invalidateQueries({ queryKey: ["overview"] })}
-              />
-            )}
-          </Stack>
-        </Tabs.Panel>
-        {mayAct && (
-          <Tabs.Panel value="certify">
-            <Certify partner={id} registered={settings.callBackUrl} />
-          </Tabs.Panel>
-        )}
-      </Tabs>
+      <PageTabs
+        tabs={{
+          Statistics: () => (
+            <Stack gap="md">
+              <Statistics id={id} />
+              <Endpoints partner={id} />
+              <Certificates partner={id} />
+            </Stack>
+          ),
+          Settings: () => <Settings partner={partner} />,
+          Terminals: () => <Terminals partner={id} />,
+          Keys: () => <Keys partner={partner} />,
+          Endpoints: () => (
+            <Stack gap="md">
+              <Certificates partner={id} />
+              <Endpoints partner={id} />
+              {mayAct && (
+                <Replay
+                  title="Send what waits now"
+                  what="pending"
+                  redeliver={(step) => api.redeliver({ filter: { partner: id, state: "pending" }, ...step })}
+                  onSettled={() => queries.invalidateQueries({ queryKey: ["overview"] })}
+                />
+              )}
+            </Stack>
+          ),
+          ...(mayAct && { Certify: () => <Certify partner={id} registered={settings.callBackUrl} /> }),
+        }}
+      />
     </Page>
   );
 }
@@ -100,29 +82,17 @@ export function PartnerPage({ id }: { readonly id: string }) {
 function Settings({ partner }: { readonly partner: Partner }) {
   const queries = useQueryClient();
   const mayAct = useMay("operator");
-  const change = useMutation({
-    mutationFn: (input: Parameters<typeof api.registerPartner>[0]) => api.changePartner(partner.id, input),
-    onSuccess: (changed) => {
-      queries.setQueryData(["partner", partner.id], changed);
-      return queries.invalidateQueries({ queryKey: ["partners"] });
-    },
-  });
   return (
-    <>
-      {change.isSuccess && (
-        <Alert color="green" variant="light" mb="md" role="status">
-          Changed. It holds for what is queued, too.
-        </Alert>
-      )}
-      <SettingsForm
-        initial={partner.settings}
-        submit="Save"
-        isPending={change.isPending}
-        error={change.error}
-        onSubmit={(input, saved) => change.mutate(input, { onSuccess: ({ settings }) => saved(settings) })}
-        isReadOnly={!mayAct}
-      />
-    </>
+    <SettingsForm
+      initial={partner.settings}
+      submit={mayAct ? "Save" : undefined}
+      call={async (input) => {
+        const changed = await api.changePartner(partner.id, input);
+        queries.setQueryData(["partner", partner.id], changed);
+        await queries.invalidateQueries({ queryKey: ["partners"] });
+        return changed.settings;
+      }}
+    />
   );
 }
 
@@ -147,7 +117,6 @@ function Actions({ partner }: { readonly partner: Partner }) {
     <>
       {(turn.error ?? test.error) != null && <Failure error={turn.error ?? test.error} />}
       <Button
-        size="xs"
         variant="default"
         loading={test.isPending}
         onClick={() => test.mutate()}
@@ -164,7 +133,7 @@ function Actions({ partner }: { readonly partner: Partner }) {
           onConfirm={() => turn.mutateAsync("pause")}
         />
       ) : (
-        <Button size="xs" loading={turn.isPending} onClick={() => turn.mutate("resume")}>
+        <Button loading={turn.isPending} onClick={() => turn.mutate("resume")}>
           Resume deliveries
         </Button>
       )}

@@ -40,7 +40,6 @@ export function PartnerSelect({
   const partners = usePartners().data ?? [];
   return (
     <Select
-      size="xs"
       w={160}
       {...(label === undefined ? { "aria-label": "Partner" } : { label })}
       placeholder="Every partner"

@@ -1,14 +1,14 @@
 import { Alert, Button, Checkbox, Group, SegmentedControl, Stack, TextInput } from "@mantine/core";
 import { IconPlus } from "@tabler/icons-react";
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { api } from "../api/call.ts";
 import type { NewPartner, Partner } from "../api/operations.ts";
 import { Secret } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
-import { List, type ListColumn, Loading } from "../display/list.tsx";
-import { Empty, Page, Panel } from "../display/page.tsx";
+import { List, type ListColumn } from "../display/list.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
+import { Page, Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 import { useMay } from "../session/session.ts";
 import { Endpoints } from "./endpoints.tsx";
@@ -26,7 +26,6 @@ export function PartnersPage() {
       actions={
         <>
           <SegmentedControl
-            size="xs"
             aria-label="Show"
             value={tab}
             onChange={(value) => setParams(value === "endpoints" ? { tab: "endpoints" } : {})}
@@ -36,7 +35,7 @@ export function PartnersPage() {
             ]}
           />
           {mayRegister && (
-            <Button size="xs" component={Link} href="/partners/new" leftSection={<IconPlus size={14} aria-hidden />}>
+            <Button component={Link} href="/partners/new" leftSection={<IconPlus size={14} aria-hidden />}>
               Register a partner
             </Button>
           )}
@@ -91,7 +90,6 @@ function Partners() {
   return (
     <>
       <TextInput
-        size="xs"
         w={260}
         placeholder="Name"
         aria-label="Filter by name"
@@ -99,8 +97,7 @@ function Partners() {
         onChange={(event) => setText(event.currentTarget.value)}
       />
       <List
-        of={partners}
-        items={found}
+        of={{ ...partners, data: partners.data && { items: found } }}
         columns={columns}
         keyOf={({ id }) => id}
         to={({ id }) => `/partners/${id}`}
@@ -119,12 +116,7 @@ function Partners() {
 /** Registers a partner, and shows its keys this once. */
 export function NewPartnerPage() {
   const queries = useQueryClient();
-  const register = useMutation({
-    mutationFn: (input: Parameters<typeof api.registerPartner>[0]) => api.registerPartner(input),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["partners"] }),
-    // The keys are nowhere but on this page.
-    gcTime: 0,
-  });
+  const [registered, setRegistered] = useState<NewPartner>();
   const isAdmin = useMay("admin");
   const defaults = useQuery({
     queryKey: ["partner-defaults"],
@@ -133,27 +125,26 @@ export function NewPartnerPage() {
     // A form that is being filled in must not change.
     staleTime: Number.POSITIVE_INFINITY,
   });
-  if (!isAdmin) {
-    return (
-      <Page title="Register a partner">
-        <Empty title="Your role does not include this">Ask an admin to register the partner.</Empty>
-      </Page>
-    );
-  }
-  if (register.data !== undefined) return <NewKeys partner={register.data} />;
+  if (registered !== undefined) return <NewKeys partner={registered} />;
   return (
     <Page title="Register a partner">
-      {defaults.isPending && <Loading />}
-      {defaults.isError && <Failure error={defaults.error} onRetry={() => void defaults.refetch()} />}
-      {defaults.data !== undefined && (
-        <SettingsForm
-          initial={defaults.data}
-          isKnown={false}
-          submit="Register"
-          isPending={register.isPending}
-          error={register.error}
-          onSubmit={(input) => register.mutate(input)}
-        />
+      {isAdmin ? (
+        <Loaded of={defaults}>
+          {(initial) => (
+            <SettingsForm
+              initial={initial}
+              isKnown={false}
+              submit="Register"
+              call={async (input) => {
+                setRegistered(await api.registerPartner(input));
+                await queries.invalidateQueries({ queryKey: ["partners"] });
+                return undefined;
+              }}
+            />
+          )}
+        </Loaded>
+      ) : (
+        <Empty title="Your role does not include this">Ask an admin to register the partner.</Empty>
       )}
     </Page>
   );

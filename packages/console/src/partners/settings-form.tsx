@@ -1,106 +1,121 @@
-import { Button, Group, NumberInput, Select, SimpleGrid, Stack, Textarea, TextInput } from "@mantine/core";
+import { NumberInput, Select, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { ciphers, encodings, fieldSets, wireNames } from "@paybell/contract";
-import { type ReactNode, useState } from "react";
-import { CallError } from "../api/call.ts";
+import type { ReactNode } from "react";
+import { useState } from "react";
 import type { Partner, PartnerDefaults, PartnerRegistration } from "../api/operations.ts";
-import { Failure } from "../display/failure.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
 import { Panel } from "../display/page.tsx";
 
 type Input = PartnerRegistration;
+type Settings = Partner["settings"];
+type Shown = PartnerDefaults & Partial<Settings>;
 
-interface Form {
-  /** For a new partner, the service's defaults. */
-  readonly initial: PartnerDefaults & Partial<Partner["settings"]>;
-  /** It is registered: only what changed is sent. */
-  readonly isKnown?: boolean;
-  readonly submit: string;
-  readonly isPending: boolean;
-  readonly error: unknown;
-  /** Gets what the person changed. `saved` takes the settings that hold then. */
-  readonly onSubmit: (input: Input, saved: (settings: Partner["settings"]) => void) => void;
-  /** The state forbids changes. */
-  readonly isReadOnly?: boolean;
+/** How a setting is typed: its text, and what a text means. The API refuses what is neither. */
+interface Typed {
+  toText(value: unknown): string;
+  toValue(text: string): unknown;
 }
 
-const lines = (text: string) => text.split(/[\s,]+/).filter((one) => one !== "");
-const names = [
-  "name",
-  "callBackUrl",
-  "callBackUrlByCommand",
-  "callBackUrlChange",
-  "callbackAddresses",
-  "callingAddresses",
-  "timeZone",
-  "retry",
-  "cipher",
-  "encoding",
-  "wireNames",
-  "fields",
-  "ordering",
-  "terminals",
-  "settlementTotal",
-  "transactionTime",
-  "swipeTypes",
-  "maxInFlight",
-  "maxPerSecond",
-] as const;
-type Texts = Record<(typeof names)[number], string>;
+const words: Typed = { toText: (value) => String(value ?? ""), toValue: (text) => text };
+const optionalUrl: Typed = { ...words, toValue: (text) => text.trim() || null };
+const count: Typed = { ...words, toValue: numberOf };
+const optionalCount: Typed = { ...words, toValue: (text) => (text === "" ? null : numberOf(text)) };
+const list = (separator: string, toValue: (text: string) => unknown = (text) => text): Typed => ({
+  toText: (value) => ((value as readonly unknown[] | undefined) ?? []).join(separator),
+  toValue: (text) =>
+    text
+      .split(/[\s,]+/)
+      .filter((one) => one !== "")
+      .map(toValue),
+});
+
+const fields = {
+  name: words,
+  callBackUrl: optionalUrl,
+  callBackUrlByCommand: { toText: (urls) => textOfUrls(urls as UrlsByCommand), toValue: urlsOfText } as Typed,
+  callBackUrlChange: words,
+  callbackAddresses: list("\n"),
+  callingAddresses: list("\n"),
+  contactMails: list("\n"),
+  contactUrl: optionalUrl,
+  timeZone: words,
+  retry: list(", ", numberOf),
+  cipher: words,
+  encoding: words,
+  wireNames: words,
+  fields: words,
+  ordering: words,
+  terminals: words,
+  settlementTotal: words,
+  transactionTime: words,
+  swipeTypes: words,
+  maxInFlight: count,
+  maxPerSecond: optionalCount,
+} as const;
+type Name = keyof typeof fields;
+type Texts = Record<Name, string>;
+
+const names = Object.keys(fields) as readonly Name[];
+const required: readonly string[] = ["name", "callbackAddresses", "callingAddresses"];
+
+function textsOf(settings: Shown): Texts {
+  return Object.fromEntries(names.map((name) => [name, fields[name].toText(settings[name])])) as Texts;
+}
+
+/**
+ * The fields that differ from `before`, so that two people do not undo each other's changes. Of a new partner also the
+ * required ones.
+ */
+function inputOf(values: Texts, before: Texts, isKnown: boolean): Input {
+  const sent = names.filter((name) => values[name] !== before[name] || (!isKnown && required.includes(name)));
+  return Object.fromEntries(sent.map((name) => [name, fields[name].toValue(values[name])])) as unknown as Input;
+}
 
 /** A partner's settings. The API checks them, and its messages are shown at their fields. */
 export function SettingsForm({
   initial,
   isKnown = true,
   submit,
-  isPending,
-  error,
-  onSubmit,
-  isReadOnly = false,
-}: Form) {
+  call,
+}: {
+  /** For a new partner, the service's defaults. */
+  readonly initial: Shown;
+  /** It is registered: only what changed is sent. */
+  readonly isKnown?: boolean;
+  /** The word on the button. Undefined: the state forbids changes. */
+  readonly submit: string | undefined;
+  /** Sends what the person changed. @returns the settings that hold then */
+  call(input: Input): Promise<Settings | undefined>;
+}) {
   // As the form was filled in. The page reads the settings again meanwhile, and they may be another person's then.
   const [before, setBefore] = useState(() => textsOf(initial));
-  const [values, setValues] = useState<Texts>(before);
-  const saved = (settings: Partner["settings"]) => {
-    setBefore(textsOf(settings));
-    setValues(textsOf(settings));
-  };
-  const problems = error instanceof CallError ? error.fields : {};
-  const errorOf = (name: string) =>
-    Object.entries(problems)
-      .flatMap(([field, message]) =>
-        field === name || field.startsWith(`${name}[`) || field.startsWith(`${name}.`) ? [message] : [],
-      )
-      .join(" ") || undefined;
-  const text = (name: keyof Texts) => ({
-    value: values[name],
-    onChange: (event: { readonly currentTarget: { readonly value: string } }) => {
-      const { value } = event.currentTarget;
-      setValues((others) => ({ ...others, [name]: value }));
+  const form = useForm(
+    before,
+    async (values) => {
+      const input = inputOf(values, before, isKnown);
+      return Object.keys(input).length === 0 ? "nothing" : await call(input);
     },
-    error: errorOf(name),
-    readOnly: isReadOnly,
-  });
-  const choice = (name: keyof Texts, data: readonly string[]) => ({
-    data: [...data],
-    value: values[name] === "" ? null : values[name],
-    onChange: (value: string | null) => setValues((others) => ({ ...others, [name]: value ?? others[name] })),
-    error: errorOf(name),
-    allowDeselect: false,
-    readOnly: isReadOnly,
-  });
-  const number = (name: "maxInFlight" | "maxPerSecond") => ({
-    value: values[name],
-    onChange: (value: string | number) => setValues((others) => ({ ...others, [name]: String(value) })),
-    error: errorOf(name),
-    allowDecimal: false,
-    readOnly: isReadOnly,
-  });
-  const isShownAtField = Object.keys(problems).length > 0;
+    (settings, { set }) => {
+      if (settings === "nothing" || settings === undefined) return;
+      setBefore(textsOf(settings));
+      set(textsOf(settings));
+    },
+  );
+  const readOnly = submit === undefined;
+  const text = (name: Name) => ({ ...form.text(name), readOnly });
+  const lines = (name: Name) => ({ ...text(name), autosize: true, minRows: 2 });
+  const number = (name: Name) => ({ ...form.number(name), readOnly });
+  const choice = (name: Name, data: readonly string[]) => ({ ...form.choice(name), data: [...data], readOnly });
+  const { data: answer } = form.sending;
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        onSubmit(inputOf(values, before, isKnown), saved);
-      }}
+    <Form
+      of={form}
+      submit={submit}
+      done={
+        answer === "nothing"
+          ? "There is nothing to save: every field is as it was."
+          : answer !== undefined && "Changed. It holds for what is queued, too."
+      }
     >
       <Stack gap="md" maw={900}>
         <Part title="The partner">
@@ -113,9 +128,7 @@ export function SettingsForm({
           <Textarea
             label="Calling addresses"
             description="CIDR blocks from which it calls the API, one per line"
-            autosize
-            minRows={2}
-            {...text("callingAddresses")}
+            {...lines("callingAddresses")}
           />
           <Select label="Terminals" {...choice("terminals", ["open", "registered"])} />
         </Part>
@@ -130,16 +143,29 @@ export function SettingsForm({
             label="Callback addresses"
             description="CIDR blocks of its endpoint's addresses, one per line"
             required
-            autosize
-            minRows={2}
-            {...text("callbackAddresses")}
+            {...lines("callbackAddresses")}
           />
           <Textarea
             label="URLs by command"
             description="Such as SETTLEMENT https://books.example/ipn, one per line; the others go to the callback URL"
-            autosize
-            minRows={2}
-            {...text("callBackUrlByCommand")}
+            {...lines("callBackUrlByCommand")}
+          />
+        </Part>
+        <Part
+          title="Messages when deliveries fail"
+          about="The partner's people get one when deliveries have failed for 5 minutes, before any is parked, and when everything is received again."
+        >
+          <Textarea
+            label="By mail to"
+            description="Up to 10 addresses, one per line"
+            placeholder="ops@shop.example"
+            {...lines("contactMails")}
+          />
+          <TextInput
+            label="By webhook to"
+            description="Better not the callback's server: it is the one that may be down"
+            placeholder="https://status.shop.example/paybell"
+            {...text("contactUrl")}
           />
         </Part>
         <Part title="How they are sent">
@@ -161,27 +187,27 @@ export function SettingsForm({
           <Select label="transaction_time" {...choice("transactionTime", ["table", "iso8601"])} />
           <Select label="Swipe types" {...choice("swipeTypes", ["code", "contact"])} />
         </Part>
-        {error != null && !isShownAtField && <Failure error={error} />}
-        {!isReadOnly && (
-          <Group>
-            <Button type="submit" size="sm" loading={isPending}>
-              {submit}
-            </Button>
-            {isShownAtField && (
-              <span className="state" data-tone="bad" role="alert">
-                Nothing was changed: correct the fields that are marked.
-              </span>
-            )}
-          </Group>
-        )}
       </Stack>
-    </form>
+    </Form>
   );
 }
 
-function Part({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+function Part({
+  title,
+  about,
+  children,
+}: {
+  readonly title: string;
+  readonly about?: string;
+  readonly children: ReactNode;
+}) {
   return (
     <Panel title={title}>
+      {about !== undefined && (
+        <Text c="dimmed" mb="sm">
+          {about}
+        </Text>
+      )}
       <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="md" verticalSpacing="sm">
         {children}
       </SimpleGrid>
@@ -189,67 +215,7 @@ function Part({ title, children }: { readonly title: string; readonly children: 
   );
 }
 
-function textsOf(settings: Form["initial"]): Texts {
-  return {
-    name: settings.name ?? "",
-    callBackUrl: settings.callBackUrl ?? "",
-    callBackUrlByCommand: textOfUrls(settings.callBackUrlByCommand),
-    callBackUrlChange: settings.callBackUrlChange,
-    callbackAddresses: settings.callbackAddresses?.join("\n") ?? "",
-    callingAddresses: settings.callingAddresses?.join("\n") ?? "",
-    timeZone: settings.timeZone,
-    retry: settings.retry.join(", "),
-    cipher: settings.cipher,
-    encoding: settings.encoding,
-    wireNames: settings.wireNames,
-    fields: settings.fields,
-    ordering: settings.ordering,
-    terminals: settings.terminals,
-    settlementTotal: settings.settlementTotal,
-    transactionTime: settings.transactionTime,
-    swipeTypes: settings.swipeTypes,
-    maxInFlight: String(settings.maxInFlight),
-    maxPerSecond: String(settings.maxPerSecond ?? ""),
-  };
-}
-
-const required: readonly string[] = ["name", "callbackAddresses", "callingAddresses"];
-
-/**
- * The fields that differ from `before`, so that two people do not undo each other's changes. Of a new partner also the
- * required ones.
- */
-function inputOf(values: Texts, before: Texts, isKnown: boolean): Input {
-  const sent = names.filter((name) => values[name] !== before[name] || (!isKnown && required.includes(name)));
-  return Object.fromEntries(sent.map((name) => [name, fieldOf(name, values[name])])) as Input;
-}
-
-/** Text that is not a number is sent as typed, so that the API reports it. */
-function fieldOf(name: keyof Texts, text: string): unknown {
-  switch (name) {
-    case "callBackUrl":
-      return text.trim() === "" ? null : text.trim();
-    case "callBackUrlByCommand":
-      return urlsOfText(text);
-    case "callbackAddresses":
-    case "callingAddresses":
-      return lines(text);
-    case "retry":
-      return lines(text).map(numberOf);
-    case "maxInFlight":
-      return numberOf(text);
-    case "maxPerSecond":
-      return text === "" ? null : numberOf(text);
-    default:
-      return text;
-  }
-}
-
-function numberOf(text: string): number | string {
-  return /^-?\d+$/.test(text) ? Number(text) : text;
-}
-
-type UrlsByCommand = Partner["settings"]["callBackUrlByCommand"];
+type UrlsByCommand = Settings["callBackUrlByCommand"];
 
 /** The URLs of commands that have one of their own, one on a line. */
 export function UrlsByCommandList({ urls }: { readonly urls: UrlsByCommand }) {

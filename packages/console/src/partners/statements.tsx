@@ -2,12 +2,12 @@ import { Button, Group, Stack, TextInput } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { api } from "../api/call.ts";
-import type { Batch, Settlement, StatementLine, StatementTotals } from "../api/operations.ts";
+import { api, CallError } from "../api/call.ts";
+import type { Batch, Problem, Settlement, StatementLine, StatementTotals } from "../api/operations.ts";
 import { download } from "../display/csv.ts";
-import { Failure } from "../display/failure.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
-import { Empty, Panel } from "../display/page.tsx";
+import { Empty, Failure } from "../display/loaded.tsx";
+import { Panel } from "../display/page.tsx";
 import { Time } from "../display/time.tsx";
 
 const linesShown = 500;
@@ -71,13 +71,12 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
       <Panel title="Statement of a day">
         <Group gap="xs" align="end" mb="sm">
           <TextInput
-            size="xs"
             type="date"
             label={`Day in ${timeZone}`}
             value={date}
             onChange={(event) => setDate(event.currentTarget.value)}
           />
-          <Button size="xs" variant="default" loading={csv.isPending} onClick={() => csv.mutate()}>
+          <Button variant="default" loading={csv.isPending} onClick={() => csv.mutate()}>
             Download CSV
           </Button>
           {found?.isComplete === false && <span className="state">The day is not over</span>}
@@ -87,8 +86,7 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
           <Table items={found.totals} columns={totals} keyOf={({ currency }) => currency} />
         )}
         <List
-          of={statement}
-          items={found?.lines.slice(0, linesShown) ?? []}
+          of={{ ...statement, data: found && { items: found.lines.slice(0, linesShown) } }}
           columns={lines}
           keyOf={({ id, kind }) => `${kind} ${id}`}
           empty={<Empty title="Nothing was completed on this day">Choose another day.</Empty>}
@@ -98,7 +96,6 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
       <Panel title="Settled batches">
         <List
           of={closed}
-          items={closed.data?.items ?? []}
           columns={batches}
           keyOf={({ id }) => id}
           empty={<Empty title="No batch was settled yet">A Settlement closes a terminal's batch.</Empty>}
@@ -107,7 +104,6 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
       <Panel title="Settlements">
         <List
           of={settled}
-          items={settled.data?.items ?? []}
           columns={settlements}
           keyOf={({ id }) => id}
           empty={<Empty title="No Settlement was requested yet">Each appears here, also one that was refused.</Empty>}
@@ -120,6 +116,6 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
 /** As the service writes it. */
 async function statementCsv(date: string): Promise<void> {
   const response = await fetch(`/v1/statements/${encodeURIComponent(date)}`, { headers: { accept: "text/csv" } });
-  if (!response.ok) throw new Error("The statement cannot be read now.");
+  if (!response.ok) throw new CallError(response.status, (await response.json()) as Partial<Problem>, true);
   download(`statement-${date}.csv`, await response.text(), "text/csv");
 }

@@ -1,16 +1,16 @@
-import { Alert, Button, Group, Stack, TextInput } from "@mantine/core";
-import { useInfiniteQuery, useMutation, useQueryClient } from "@tanstack/react-query";
+import { Button, Group, Stack, TextInput } from "@mantine/core";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { api, CallError } from "../api/call.ts";
+import { api, FieldError } from "../api/call.ts";
 import type { Terminal } from "../api/operations.ts";
+import { usePages } from "../api/query.ts";
 import { Confirm } from "../display/confirm.tsx";
-import { Failure } from "../display/failure.tsx";
+import { Form, useForm } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
-import { Empty, Panel } from "../display/page.tsx";
+import { Empty } from "../display/loaded.tsx";
+import { Panel } from "../display/page.tsx";
 import { useMay } from "../session/session.ts";
-
-const rows = 100;
 
 const fields = [
   ["tid", "Terminal (tid)", ""],
@@ -30,13 +30,9 @@ export function Terminals({ partner }: { readonly partner: string }) {
   const mayAct = useMay("operator");
   const queries = useQueryClient();
   const [edited, setEdited] = useState<Terminal>();
+  const [saved, setSaved] = useState<Terminal>();
   const refresh = () => queries.invalidateQueries({ queryKey: ["terminals", partner] });
-  const pages = useInfiniteQuery({
-    queryKey: ["terminals", partner],
-    queryFn: ({ pageParam, signal }) => api.listTerminals(partner, { limit: rows, after: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: ({ next }) => next ?? undefined,
-  });
+  const found = usePages(["terminals", partner], (page, options) => api.listTerminals(partner, page, options));
   const columns: readonly ListColumn<Terminal>[] = [
     {
       name: "Terminal",
@@ -54,7 +50,7 @@ export function Terminals({ partner }: { readonly partner: string }) {
       show: (one) =>
         mayAct && (
           <Group gap="xs" justify="end" wrap="nowrap">
-            <Button size="xs" variant="default" onClick={() => setEdited(one)}>
+            <Button variant="default" onClick={() => setEdited(one)}>
               Change
             </Button>
             <Confirm
@@ -75,16 +71,17 @@ export function Terminals({ partner }: { readonly partner: string }) {
           key={edited?.tid ?? ""}
           partner={partner}
           initial={edited}
-          onSaved={async () => {
+          saved={saved}
+          onSaved={async (terminal) => {
             setEdited(undefined);
+            setSaved(terminal);
             await refresh();
           }}
           onCancel={() => setEdited(undefined)}
         />
       )}
       <List
-        of={pages}
-        items={pages.data?.pages.flatMap((page) => page.items) ?? []}
+        of={found}
         columns={columns}
         keyOf={({ tid }) => tid}
         empty={
@@ -100,65 +97,58 @@ export function Terminals({ partner }: { readonly partner: string }) {
 function TerminalForm({
   partner,
   initial,
+  saved,
   onSaved,
   onCancel,
 }: {
   readonly partner: string;
   readonly initial: Terminal | undefined;
-  onSaved(): Promise<unknown>;
+  /** The one that was saved last. */
+  readonly saved: Terminal | undefined;
+  onSaved(terminal: Terminal): Promise<unknown>;
   onCancel(): void;
 }) {
-  const [values, setValues] = useState<Terminal>(initial ?? nothing);
-  const save = useMutation({
-    mutationFn: async ({ tid, ...body }: Terminal) => await api.putTerminal(partner, tid.trim(), body),
-    onSuccess: () => {
-      setValues(nothing);
-      return onSaved();
+  const form = useForm<Record<keyof Terminal, string>, Terminal>(
+    initial ?? nothing,
+    async ({ tid, ...body }) => {
+      // An address without a tid is that of another route.
+      if (tid.trim() === "") throw new FieldError({ tid: "tid is missing." });
+      return await api.putTerminal(partner, tid.trim(), body);
     },
-  });
-  const problems = save.error instanceof CallError ? save.error.fields : {};
+    (terminal, { set }) => {
+      set(nothing);
+      return onSaved(terminal);
+    },
+  );
   return (
     <Panel title={initial === undefined ? "Register a terminal" : `Change the terminal ${initial.tid}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          save.mutate(values);
-        }}
+      <Form
+        of={form}
+        submit={initial === undefined ? "Register" : "Save"}
+        actions={
+          initial !== undefined && (
+            <Button variant="default" onClick={onCancel}>
+              Cancel
+            </Button>
+          )
+        }
+        done={saved !== undefined && initial === undefined && form.sending.error === null && `${saved.tid} is saved.`}
       >
         <Group gap="sm" align="start">
           {fields.map(([name, label, description]) => (
             <TextInput
               key={name}
-              size="xs"
               w={200}
               label={label}
               required={required.includes(name)}
               readOnly={name === "tid" && initial !== undefined}
               {...(description !== "" && { description })}
               inputWrapperOrder={["label", "input", "description", "error"]}
-              value={values[name]}
-              onChange={({ currentTarget: { value } }) => setValues((others) => ({ ...others, [name]: value }))}
-              error={problems[name]}
+              {...form.text(name)}
             />
           ))}
         </Group>
-        <Group gap="xs" mt="sm">
-          <Button size="xs" type="submit" loading={save.isPending}>
-            {initial === undefined ? "Register" : "Save"}
-          </Button>
-          {initial !== undefined && (
-            <Button size="xs" variant="default" onClick={onCancel}>
-              Cancel
-            </Button>
-          )}
-        </Group>
-        {save.isError && Object.keys(problems).length === 0 && <Failure error={save.error} />}
-        {save.isSuccess && (
-          <Alert color="green" variant="light" p="xs" mt="sm" role="status">
-            {save.data.tid} is registered.
-          </Alert>
-        )}
-      </form>
+      </Form>
     </Panel>
   );
 }

@@ -1,11 +1,11 @@
 import { Alert, Button, Group, Modal, NumberInput, Stack, Text } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api } from "../api/call.ts";
 import type { Partner, ViewLink } from "../api/operations.ts";
 import { Secret } from "../display/copied.tsx";
-import { Failure } from "../display/failure.tsx";
+import { Form, numberOf, useForm } from "../display/form.tsx";
+import { Failure } from "../display/loaded.tsx";
 import { Time } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 
@@ -14,13 +14,11 @@ const minutesDefault = 60;
 /** A link for somebody at the partner: it opens the partner's own pages, to read, for an hour at most. */
 export function ShowToPartner({ partner: { id, settings } }: { readonly partner: Partner }) {
   const [isOpen, dialog] = useDisclosure(false);
-  const [minutes, setMinutes] = useState<string | number>(minutesDefault);
-  const make = useMutation({
-    mutationFn: () => api.makeViewLink(id, minutes === "" ? {} : { minutes: Number(minutes) }),
-    gcTime: 0,
-  });
+  const form = useForm({ minutes: String(minutesDefault) }, ({ minutes }) =>
+    api.makeViewLink(id, minutes === "" ? {} : { minutes: numberOf(minutes) }),
+  );
+  const make = form.sending;
   const revoke = useMutation({ mutationFn: (link: ViewLink) => api.revokeViewLink(id, link.id) });
-  const problem = make.error instanceof CallError ? make.error.fields["minutes"] : undefined;
   const open = () => {
     make.reset();
     revoke.reset();
@@ -28,7 +26,7 @@ export function ShowToPartner({ partner: { id, settings } }: { readonly partner:
   };
   return (
     <>
-      <Button size="xs" variant="default" onClick={open}>
+      <Button variant="default" onClick={open}>
         Share a view
       </Button>
       <Modal opened={isOpen} onClose={dialog.close} title={`Share the pages of ${settings.name}`} centered>
@@ -38,24 +36,12 @@ export function ShowToPartner({ partner: { id, settings } }: { readonly partner:
             nothing, and shows no IPN's content. The audit has who made it, and each time it is opened.
           </Text>
           {make.data === undefined ? (
-            <Group align="start" gap="sm">
-              <NumberInput
-                size="xs"
-                label="Minutes"
-                w={120}
-                value={minutes}
-                onChange={setMinutes}
-                error={problem}
-                data-autofocus
-              />
-              <Button size="xs" mt={22} loading={make.isPending} onClick={() => make.mutate()}>
-                Make the link
-              </Button>
-            </Group>
+            <Form of={form} submit="Make the link" isInRow>
+              <NumberInput label="Minutes" w={120} data-autofocus {...form.number("minutes")} />
+            </Form>
           ) : (
             <Made link={make.data} isRevoked={revoke.isSuccess} onRevoke={() => revoke.mutate(make.data)} />
           )}
-          {make.isError && problem === undefined && <Failure error={make.error} />}
           {revoke.isError && <Failure error={revoke.error} />}
         </Stack>
       </Modal>
@@ -96,7 +82,7 @@ function Made({
         <Text size="xs" c="dimmed" component="div">
           Shown only once; valid until <Time at={link.expiresAt} />
         </Text>
-        <Button size="xs" variant="default" onClick={onRevoke}>
+        <Button variant="default" onClick={onRevoke}>
           Revoke it
         </Button>
       </Group>

@@ -3,7 +3,7 @@ import { Fragment, type ReactNode, useCallback, useEffect, useMemo, useState } f
 import { api, CallError, rememberCsrf } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 import { onSignedOut, queryClient } from "../api/query.ts";
-import { Failure } from "../display/failure.tsx";
+import { Failure } from "../display/loaded.tsx";
 import { SessionContext } from "./session.ts";
 import { SignIn, Welcome } from "./sign-in.tsx";
 

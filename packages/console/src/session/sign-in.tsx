@@ -1,7 +1,7 @@
 import { Alert, Button, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
-import { api, CallError } from "../api/call.ts";
+import { api, CallError, FieldError } from "../api/call.ts";
 import type { Session } from "../api/operations.ts";
 
 /** Whether the service leads operators to an OpenID provider, and whether that is the only way. */
@@ -39,7 +39,10 @@ export function SignIn({
 }) {
   const [token, setToken] = useState("");
   const signIn = useMutation({
-    mutationFn: () => api.signIn({ token: token.trim() }),
+    mutationFn: async () => {
+      if (token.trim() === "") throw new FieldError({ token: "Type or paste a token." });
+      return await api.signIn({ token: token.trim() });
+    },
     onSuccess: (session) => {
       setToken("");
       onSignedIn(session);
@@ -52,7 +55,7 @@ export function SignIn({
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        if (token.trim() !== "") signIn.mutate();
+        signIn.mutate();
       }}
     >
       <Stack w={note === undefined ? 360 : "100%"} maw="90vw" gap="md">
@@ -63,12 +66,13 @@ export function SignIn({
           </Alert>
         )}
         {offersOidc && (
-          <Button component="a" href={`/console/sign-in?page=${pageToShow()}`}>
+          <Button size="sm" component="a" href={`/console/sign-in?page=${pageToShow()}`}>
             Sign in with your organisation
           </Button>
         )}
         {oidc !== "only" && (
           <PasswordInput
+            size="sm"
             label="Token"
             description="An operator's token, or a partner's API key"
             value={token}
@@ -76,7 +80,7 @@ export function SignIn({
             autoComplete="off"
             data-autofocus
             autoFocus={!offersOidc}
-            error={error?.message}
+            error={signIn.error?.message}
           />
         )}
         {error !== undefined && error.code !== "unauthorized" && (
@@ -85,7 +89,7 @@ export function SignIn({
           </Alert>
         )}
         {oidc !== "only" && (
-          <Button type="submit" loading={signIn.isPending} variant={offersOidc ? "default" : "filled"}>
+          <Button size="sm" type="submit" loading={signIn.isPending} variant={offersOidc ? "default" : "filled"}>
             {offersOidc ? "Sign in with the token" : "Sign in"}
           </Button>
         )}

@@ -8,7 +8,6 @@ import {
   Menu,
   Modal,
   NavLink,
-  Table,
   Text,
   TextInput,
   useMantineColorScheme,
@@ -19,7 +18,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { type ReactNode, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
 import { CallError } from "../api/call.ts";
-import { moveRow } from "../display/list.tsx";
+import { moveRow, Table } from "../display/list.tsx";
 import { duration, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 import { Bell } from "../session/sign-in.tsx";
@@ -175,8 +174,7 @@ function SearchBox() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          const q = text.trim();
-          if (q !== "") navigate(`/search?${new URLSearchParams({ q })}`);
+          navigate(`/search?${new URLSearchParams({ q: text.trim() })}`);
         }}
       >
         <TextInput
@@ -207,18 +205,14 @@ const shortcuts = [
 function Shortcuts({ opened, onClose }: { readonly opened: boolean; readonly onClose: () => void }) {
   return (
     <Modal opened={opened} onClose={onClose} title="Keyboard shortcuts" size="sm">
-      <Table>
-        <Table.Tbody>
-          {shortcuts.map(([keys, meaning]) => (
-            <Table.Tr key={keys}>
-              <Table.Td w={90}>
-                <Kbd>{keys}</Kbd>
-              </Table.Td>
-              <Table.Td>{meaning}</Table.Td>
-            </Table.Tr>
-          ))}
-        </Table.Tbody>
-      </Table>
+      <Table
+        items={shortcuts}
+        columns={[
+          { name: "Key", show: ([keys]) => <Kbd>{keys}</Kbd>, look: "nowrap" },
+          { name: "Does", show: ([, meaning]) => meaning },
+        ]}
+        keyOf={([keys]) => keys}
+      />
     </Modal>
   );
 }
