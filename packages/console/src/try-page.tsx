@@ -14,7 +14,7 @@ import { State } from "./display/state.tsx";
 import { Time } from "./display/time.tsx";
 import { pageOf } from "./shell/pages.ts";
 
-const lookEveryMs = 1_000;
+const refreshMs = 1_000;
 
 const modes = [
   { value: "accept", label: "Accept" },
@@ -36,7 +36,7 @@ export function TryPage() {
   const receiver = useQuery({
     queryKey: ["receiver"],
     queryFn: () => api.getSandboxReceiver(),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return (
     <Page title="Try it">
@@ -81,6 +81,7 @@ function Commands() {
       name: "Amount",
       show: (one) => "amount" in one && "currency" in one && shownAmount(String(one.amount), String(one.currency)),
       look: "number",
+      from: "tablet",
     },
     { name: "Result", show: ({ status }) => <State {...results[status]} /> },
     {
@@ -141,7 +142,7 @@ function requestOf(
 
 function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined }) {
   const queries = useQueryClient();
-  const turn = useMutation({
+  const change = useMutation({
     mutationFn: (mode: SandboxReceiver["mode"]) => api.setSandboxReceiver({ mode }),
     onSuccess: (changed) => queries.setQueryData(["receiver"], changed),
   });
@@ -151,7 +152,7 @@ function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined
         <SegmentedControl
           aria-label="What the receiver does"
           value={receiver?.mode ?? "accept"}
-          onChange={(mode) => turn.mutate(mode as SandboxReceiver["mode"])}
+          onChange={(mode) => change.mutate(mode as SandboxReceiver["mode"])}
           data={modes}
         />
         <Text c="dimmed">
@@ -164,7 +165,7 @@ function Receiver({ receiver }: { readonly receiver: SandboxReceiver | undefined
             <Link href={`/partners/${receiver.partnerId}?tab=endpoints`}>Its circuit</Link>
           </Group>
         )}
-        {turn.isError && <Failure error={turn.error} />}
+        {change.isError && <Failure error={change.error} />}
       </Stack>
     </Panel>
   );

@@ -32,7 +32,7 @@ export function AcquirerSelect({
 /** The acquirer of the settings, in a filter by acquirer: no other has that name. */
 export const ofSettings = "default";
 
-const lookEveryMs = 5_000;
+const refreshMs = 5_000;
 
 type Acquirers = Awaited<ReturnType<typeof api.listAcquirers>>;
 
@@ -40,7 +40,7 @@ export function useAcquirers(): UseQueryResult<Acquirers> {
   return useQuery({
     queryKey: ["acquirers"],
     queryFn: () => api.listAcquirers(),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
 }
 

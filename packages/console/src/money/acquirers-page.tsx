@@ -177,11 +177,11 @@ interface InDoubtCounts {
 }
 
 const countedMax = 500;
-const lookEveryMs = 5_000;
+const refreshMs = 5_000;
 
 /** Counts of each acquirer, by its name; undefined until they are known. */
 function useInDoubtCounts(): (acquirer: string) => InDoubtCounts | undefined {
-  const { data } = useQuery({ queryKey: ["in-doubt"], queryFn: read, refetchInterval: lookEveryMs });
+  const { data } = useQuery({ queryKey: ["in-doubt"], queryFn: read, refetchInterval: refreshMs });
   return (acquirer) => {
     if (data === undefined) return undefined;
     const [parked = 0, pending = 0, settlements = 0] = data.map(

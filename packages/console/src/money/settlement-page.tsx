@@ -15,14 +15,14 @@ import { PartnerName } from "../partners/partner.tsx";
 import { AbortSettlement, settlementSteps } from "./in-doubt.tsx";
 import { Transactions } from "./transactions.tsx";
 
-const lookEveryMs = 2_000;
+const refreshMs = 2_000;
 
 /** One settlement, under way or ended: whether it was settled, and if not, why. */
 export function SettlementPage({ id }: { readonly id: string }) {
   const found = useQuery({
     queryKey: ["settlement", id],
     queryFn: () => api.inspectSettlement(id),
-    refetchInterval: ({ state: { data } }) => (data === undefined || data.dueAt === null ? false : lookEveryMs),
+    refetchInterval: ({ state: { data } }) => (data === undefined || data.dueAt === null ? false : refreshMs),
   });
   return (
     <Loaded
@@ -113,7 +113,7 @@ function Events({ id }: { readonly id: string }) {
   const found = useQuery({
     queryKey: ["events", id],
     queryFn: () => api.searchEvents({ subject: id, limit: 50 }),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return (
     <List

@@ -14,14 +14,14 @@ import { PartnerName } from "../partners/partner.tsx";
 import { RetryDoneReversal, ReversalActions } from "./in-doubt.tsx";
 import { transactionStates } from "./transactions.tsx";
 
-const lookEveryMs = 5_000;
+const refreshMs = 5_000;
 
 /** A transaction in its chain, with the acquirer's answer, and what is still open. */
 export function TransactionPage({ id }: { readonly id: string }) {
   const found = useQuery({
     queryKey: ["chain", id],
     queryFn: async () => (await api.getChain(id)).items,
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return (
     <Loaded
@@ -99,7 +99,7 @@ export function OwnTransactionPage({ id }: { readonly id: string }) {
   const found = useQuery({
     queryKey: ["own-transaction", id],
     queryFn: () => api.getTransaction(id),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return (
     <Loaded

@@ -163,7 +163,7 @@ interface View {
 }
 
 /** Views that every user has. */
-const standing: readonly View[] = [
+const builtIn: readonly View[] = [
   { name: "Waiting", query: "state=pending" },
   { name: "Parked in the last 24 hours", query: "state=parked&span=24h" },
   { name: "Declined in the last 24 hours", query: "result=declined&span=24h" },
@@ -187,12 +187,12 @@ export function SavedViews() {
         </Button>
       </Menu.Target>
       <Menu.Dropdown>
-        {[...standing, ...views].map((view) => (
+        {[...builtIn, ...views].map((view) => (
           <Group key={view.name} gap={0} wrap="nowrap">
             <Menu.Item component={Link} href={`/notifications?${view.query}`}>
               {view.name}
             </Menu.Item>
-            {!standing.includes(view) && (
+            {!builtIn.includes(view) && (
               <ActionIcon
                 variant="subtle"
                 color="gray"

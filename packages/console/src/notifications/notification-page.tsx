@@ -20,15 +20,15 @@ import { useNotificationApi } from "./search.ts";
 import { Schedule, Timeline } from "./timeline.tsx";
 import { headlineOf, resultOf } from "./words.ts";
 
-const lookEveryMs = 2_000;
+const refreshMs = 2_000;
 
 /** One notification: did they get it, if not why, and what can be done. */
 export function NotificationPage({ id }: { readonly id: string }) {
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const found = useQuery({
     queryKey: ["notification", id],
-    queryFn: () => desk.find(id),
-    refetchInterval: (query) => (query.state.data?.state === "pending" ? lookEveryMs : false),
+    queryFn: () => notificationApi.find(id),
+    refetchInterval: (query) => (query.state.data?.state === "pending" ? refreshMs : false),
   });
   return (
     <Loaded
@@ -114,12 +114,12 @@ function About({ one }: { readonly one: NotificationDetail }) {
 }
 
 function Actions({ id, isPending }: { readonly id: string; readonly isPending: boolean }) {
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const queries = useQueryClient();
   const mayProve = useMay("operator");
   const mayAct = useMayManage();
   const redeliver = useMutation({
-    mutationFn: (to: "original" | "registered") => desk.redeliver(id, to),
+    mutationFn: (to: "original" | "registered") => notificationApi.redeliver(id, to),
     onSuccess: () => queries.invalidateQueries({ queryKey: ["notification", id] }),
   });
   const prove = useMutation({

@@ -47,13 +47,16 @@ interface Shown {
 }
 
 function Found({ search, follows, onProblems }: Shown) {
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const mayAct = useMayManage();
   const pages = useInfiniteQuery({
     queryKey: ["notifications", search],
     queryFn: ({ pageParam, signal }) =>
-      desk.search({ ...search, limit: pageRows, ...(pageParam !== undefined && { after: pageParam }) }, signal),
+      notificationApi.search(
+        { ...search, limit: pageRows, ...(pageParam !== undefined && { after: pageParam }) },
+        signal,
+      ),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: ({ next }) => next ?? undefined,
     placeholderData: keepPreviousData,
@@ -116,11 +119,11 @@ function Selected({ ids, onSent }: { readonly ids: readonly string[]; onSent(): 
 
 /** The number of newer ones, which wait behind a button so that the list does not jump. */
 function useNewer(search: Search, items: readonly ListedNotification[], isReady: boolean, follows: boolean): number {
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const newest = items[0]?.id;
   const { data } = useQuery({
     queryKey: ["notifications-newer", search, newest],
-    queryFn: ({ signal }) => desk.search({ ...search, limit: pageRows }, signal),
+    queryFn: ({ signal }) => notificationApi.search({ ...search, limit: pageRows }, signal),
     enabled: isReady && search.q === undefined && search.to === undefined,
     refetchInterval: follows ? followEveryMs : newEveryMs,
     staleTime: newEveryMs,

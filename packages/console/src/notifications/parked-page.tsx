@@ -27,14 +27,16 @@ export function ParkedPage() {
 export function Parked() {
   const isOperator = useSession().session.kind === "operator";
   const mayAct = useMayManage();
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const queries = useQueryClient();
   const { params, set } = useFilters();
   const filter = {
     state: "parked" as const,
     ...Object.fromEntries(names.flatMap((name) => (params.get(name) ? [[name, params.get(name)]] : []))),
   };
-  const found = usePages(["parked", filter], (page, { signal }) => desk.search({ ...filter, ...page }, signal));
+  const found = usePages(["parked", filter], (page, { signal }) =>
+    notificationApi.search({ ...filter, ...page }, signal),
+  );
   return (
     <Stack gap="md">
       <Group gap="xs" align="start" className="filters">

@@ -146,7 +146,7 @@ const wouldBeSent = {
   selected: "would be sent: those that wait at once, the others again with a whole new schedule.",
 } as const;
 
-const lookEveryMs = 2_000;
+const refreshMs = 2_000;
 
 /** The progress of a replay, until nothing of it is pending. */
 export function Delivered({ id }: { readonly id: string }) {
@@ -154,7 +154,7 @@ export function Delivered({ id }: { readonly id: string }) {
   const found = useQuery({
     queryKey: ["redelivery", id],
     queryFn: () => (session.kind === "operator" ? api.getRedelivery(id) : api.getOwnRedelivery(id)),
-    refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : lookEveryMs),
+    refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : refreshMs),
   });
   if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;
   const { redelivered, delivered, pending, parked, held } = found.data;

@@ -21,7 +21,7 @@ export function SearchPage() {
   const [params] = useSearchParams();
   const [, navigate] = useLocation();
   const { session } = useSession();
-  const desk = useNotificationApi();
+  const notificationApi = useNotificationApi();
   const partners = usePartners();
   const q = (params.get("q") ?? "").trim();
   const areNamesKnown = session.kind === "partner" || !partners.isPending;
@@ -32,7 +32,7 @@ export function SearchPage() {
   });
   const found = useQuery({
     queryKey: ["search", q],
-    queryFn: ({ signal }) => lookFor(desk, q, signal),
+    queryFn: ({ signal }) => lookFor(notificationApi, q, signal),
     enabled: q !== "",
   });
   const others = pages.data ?? [];
@@ -106,8 +106,8 @@ function guesses(q: string): readonly (readonly [string, Search])[] {
 }
 
 /** Indexed fields first; then, among the newest, other fields. */
-async function lookFor(desk: NotificationApi, q: string, signal: AbortSignal) {
-  const exact = await desk.search({ q: q.slice(0, 128), limit: rows }, signal);
+async function lookFor(notificationApi: NotificationApi, q: string, signal: AbortSignal) {
+  const exact = await notificationApi.search({ q: q.slice(0, 128), limit: rows }, signal);
   if (exact.items.length > 0)
     return {
       by: "Several match: their orders begin with it, or they share this id.",
@@ -116,7 +116,7 @@ async function lookFor(desk: NotificationApi, q: string, signal: AbortSignal) {
     };
   let lookedBackTo: string | null = null;
   for (const [by, search] of guesses(q)) {
-    const { items, next } = await desk.search({ ...search, limit: rows }, signal);
+    const { items, next } = await notificationApi.search({ ...search, limit: rows }, signal);
     if (next !== null)
       lookedBackTo = new Date(Number.parseInt(next.replaceAll("-", "").slice(0, 12), 16)).toISOString();
     if (items.length > 0) return { by, items, lookedBackTo };

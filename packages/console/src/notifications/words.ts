@@ -58,8 +58,8 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
     const tookMs = at - Date.parse(one.createdAt);
     const nth = one.attempts.length > 1 ? `at the ${ordinal(one.attempts.length)} attempt` : "at the first attempt";
     const result = resultOf(one);
-    const told = result === undefined ? "" : `: ${result.word}${result.isGood ? "" : `, ${result.meaning}`}`;
-    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})${told}` };
+    const outcome = result === undefined ? "" : `: ${result.word}${result.isGood ? "" : `, ${result.meaning}`}`;
+    return { tone: "good", text: `Delivered ${nth}, ${clockTime(at, nowMs)} (after ${duration(tookMs)})${outcome}` };
   }
   if (one.state === "parked") {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);

@@ -12,7 +12,7 @@ import { useSession } from "../session/session.ts";
 
 export type OverviewSpan = Figures["span"];
 
-const lookEveryMs = 10_000;
+const refreshMs = 10_000;
 const spans: readonly { value: OverviewSpan; label: string }[] = [
   { value: "hour", label: "Hour" },
   { value: "day", label: "Day" },
@@ -57,13 +57,13 @@ export function Statistics({ id }: { readonly id: string }) {
   const theirs = useQuery({
     queryKey: ["figures", id, span],
     queryFn: () => (isOperator ? api.getPartnerFigures(id, { span }) : api.getFigures({ span })),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   const everybody = useQuery({
     queryKey: ["overview", span],
     queryFn: () => api.getOverview({ span }),
     enabled: isOperator,
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   }).data?.figures;
   return (
     <Loaded of={theirs}>

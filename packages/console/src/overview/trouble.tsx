@@ -8,7 +8,7 @@ import { ComingTime, Time, useNow } from "../display/time.tsx";
 import { countInWords, problemInWords, troubleInWords } from "../notifications/words.ts";
 import { useTroubles } from "../partners/partner.tsx";
 
-const lookEveryMs = 3_000;
+const refreshMs = 3_000;
 
 /** The partners that do not receive their notifications now. */
 export function TroubleTable({ items }: { readonly items: readonly Trouble[] }) {
@@ -74,7 +74,7 @@ function TroubleNote({
 
 /** A partner's home begins with it. */
 export function OwnTrouble() {
-  const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: lookEveryMs });
+  const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: refreshMs });
   const trouble = found.data?.trouble;
   if (trouble == null) return null;
   return <TroubleNote trouble={trouble} whose="your" sendTo="/?tab=catch-up" />;

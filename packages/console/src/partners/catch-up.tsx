@@ -9,14 +9,14 @@ import { Parked } from "../notifications/parked-page.tsx";
 import { Replay } from "../notifications/replay.tsx";
 import { useMayManage } from "../session/session.ts";
 
-const lookEveryMs = 3_000;
+const refreshMs = 3_000;
 /** The API counts what is left up to here. */
 const leftMax = 1_000;
 
 /** The notifications that a partner has not received, how far it has pulled, and sending its parked ones again. */
 export function CatchUp() {
   const mayManage = useMayManage();
-  const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: lookEveryMs });
+  const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: refreshMs });
   return (
     <Loaded of={found}>
       {(backlog) => (

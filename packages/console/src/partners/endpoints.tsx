@@ -17,7 +17,7 @@ import { useMayManage, useSession } from "../session/session.ts";
 import { partnerColumn } from "./partner.tsx";
 
 const rows = 100;
-const lookEveryMs = 5_000;
+const refreshMs = 5_000;
 
 const circuits = {
   open: { tone: "bad", word: "Tripped" },
@@ -34,7 +34,7 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
   const found = useQuery({
     queryKey: ["endpoints", partner ?? ""],
     queryFn: () => (isOperator ? api.searchEndpoints({ limit: rows, partner }) : api.listEndpoints({ limit: rows })),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   const close = useMutation({
     mutationFn: ({ id }: Endpoint) => (isOperator ? api.closePartnersEndpoint(id) : api.closeEndpoint(id)),

@@ -260,7 +260,7 @@ function stateOf(version: KeyVersion, now: number) {
     : ({ tone: "wait", word: "In use, ends" } as const);
 }
 
-const lookEveryMs = 10_000;
+const refreshMs = 10_000;
 type Use = KeyUse["items"][number];
 
 /** Results of the newest deliveries, by the version of the encryption key that sealed them. */
@@ -269,7 +269,7 @@ function useKeyUse(partnerId: string): ReadonlyMap<string, Use> {
   const found = useQuery({
     queryKey: ["key-use", partnerId],
     queryFn: () => (isOperator ? api.getKeyUse(partnerId) : api.getOwnKeyUse()),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return new Map((found.data?.items ?? []).map((use) => [use.keyId, use]));
 }

@@ -101,7 +101,7 @@ function Actions({ partner }: { readonly partner: Partner }) {
   const queries = useQueryClient();
   const [, navigate] = useLocation();
   const mayAct = useMay("operator");
-  const turn = useMutation({
+  const change = useMutation({
     mutationFn: (action: "pause" | "resume") => (action === "pause" ? api.pausePartner(id) : api.resumePartner(id)),
     onSuccess: (changed) => {
       queries.setQueryData(["partner", id], changed);
@@ -115,7 +115,7 @@ function Actions({ partner }: { readonly partner: Partner }) {
   if (!mayAct) return null;
   return (
     <>
-      {(turn.error ?? test.error) != null && <Failure error={turn.error ?? test.error} />}
+      {(change.error ?? test.error) != null && <Failure error={change.error ?? test.error} />}
       <Button
         variant="default"
         loading={test.isPending}
@@ -130,10 +130,10 @@ function Actions({ partner }: { readonly partner: Partner }) {
           label="Pause deliveries"
           title={`Pause deliveries to ${settings.name}?`}
           text="Its commands continue; its notifications wait, and are sent when it is resumed."
-          onConfirm={() => turn.mutateAsync("pause")}
+          onConfirm={() => change.mutateAsync("pause")}
         />
       ) : (
-        <Button loading={turn.isPending} onClick={() => turn.mutate("resume")}>
+        <Button loading={change.isPending} onClick={() => change.mutate("resume")}>
           Resume deliveries
         </Button>
       )}

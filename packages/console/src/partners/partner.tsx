@@ -54,7 +54,7 @@ export function PartnerSelect({
   );
 }
 
-const lookEveryMs = 10_000;
+const refreshMs = 10_000;
 
 const states = {
   active: { tone: "good", word: "Active" },
@@ -67,7 +67,7 @@ export function useTroubles(): Overview["trouble"] | undefined {
   const found = useQuery({
     queryKey: ["overview", "hour"],
     queryFn: () => api.getOverview({ span: "hour" }),
-    refetchInterval: lookEveryMs,
+    refetchInterval: refreshMs,
   });
   return found.data?.trouble;
 }

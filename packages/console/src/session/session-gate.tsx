@@ -37,7 +37,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     void queryClient.invalidateQueries();
   }, []);
 
-  const look = useCallback(async () => {
+  const resume = useCallback(async () => {
     const hasLink = linkInAddress() !== null;
     try {
       begin(await restore());
@@ -48,7 +48,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
     }
   }, [begin]);
 
-  useEffect(() => void look(), [look]);
+  useEffect(() => void resume(), [resume]);
   useEffect(() => onSignedOut(() => setState((state) => ({ ...state, isAsking: true }))), []);
   const name = session && nameOf(session);
   useEffect(() => {
@@ -57,13 +57,13 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
       const found = await api.getSession();
       // Somebody else may have signed in beside this page.
       if (nameOf(found) === name) rememberCsrf(found.csrf);
-      else await look();
+      else await resume();
     };
     const timer = setInterval(() => {
       if (!document.hidden) renew().catch(() => undefined);
     }, renewEveryMs);
     return () => clearInterval(timer);
-  }, [name, look]);
+  }, [name, resume]);
 
   const signOut = useCallback(async () => {
     try {
@@ -83,7 +83,7 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
           error={error}
           onRetry={() => {
             setState({});
-            void look();
+            void resume();
           }}
         />
       </Center>
