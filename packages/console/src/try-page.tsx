@@ -69,9 +69,9 @@ function Commands() {
       return queries.invalidateQueries({ queryKey: ["receiver"] });
     },
   );
-  const { isPending, mutate } = form.sending;
+  const { isPending } = form.sending;
   const ask = (label: string, asked: Asked, size: "xs" | "compact-xs" = "xs") => (
-    <Button size={size} variant="default" disabled={isPending} onClick={() => mutate(asked)}>
+    <Button size={size} variant="default" disabled={isPending} onClick={() => form.send(asked)}>
       {label}
     </Button>
   );

@@ -18,7 +18,9 @@ export function useForm<Values extends Texts, Answer, Action = undefined>(
   const [values, setValues] = useState(initial);
   const set = (changed: Partial<Values>) => setValues((others) => ({ ...others, ...changed }));
   const sending = useMutation({
-    mutationFn: async (action: Action | undefined) => await call(values, action),
+    // The values come with the click: those of an earlier rendering may be older than what was typed.
+    mutationFn: async (sent: { readonly values: Values; readonly action: Action | undefined }) =>
+      await call(sent.values, sent.action),
     onSuccess: (answer) => onAnswer?.(answer, { set }),
     gcTime: 0,
   });
@@ -27,6 +29,7 @@ export function useForm<Values extends Texts, Answer, Action = undefined>(
   const common = (name: Name) => ({ value: values[name], error: problemOf(sending.error, name) });
   return {
     ...{ values, set, sending },
+    send: (action?: Action) => sending.mutate({ values, action }),
     /** For an input of text: its value, its changes, and its problem beside it. */
     text: (name: Name) => ({
       ...common(name),
@@ -76,7 +79,7 @@ function isOf(name: string, field: string): boolean {
  * button. The browser's own checks are off: what they say vanishes, and they know fewer rules.
  */
 export function Form({
-  of: { values, sending },
+  of: { values, sending, send },
   submit,
   done,
   isInRow = false,
@@ -85,7 +88,8 @@ export function Form({
 }: {
   readonly of: {
     readonly values: Texts;
-    readonly sending: { readonly error: unknown; readonly isPending: boolean; mutate(action: undefined): void };
+    readonly sending: { readonly error: unknown; readonly isPending: boolean };
+    send(): void;
   };
   /** The word on its button. Without one, nothing can be sent. */
   readonly submit: string | undefined;
@@ -116,7 +120,7 @@ export function Form({
       noValidate
       onSubmit={(event) => {
         event.preventDefault();
-        if (!isPending && submit !== undefined) sending.mutate(undefined);
+        if (!isPending && submit !== undefined) send();
       }}
     >
       <Stack gap="sm">
