@@ -21,6 +21,9 @@ export type EndpointId = Id<"endpoint">;
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 const uuidV4Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
+/** Sorts before every other id. */
+export const nilId = "00000000-0000-0000-0000-000000000000";
+
 export function isUuid(text: string): boolean {
   return uuidPattern.test(text);
 }

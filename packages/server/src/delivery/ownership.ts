@@ -1,5 +1,5 @@
 import type { Clock, Timers } from "../clock.ts";
-import type { LeaseId, PartnerId } from "../ids.ts";
+import { type LeaseId, nilId, type PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import { homeOf, shardCount, shardOf } from "../shard.ts";
 
@@ -79,7 +79,6 @@ const failingMaxMs = 5_000;
  * long.
  */
 const homeMaxMs = 1_000;
-const noLease = "00000000-0000-0000-0000-000000000000" as LeaseId;
 
 /**
  * The shards that this worker owns. `tick` runs every second and settles everything by the state of the database: a
@@ -185,7 +184,7 @@ export class Ownership {
 
   /** Asks what a tick asks. */
   async #try(): Promise<void> {
-    await this.#parts.store.map(this.#leaseId ?? noLease);
+    await this.#parts.store.map(this.#leaseId ?? (nilId as LeaseId));
     await this.#parts.prepare([]);
   }
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../errors.ts";
 import { type NewEvent, withoutReport } from "../events.ts";
-import type { EventId } from "../ids.ts";
+import { type EventId, nilId } from "../ids.ts";
 import { type CursorContext, positionAfter, readCursor, writeCursor } from "../notifications/pull.ts";
-import { firstId, type HistoryPoint } from "../notifications/store.ts";
+import type { HistoryPoint } from "../notifications/store.ts";
 
 /** An event of the operator's, once it is recorded. */
 export interface FeedEvent extends NewEvent {
@@ -103,14 +103,14 @@ export class EventFeed {
       if (seen !== undefined && seen.position.xid > history.horizon) {
         throw new ServiceError("cursor_from_another_history");
       }
-      const from = seen ?? { position: { xid: 0n, id: firstId }, asOfMs: history.keptFromMs };
+      const from = seen ?? { position: { xid: 0n, id: nilId }, asOfMs: history.keptFromMs };
       const rowsMax = limit - items.length;
       const rows = after === "now" ? [] : await home.page(from.position, history.horizon, rowsMax);
       const last = rows.at(-1);
       items.push(...rows.map(({ event }) => ({ ...event, detail: withoutReport(event.detail) })));
       const isWhole = rows.length < rowsMax;
       const end = last === undefined ? from : positionAfter({ id: last.event.id, xid: last.xid }, history.keptFromMs);
-      const settled = { position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs };
+      const settled = { position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs };
       next.push(writeCursor(isWhole ? settled : end, history.cluster));
     }
     return { items, next: next.join(separator) };

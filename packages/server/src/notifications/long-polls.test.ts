@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { newId, type PartnerId } from "../ids.ts";
+import { newId, nilId, type PartnerId } from "../ids.ts";
 import { LongPolls } from "./long-polls.ts";
-import { type Following, firstId, type HistoryPosition } from "./store.ts";
+import type { Following, HistoryPosition } from "./store.ts";
 
 const [first, second] = [newId<"partner">(), newId<"partner">()] as const;
-const after = { xid: 7n, id: firstId };
+const after = { xid: 7n, id: nilId };
 
 beforeEach(() => {
   vi.useFakeTimers();

@@ -198,7 +198,7 @@ export class Notifications {
     const [detail, events] = await Promise.all([this.#detail(standing), store.events(standing, eventRowsMax)]);
     return {
       ...detail,
-      events: events.map(({ kind, atMs, detail }) => ({ kind, at: isoTime(atMs), detail })),
+      events: events.map(({ atMs, ...event }) => ({ ...event, at: isoTime(atMs) })),
     };
   }
 

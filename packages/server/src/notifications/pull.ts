@@ -5,19 +5,18 @@ import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/envelope.ts";
 import { type ErrorCode, ServiceError } from "../errors.ts";
-import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
+import { idTimeMs, type NotificationId, nilId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification-state.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { SealBudget } from "../partners/seal-budget.ts";
 import { callbackUrlOf } from "../registered-url.ts";
-import {
-  type DatabaseHistory,
-  firstId,
-  type HistoryPoint,
-  type NotificationContent,
-  type NotificationStore,
-  type PageRow,
-  type StoredBacklog,
+import type {
+  DatabaseHistory,
+  HistoryPoint,
+  NotificationContent,
+  NotificationStore,
+  PageRow,
+  StoredBacklog,
 } from "./store.ts";
 import { isoTime, kindOf } from "./view.ts";
 
@@ -153,7 +152,7 @@ export async function pullPage(
   }
   if (seen && rows.length === rowsMax) return endingAt(positionAfter(seen, history.keptFromMs));
   // Everything settled was seen. Later notifications have the horizon's transaction id or a higher one.
-  return endingAt({ position: { xid: history.horizon, id: firstId }, asOfMs: history.nowMs });
+  return endingAt({ position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs });
 }
 
 async function pulled(

@@ -13,9 +13,6 @@ export interface HistoryPoint {
   readonly id: string;
 }
 
-/** Sorts before every notification of its transaction. */
-export const firstId = "00000000-0000-0000-0000-000000000000";
-
 /** The history that a cursor refers to. A restored backup or a promoted replica continues on another timeline. */
 export interface DatabaseHistory {
   readonly systemIdentifier: bigint;

@@ -1,31 +1,25 @@
 import type { IpnKind, NotifiedCommand } from "@paybell/contract";
-import type { FailureReason } from "../delivery/delivery.ts";
-import type { EventKind } from "../events.ts";
-import type { LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
-import type { NotificationStatus, NotificationSubject, ParkedReason, RecordedAttempt, WaitingFor } from "./store.ts";
+import type { NotificationId } from "../ids.ts";
+import type {
+  KeyUse,
+  NotificationStatus,
+  NotificationSubject,
+  RecordedAttempt,
+  RecordedEvent,
+  WaitingFor,
+} from "./store.ts";
 
-/** A notification as the APIs and the console show it. Times are ISO 8601, UTC. */
-export interface NotificationSummary {
-  readonly id: NotificationId;
-  readonly partnerId: PartnerId;
-  /** Null for a test notification. */
-  readonly transactionId: TransactionId | null;
-  readonly command: NotifiedCommand;
+/** A notification as the APIs and the console show it. Times are ISO 8601, UTC. Without a transaction it is a test. */
+export interface NotificationSummary
+  extends Omit<NotificationStatus, "callBackUrl" | "createdAtMs" | "outcomeAtMs" | "waiting" | "schedule"> {
   readonly kind: IpnKind;
-  readonly state: NotificationState;
-  /** POSTs in the current schedule: a redelivery begins again at 0. */
-  readonly attemptsMade: number;
   /** The earliest time; null unless it is pending, and while it waits for a person. */
   readonly nextAttemptAt: string | null;
-  /** Why the last attempt failed; null once it was accepted. */
-  readonly lastReason: ParkedReason | null;
   readonly createdAt: string;
   /** When it was accepted or parked. */
   readonly outcomeAt: string | null;
   /** While it is pending: the reason. It is sent at `nextAttemptAt` at the earliest. */
   readonly waiting: WaitingView | null;
-  readonly partnerName: string;
 }
 
 /** A notification in a list, with the fields by which people recognize it. */
@@ -71,49 +65,29 @@ export interface WaitingView {
 }
 
 /** Results of deliveries that were sealed with one version of the encryption key. */
-export interface KeyUseView {
-  readonly keyId: string;
-  readonly accepted: number;
-  readonly failed: number;
+export interface KeyUseView extends Omit<KeyUse, "lastAcceptedAtMs"> {
   readonly lastAcceptedAt: string | null;
 }
 
-export interface EventView {
-  readonly kind: EventKind;
+export interface EventView extends Omit<RecordedEvent, "atMs"> {
   readonly at: string;
-  readonly detail: Readonly<Record<string, unknown>>;
 }
 
-export interface AttemptView {
-  readonly attemptNo: number;
+export interface AttemptView extends Omit<RecordedAttempt, "startedAtMs" | "answer"> {
   readonly startedAt: string;
-  readonly durationMs: number;
-  readonly url: string;
-  readonly address: string | null;
-  readonly httpStatus: number | null;
-  readonly reason: FailureReason | null;
-  readonly detail: string | null;
   /** The beginning of a response that was not 2xx, at most 4 KiB. Bytes that are not UTF-8 are shown as U+FFFD. */
   readonly answer: string | null;
-  readonly keyId: string | null;
-  readonly instanceId: LeaseId;
 }
 
-export function summaryOf(standing: NotificationStatus): NotificationSummary {
+export function summaryOf(status: NotificationStatus): NotificationSummary {
+  const { callBackUrl: _, schedule: __, createdAtMs, outcomeAtMs, waiting, ...shown } = status;
   return {
-    id: standing.id,
-    partnerId: standing.partnerId,
-    transactionId: standing.transactionId,
-    command: standing.command,
-    kind: kindOf(standing.command),
-    state: standing.state,
-    attemptsMade: standing.attemptsMade,
-    nextAttemptAt: isoOrNull(standing.waiting?.untilMs ?? null),
-    lastReason: standing.lastReason,
-    createdAt: isoTime(standing.createdAtMs),
-    outcomeAt: isoOrNull(standing.outcomeAtMs),
-    waiting: standing.waiting === null ? null : waitingView(standing.waiting),
-    partnerName: standing.partnerName,
+    ...shown,
+    kind: kindOf(shown.command),
+    nextAttemptAt: isoOrNull(waiting?.untilMs ?? null),
+    createdAt: isoTime(createdAtMs),
+    outcomeAt: isoOrNull(outcomeAtMs),
+    waiting: waiting === null ? null : waitingView(waiting),
   };
 }
 
@@ -142,19 +116,11 @@ export const unknownSubject: NotificationSubject = {
   lastFour: null,
 };
 
-export function attemptView(attempt: RecordedAttempt): AttemptView {
+export function attemptView({ startedAtMs, answer, ...attempt }: RecordedAttempt): AttemptView {
   return {
-    attemptNo: attempt.attemptNo,
-    startedAt: isoTime(attempt.startedAtMs),
-    durationMs: attempt.durationMs,
-    url: attempt.url,
-    address: attempt.address,
-    httpStatus: attempt.httpStatus,
-    reason: attempt.reason,
-    detail: attempt.detail,
-    answer: attempt.answer === null ? null : new TextDecoder().decode(attempt.answer),
-    keyId: attempt.keyId,
-    instanceId: attempt.instanceId,
+    ...attempt,
+    startedAt: isoTime(startedAtMs),
+    answer: answer === null ? null : new TextDecoder().decode(answer),
   };
 }
 

@@ -2,12 +2,11 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
-import type { NotificationId } from "../../ids.ts";
+import { type NotificationId, nilId } from "../../ids.ts";
 import { shardOf } from "../../shard.ts";
 import { integerArray } from "../database/arrays.ts";
 import { Columns } from "../database/columns.ts";
 
-const nilId = "00000000-0000-0000-0000-000000000000";
 const queueReads = new Columns<QueueRead>({
   shard: ["integer", ({ partnerId }) => shardOf(partnerId)],
   partner_id: ["uuid", ({ partnerId }) => partnerId],

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Pool } from "pg";
 import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
-import { lowestId } from "../../ids.ts";
+import { lowestId, nilId } from "../../ids.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { idsOfDay } from "../schema/partition-days.ts";
 import { daysOfAny } from "../schema/partitions.ts";
@@ -15,7 +15,6 @@ export interface ContentSealingParts {
 const pageRows = 500;
 /** As stored, which is compressed. */
 const pageBytes = 1_024 * 1_024;
-const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 const columns = `r.partner_id AS "partnerId", r.id, r.command, r.callback_url AS "callBackUrl", r.content::text,
   r.original_id AS "originalId",
@@ -100,7 +99,7 @@ export class ContentSealing {
   }
 
   async #sealHome(home: Home, beyond: string): Promise<number> {
-    let found = await this.#sealPages(home.pool, inParked, home.pool, sealParked, [lowestUuid, beyond]);
+    let found = await this.#sealPages(home.pool, inParked, home.pool, sealParked, [nilId, beyond]);
     for (const day of await daysOfAny(home)) {
       const [from, to] = idsOfDay(day);
       const ids = [from, to < beyond ? to : beyond] as const;
@@ -120,7 +119,7 @@ export class ContentSealing {
   ): Promise<number> {
     const { signal } = this.#stopping;
     let found = 0;
-    let after = [lowestUuid, lowestUuid];
+    let after = [nilId, nilId];
     while (!signal.aborted) {
       const beganMs = performance.now();
       const { rows } = await reads.query<FixedContent>(page, [...ids, ...after]);

@@ -1,10 +1,9 @@
-import { lowestId } from "../../ids.ts";
+import { lowestId, nilId } from "../../ids.ts";
 import type { HistoryRow, HistorySpan, HistoryStore } from "../../notifications/history-export.ts";
 import { epochMs } from "../database/along-indexes.ts";
 import type { Home, Homes } from "../database/homes.ts";
 
 const pageRows = 200;
-const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 const stateOf = `
   CASE WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = n.partner_id AND p.id = n.id) THEN 'pending'
@@ -49,7 +48,7 @@ export class PostgresHistory implements HistoryStore {
 
 async function* pagesOf({ pool }: Home, { fromMs, beforeMs, partnerId }: HistorySpan) {
   const ids = [lowestId(fromMs), lowestId(beforeMs)];
-  let after = [partnerId ?? lowestUuid, lowestUuid];
+  let after = [partnerId ?? nilId, nilId];
   for (;;) {
     const { rows } = await pool.query<HistoryRow>(page, [...ids, ...after, partnerId ?? null]);
     if (rows.length > 0) yield rows;

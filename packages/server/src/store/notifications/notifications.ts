@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
-import type { PartnerId } from "../../ids.ts";
-import { firstId, type NotificationKey, type NotificationStore } from "../../notifications/store.ts";
+import { nilId, type PartnerId } from "../../ids.ts";
+import type { NotificationKey, NotificationStore } from "../../notifications/store.ts";
 import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
@@ -28,7 +28,7 @@ export class PostgresNotifications implements NotificationStore {
   readonly history: NotificationStore["history"] = (partnerId) => readHistory(this.#poolOf(partnerId));
 
   readonly page: NotificationStore["page"] = (partnerId, after, horizon, rowsMax) =>
-    readPage(this.#poolOf(partnerId), partnerId, after ?? { xid: 0n, id: firstId }, horizon, rowsMax);
+    readPage(this.#poolOf(partnerId), partnerId, after ?? { xid: 0n, id: nilId }, horizon, rowsMax);
 
   readonly following: NotificationStore["following"] = (places) =>
     this.#homes.ask(places, ({ pool }, some) => readFollowing(pool, some));

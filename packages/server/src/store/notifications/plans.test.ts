@@ -1,7 +1,7 @@
 import type { Pool, PoolClient, QueryConfig } from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type NotificationId, newId } from "../../ids.ts";
-import { firstId, type HistoryPosition } from "../../notifications/store.ts";
+import { type NotificationId, newId, nilId } from "../../ids.ts";
+import type { HistoryPosition } from "../../notifications/store.ts";
 import { PostgresEvents } from "../events.ts";
 import { openBench, registerPartner } from "./notifications.fixture.ts";
 
@@ -173,7 +173,7 @@ describe.each(["when the tables looked empty", "of today"])("with statistics %s"
 });
 
 function beginning(): HistoryPosition {
-  return { partnerId: partner.id, after: { xid: 0n, id: firstId } };
+  return { partnerId: partner.id, after: { xid: 0n, id: nilId } };
 }
 
 function anHourAgo(): string {

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Pool } from "pg";
 import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
-import { lowestId, type NotificationId, type TransactionId } from "../../ids.ts";
+import { lowestId, type NotificationId, nilId, type TransactionId } from "../../ids.ts";
 import type { KeptProof } from "../../notifications/store.ts";
 import { epochMs } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
@@ -9,7 +9,6 @@ import type { Homes } from "../database/homes.ts";
 const pageRows = 500;
 /** The size of their contents as stored, which is compressed. */
 const pageBytes = 1_024 * 1_024;
-const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 // Attempts without a reason were accepted. Of several, a redelivery's among them, the first one proves the delivery.
 const accepted = `
@@ -60,7 +59,7 @@ export async function keepProofs(
   ids: readonly [string, string],
   contents: Pick<ContentMac, "isAsCommitted">,
 ): Promise<void> {
-  let after = [lowestUuid, lowestUuid];
+  let after = [nilId, nilId];
   for (;;) {
     const { rows } = await pool.query<AcceptedRow>(accepted, [...ids, ...after]);
     const last = rows.at(-1);
