@@ -17,3 +17,13 @@ export function component<Schema extends z.ZodType>(schema: Schema, id: string, 
   descriptions.add(schema, { id, description });
   return schema;
 }
+
+/** A component that is an object with these fields. */
+export function componentOf<Shape extends z.core.$ZodShape>(id: string, description: string, fields: Shape) {
+  return component(z.object(fields), id, description);
+}
+
+/** The same for what a caller sends: no other fields are taken. */
+export function bodyOf<Shape extends z.core.$ZodShape>(id: string, description: string, fields: Shape) {
+  return component(z.strictObject(fields), id, description);
+}

@@ -5,28 +5,25 @@ import { described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { apiKeyBody, newApiKeySchema, operatorApiKeyBody, revokedApiKeySchema } from "../schemas/api-key.ts";
 import { ownRotateBody, rotatedSchema } from "../schemas/partner.ts";
-import { bodyErrors, responses } from "../schemas/problem.ts";
+import { bodyErrors, operations, partnerParams, requirePartnerId, responses } from "../schemas/problem.ts";
+
+const operation = operations("Partners");
+const ownOperation = operations("Self");
 
 const keyParams = z.object({ keyId: described(z.string(), "The key's id") });
-const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
 const ofPartner = z.object({ ...partnerParams.shape, ...keyParams.shape });
-const made = { 201: { schema: newApiKeySchema, description: "The key; it is in this answer only" } };
-const revoked = { 200: { schema: revokedApiKeySchema, description: "It is refused from now on" } };
+const made = [201, newApiKeySchema, "The key; it is in this answer only"] as const;
+const revoked = [200, revokedApiKeySchema, "It is refused from now on"] as const;
 const addErrors = [...bodyErrors, "card_number_in_clear", "too_many_api_keys"] as const;
 
 /** A partner's own API keys: it adds and revokes them itself. GET /v1/self lists them. */
 export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/api-keys",
-    {
-      schema: {
-        operationId: "addOwnApiKey",
-        tags: ["Self"],
-        summary: "Make another API key, which may do what its scopes say",
-        body: apiKeyBody,
-        response: responses(made, ...addErrors),
-      },
-    },
+    ownOperation("addOwnApiKey", "Make another API key, which may do what its scopes say", {
+      body: apiKeyBody,
+      response: responses(made, ...addErrors),
+    }),
     async (request, reply) => {
       const scopes = callers.scopes(request);
       // The key from the registration expires when it is rotated, which concerns no other.
@@ -37,15 +34,10 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/api-keys/:keyId/revoke",
-    {
-      schema: {
-        operationId: "revokeOwnApiKey",
-        tags: ["Self"],
-        summary: "Revoke one of your API keys",
-        params: keyParams,
-        response: responses(revoked, "not_found", "last_managing_key"),
-      },
-    },
+    ownOperation("revokeOwnApiKey", "Revoke one of your API keys", {
+      params: keyParams,
+      response: responses(revoked, "not_found", "last_managing_key"),
+    }),
     async (request) => revoke(parts, callers.partner(request).id, request.params.keyId, callers.scopes(request)),
   );
 }
@@ -54,22 +46,14 @@ export function apiKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.post(
     "/v1/keys/rotate",
-    {
-      schema: {
-        operationId: "rotateOwnKey",
-        tags: ["Self"],
-        summary: "Replace one of your keys",
-        description:
-          "Takes an API key without scopes: a new one of those allows everything. Encryption and signing: the old " +
-          "version is used until the overlap ends, so install the new one first; with an overlap of 0 the new one is " +
-          "used at once. Webhook secret and API key: both are valid during the overlap.",
-        body: ownRotateBody,
-        response: responses(
-          { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
-          ...bodyErrors,
-        ),
-      },
-    },
+    ownOperation("rotateOwnKey", "Replace one of your keys", {
+      description:
+        "Takes an API key without scopes: a new one of those allows everything. Encryption and signing: the old " +
+        "version is used until the overlap ends, so install the new one first; with an overlap of 0 the new one is " +
+        "used at once. Webhook secret and API key: both are valid during the overlap.",
+      body: ownRotateBody,
+      response: responses([200, rotatedSchema, "The new version; its secret is in this answer only"], ...bodyErrors),
+    }),
     async (request) => {
       if (callers.scopes(request) !== null) {
         throw new ServiceError("scope_not_allowed", "Only an API key without limits replaces keys.");
@@ -84,33 +68,23 @@ export function ownKeyRoutes({ app, parts, callers }: PartnerRoutes): void {
 export function operatorApiKeyRoutes(app: HttpApp, parts: HttpDependencies): void {
   app.post(
     "/operator/v1/partners/:id/api-keys",
-    {
-      schema: {
-        operationId: "addApiKey",
-        tags: ["Partners"],
-        summary: "Make another API key of a partner, which may do what its scopes say",
-        params: partnerParams,
-        body: operatorApiKeyBody,
-        response: responses(made, ...addErrors, "not_found", "second_admin_required"),
-      },
-    },
+    operation("addApiKey", "Make another API key of a partner, which may do what its scopes say", {
+      params: partnerParams,
+      body: operatorApiKeyBody,
+      response: responses(made, ...addErrors, "not_found", "second_admin_required"),
+    }),
     async (request, reply) => {
-      const key = await parts.apiKeys.add(requirePartner(request.params.id), request.body, null);
+      const key = await parts.apiKeys.add(requirePartnerId(request.params.id), request.body, null);
       return reply.code(201).send(key);
     },
   );
   app.post(
     "/operator/v1/partners/:id/api-keys/:keyId/revoke",
-    {
-      schema: {
-        operationId: "revokeApiKey",
-        tags: ["Partners"],
-        summary: "Revoke an API key of a partner",
-        params: ofPartner,
-        response: responses(revoked, "not_found"),
-      },
-    },
-    async (request) => revoke(parts, requirePartner(request.params.id), request.params.keyId, "operator"),
+    operation("revokeApiKey", "Revoke an API key of a partner", {
+      params: ofPartner,
+      response: responses(revoked, "not_found"),
+    }),
+    async (request) => revoke(parts, requirePartnerId(request.params.id), request.params.keyId, "operator"),
   );
 }
 
@@ -124,10 +98,4 @@ async function revoke(
   if (id === undefined) throw new ServiceError("not_found", "There is no such API key.");
   await apiKeys.revoke(partnerId, id, by);
   return { id };
-}
-
-function requirePartner(text: string): PartnerId {
-  const id = readId<"partner">(text);
-  if (id === undefined) throw new ServiceError("not_found", "There is no such partner.");
-  return id;
 }

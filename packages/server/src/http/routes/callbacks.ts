@@ -1,17 +1,18 @@
 import { notifiedCommands } from "@paybell/contract";
 import { countsOf } from "@paybell/partner/certify";
-import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { Certification } from "../../callbacks/certifications.ts";
-import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { certificatesSchema, certificationSchema, certifyBody, keyUseSchema } from "../schemas/certification.ts";
 import { selfSchema } from "../schemas/partner.ts";
-import { responses } from "../schemas/problem.ts";
+import { noSuchPartner, operations, partnerParams, responses, untilGone } from "../schemas/problem.ts";
 
-const certified = { 200: { schema: certificationSchema, description: "Every case was run" } };
+const operation = operations("Partners");
+const ownOperation = operations("Self");
+
+const certified = [200, certificationSchema, "Every case was run"] as const;
 const certifyErrors = [
   "no_callback_url",
   "invalid_callback_url",
@@ -24,59 +25,43 @@ const certifyDescription =
   "POSTs invented notifications, some of them forged, and takes some ten seconds, two minutes at most. Each has a " +
   "merchantTransId that begins with CERTIFY- and the tid CERTIFY1: nothing may be shipped for them.";
 
-const certificatesFound = { 200: { schema: certificatesSchema, description: "As of now" } };
-const keyUseFound = { 200: { schema: keyUseSchema, description: "As of now" } };
+const certificatesFound = [200, certificatesSchema, "As of now"] as const;
+const keyUseFound = [200, keyUseSchema, "As of now"] as const;
 
 /** Tests of a partner's endpoint by the operator, and what is seen of it. */
 export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): void {
   const { directory, certifications, certificatesOf, notifications } = parts;
-  const params = z.object({ id: described(z.string(), "The partner's id") });
   const partnerOf = async (text: string) => {
     const id = readId<"partner">(text);
     const partner = id && (await directory.find(id));
-    if (partner === undefined) throw new ServiceError("not_found", "There is no such partner.");
+    if (partner === undefined) noSuchPartner();
     return partner;
   };
   app.get(
     "/operator/v1/partners/:id/certificates",
-    {
-      schema: {
-        operationId: "getPartnerCertificates",
-        tags: ["Partners"],
-        summary: "See when the certificates of a partner's callbacks end",
-        description: "The endpoint is connected to now; nothing is sent.",
-        params,
-        response: responses(certificatesFound, "not_found"),
-      },
-    },
+    operation("getPartnerCertificates", "See when the certificates of a partner's callbacks end", {
+      description: "The endpoint is connected to now; nothing is sent.",
+      params: partnerParams,
+      response: responses(certificatesFound, "not_found"),
+    }),
     async (request) => ({ items: [...(await certificatesOf(await partnerOf(request.params.id)))] }),
   );
   app.get(
     "/operator/v1/partners/:id/key-use",
-    {
-      schema: {
-        operationId: "getKeyUse",
-        tags: ["Partners"],
-        summary: "See which version of its encryption key a partner accepts",
-        params,
-        response: responses(keyUseFound, "not_found"),
-      },
-    },
+    operation("getKeyUse", "See which version of its encryption key a partner accepts", {
+      params: partnerParams,
+      response: responses(keyUseFound, "not_found"),
+    }),
     async (request) => ({ items: [...(await notifications.keyUse((await partnerOf(request.params.id)).id))] }),
   );
   app.post(
     "/operator/v1/partners/:id/certify",
-    {
-      schema: {
-        operationId: "certifyPartner",
-        tags: ["Partners"],
-        summary: "Test a partner's endpoint with notifications that it must accept or refuse",
-        description: certifyDescription,
-        params,
-        body: certifyBody,
-        response: responses(certified, ...certifyErrors, "not_found"),
-      },
-    },
+    operation("certifyPartner", "Test a partner's endpoint with notifications that it must accept or refuse", {
+      description: certifyDescription,
+      params: partnerParams,
+      body: certifyBody,
+      response: responses(certified, ...certifyErrors, "not_found"),
+    }),
     async (request, reply) => {
       const partner = await partnerOf(request.params.id);
       return viewOf(await certifications.run(partner, request.body.url, untilGone(reply)));
@@ -88,83 +73,57 @@ export function operatorCallbackRoutes(app: HttpApp, parts: HttpDependencies): v
 export function callbackRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/certificates",
-    {
-      schema: {
-        operationId: "getCertificates",
-        tags: ["Self"],
-        summary: "See when the certificates of your callbacks end",
-        description: "Your endpoint is connected to now; nothing is sent.",
-        response: responses(certificatesFound),
-      },
-    },
+    ownOperation("getCertificates", "See when the certificates of your callbacks end", {
+      description: "Your endpoint is connected to now; nothing is sent.",
+      response: responses(certificatesFound),
+    }),
     async (request) => ({ items: [...(await parts.certificatesOf(callers.partner(request)))] }),
   );
   app.get(
     "/v1/key-use",
-    {
-      schema: {
-        operationId: "getOwnKeyUse",
-        tags: ["Self"],
-        summary: "See which version of your encryption key your endpoint accepts",
-        response: responses(keyUseFound),
-      },
-    },
+    ownOperation("getOwnKeyUse", "See which version of your encryption key your endpoint accepts", {
+      response: responses(keyUseFound),
+    }),
     async (request) => ({ items: [...(await parts.notifications.keyUse(callers.partner(request).id))] }),
   );
   app.post(
     "/v1/certify",
-    {
-      schema: {
-        operationId: "certifyEndpoint",
-        tags: ["Self"],
-        summary: "Test your endpoint with notifications that it must accept or refuse",
-        description: certifyDescription,
-        body: certifyBody,
-        response: responses(certified, ...certifyErrors),
-      },
-    },
+    ownOperation("certifyEndpoint", "Test your endpoint with notifications that it must accept or refuse", {
+      description: certifyDescription,
+      body: certifyBody,
+      response: responses(certified, ...certifyErrors),
+    }),
     async (request, reply) =>
       viewOf(await parts.certifications.run(callers.partner(request), request.body.url, untilGone(reply))),
   );
   app.put(
     "/v1/callback-url",
-    {
-      schema: {
-        operationId: "changeCallbackUrl",
-        tags: ["Self"],
-        summary: "Change a callback URL of yours, once the new one has accepted a test IPN",
-        description:
-          "A sample Sale is sent to the new URL, for the command SETTLEMENT a sample settlement. If it answers 2xx, " +
-          "the URL is registered, also for what is queued. Otherwise nothing changes. Only where the operator allows " +
-          "it by the setting callBackUrlChange.",
-        body: z.strictObject({
-          callBackUrl: described(
-            z.string().max(2_048).nullable(),
-            "Within your callbackAddresses; null, with command: this command's IPNs go to your callBackUrl again",
-          ),
-          command: described(z.enum(notifiedCommands), "Only IPNs of this command go there").optional(),
-        }),
-        response: responses(
-          { 200: { schema: selfSchema, description: "It is registered" } },
-          "invalid_callback_url",
-          "insecure_callback_url",
-          "address_not_whitelisted",
-          "callback_url_fixed",
-          "callback_url_not_confirmed",
+    ownOperation("changeCallbackUrl", "Change a callback URL of yours, once the new one has accepted a test IPN", {
+      description:
+        "A sample Sale is sent to the new URL, for the command SETTLEMENT a sample settlement. If it answers 2xx, " +
+        "the URL is registered, also for what is queued. Otherwise nothing changes. Only where the operator allows " +
+        "it by the setting callBackUrlChange.",
+      body: z.strictObject({
+        callBackUrl: described(
+          z.string().max(2_048).nullable(),
+          "Within your callbackAddresses; null, with command: this command's IPNs go to your callBackUrl again",
         ),
-      },
-    },
+        command: described(z.enum(notifiedCommands), "Only IPNs of this command go there").optional(),
+      }),
+      response: responses(
+        [200, selfSchema, "It is registered"],
+        "invalid_callback_url",
+        "insecure_callback_url",
+        "address_not_whitelisted",
+        "callback_url_fixed",
+        "callback_url_not_confirmed",
+      ),
+    }),
     async (request) => {
       const changed = await parts.urlChange.change(callers.partner(request), request.body);
       return { ...changed, egressAddresses: parts.config.egressAddresses, proofPublicKey: parts.proofPublicKey };
     },
   );
-}
-
-function untilGone(reply: FastifyReply): AbortSignal {
-  const gone = new AbortController();
-  reply.raw.once("close", () => gone.abort());
-  return gone.signal;
 }
 
 /** Without the bodies that were sent and came: an answer may hold anything. */

@@ -7,9 +7,11 @@ import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { prefersAsync } from "../prefers-async.ts";
-import { responses } from "../schemas/problem.ts";
+import { answer, operations, responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
+
+const operation = operations("Commands");
 
 const commandErrors = [
   "invalid_amount",
@@ -73,10 +75,7 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
     {
       // Problems of the shape are reported together with those of the partner's rules.
       attachValidation: true,
-      schema: {
-        operationId: "runCommand",
-        tags: ["Commands"],
-        summary: "Run a command",
+      ...operation("runCommand", "Run a command", {
         description:
           "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT " +
           "with `Prefer: respond-async`, or when the outcome is not known in time: it then comes as an IPN. The " +
@@ -84,14 +83,11 @@ export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
           "command: a pause stops deliveries only.",
         headers: commandHeaders,
         body: commandSchema,
-        response: responses(
-          {
-            200: { schema: transactionSchema, description: "Completed: see status and isoResponseCode" },
-            202: { schema: transactionSchema, description: "Accepted, the outcome is not known yet" },
-          },
-          ...commandErrors,
-        ),
-      },
+        response: {
+          ...responses([200, transactionSchema, "Completed: see status and isoResponseCode"], ...commandErrors),
+          ...answer(202, transactionSchema, "Accepted, the outcome is not known yet"),
+        },
+      }),
     },
     async (request, reply) => {
       const partner = callers.partner(request);

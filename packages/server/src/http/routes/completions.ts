@@ -5,8 +5,10 @@ import { reportFrame, reportSchema } from "../../input/completion-schema.ts";
 import { type ItemResult, reportItems } from "../../intake/items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { problemOf } from "../problem.ts";
-import { problemSchema, responses } from "../schemas/problem.ts";
+import { operations, problemSchema, responses } from "../schemas/problem.ts";
 import { bodyCheckedAs } from "../validation.ts";
+
+const operation = operations("Completions");
 
 const bodyBytesMax = 8 * 1024 * 1024;
 
@@ -31,17 +33,14 @@ export function completionRoutes(app: HttpApp, parts: HttpDependencies): void {
     {
       bodyLimit: bodyBytesMax,
       validatorCompiler: bodyCheckedAs(reportFrame),
-      schema: {
-        operationId: "reportCompletions",
-        tags: ["Completions"],
-        summary: "Report completed commands",
+      ...operation("reportCompletions", "Report completed commands", {
         description:
           "At most 1,000 items and 8 MiB. Each item is independent: accepted, duplicate (by partner and externalId), " +
           "conflict (known with other content) or refused with its problem; the results come in the order of the " +
           "items. Only a body that is not a list of at most 1,000 completions is refused as a whole.",
         body: reportSchema,
-        response: responses({ 200: { schema: resultsSchema, description: "A result for each item, in order" } }),
-      },
+        response: responses([200, resultsSchema, "A result for each item, in order"]),
+      }),
     },
     async (request, reply) => {
       const items = (request.body as z.output<typeof reportFrame>).completions;

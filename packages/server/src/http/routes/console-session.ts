@@ -8,12 +8,14 @@ import type { Callers } from "../authenticate.ts";
 import type { CallerAddress } from "../caller.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
-import { bodyErrors, responses } from "../schemas/problem.ts";
+import { bodyErrors, operations, responses } from "../schemas/problem.ts";
 import { sessionBody, sessionSchema } from "../schemas/session.ts";
 import type { OpenSession, Sessions } from "../sessions.ts";
 import type { SignInTrail } from "../sign-in-trail.ts";
 import { isViewLink } from "../view-links.ts";
 import type { WrongKeys } from "../wrong-keys.ts";
+
+const operation = operations("Console");
 
 export interface ConsoleSessionRoutes {
   readonly app: HttpApp;
@@ -27,8 +29,7 @@ export interface ConsoleSessionRoutes {
   readonly partners: Callers | undefined;
 }
 
-const tags = ["Console"];
-const signedIn = { 200: { schema: sessionSchema, description: "Who is signed in" } };
+const signedIn = [200, sessionSchema, "Who is signed in"] as const;
 const refusals = [
   "unauthorized",
   "address_not_allowed",
@@ -107,16 +108,11 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
 
   app.post(
     "/console/session",
-    {
-      schema: {
-        operationId: "signIn",
-        tags,
-        summary: "Sign in to the console",
-        description: "The answer sets a cookie that the operator API or the partner API takes in place of the token.",
-        body: sessionBody,
-        response: responses(signedIn, ...refusals, ...bodyErrors),
-      },
-    },
+    operation("signIn", "Sign in to the console", {
+      description: "The answer sets a cookie that the operator API or the partner API takes in place of the token.",
+      body: sessionBody,
+      response: responses(signedIn, ...refusals, ...bodyErrors),
+    }),
     async (request, reply) => {
       const [sandboxToken] = sandbox ? parts.config.operatorTokens : [];
       const token = request.body?.token ?? sandboxToken;
@@ -126,14 +122,7 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   );
   app.get(
     "/console/session",
-    {
-      schema: {
-        operationId: "getSession",
-        tags,
-        summary: "See who is signed in, and stay signed in",
-        response: responses(signedIn, ...refusals),
-      },
-    },
+    operation("getSession", "See who is signed in, and stay signed in", { response: responses(signedIn, ...refusals) }),
     async (request, reply) => {
       const token = await sessions.tokenOf(request);
       const session = await sessions.renew(request);
@@ -144,14 +133,9 @@ export function consoleSessionRoutes(routes: ConsoleSessionRoutes): void {
   );
   app.delete(
     "/console/session",
-    {
-      schema: {
-        operationId: "signOut",
-        tags,
-        summary: "Sign out of the console",
-        response: responses({ 204: { schema: z.null(), description: "The browser forgets the session" } }, "csrf"),
-      },
-    },
+    operation("signOut", "Sign out of the console", {
+      response: responses([204, z.null(), "The browser forgets the session"], "csrf"),
+    }),
     async (request, reply) => {
       // Requires the page's CSRF token.
       await sessions.tokenOf(request);

@@ -5,7 +5,9 @@ import { described } from "../../input/descriptions.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
 import { reasonForPartner } from "../partner-attempts.ts";
 import { endpointPageSchema, endpointSchema, endpointsQuery } from "../schemas/endpoint.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
+
+const operation = operations("Notifications");
 
 export const endpointParams = z.object({ id: described(z.string(), "The endpoint's id") });
 
@@ -13,15 +15,10 @@ export const endpointParams = z.object({ id: described(z.string(), "The endpoint
 export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/endpoints",
-    {
-      schema: {
-        operationId: "listEndpoints",
-        tags: ["Notifications"],
-        summary: "See which of your endpoints failed",
-        querystring: endpointsQuery,
-        response: responses({ 200: { schema: endpointPageSchema, description: "A page" } }),
-      },
-    },
+    operation("listEndpoints", "See which of your endpoints failed", {
+      querystring: endpointsQuery,
+      response: responses([200, endpointPageSchema, "A page"]),
+    }),
     async (request) => {
       const page = { ...pageOf(request.query), partnerId: callers.partner(request).id };
       const { items, next } = await parts.endpoints.list(page);
@@ -30,16 +27,11 @@ export function endpointRoutes({ app, parts, callers }: PartnerRoutes): void {
   );
   app.post(
     "/v1/endpoints/:id/close",
-    {
-      schema: {
-        operationId: "closeEndpoint",
-        tags: ["Notifications"],
-        summary: "Close an endpoint's circuit",
-        description: "The endpoint works again: waiting deliveries are sent.",
-        params: endpointParams,
-        response: responses({ 200: { schema: endpointSchema, description: "It is closed" } }, "not_found"),
-      },
-    },
+    operation("closeEndpoint", "Close an endpoint's circuit", {
+      description: "The endpoint works again: waiting deliveries are sent.",
+      params: endpointParams,
+      response: responses([200, endpointSchema, "It is closed"], "not_found"),
+    }),
     async (request) => {
       const closed = await parts.endpoints.close(requireEndpointId(request.params.id), callers.partner(request).id);
       return closed === undefined ? notFound() : forPartner(closed);

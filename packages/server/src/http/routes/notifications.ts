@@ -14,7 +14,7 @@ import {
   summarySchema,
 } from "../schemas/notification.ts";
 import { backlogSchema } from "../schemas/overview.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses, untilGone } from "../schemas/problem.ts";
 import {
   ownRedeliveriesBody,
   redeliverBody,
@@ -25,43 +25,38 @@ import {
 } from "../schemas/redelivery.ts";
 import { sealedSchema } from "../schemas/sealed-notification.ts";
 
+const operation = operations("Notifications");
+
 const params = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
 /** The partner's own notifications: pull, look up, redeliver, test. */
 export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
   /** Whether the waiting caller is still connected, and the partner's state once the wait is over. */
   const presence = (request: FastifyRequest, reply: FastifyReply) => {
-    const gone = new AbortController();
-    reply.raw.once("close", () => gone.abort());
     const partnerNow = async () => {
       await callers.authenticate(request);
       return callers.partner(request);
     };
-    return { signal: gone.signal, partnerNow };
+    return { signal: untilGone(reply), partnerNow };
   };
 
   app.get(
     "/v1/notifications",
-    {
-      schema: {
-        operationId: "pullNotifications",
-        tags: ["Notifications"],
-        summary: "Fetch what was missed",
-        description:
-          "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. " +
-          "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id. With `wait` an empty page is answered " +
-          "as soon as there is something, or when the time is over; as many requests may wait as the service " +
-          "allows, and one more is refused.",
-        querystring: pullQuery,
-        response: responses(
-          { 200: { schema: pulledSchema, description: "A page; empty at the end" } },
-          "too_many_requests",
-          "invalid_cursor",
-          "cursor_from_another_history",
-          "cursor_expired",
-        ),
-      },
-    },
+    operation("pullNotifications", "Fetch what was missed", {
+      description:
+        "Everything ever created for you that is still kept, in commit order, sealed as it would be sent now. " +
+        "Go on from `next`: nothing is skipped. Deduplicate by the IPN's id. With `wait` an empty page is answered " +
+        "as soon as there is something, or when the time is over; as many requests may wait as the service " +
+        "allows, and one more is refused.",
+      querystring: pullQuery,
+      response: responses(
+        [200, pulledSchema, "A page; empty at the end"],
+        "too_many_requests",
+        "invalid_cursor",
+        "cursor_from_another_history",
+        "cursor_expired",
+      ),
+    }),
     async (request, reply) => {
       const { wait, ...page } = request.query;
       const patience = wait === undefined ? undefined : { durationMs: wait * 1_000, ...presence(request, reply) };
@@ -70,16 +65,11 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.get(
     "/v1/notifications/search",
-    {
-      schema: {
-        operationId: "searchOwnNotifications",
-        tags: ["Notifications"],
-        summary: "Search your notifications",
-        description: "For people who look for one: to fetch what was missed, use the list in commit order.",
-        querystring: ownSearchQuery,
-        response: responses({ 200: { schema: searchSchema, description: "A page" } }, "invalid_cursor"),
-      },
-    },
+    operation("searchOwnNotifications", "Search your notifications", {
+      description: "For people who look for one: to fetch what was missed, use the list in commit order.",
+      querystring: ownSearchQuery,
+      response: responses([200, searchSchema, "A page"], "invalid_cursor"),
+    }),
     async (request) => {
       const { reason, ...search } = request.query;
       const own = { ...search, reason: reasonsOfPartner(reason), partnerId: callers.partner(request).id };
@@ -89,14 +79,9 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.get(
     "/v1/backlog",
-    {
-      schema: {
-        operationId: "getBacklog",
-        tags: ["Notifications"],
-        summary: "See what you have not received, and how far you have pulled",
-        response: responses({ 200: { schema: backlogSchema, description: "As of now" } }),
-      },
-    },
+    operation("getBacklog", "See what you have not received, and how far you have pulled", {
+      response: responses([200, backlogSchema, "As of now"]),
+    }),
     async (request) => {
       const { id } = callers.partner(request);
       const [backlog, trouble] = await Promise.all([parts.notifications.backlog(id), parts.overview.troubleOf(id)]);
@@ -105,19 +90,11 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.post(
     "/v1/redeliveries",
-    {
-      schema: {
-        operationId: "redeliverOwn",
-        tags: ["Notifications"],
-        summary: "Redeliver many of your notifications",
-        description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
-        body: ownRedeliveriesBody,
-        response: responses(
-          { 200: { schema: redeliveredSchema, description: "How many matched, and how many are due again" } },
-          "invalid_text",
-        ),
-      },
-    },
+    operation("redeliverOwn", "Redeliver many of your notifications", {
+      description: "Pending ones are due now, at their step of the schedule; others begin a whole new one.",
+      body: ownRedeliveriesBody,
+      response: responses([200, redeliveredSchema, "How many matched, and how many are due again"], "invalid_text"),
+    }),
     async (request) => {
       const { filter, to = "original", ...options } = request.body;
       const { reason, ...others } = filter;
@@ -127,28 +104,18 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.get(
     "/v1/redeliveries/:id",
-    {
-      schema: {
-        operationId: "getOwnRedelivery",
-        tags: ["Notifications"],
-        summary: "See how much of a redelivery is delivered",
-        params: redeliveryParams,
-        response: responses({ 200: { schema: redeliveryProgressSchema, description: "As of now" } }, "not_found"),
-      },
-    },
+    operation("getOwnRedelivery", "See how much of a redelivery is delivered", {
+      params: redeliveryParams,
+      response: responses([200, redeliveryProgressSchema, "As of now"], "not_found"),
+    }),
     async (request) => await parts.notifications.redelivery(request.params.id, callers.partner(request).id),
   );
   app.get(
     "/v1/notifications/:id",
-    {
-      schema: {
-        operationId: "getNotification",
-        tags: ["Notifications"],
-        summary: "Get a notification with its attempts",
-        params,
-        response: responses({ 200: { schema: detailSchema, description: "The notification" } }, "not_found"),
-      },
-    },
+    operation("getNotification", "Get a notification with its attempts", {
+      params,
+      response: responses([200, detailSchema, "The notification"], "not_found"),
+    }),
     async (request) => {
       const found = await parts.notifications.find(requireId(request.params.id), callers.partner(request).id);
       if (found === undefined) throw notFound();
@@ -157,37 +124,20 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.get(
     "/v1/notifications/:id/sealed",
-    {
-      schema: {
-        operationId: "getSealedNotification",
-        tags: ["Notifications"],
-        summary: "Fetch one notification, sealed as it would be sent now",
-        description: "Your key opens it. Other than the list in commit order, it does not count as pulled.",
-        params,
-        response: responses(
-          { 200: { schema: sealedSchema, description: "The sealed IPN" } },
-          "not_found",
-          "content_changed",
-        ),
-      },
-    },
+    operation("getSealedNotification", "Fetch one notification, sealed as it would be sent now", {
+      description: "Your key opens it. Other than the list in commit order, it does not count as pulled.",
+      params,
+      response: responses([200, sealedSchema, "The sealed IPN"], "not_found", "content_changed"),
+    }),
     async (request) => await parts.notifications.sealed(request.params.id, callers.partner(request)),
   );
   app.post(
     "/v1/notifications/:id/redeliver",
-    {
-      schema: {
-        operationId: "redeliverNotification",
-        tags: ["Notifications"],
-        summary: "Redeliver a notification",
-        params,
-        body: redeliverBody,
-        response: responses(
-          { 202: { schema: redeliveryAnswer, description: "It is due; `held` says what still holds it back" } },
-          "not_found",
-        ),
-      },
-    },
+    operation("redeliverNotification", "Redeliver a notification", {
+      params,
+      body: redeliverBody,
+      response: responses([202, redeliveryAnswer, "It is due; `held` says what still holds it back"], "not_found"),
+    }),
     async (request, reply) => {
       const { id } = callers.partner(request);
       const to = request.body?.to ?? "original";
@@ -197,15 +147,10 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
   );
   app.post(
     "/v1/test-notification",
-    {
-      schema: {
-        operationId: "sendTestNotification",
-        tags: ["Notifications"],
-        summary: "Send a test notification",
-        description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
-        response: responses({ 202: { schema: summarySchema, description: "It is due" } }, "no_callback_url"),
-      },
-    },
+    operation("sendTestNotification", "Send a test notification", {
+      description: "A sample Sale to the registered callback URL. It belongs to no transaction.",
+      response: responses([202, summarySchema, "It is due"], "no_callback_url"),
+    }),
     async (request, reply) => reply.code(202).send(await parts.notifications.sendTest(callers.partner(request))),
   );
 }

@@ -12,9 +12,9 @@ import {
   receiveQuery,
 } from "../schemas/clearing.ts";
 import { reasonBody } from "../schemas/money.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 
-const tags = ["Clearing"];
+const operation = operations("Clearing");
 
 /** Clearing files of acquirers, and what in them differs from the ledger. */
 export function operatorClearingRoutes(
@@ -32,19 +32,14 @@ export function operatorClearingRoutes(
     });
     scope.post(
       "/operator/v1/clearing-files",
-      {
-        schema: {
-          operationId: "receiveClearingFile",
-          tags,
-          summary: "Hand over a clearing file",
-          description:
-            "The file is the body, as the acquirer's profile describes it in `clearing`. It is read at once, without " +
-            "card numbers, and matched afterwards. One that cannot be read changes nothing: the problem names line " +
-            "and column. The same file again has the same id, and changes nothing.",
-          querystring: receiveQuery,
-          response: responses({ 202: { schema: receivedFile, description: "It was read" } }, "clearing_unreadable"),
-        },
-      },
+      operation("receiveClearingFile", "Hand over a clearing file", {
+        description:
+          "The file is the body, as the acquirer's profile describes it in `clearing`. It is read at once, without " +
+          "card numbers, and matched afterwards. One that cannot be read changes nothing: the problem names line " +
+          "and column. The same file again has the same id, and changes nothing.",
+        querystring: receiveQuery,
+        response: responses([202, receivedFile, "It was read"], "clearing_unreadable"),
+      }),
       async (request, reply) => {
         const { acquirer, name = "" } = request.query as { acquirer: string; name?: string };
         return reply.code(202).send({ id: await clearing.receive(stored(acquirer), name, request.raw) });
@@ -54,55 +49,35 @@ export function operatorClearingRoutes(
   });
   app.get(
     "/operator/v1/clearing-files",
-    {
-      schema: {
-        operationId: "listClearingFiles",
-        tags,
-        summary: "List clearing files",
-        querystring: filesQuery,
-        response: responses({ 200: { schema: clearingFilePage, description: "A page" } }),
-      },
-    },
+    operation("listClearingFiles", "List clearing files", {
+      querystring: filesQuery,
+      response: responses([200, clearingFilePage, "A page"]),
+    }),
     async ({ query: { acquirer, ...query } }) => await clearing.files({ ...query, acquirer: filtered(acquirer) }),
   );
   app.get(
     "/operator/v1/clearing-files/:id",
-    {
-      schema: {
-        operationId: "inspectClearingFile",
-        tags,
-        summary: "See how a clearing file compares with the ledger",
-        params: clearingParams,
-        response: responses({ 200: { schema: clearingFile, description: "So far" } }, "not_found"),
-      },
-    },
+    operation("inspectClearingFile", "See how a clearing file compares with the ledger", {
+      params: clearingParams,
+      response: responses([200, clearingFile, "So far"], "not_found"),
+    }),
     async (request) => await clearing.file(request.params.id),
   );
   app.get(
     "/operator/v1/clearing-exceptions",
-    {
-      schema: {
-        operationId: "searchClearingExceptions",
-        tags,
-        summary: "Search what differs between clearing files and the ledger",
-        querystring: exceptionsQuery,
-        response: responses({ 200: { schema: clearingExceptionPage, description: "A page" } }),
-      },
-    },
+    operation("searchClearingExceptions", "Search what differs between clearing files and the ledger", {
+      querystring: exceptionsQuery,
+      response: responses([200, clearingExceptionPage, "A page"]),
+    }),
     async ({ query: { acquirer, ...query } }) => await clearing.exceptions({ ...query, acquirer: filtered(acquirer) }),
   );
   app.get(
     "/operator/v1/clearing-exceptions/:id",
-    {
-      schema: {
-        operationId: "inspectClearingException",
-        tags,
-        summary: "See one exception",
-        description: "The role `operator` sees the proof of delivery of a chargeback's transaction.",
-        params: clearingParams,
-        response: responses({ 200: { schema: clearingException, description: "As it is now" } }, "not_found"),
-      },
-    },
+    operation("inspectClearingException", "See one exception", {
+      description: "The role `operator` sees the proof of delivery of a chargeback's transaction.",
+      params: clearingParams,
+      response: responses([200, clearingException, "As it is now"], "not_found"),
+    }),
     async (request) => {
       const found = await clearing.exception(request.params.id);
       return callers.mayReadContent(request) ? found : { ...found, proof: null };
@@ -110,21 +85,16 @@ export function operatorClearingRoutes(
   );
   app.post(
     "/operator/v1/clearing-exceptions/:id/resolve",
-    {
-      schema: {
-        operationId: "resolveClearingException",
-        tags,
-        summary: "Mark an exception as worked off",
-        params: clearingParams,
-        body: reasonBody,
-        response: responses(
-          { 200: { schema: clearingException, description: "It is resolved" } },
-          "not_found",
-          "exception_resolved",
-          "card_number_in_clear",
-        ),
-      },
-    },
+    operation("resolveClearingException", "Mark an exception as worked off", {
+      params: clearingParams,
+      body: reasonBody,
+      response: responses(
+        [200, clearingException, "It is resolved"],
+        "not_found",
+        "exception_resolved",
+        "card_number_in_clear",
+      ),
+    }),
     async (request) => ({ ...(await clearing.resolve(request.params.id, request.body.reason)), proof: null }),
   );
 }

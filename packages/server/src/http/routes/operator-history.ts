@@ -4,8 +4,9 @@ import { readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { partnerIdText } from "../schemas/partner-id.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, partnerIdText, responses } from "../schemas/problem.ts";
+
+const operation = operations("Deliveries");
 
 const query = z.strictObject({
   format: described(z.enum(historyFormats).default("json-lines"), "One line for each notification"),
@@ -16,24 +17,15 @@ const query = z.strictObject({
 export function operatorHistoryRoutes(app: HttpApp, { history, clock }: HttpDependencies): void {
   app.get(
     "/operator/v1/history/:day",
-    {
-      schema: {
-        operationId: "exportHistory",
-        tags: ["Deliveries"],
-        summary: "Export a day of history: notifications with their attempts",
-        description:
-          "Days are in UTC, and are exported once they are over. Card data are masked, as they are stored. JSON " +
-          "lines have the whole content and every attempt, CSV the fields by which people search and the last " +
-          "attempt. The audit records the export.",
-        params: z.object({ day: described(z.iso.date(), "Such as 2026-11-21") }),
-        querystring: query,
-        response: responses(
-          { 200: { schema: z.string(), description: "The day", type: "application/jsonl" } },
-          "invalid_value",
-          "not_found",
-        ),
-      },
-    },
+    operation("exportHistory", "Export a day of history: notifications with their attempts", {
+      description:
+        "Days are in UTC, and are exported once they are over. Card data are masked, as they are stored. JSON " +
+        "lines have the whole content and every attempt, CSV the fields by which people search and the last " +
+        "attempt. The audit records the export.",
+      params: z.object({ day: described(z.iso.date(), "Such as 2026-11-21") }),
+      querystring: query,
+      response: responses([200, z.string(), "The day", "application/jsonl"], "invalid_value", "not_found"),
+    }),
     async ({ params, query: { format, partner } }, reply) => {
       const partnerId = partner === undefined ? undefined : readId<"partner">(partner);
       const pages = await readDay(history, params.day, clock.nowMs(), partnerId);

@@ -1,6 +1,7 @@
 import { z } from "zod";
+import type { ErrorCode } from "../../errors.ts";
 import { type NewEvent, withoutReport } from "../../events.ts";
-import { component } from "../../input/descriptions.ts";
+import { componentOf } from "../../input/descriptions.ts";
 import { type MoneyItem, moneyKinds } from "../../ledger/money-operations.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
@@ -14,13 +15,9 @@ import {
   retryBody,
   settlementDetail,
 } from "../schemas/money.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 
-const tags = ["Money"];
-
-function answers<Schema extends z.ZodType>(schema: Schema) {
-  return { 200: { schema, description: "Its current state" } };
-}
+const operation = operations("Money");
 
 /** Transactions, Reversals and settlements for the operator, with the decisions about those in doubt. */
 export function operatorMoneyRoutes(
@@ -31,18 +28,13 @@ export function operatorMoneyRoutes(
   for (const kind of moneyKinds) {
     const { noun, one, query } = moneyRecords[kind];
     const name = kind.charAt(0).toUpperCase() + kind.slice(1);
-    const page = component(z.object({ items: z.array(one), next: z.guid().nullable() }), `${name}Page`, "Newest first");
+    const page = componentOf(`${name}Page`, "Newest first", { items: z.array(one), next: z.guid().nullable() });
     app.get(
       `/operator/v1/${kind}`,
-      {
-        schema: {
-          operationId: `search${name}`,
-          tags,
-          summary: kind === "settlements" ? "List settlements in progress" : `Search ${kind}`,
-          querystring: query,
-          response: responses({ 200: { schema: page, description: "A page" } }, "unknown_partner"),
-        },
-      },
+      operation(`search${name}`, kind === "settlements" ? "List settlements in progress" : `Search ${kind}`, {
+        querystring: query,
+        response: responses([200, page, "A page"], "unknown_partner"),
+      }),
       async (request) => {
         const { items, next } = await money.search(kind, request.query);
         return { items: items.map(withoutContent), next };
@@ -51,20 +43,15 @@ export function operatorMoneyRoutes(
     if (kind === "settlements") continue;
     app.get(
       `/operator/v1/${kind}/:id`,
-      {
-        schema: {
-          operationId: `inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`,
-          tags,
-          summary: `See one ${noun}`,
-          ...(kind === "events" && {
-            description:
-              "The role `operator` sees the report that a switch sent (`detail.item`), which others and lists do not " +
-              "show. The audit records each look.",
-          }),
-          params: moneyParams,
-          response: responses(answers(one), "not_found"),
-        },
-      },
+      operation(`inspect${noun.charAt(0).toUpperCase()}${noun.slice(1)}`, `See one ${noun}`, {
+        ...(kind === "events" && {
+          description:
+            "The role `operator` sees the report that a switch sent (`detail.item`), which others and lists do not " +
+            "show. The audit records each look.",
+        }),
+        params: moneyParams,
+        response: responses([200, one, "Its current state"], "not_found"),
+      }),
       async (request) => {
         const found = await money.find(kind, request.params.id);
         return callers.mayReadContent(request) ? found : withoutContent(found);
@@ -73,121 +60,75 @@ export function operatorMoneyRoutes(
   }
   app.get(
     "/operator/v1/settlements/:id",
-    {
-      schema: {
-        operationId: "inspectSettlement",
-        tags,
-        summary: "See one settlement, under way or ended, with the totals of both sides",
-        params: moneyParams,
-        response: responses(answers(settlementDetail), "not_found"),
-      },
-    },
+    operation("inspectSettlement", "See one settlement, under way or ended, with the totals of both sides", {
+      params: moneyParams,
+      response: responses([200, settlementDetail, "Its current state"], "not_found"),
+    }),
     async (request) => await money.settlement(request.params.id),
   );
   app.get(
     "/operator/v1/merchants",
-    {
-      schema: {
-        operationId: "getMerchantTotals",
-        tags,
-        summary: "See what each merchant sold in a period",
-        querystring: merchantsQuery,
-        response: responses({ 200: { schema: merchantsSchema, description: "As it stands" } }, "unknown_partner"),
-      },
-    },
+    operation("getMerchantTotals", "See what each merchant sold in a period", {
+      querystring: merchantsQuery,
+      response: responses([200, merchantsSchema, "As it stands"], "unknown_partner"),
+    }),
     async ({ query: { partner, from, to } }) => ({
       items: [...(await money.merchants({ partner, fromMs: Date.parse(from), toMs: Date.parse(to) }))],
     }),
   );
   app.get(
     "/operator/v1/transactions/:id/chain",
-    {
-      schema: {
-        operationId: "getChain",
-        tags,
-        summary: "See a transaction with those that it changes, and those that change it",
-        params: moneyParams,
-        response: responses({ 200: { schema: chainSchema, description: "In order" } }, "not_found"),
-      },
-    },
+    operation("getChain", "See a transaction with those that it changes, and those that change it", {
+      params: moneyParams,
+      response: responses([200, chainSchema, "In order"], "not_found"),
+    }),
     async (request) => ({ items: await money.chain(request.params.id) }),
   );
   app.post(
     "/operator/v1/reversals/:id/retry",
-    {
-      schema: {
-        operationId: "retryReversal",
-        tags,
-        summary: "Send a parked Reversal again, or with a reason one that is done",
-        params: moneyParams,
-        body: retryBody.optional(),
-        response: responses(
-          answers(moneyRecords.reversals.one),
-          "not_found",
-          "reversal_not_parked",
-          "card_number_in_clear",
-        ),
-      },
-    },
+    operation("retryReversal", "Send a parked Reversal again, or with a reason one that is done", {
+      params: moneyParams,
+      body: retryBody.optional(),
+      response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+    }),
     async (request) => await money.retryReversal(request.params.id, request.body?.reason),
   );
   app.post(
     "/operator/v1/reversals/:id/resolve",
-    {
-      schema: {
-        operationId: "resolveReversal",
-        tags,
-        summary: "End a parked Reversal manually: the acquirer confirmed that nothing is charged",
-        params: moneyParams,
-        body: reasonBody,
-        response: responses(
-          answers(moneyRecords.reversals.one),
-          "not_found",
-          "reversal_not_parked",
-          "card_number_in_clear",
-        ),
-      },
-    },
+    operation("resolveReversal", "End a parked Reversal manually: the acquirer confirmed that nothing is charged", {
+      params: moneyParams,
+      body: reasonBody,
+      response: decided(moneyRecords.reversals.one, "reversal_not_parked"),
+    }),
     async (request) => await money.resolveReversal(request.params.id, request.body.reason),
   );
   app.post(
     "/operator/v1/settlements/:id/abort",
-    {
-      schema: {
-        operationId: "abortSettlement",
-        tags,
-        summary: "End a settlement that the acquirer does not answer: its batch is open again",
-        params: moneyParams,
-        body: reasonBody,
-        response: responses(
-          answers(moneyRecords.transactions.one),
-          "not_found",
-          "settlement_ended",
-          "card_number_in_clear",
-        ),
-      },
-    },
+    operation("abortSettlement", "End a settlement that the acquirer does not answer: its batch is open again", {
+      params: moneyParams,
+      body: reasonBody,
+      response: decided(moneyRecords.transactions.one, "settlement_ended"),
+    }),
     async (request) => await money.abortSettlement(request.params.id, request.body.reason),
   );
   app.post(
     "/operator/v1/settlements/:id/resolve",
-    {
-      schema: {
-        operationId: "resolveSettlement",
-        tags,
-        summary: "Reopen a batch that the acquirer settled after the abort, and that has changed since",
+    operation(
+      "resolveSettlement",
+      "Reopen a batch that the acquirer settled after the abort, and that has changed since",
+      {
         params: moneyParams,
         body: reasonBody,
-        response: responses(
-          answers(moneyRecords.transactions.one),
-          "not_found",
-          "settlement_not_in_doubt",
-          "card_number_in_clear",
-        ),
+        response: decided(moneyRecords.transactions.one, "settlement_not_in_doubt"),
       },
-    },
+    ),
     async (request) => await money.resolveSettlement(request.params.id, request.body.reason),
   );
+}
+
+/** The answers to a person's decision. */
+function decided(one: z.ZodType, ...refusals: readonly ErrorCode[]) {
+  return responses([200, one, "Its current state"], "not_found", ...refusals, "card_number_in_clear");
 }
 
 /** An event may hold what a switch reported, and so what a cardholder bought. */

@@ -1,39 +1,27 @@
 import { Readable } from "node:stream";
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { responses } from "../schemas/problem.ts";
-import { requirePartnerId } from "./operator-partners.ts";
+import { operations, partnerParams, requirePartnerId, responses } from "../schemas/problem.ts";
 
-const tags = ["Partners"];
-const params = z.object({ id: described(z.string(), "The partner's id") });
+const operation = operations("Partners");
 
-const removedSchema = component(
-  z.object({ id: z.uuid(), records: described(z.int(), "Rows that were deleted, the partner's own included") }),
-  "RemovedPartner",
-  "A partner that was deleted after its archive was written",
-);
+const removedSchema = componentOf("RemovedPartner", "A partner that was deleted after its archive was written", {
+  id: z.uuid(),
+  records: described(z.int(), "Rows that were deleted, the partner's own included"),
+});
 
 /** Partners that have left. */
 export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDependencies): void {
   app.get(
     "/operator/v1/partners/:id/archive",
-    {
-      schema: {
-        operationId: "exportPartner",
-        tags,
-        summary: "Export all that is stored of a partner that has left",
-        description:
-          "One JSON object a line, `{table, row}`. Keys and cards are left out. The partner must be disabled, with " +
-          "nothing pending, no command in flight and no open batch.",
-        params,
-        response: responses(
-          { 200: { schema: z.string(), description: "The partner", type: "application/jsonl" } },
-          "not_found",
-          "partner_in_use",
-        ),
-      },
-    },
+    operation("exportPartner", "Export all that is stored of a partner that has left", {
+      description:
+        "One JSON object a line, `{table, row}`. Keys and cards are left out. The partner must be disabled, with " +
+        "nothing pending, no command in flight and no open batch.",
+      params: partnerParams,
+      response: responses([200, z.string(), "The partner", "application/jsonl"], "not_found", "partner_in_use"),
+    }),
     async (request, reply) => {
       const pages = await archive.export(requirePartnerId(request.params.id));
       return reply.type("application/jsonl").send(Readable.from(text(pages), { objectMode: false }));
@@ -41,23 +29,14 @@ export function operatorPartnerArchiveRoutes(app: HttpApp, { archive }: HttpDepe
   );
   app.delete(
     "/operator/v1/partners/:id",
-    {
-      schema: {
-        operationId: "removePartner",
-        tags,
-        summary: "Delete a partner whose archive was written",
-        description: "Nothing of it is left but the audit. A deletion that was interrupted is repeated.",
-        params,
-        querystring: z.strictObject({
-          records: described(z.coerce.number().int().min(1), "The lines of its archive: another number is refused"),
-        }),
-        response: responses(
-          { 200: { schema: removedSchema, description: "It is deleted" } },
-          "not_found",
-          "partner_in_use",
-        ),
-      },
-    },
+    operation("removePartner", "Delete a partner whose archive was written", {
+      description: "Nothing of it is left but the audit. A deletion that was interrupted is repeated.",
+      params: partnerParams,
+      querystring: z.strictObject({
+        records: described(z.coerce.number().int().min(1), "The lines of its archive: another number is refused"),
+      }),
+      response: responses([200, removedSchema, "It is deleted"], "not_found", "partner_in_use"),
+    }),
     async ({ params: { id }, query: { records } }) => {
       const partnerId = requirePartnerId(id);
       await archive.remove(partnerId, records);

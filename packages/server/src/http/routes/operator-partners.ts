@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { type PartnerId, readId } from "../../ids.ts";
+import { readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import { loweredSettings } from "../../partners/protection.ts";
 import type { PartnerInput } from "../../partners/settings.ts";
@@ -18,7 +18,7 @@ import {
   rotateBody,
   rotatedSchema,
 } from "../schemas/partner.ts";
-import { responses } from "../schemas/problem.ts";
+import { noSuchPartner, operations, partnerParams, requirePartnerId, responses } from "../schemas/problem.ts";
 import {
   foundTerminalsSchema,
   terminalBody,
@@ -29,9 +29,9 @@ import {
 import { requireMayLower } from "../second-admin.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
-const tags = ["Partners"];
-const params = z.object({ id: described(z.string(), "The partner's id") });
-const terminalParams = z.object({ ...params.shape, tid: described(z.string(), "Terminal ID") });
+const operation = operations("Partners");
+
+const terminalParams = z.object({ ...partnerParams.shape, tid: described(z.string(), "Terminal ID") });
 const settingErrors = [
   "invalid_callback_url",
   "insecure_callback_url",
@@ -39,7 +39,7 @@ const settingErrors = [
   "invalid_signing",
   "card_number_in_clear",
 ] as const;
-const partnerFound = { 200: { schema: partnerSchema, description: "The partner" } };
+const partnerFound = [200, partnerSchema, "The partner"] as const;
 
 /** Registration of partners, their keys and terminals. */
 export function operatorPartnerRoutes(
@@ -51,14 +51,11 @@ export function operatorPartnerRoutes(
     "/operator/v1/partners",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      schema: {
-        operationId: "registerPartner",
-        tags,
-        summary: "Register a partner",
+      ...operation("registerPartner", "Register a partner", {
         description: "The keys are in this answer only: nothing shows them again.",
         body: partnerInputSchema,
-        response: responses({ 201: { schema: newPartnerSchema, description: "Registered" } }, ...settingErrors),
-      },
+        response: responses([201, newPartnerSchema, "Registered"], ...settingErrors),
+      }),
     },
     async (request, reply) => {
       // The registry judges every setting, and names all that are wrong at once.
@@ -71,15 +68,10 @@ export function operatorPartnerRoutes(
   );
   app.get(
     "/operator/v1/partners",
-    {
-      schema: {
-        operationId: "listPartners",
-        tags,
-        summary: "List the partners, in the order of registration",
-        querystring: pageQuery,
-        response: responses({ 200: { schema: partnerPageSchema, description: "A page" } }, "invalid_cursor"),
-      },
-    },
+    operation("listPartners", "List the partners, in the order of registration", {
+      querystring: pageQuery,
+      response: responses([200, partnerPageSchema, "A page"], "invalid_cursor"),
+    }),
     async (request) => {
       const { after, limit } = request.query;
       if (after === undefined) return await registry.list({ limit });
@@ -90,30 +82,17 @@ export function operatorPartnerRoutes(
   );
   app.get(
     "/operator/v1/partner-defaults",
-    {
-      schema: {
-        operationId: "getPartnerDefaults",
-        tags,
-        summary: "See the settings that a new partner gets",
-        response: responses({ 200: { schema: partnerDefaultsSchema, description: "The defaults of this service" } }),
-      },
-    },
+    operation("getPartnerDefaults", "See the settings that a new partner gets", {
+      response: responses([200, partnerDefaultsSchema, "The defaults of this service"]),
+    }),
     async () => registry.defaults,
   );
   app.get(
     "/operator/v1/partners/:id",
-    {
-      schema: {
-        operationId: "getPartner",
-        tags,
-        summary: "Get a partner",
-        params,
-        response: responses(partnerFound, "not_found"),
-      },
-    },
+    operation("getPartner", "Get a partner", { params: partnerParams, response: responses(partnerFound, "not_found") }),
     async (request) => {
       const partner = await registry.find(requirePartnerId(request.params.id));
-      if (partner === undefined) throw noSuchPartner();
+      if (partner === undefined) noSuchPartner();
       return partner;
     },
   );
@@ -121,18 +100,15 @@ export function operatorPartnerRoutes(
     "/operator/v1/partners/:id",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      schema: {
-        operationId: "changePartner",
-        tags,
-        summary: "Change a partner's settings",
+      ...operation("changePartner", "Change a partner's settings", {
         description:
           "What is left out stays. A changed setting also applies to notifications that wait. Lower protection " +
           "requires the role admin, and a second admin where two are needed: aes-256-cbc, fewer signed fields, " +
           "another callbackCa or pin or none, and further callingAddresses.",
-        params,
+        params: partnerParams,
         body: partnerPatchSchema,
         response: responses(partnerFound, ...settingErrors, "not_found", "second_admin_required"),
-      },
+      }),
     },
     async (request) => {
       const { proposal: _, ...patch } = request.body as Partial<PartnerInput> & { readonly proposal?: string };
@@ -144,40 +120,30 @@ export function operatorPartnerRoutes(
   );
   app.post(
     "/operator/v1/partners/:id/keys/rotate",
-    {
-      schema: {
-        operationId: "rotateKey",
-        tags,
-        summary: "Replace a key",
-        description:
-          "Encryption and signing: the old version is used until the overlap ends, because the partner has to " +
-          "install the new one first; with an overlap of 0 the new one is used at once. Webhook secret and API " +
-          "key: both are valid during the overlap.",
-        params,
-        body: rotateBody,
-        response: responses(
-          { 200: { schema: rotatedSchema, description: "The new version; its secret is in this answer only" } },
-          "not_found",
-          "second_admin_required",
-        ),
-      },
-    },
+    operation("rotateKey", "Replace a key", {
+      description:
+        "Encryption and signing: the old version is used until the overlap ends, because the partner has to " +
+        "install the new one first; with an overlap of 0 the new one is used at once. Webhook secret and API " +
+        "key: both are valid during the overlap.",
+      params: partnerParams,
+      body: rotateBody,
+      response: responses(
+        [200, rotatedSchema, "The new version; its secret is in this answer only"],
+        "not_found",
+        "second_admin_required",
+      ),
+    }),
     async (request) =>
       await registry.rotate(requirePartnerId(request.params.id), request.body.key, request.body.overlapHours),
   );
   for (const [action, state, summary, description] of states) {
     app.post(
       `/operator/v1/partners/:id/${action}`,
-      {
-        schema: {
-          operationId: `${action}Partner`,
-          tags,
-          summary,
-          description,
-          params,
-          response: responses(partnerFound, "not_found"),
-        },
-      },
+      operation(`${action}Partner`, summary, {
+        description,
+        params: partnerParams,
+        response: responses(partnerFound, "not_found"),
+      }),
       async (request) => await registry.setState(requirePartnerId(request.params.id), state),
     );
   }
@@ -195,14 +161,11 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
     "/operator/v1/partners/:id/terminals/:tid",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      schema: {
-        operationId: "putTerminal",
-        tags,
-        summary: "Register or change a terminal",
+      ...operation("putTerminal", "Register or change a terminal", {
         params: terminalParams,
         body: terminalBody,
         response: responses(
-          { 200: { schema: terminalSchema, description: "The terminal" } },
+          [200, terminalSchema, "The terminal"],
           "delimiter_in_signed_field",
           "invalid_text",
           "card_number_in_clear",
@@ -210,7 +173,7 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
           "terminal_taken",
           "terminal_busy",
         ),
-      },
+      }),
     },
     async (request) => {
       const { id, tid } = request.params;
@@ -220,49 +183,30 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
   );
   app.delete(
     "/operator/v1/partners/:id/terminals/:tid",
-    {
-      schema: {
-        operationId: "removeTerminal",
-        tags,
-        summary: "Release a terminal, so that it belongs to no partner",
-        description:
-          "Also one that was never registered, and belongs to the partner by its first command. Refused while money " +
-          "is open on it: its batch is not empty, a PreAuth is open, or a command is in flight.",
-        params: terminalParams,
-        response: responses(
-          { 200: { schema: terminalSchema, description: "The terminal as it was" } },
-          "not_found",
-          "terminal_busy",
-        ),
-      },
-    },
+    operation("removeTerminal", "Release a terminal, so that it belongs to no partner", {
+      description:
+        "Also one that was never registered, and belongs to the partner by its first command. Refused while money " +
+        "is open on it: its batch is not empty, a PreAuth is open, or a command is in flight.",
+      params: terminalParams,
+      response: responses([200, terminalSchema, "The terminal as it was"], "not_found", "terminal_busy"),
+    }),
     async (request) => await registry.removeTerminal(requirePartnerId(request.params.id), request.params.tid),
   );
   app.get(
     "/operator/v1/terminals",
-    {
-      schema: {
-        operationId: "findTerminals",
-        tags,
-        summary: "Find terminals of all partners",
-        querystring: terminalQuery,
-        response: responses({ 200: { schema: foundTerminalsSchema, description: "The first 50" } }),
-      },
-    },
+    operation("findTerminals", "Find terminals of all partners", {
+      querystring: terminalQuery,
+      response: responses([200, foundTerminalsSchema, "The first 50"]),
+    }),
     async (request) => ({ items: await registry.findTerminals(request.query.q) }),
   );
   app.get(
     "/operator/v1/partners/:id/terminals",
-    {
-      schema: {
-        operationId: "listTerminals",
-        tags,
-        summary: "List a partner's terminals",
-        params,
-        querystring: pageQuery,
-        response: responses({ 200: { schema: terminalPageSchema, description: "A page" } }, "not_found"),
-      },
-    },
+    operation("listTerminals", "List a partner's terminals", {
+      params: partnerParams,
+      querystring: pageQuery,
+      response: responses([200, terminalPageSchema, "A page"], "not_found"),
+    }),
     async (request) => {
       const { after, limit } = request.query;
       return await registry.terminals(requirePartnerId(request.params.id), {
@@ -271,14 +215,4 @@ function terminalRoutes(app: HttpApp, registry: HttpDependencies["registry"]): v
       });
     },
   );
-}
-
-export function requirePartnerId(text: string): PartnerId {
-  const id = readId<"partner">(text);
-  if (id === undefined) throw noSuchPartner();
-  return id;
-}
-
-function noSuchPartner(): ServiceError {
-  return new ServiceError("not_found", "There is no such partner.");
 }

@@ -1,38 +1,28 @@
 import type { RestoreReport } from "../../backups/restores.ts";
 import { isoTime } from "../../notifications/view.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 import { restoreSchema } from "../schemas/restore.ts";
 
-const tags = ["Deliveries"];
+const operation = operations("Deliveries");
 
 /** The last restore of the database from a backup, and what it holds. */
 export function operatorRestoreRoutes(app: HttpApp, { restores }: HttpDependencies): void {
   app.get(
     "/operator/v1/restore",
-    {
-      schema: {
-        operationId: "readRestore",
-        tags,
-        summary: "See what is held after a restore of the database",
-        response: responses({ 200: { schema: restoreSchema, description: "The last restore" } }),
-      },
-    },
+    operation("readRestore", "See what is held after a restore of the database", {
+      response: responses([200, restoreSchema, "The last restore"]),
+    }),
     async () => restoreView(await restores.report()),
   );
   app.post(
     "/operator/v1/restore/release",
-    {
-      schema: {
-        operationId: "releaseRestore",
-        tags,
-        summary: "Let commands end that were in flight in the restored database",
-        description:
-          "Each ends as ERROR 96, with its IPN and, where it may have charged, a Reversal: ask the acquirer before. " +
-          "Notifications with the reason `restored` stay parked until they are redelivered.",
-        response: responses({ 200: { schema: restoreSchema, description: "The last restore" } }),
-      },
-    },
+    operation("releaseRestore", "Let commands end that were in flight in the restored database", {
+      description:
+        "Each ends as ERROR 96, with its IPN and, where it may have charged, a Reversal: ask the acquirer before. " +
+        "Notifications with the reason `restored` stay parked until they are redelivered.",
+      response: responses([200, restoreSchema, "The last restore"]),
+    }),
     async () => restoreView(await restores.release()),
   );
 }

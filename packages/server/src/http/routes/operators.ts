@@ -14,29 +14,21 @@ import {
   operatorListSchema,
   operatorSchema,
 } from "../schemas/operator.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 
-const tags = ["Operators"];
+const operation = operations("Operators");
+
 const params = z.object({ id: described(z.string(), "The operator's id") });
 
 /** Operators, and the audit. */
 export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependencies): void {
   app.post(
     "/operator/v1/operators",
-    {
-      schema: {
-        operationId: "addOperator",
-        tags,
-        summary: "Add an operator",
-        description: "The token is in this answer only: nothing shows it again.",
-        body: operatorBody,
-        response: responses(
-          { 201: { schema: newOperatorSchema, description: "Added" } },
-          "second_admin_required",
-          "card_number_in_clear",
-        ),
-      },
-    },
+    operation("addOperator", "Add an operator", {
+      description: "The token is in this answer only: nothing shows it again.",
+      body: operatorBody,
+      response: responses([201, newOperatorSchema, "Added"], "second_admin_required", "card_number_in_clear"),
+    }),
     async (request, reply) => {
       const { operator, token } = await operators.add(request.body);
       return reply.code(201).send({ ...operatorView(operator), token });
@@ -44,28 +36,18 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
   );
   app.get(
     "/operator/v1/operators",
-    {
-      schema: {
-        operationId: "listOperators",
-        tags,
-        summary: "List the operators, in the order in which they were added",
-        response: responses({ 200: { schema: operatorListSchema, description: "All of them" } }),
-      },
-    },
+    operation("listOperators", "List the operators, in the order in which they were added", {
+      response: responses([200, operatorListSchema, "All of them"]),
+    }),
     async () => ({ items: (await operators.list()).map(operatorView) }),
   );
   app.post(
     "/operator/v1/operators/:id/revoke",
-    {
-      schema: {
-        operationId: "revokeOperator",
-        tags,
-        summary: "Revoke an operator's token",
-        description: "Every instance refuses it within two seconds.",
-        params,
-        response: responses({ 200: { schema: operatorSchema, description: "It is revoked" } }, "not_found"),
-      },
-    },
+    operation("revokeOperator", "Revoke an operator's token", {
+      description: "Every instance refuses it within two seconds.",
+      params,
+      response: responses([200, operatorSchema, "It is revoked"], "not_found"),
+    }),
     async (request) => {
       const id = readId<"operator">(request.params.id);
       if (id === undefined) throw new ServiceError("not_found", "There is no such operator.");
@@ -74,15 +56,10 @@ export function operatorRoutes(app: HttpApp, { operators, audit }: HttpDependenc
   );
   app.get(
     "/operator/v1/audit",
-    {
-      schema: {
-        operationId: "searchAudit",
-        tags,
-        summary: "See who did what",
-        querystring: auditQuery,
-        response: responses({ 200: { schema: auditPageSchema, description: "A page" } }),
-      },
-    },
+    operation("searchAudit", "See who did what", {
+      querystring: auditQuery,
+      response: responses([200, auditPageSchema, "A page"]),
+    }),
     async ({ query }) => {
       const { from, to, after, limit, ...texts } = query;
       const records = await audit.search({

@@ -1,14 +1,14 @@
 import { z } from "zod";
-import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
-import { described } from "../../input/descriptions.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { EventStreams, eventStreamType } from "../event-stream.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
 import { figuresSchema, overviewSchema, spanQuery } from "../schemas/overview.ts";
-import { responses } from "../schemas/problem.ts";
+import { noSuchPartner, operations, partnerParams, responses } from "../schemas/problem.ts";
 
-const tags = ["Deliveries"];
+const operation = operations("Deliveries");
+const ownOperation = operations("Notifications");
+
 const liveEveryMs = 2_000;
 
 /** Routes of the overview of deliveries: read once, and live. */
@@ -20,33 +20,21 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
   });
   app.get(
     "/operator/v1/overview",
-    {
-      schema: {
-        operationId: "getOverview",
-        tags,
-        summary: "Get the state of deliveries, and the backlog",
-        querystring: spanQuery,
-        response: responses({ 200: { schema: overviewSchema, description: "As of now" } }),
-      },
-    },
+    operation("getOverview", "Get the state of deliveries, and the backlog", {
+      querystring: spanQuery,
+      response: responses([200, overviewSchema, "As of now"]),
+    }),
     async ({ query }) => await overview.all(query.span),
   );
   app.get(
     "/operator/v1/overview/live",
-    {
-      schema: {
-        operationId: "watchOverview",
-        tags,
-        summary: "Stream the overview, every two seconds",
-        description:
-          "Server-sent events; the data of each is an Overview. The stream ends after five minutes, and when the " +
-          "caller loses access. A caller may have eight open.",
-        querystring: spanQuery,
-        response: responses({
-          200: { schema: z.string(), description: "A stream of events", type: eventStreamType },
-        }),
-      },
-    },
+    operation("watchOverview", "Stream the overview, every two seconds", {
+      description:
+        "Server-sent events; the data of each is an Overview. The stream ends after five minutes, and when the " +
+        "caller loses access. A caller may have eight open.",
+      querystring: spanQuery,
+      response: responses([200, z.string(), "A stream of events", eventStreamType]),
+    }),
     async (request, reply) =>
       streams.send(request, reply, {
         callerId: callers.actor(request).tokenId,
@@ -57,20 +45,15 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
   );
   app.get(
     "/operator/v1/partners/:id/figures",
-    {
-      schema: {
-        operationId: "getPartnerFigures",
-        tags,
-        summary: "Get the statistics of deliveries to a partner",
-        params: z.object({ id: described(z.string(), "The partner's id") }),
-        querystring: spanQuery,
-        response: responses({ 200: { schema: figuresSchema, description: "As of now" } }, "not_found"),
-      },
-    },
+    operation("getPartnerFigures", "Get the statistics of deliveries to a partner", {
+      params: partnerParams,
+      querystring: spanQuery,
+      response: responses([200, figuresSchema, "As of now"], "not_found"),
+    }),
     async ({ params, query }) => {
       const id = readId<"partner">(params.id);
       if (id === undefined || (await registry.find(id)) === undefined) {
-        throw new ServiceError("not_found", "There is no such partner.");
+        noSuchPartner();
       }
       return await overview.of(id, query.span);
     },
@@ -81,15 +64,10 @@ export function overviewRoutes(app: HttpApp, { overview, registry }: HttpDepende
 export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/figures",
-    {
-      schema: {
-        operationId: "getFigures",
-        tags: ["Notifications"],
-        summary: "Get the statistics of deliveries to you",
-        querystring: spanQuery,
-        response: responses({ 200: { schema: figuresSchema, description: "As of now" } }),
-      },
-    },
+    ownOperation("getFigures", "Get the statistics of deliveries to you", {
+      querystring: spanQuery,
+      response: responses([200, figuresSchema, "As of now"]),
+    }),
     async (request) => await parts.overview.of(callers.partner(request).id, request.query.span),
   );
 }

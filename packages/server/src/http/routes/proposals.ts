@@ -13,13 +13,13 @@ import type { OperatorCallers } from "../operator-callers.ts";
 import { apiKeyBody } from "../schemas/api-key.ts";
 import { operatorBody } from "../schemas/operator.ts";
 import { partnerPatchSchema, rotateBody } from "../schemas/partner.ts";
-import { responses } from "../schemas/problem.ts";
+import { noSuchPartner, operations, partnerParams, responses } from "../schemas/problem.ts";
 import { proposalListSchema, proposalSchema, twoAdminRuleBody, twoAdminRuleSchema } from "../schemas/proposal.ts";
 import { noSuchProposal, partnerOf, requirePerson, takesTwo } from "../second-admin.ts";
 import { bodyCheckedElsewhere } from "../validation.ts";
 
-const tags = ["Operators"];
-const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
+const operation = operations("Operators");
+
 const proposalParams = z.object({ id: described(z.string(), "The proposal's id") });
 
 /** Proposals of what takes two admins. It is confirmed by the request itself, which then names the proposal. */
@@ -27,7 +27,7 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   const propose = (action: ProposableAction) => async (request: FastifyRequest) =>
     viewOf(await proposed(parts, callers, action, request));
   const response = responses(
-    { 201: { schema: proposalSchema, description: "Proposed" } },
+    [201, proposalSchema, "Proposed"],
     "not_found",
     "second_admin_required",
     "card_number_in_clear",
@@ -35,90 +35,59 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   const description = "Another admin confirms it by the request itself, with `proposal`, before it expires.";
   app.post(
     "/operator/v1/partners/:id/keys/rotate/propose",
-    {
-      schema: {
-        operationId: "proposeRotateKey",
-        tags,
-        summary: "Propose to replace a partner's key",
-        description,
-        params: partnerParams,
-        body: rotateBody.omit({ proposal: true }),
-        response,
-      },
-    },
+    operation("proposeRotateKey", "Propose to replace a partner's key", {
+      description,
+      params: partnerParams,
+      body: rotateBody.omit({ proposal: true }),
+      response,
+    }),
     async (request, reply) => reply.code(201).send(await propose("rotateKey")(request)),
   );
   app.post(
     "/operator/v1/partners/:id/api-keys/propose",
-    {
-      schema: {
-        operationId: "proposeApiKey",
-        tags,
-        summary: "Propose another API key of a partner",
-        description,
-        params: partnerParams,
-        body: apiKeyBody,
-        response,
-      },
-    },
+    operation("proposeApiKey", "Propose another API key of a partner", {
+      description,
+      params: partnerParams,
+      body: apiKeyBody,
+      response,
+    }),
     async (request, reply) => reply.code(201).send(await propose("addApiKey")(request)),
   );
   app.post(
     "/operator/v1/operators/propose",
-    {
-      schema: {
-        operationId: "proposeOperator",
-        tags,
-        summary: "Propose another admin",
-        description,
-        body: operatorBody.omit({ proposal: true }),
-        response,
-      },
-    },
+    operation("proposeOperator", "Propose another admin", {
+      description,
+      body: operatorBody.omit({ proposal: true }),
+      response,
+    }),
     async (request, reply) => reply.code(201).send(await propose("addOperator")(request)),
   );
   app.post(
     "/operator/v1/partners/:id/propose",
     {
       validatorCompiler: bodyCheckedElsewhere,
-      schema: {
-        operationId: "proposePartnerChange",
-        tags,
-        summary: "Propose to lower a partner's protection",
+      ...operation("proposePartnerChange", "Propose to lower a partner's protection", {
         description,
         params: partnerParams,
         body: partnerPatchSchema.omit({ proposal: true }),
         response,
-      },
+      }),
     },
     async (request, reply) => reply.code(201).send(await propose("changePartner")(request)),
   );
   app.get(
     "/operator/v1/two-admin-rule",
-    {
-      schema: {
-        operationId: "getTwoAdminRule",
-        tags,
-        summary: "See whether keys take two admins",
-        response: responses({ 200: { schema: twoAdminRuleSchema, description: "The rule" } }),
-      },
-    },
+    operation("getTwoAdminRule", "See whether keys take two admins", {
+      response: responses([200, twoAdminRuleSchema, "The rule"]),
+    }),
     async () => ({ minutes: await parts.proposals.rule() }),
   );
   app.put(
     "/operator/v1/two-admin-rule",
-    {
-      schema: {
-        operationId: "changeTwoAdminRule",
-        tags,
-        summary: "Change the rule; once it asks for two admins, they do it together",
-        body: twoAdminRuleBody,
-        response: responses(
-          { 200: { schema: twoAdminRuleSchema, description: "The rule, for every instance" } },
-          "second_admin_required",
-        ),
-      },
-    },
+    operation("changeTwoAdminRule", "Change the rule; once it asks for two admins, they do it together", {
+      body: twoAdminRuleBody,
+      response: responses([200, twoAdminRuleSchema, "The rule, for every instance"], "second_admin_required"),
+    }),
     async ({ body: { minutes } }) => {
       await parts.proposals.changeRule(minutes);
       return { minutes };
@@ -126,41 +95,26 @@ export function proposalRoutes(app: HttpApp, parts: HttpDependencies, callers: P
   );
   app.post(
     "/operator/v1/two-admin-rule/propose",
-    {
-      schema: {
-        operationId: "proposeTwoAdminRule",
-        tags,
-        summary: "Propose to change the rule",
-        description,
-        body: twoAdminRuleBody.omit({ proposal: true }),
-        response,
-      },
-    },
+    operation("proposeTwoAdminRule", "Propose to change the rule", {
+      description,
+      body: twoAdminRuleBody.omit({ proposal: true }),
+      response,
+    }),
     async (request, reply) => reply.code(201).send(await propose("changeTwoAdminRule")(request)),
   );
   app.get(
     "/operator/v1/proposals",
-    {
-      schema: {
-        operationId: "listProposals",
-        tags,
-        summary: "List what can be confirmed, in the order in which it was proposed",
-        response: responses({ 200: { schema: proposalListSchema, description: "All of them" } }),
-      },
-    },
+    operation("listProposals", "List what can be confirmed, in the order in which it was proposed", {
+      response: responses([200, proposalListSchema, "All of them"]),
+    }),
     async () => ({ items: (await parts.proposals.list()).map(viewOf) }),
   );
   app.post(
     "/operator/v1/proposals/:id/withdraw",
-    {
-      schema: {
-        operationId: "withdrawProposal",
-        tags,
-        summary: "Withdraw a proposal, your own or another's",
-        params: proposalParams,
-        response: responses({ 200: { schema: proposalSchema, description: "It is withdrawn" } }, "not_found"),
-      },
-    },
+    operation("withdrawProposal", "Withdraw a proposal, your own or another's", {
+      params: proposalParams,
+      response: responses([200, proposalSchema, "It is withdrawn"], "not_found"),
+    }),
     async (request) => {
       const id = readId<"proposal">(request.params.id);
       const proposal = id && (await parts.proposals.find(id));
@@ -184,7 +138,7 @@ async function proposed(
   const partnerId = partnerOf(request);
   const isOfPartner = action === "rotateKey" || action === "addApiKey" || action === "changePartner";
   if (isOfPartner && (partnerId === null || (await registry.find(partnerId)) === undefined)) {
-    throw new ServiceError("not_found", "There is no such partner.");
+    noSuchPartner();
   }
   if (action === "changePartner" && partnerId !== null) {
     const { standing, next } = await registry.preview(partnerId, input as Partial<PartnerInput>);

@@ -5,12 +5,13 @@ import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import type { Partner } from "../../partners/partner.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { receiverBody, receiverSchema } from "../schemas/console.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 import { transactionSchema } from "../schemas/transaction.ts";
 import { transactionView } from "../transaction-view.ts";
 
-const tags = ["Sandbox"];
-const found = { 200: { schema: receiverSchema, description: "The receiver" } };
+const operation = operations("Sandbox");
+
+const found = [200, receiverSchema, "The receiver"] as const;
 
 /**
  * The actions of the sandbox's page: commands of its partner, and its receiver's mode. Elsewhere the route is not
@@ -34,27 +35,17 @@ export function sandboxRoutes(app: HttpApp, parts: HttpDependencies): void {
   };
   app.get(
     "/operator/v1/sandbox/receiver",
-    {
-      schema: {
-        operationId: "getSandboxReceiver",
-        tags,
-        summary: "See what arrived at the sandbox partner's receiver",
-        response: responses(found, "not_found"),
-      },
-    },
+    operation("getSandboxReceiver", "See what arrived at the sandbox partner's receiver", {
+      response: responses(found, "not_found"),
+    }),
     view,
   );
   app.put(
     "/operator/v1/sandbox/receiver",
-    {
-      schema: {
-        operationId: "setSandboxReceiver",
-        tags,
-        summary: "Make the sandbox partner's receiver fail, hang, refuse or reject",
-        body: receiverBody,
-        response: responses(found, "not_found"),
-      },
-    },
+    operation("setSandboxReceiver", "Make the sandbox partner's receiver fail, hang, refuse or reject", {
+      body: receiverBody,
+      response: responses(found, "not_found"),
+    }),
     async (request) => {
       desk().receiver.mode = request.body.mode;
       return await view();
@@ -64,17 +55,11 @@ export function sandboxRoutes(app: HttpApp, parts: HttpDependencies): void {
     "/operator/v1/sandbox/commands",
     {
       attachValidation: true,
-      schema: {
-        operationId: "runSandboxCommand",
-        tags,
-        summary: "Run a command of the sandbox's partner",
+      ...operation("runSandboxCommand", "Run a command of the sandbox's partner", {
         description: "As POST /v1/commands does for the partner itself, with its errors.",
         body: commandSchema,
-        response: responses(
-          { 200: { schema: transactionSchema, description: "Completed, or INIT where it takes longer" } },
-          "not_found",
-        ),
-      },
+        response: responses([200, transactionSchema, "Completed, or INIT where it takes longer"], "not_found"),
+      }),
     },
     async (request) => {
       const partner = await sandboxPartner();

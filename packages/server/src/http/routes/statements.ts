@@ -5,24 +5,19 @@ import { dayIn } from "../../ipn/time.ts";
 import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 import { batchPage, ownBooksQuery, settlementPage, statementSchema } from "../schemas/statement.ts";
 
-const tags = ["Statements"];
+const operation = operations("Statements");
 
 /** The partner's own books: settled batches, settlements, and a statement of each day. */
 export function statementRoutes({ app, parts: { statements }, callers }: PartnerRoutes): void {
   app.get(
     "/v1/batches",
-    {
-      schema: {
-        operationId: "listBatches",
-        tags,
-        summary: "List your settled batches",
-        querystring: ownBooksQuery,
-        response: responses({ 200: { schema: batchPage, description: "A page" } }),
-      },
-    },
+    operation("listBatches", "List your settled batches", {
+      querystring: ownBooksQuery,
+      response: responses([200, batchPage, "A page"]),
+    }),
     async (request) => {
       const { id, settings } = callers.partner(request);
       return await statements.batches(id, searchOf(request.query, settings));
@@ -30,41 +25,27 @@ export function statementRoutes({ app, parts: { statements }, callers }: Partner
   );
   app.get(
     "/v1/settlements",
-    {
-      schema: {
-        operationId: "listSettlements",
-        tags,
-        summary: "List your Settlements, under way or ended",
-        querystring: ownBooksQuery,
-        response: responses({ 200: { schema: settlementPage, description: "A page" } }),
-      },
-    },
+    operation("listSettlements", "List your Settlements, under way or ended", {
+      querystring: ownBooksQuery,
+      response: responses([200, settlementPage, "A page"]),
+    }),
     async (request) => {
       const { id, settings } = callers.partner(request);
       return await statements.settlements(id, searchOf(request.query, settings));
     },
   );
-  const found = responses(
-    { 200: { schema: statementSchema, description: "The statement" } },
-    "invalid_value",
-    "not_found",
-  );
+  const found = responses([200, statementSchema, "The statement"], "invalid_value", "not_found");
   Object.assign(found[200]?.content ?? {}, { "text/csv": { schema: z.string() } });
   app.get(
     "/v1/statements/:date",
-    {
-      schema: {
-        operationId: "getStatement",
-        tags,
-        summary: "Get the statement of a day",
-        description:
-          "Every transaction that was completed on a day in your time zone, with the id of its IPN, and totals by " +
-          "currency. What changes later is a line of its own day: a Void, a Refund, a Reversal. A line never changes " +
-          "once its day is over. With `Accept: text/csv` it is CSV, and its last rows are the totals.",
-        params: z.object({ date: described(z.iso.date(), "Such as 2026-11-21") }),
-        response: found,
-      },
-    },
+    operation("getStatement", "Get the statement of a day", {
+      description:
+        "Every transaction that was completed on a day in your time zone, with the id of its IPN, and totals by " +
+        "currency. What changes later is a line of its own day: a Void, a Refund, a Reversal. A line never changes " +
+        "once its day is over. With `Accept: text/csv` it is CSV, and its last rows are the totals.",
+      params: z.object({ date: described(z.iso.date(), "Such as 2026-11-21") }),
+      response: found,
+    }),
     async (request, reply) => {
       const statement = statements.statement(callers.partner(request), request.params.date);
       const isCsv = prefersCsv(request.headers.accept);

@@ -1,13 +1,14 @@
 import { z } from "zod";
 import { cachedFor } from "../cached.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
-import { responses } from "../schemas/problem.ts";
+import { answer, operations, responses } from "../schemas/problem.ts";
+
+const operation = operations("Service");
 
 const checkSchema = z.object({
   ready: z.boolean(),
   checks: z.record(z.string(), z.object({ ok: z.boolean(), detail: z.string() })),
 });
-const tags = ["Service"];
 /** A caller in a loop causes at most one check a second. */
 const keptMs = 1_000;
 
@@ -15,17 +16,12 @@ const keptMs = 1_000;
 export function aliveRoute(app: HttpApp, { isStopping }: Pick<HttpDependencies, "isStopping">): void {
   app.get(
     "/healthz",
-    {
-      schema: {
-        operationId: "isAlive",
-        tags,
-        summary: "Whether the process is alive",
-        response: responses({
-          200: { schema: z.object({ ok: z.literal(true) }), description: "It is" },
-          503: { schema: z.object({ ok: z.literal(false) }), description: "It stops: use another instance" },
-        }),
+    operation("isAlive", "Whether the process is alive", {
+      response: {
+        ...responses([200, z.object({ ok: z.literal(true) }), "It is"]),
+        ...answer(503, z.object({ ok: z.literal(false) }), "It stops: use another instance"),
       },
-    },
+    }),
     async (_, reply) => {
       if (isStopping()) return reply.code(503).send({ ok: false });
       return { ok: true as const };
@@ -39,17 +35,12 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
   const metricsNow = cachedFor(keptMs, () => metrics.text());
   app.get(
     "/readyz",
-    {
-      schema: {
-        operationId: "isReady",
-        tags,
-        summary: "Whether the service can work",
-        response: responses({
-          200: { schema: checkSchema, description: "It can" },
-          503: { schema: checkSchema, description: "It cannot: see what is not ok" },
-        }),
+    operation("isReady", "Whether the service can work", {
+      response: {
+        ...responses([200, checkSchema, "It can"]),
+        ...answer(503, checkSchema, "It cannot: see what is not ok"),
       },
-    },
+    }),
     async (_, reply) => {
       const state = await healthNow();
       return reply.code(state.ready ? 200 : 503).send(state);
@@ -57,16 +48,9 @@ export function systemRoutes(app: HttpApp, { health, metrics }: HttpDependencies
   );
   app.get(
     "/metrics",
-    {
-      schema: {
-        operationId: "getMetrics",
-        tags,
-        summary: "What the service counts, for Prometheus",
-        response: responses({
-          200: { schema: z.string(), description: "Prometheus text format", type: "text/plain" },
-        }),
-      },
-    },
+    operation("getMetrics", "What the service counts, for Prometheus", {
+      response: responses([200, z.string(), "Prometheus text format", "text/plain"]),
+    }),
     async (_, reply) => reply.type(metrics.registry.contentType).send(await metricsNow()),
   );
 }

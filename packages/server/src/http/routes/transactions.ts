@@ -3,25 +3,22 @@ import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { described } from "../../input/descriptions.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
-import { responses } from "../schemas/problem.ts";
+import { operations, responses } from "../schemas/problem.ts";
 import { transactionDetailSchema } from "../schemas/transaction.ts";
 import { transactionDetail } from "../transaction-view.ts";
 
-const found = { 200: { schema: transactionDetailSchema, description: "The transaction, its batch and its chain" } };
+const operation = operations("Transactions");
+
+const found = [200, transactionDetailSchema, "The transaction, its batch and its chain"] as const;
 
 /** GET /v1/transactions/:id and GET /v1/transactions?reqId= */
 export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void {
   app.get(
     "/v1/transactions/:id",
-    {
-      schema: {
-        operationId: "getTransaction",
-        tags: ["Transactions"],
-        summary: "Get a transaction by its id",
-        params: z.object({ id: described(z.string(), "The transaction's id") }),
-        response: responses(found, "not_found"),
-      },
-    },
+    operation("getTransaction", "Get a transaction by its id", {
+      params: z.object({ id: described(z.string(), "The transaction's id") }),
+      response: responses(found, "not_found"),
+    }),
     async (request) => {
       const partner = callers.partner(request);
       const id = readId<"transaction">(request.params.id);
@@ -32,16 +29,11 @@ export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void 
   );
   app.get(
     "/v1/transactions",
-    {
-      schema: {
-        operationId: "findTransaction",
-        tags: ["Transactions"],
-        summary: "Find a transaction by its reqId",
-        description: "What became of a command whose answer was lost.",
-        querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
-        response: responses(found, "not_found"),
-      },
-    },
+    operation("findTransaction", "Find a transaction by its reqId", {
+      description: "What became of a command whose answer was lost.",
+      querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
+      response: responses(found, "not_found"),
+    }),
     async (request) => {
       const partner = callers.partner(request);
       const reqId = readId<"reqId">(request.query.reqId);

@@ -1,38 +1,37 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { auditMade } from "../audit-trail.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import type { OperatorCallers } from "../operator-callers.ts";
-import { bodyErrors, responses } from "../schemas/problem.ts";
+import {
+  bodyErrors,
+  noSuchPartner,
+  operations,
+  partnerParams,
+  requirePartnerId,
+  responses,
+} from "../schemas/problem.ts";
 import { type ViewLinks, viewMinutesMax } from "../view-links.ts";
-import { requirePartnerId } from "./operator-partners.ts";
 
-const params = z.object({ id: described(z.string(), "The partner's id") });
+const operation = operations("Partners");
+
 const linkParams = z.object({
-  ...params.shape,
+  ...partnerParams.shape,
   linkId: described(z.string(), "The link's id, from its answer or the audit"),
 });
-const body = component(
-  z.strictObject({
-    minutes: described(
-      z.int().min(1).max(viewMinutesMax),
-      `How long it is valid; ${viewMinutesMax} by default`,
-    ).optional(),
-  }),
-  "ViewLinkToMake",
-  "How long a link shows a partner's pages",
-);
-const made = component(
-  z.object({
-    id: z.uuid(),
-    url: described(z.string(), "Begins with PAYBELL_PARTNERS_URL; where that is not set, with /console/"),
-    expiresAt: z.iso.datetime(),
-  }),
-  "ViewLink",
-  "A link that shows a partner's pages in the console. It is shown only once",
-);
+const body = bodyOf("ViewLinkToMake", "How long a link shows a partner's pages", {
+  minutes: described(
+    z.int().min(1).max(viewMinutesMax),
+    `How long it is valid; ${viewMinutesMax} by default`,
+  ).optional(),
+});
+const made = componentOf("ViewLink", "A link that shows a partner's pages in the console. It is shown only once", {
+  id: z.uuid(),
+  url: described(z.string(), "Begins with PAYBELL_PARTNERS_URL; where that is not set, with /console/"),
+  expiresAt: z.iso.datetime(),
+});
 
 /** Links by which somebody reads a partner's pages in the console without its API key. */
 export function viewLinkRoutes(
@@ -43,22 +42,17 @@ export function viewLinkRoutes(
 ): void {
   app.post(
     "/operator/v1/partners/:id/view-links",
-    {
-      schema: {
-        operationId: "makeViewLink",
-        tags: ["Partners"],
-        summary: "Make a link that shows a partner's pages for up to an hour, read only",
-        description:
-          "Whoever has it sees what the partner sees, from any address that reaches the console. It changes nothing, " +
-          "and does not show the content of IPNs. The audit has who made it, and each time it is opened.",
-        params,
-        body: body.optional(),
-        response: responses({ 201: { schema: made, description: "The link" } }, "not_found", ...bodyErrors),
-      },
-    },
+    operation("makeViewLink", "Make a link that shows a partner's pages for up to an hour, read only", {
+      description:
+        "Whoever has it sees what the partner sees, from any address that reaches the console. It changes nothing, " +
+        "and does not show the content of IPNs. The audit has who made it, and each time it is opened.",
+      params: partnerParams,
+      body: body.optional(),
+      response: responses([201, made, "The link"], "not_found", ...bodyErrors),
+    }),
     async (request, reply) => {
       const partner = await registry.find(requirePartnerId(request.params.id));
-      if (partner === undefined) throw new ServiceError("not_found", "There is no such partner.");
+      if (partner === undefined) noSuchPartner();
       const { id, token, expiresAt } = viewLinks.make(
         partner.id,
         callers.actor(request).name,
@@ -73,18 +67,13 @@ export function viewLinkRoutes(
   );
   app.post(
     "/operator/v1/partners/:id/view-links/:linkId/revoke",
-    {
-      schema: {
-        operationId: "revokeViewLink",
-        tags: ["Partners"],
-        summary: "Revoke a link that shows a partner's pages",
-        params: linkParams,
-        response: responses(
-          { 200: { schema: z.object({ id: z.uuid() }), description: "Every instance refuses it within two seconds" } },
-          "not_found",
-        ),
-      },
-    },
+    operation("revokeViewLink", "Revoke a link that shows a partner's pages", {
+      params: linkParams,
+      response: responses(
+        [200, z.object({ id: z.uuid() }), "Every instance refuses it within two seconds"],
+        "not_found",
+      ),
+    }),
     async (request) => {
       const id = readId<"key">(request.params.linkId);
       if (id === undefined) throw new ServiceError("not_found", "There is no such link.");

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 
 const json = z.record(z.string(), z.unknown());
 const pem = z.string().max(32_768);
@@ -11,8 +11,10 @@ const shared = {
   certificate: described(pem, "PEM of the client certificate; empty: none"),
 };
 
-export const acquirerBody = component(
-  z.strictObject({
+export const acquirerBody = bodyOf(
+  "AcquirerRegistration",
+  "An acquirer's host. What is left out stays as it is; a new acquirer needs a profile and hosts",
+  {
     ...z.object(shared).partial().shape,
     key: described(pem, "PEM of the client certificate's key; empty removes it").optional(),
     macKey: described(z.string().max(64), "In hexadecimal: the key of the messages' MACs; empty removes it").optional(),
@@ -20,24 +22,18 @@ export const acquirerBody = component(
       z.string().max(64),
       "In hexadecimal: under it new keys of the MACs come over the link; empty removes it",
     ).optional(),
-  }),
-  "AcquirerRegistration",
-  "An acquirer's host. What is left out stays as it is; a new acquirer needs a profile and hosts",
+  },
 );
 
-export const acquirerSchema = component(
-  z.object({
-    name: z.string(),
-    ...shared,
-    hasKey: described(z.boolean(), "Secrets are never shown"),
-    hasMacKey: z.boolean(),
-    hasKeyEncryptionKey: z.boolean(),
-    createdAt: z.iso.datetime(),
-    updatedAt: z.iso.datetime(),
-  }),
-  "Acquirer",
-  "An acquirer as registered",
-);
+export const acquirerSchema = componentOf("Acquirer", "An acquirer as registered", {
+  name: z.string(),
+  ...shared,
+  hasKey: described(z.boolean(), "Secrets are never shown"),
+  hasMacKey: z.boolean(),
+  hasKeyEncryptionKey: z.boolean(),
+  createdAt: z.iso.datetime(),
+  updatedAt: z.iso.datetime(),
+});
 
 const linkSchema = described(
   z.object({
@@ -54,20 +50,12 @@ export const acquirerStateSchema = component(
   "An acquirer as registered, and its link",
 );
 
-export const acquirerListSchema = component(
-  z.object({
-    ofSettings: described(z.object({ kind: z.string(), link: linkSchema }), "The acquirer of the settings"),
-    items: z.array(acquirerStateSchema),
-  }),
-  "AcquirerList",
-  "The acquirers",
-);
+export const acquirerListSchema = componentOf("AcquirerList", "The acquirers", {
+  ofSettings: described(z.object({ kind: z.string(), link: linkSchema }), "The acquirer of the settings"),
+  items: z.array(acquirerStateSchema),
+});
 
-export const acquirerTerminalsSchema = component(
-  z.object({
-    items: z.array(z.object({ partnerId: z.uuid(), tid: z.string(), mid: z.string(), merchantName: z.string() })),
-    isCut: described(z.boolean(), "There are more"),
-  }),
-  "AcquirerTerminals",
-  "Terminals whose commands go to an acquirer",
-);
+export const acquirerTerminalsSchema = componentOf("AcquirerTerminals", "Terminals whose commands go to an acquirer", {
+  items: z.array(z.object({ partnerId: z.uuid(), tid: z.string(), mid: z.string(), merchantName: z.string() })),
+  isCut: described(z.boolean(), "There are more"),
+});

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
 import { confirmedProposal } from "./proposal.ts";
 
@@ -15,21 +15,15 @@ const keyToMake = {
   expiresInDays: described(z.int(), "Left out: until it is revoked").optional(),
 };
 
-export const apiKeyBody = component(
-  z.strictObject(keyToMake),
-  "ApiKeyToMake",
-  "An API key of its own for each program",
-);
-export const operatorApiKeyBody = component(
-  z.strictObject({ ...keyToMake, proposal: confirmedProposal }),
-  "PartnerApiKeyToMake",
-  "Another API key of a partner",
-);
+export const apiKeyBody = bodyOf("ApiKeyToMake", "An API key of its own for each program", keyToMake);
+export const operatorApiKeyBody = bodyOf("PartnerApiKeyToMake", "Another API key of a partner", {
+  ...keyToMake,
+  proposal: confirmedProposal,
+});
 
-export const newApiKeySchema = component(
-  z.object({ id: z.uuid(), apiKey: described(z.string(), "pb_ and base64url, in this answer only") }),
-  "NewApiKey",
-  "A new API key",
-);
+export const newApiKeySchema = componentOf("NewApiKey", "A new API key", {
+  id: z.uuid(),
+  apiKey: described(z.string(), "pb_ and base64url, in this answer only"),
+});
 
 export const revokedApiKeySchema = z.object({ id: z.uuid() });

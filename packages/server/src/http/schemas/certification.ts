@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 
 const words = {
   means: described(z.string(), "What it would cause in production"),
@@ -15,22 +15,20 @@ const exchange = z.object({
   ms: z.number(),
 });
 
-const certifiedCase = component(
-  z.object({
-    code: described(z.string(), "Stable"),
-    title: z.string(),
-    expected: z.enum(["2xx", "4xx"]),
-    verdict: z.enum(["passed", "failed", "not_run", "left_out"]),
-    finding: z.object({ code: z.string(), ...words }).nullable(),
-    note: z.string().nullable(),
-    exchanges: z.array(exchange),
-  }),
-  "CertifiedCase",
-  "One requirement for an endpoint, and whether it met it",
-);
+const certifiedCase = componentOf("CertifiedCase", "One requirement for an endpoint, and whether it met it", {
+  code: described(z.string(), "Stable"),
+  title: z.string(),
+  expected: z.enum(["2xx", "4xx"]),
+  verdict: z.enum(["passed", "failed", "not_run", "left_out"]),
+  finding: z.object({ code: z.string(), ...words }).nullable(),
+  note: z.string().nullable(),
+  exchanges: z.array(exchange),
+});
 
-export const certificationSchema = component(
-  z.object({
+export const certificationSchema = componentOf(
+  "Certification",
+  "What an endpoint does with notifications that it must accept, and with forged ones",
+  {
     passed: z.boolean(),
     url: z.string(),
     run: described(z.string(), "In each of its notifications: merchantTransId is CERTIFY-<run>-…"),
@@ -42,13 +40,13 @@ export const certificationSchema = component(
       "Causes that several failures have in common: these first",
     ),
     cases: z.array(certifiedCase),
-  }),
-  "Certification",
-  "What an endpoint does with notifications that it must accept, and with forged ones",
+  },
 );
 
-export const certificatesSchema = component(
-  z.object({
+export const certificatesSchema = componentOf(
+  "EndpointCertificates",
+  "The certificates that deliveries to a partner depend on",
+  {
     items: z.array(
       z.object({
         whose: described(
@@ -60,13 +58,13 @@ export const certificatesSchema = component(
         problem: described(z.string().nullable(), "Why the end is not known"),
       }),
     ),
-  }),
-  "EndpointCertificates",
-  "The certificates that deliveries to a partner depend on",
+  },
 );
 
-export const keyUseSchema = component(
-  z.object({
+export const keyUseSchema = componentOf(
+  "KeyUse",
+  "How the newest 1,000 attempts within seven days fared, by the key that sealed them",
+  {
     items: z.array(
       z.object({
         keyId: described(z.string(), "The version of the encryption key"),
@@ -75,13 +73,9 @@ export const keyUseSchema = component(
         lastAcceptedAt: z.iso.datetime().nullable(),
       }),
     ),
-  }),
-  "KeyUse",
-  "How the newest 1,000 attempts within seven days fared, by the key that sealed them",
+  },
 );
 
-export const certifyBody = component(
-  z.strictObject({ url: described(z.string().max(2_048), "Left out: the registered one").optional() }),
-  "Certify",
-  "Which endpoint is tested",
-);
+export const certifyBody = bodyOf("Certify", "Which endpoint is tested", {
+  url: described(z.string().max(2_048), "Left out: the registered one").optional(),
+});

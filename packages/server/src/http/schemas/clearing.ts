@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { exceptionKinds, exceptionStates } from "../../clearing/store.ts";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
+import { limit } from "./problem.ts";
 
 const time = z.iso.datetime();
 const guid = z.guid();
@@ -9,7 +10,7 @@ const lineKinds = ["sale", "refund", "void", "fee", "chargeback"] as const;
 const acquirerQuery = described(z.string().max(32), "Its name; `default`: that of the settings");
 const paged = {
   after: described(guid.optional(), "`next` of the previous page"),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
+  limit,
 };
 
 export const receiveQuery = z.strictObject({
@@ -34,52 +35,45 @@ const kindTotal = z.object({
   totalMinor: described(z.string(), "Their sum, in the currency's smallest unit"),
 });
 
-export const clearingFile = component(
-  z.object({
-    id: guid,
-    acquirer,
-    name: z.string(),
-    state: described(z.enum(["matching", "done"]), "The counts are final once it is done"),
-    receivedAt: time,
-    doneAt: time.nullable(),
-    lines: z.int(),
-    totals: described(z.array(kindTotal), "By kind and currency"),
-    matched: described(z.int(), "Lines that agree with a transaction"),
-    waiting: described(z.int(), "Lines whose transaction may still come, until the profile's daysMax"),
-    missingHere: described(z.int(), "Lines without a transaction"),
-    missingThere: described(z.int(), "Transactions found missing when this file was the last"),
-    different: described(z.int(), "Lines that differ from their transaction"),
-    fees: z.int(),
-    chargebacks: z.int(),
-  }),
-  "ClearingFile",
-  "A clearing file, and how it compares with the ledger",
-);
-export const clearingFilePage = component(
-  z.object({ items: z.array(clearingFile), next: guid.nullable() }),
-  "ClearingFilePage",
-  "Newest first",
-);
+export const clearingFile = componentOf("ClearingFile", "A clearing file, and how it compares with the ledger", {
+  id: guid,
+  acquirer,
+  name: z.string(),
+  state: described(z.enum(["matching", "done"]), "The counts are final once it is done"),
+  receivedAt: time,
+  doneAt: time.nullable(),
+  lines: z.int(),
+  totals: described(z.array(kindTotal), "By kind and currency"),
+  matched: described(z.int(), "Lines that agree with a transaction"),
+  waiting: described(z.int(), "Lines whose transaction may still come, until the profile's daysMax"),
+  missingHere: described(z.int(), "Lines without a transaction"),
+  missingThere: described(z.int(), "Transactions found missing when this file was the last"),
+  different: described(z.int(), "Lines that differ from their transaction"),
+  fees: z.int(),
+  chargebacks: z.int(),
+});
+export const clearingFilePage = componentOf("ClearingFilePage", "Newest first", {
+  items: z.array(clearingFile),
+  next: guid.nullable(),
+});
 
-const clearingLine = component(
-  z.object({
-    line: described(z.int(), "Its number in the file, from 1"),
-    kind: z.enum(lineKinds),
-    refId: z.string(),
-    trace: z.string(),
-    tid: z.string(),
-    mid: z.string(),
-    minor: described(z.string(), "The amount, in the currency's smallest unit"),
-    currency: z.string(),
-    day: z.iso.date(),
-    reason: described(z.string(), "Of a chargeback or a fee, as the file has it"),
-  }),
-  "ClearingLine",
-  "A line of a clearing file, without card numbers",
-);
+const clearingLine = componentOf("ClearingLine", "A line of a clearing file, without card numbers", {
+  line: described(z.int(), "Its number in the file, from 1"),
+  kind: z.enum(lineKinds),
+  refId: z.string(),
+  trace: z.string(),
+  tid: z.string(),
+  mid: z.string(),
+  minor: described(z.string(), "The amount, in the currency's smallest unit"),
+  currency: z.string(),
+  day: z.iso.date(),
+  reason: described(z.string(), "Of a chargeback or a fee, as the file has it"),
+});
 
-export const clearingException = component(
-  z.object({
+export const clearingException = componentOf(
+  "ClearingException",
+  "A difference between a clearing file and the ledger, to be worked off",
+  {
     id: guid,
     kind: described(
       z.enum(exceptionKinds),
@@ -98,14 +92,11 @@ export const clearingException = component(
     reason: described(z.string().nullable(), "Why it was resolved"),
     createdAt: time,
     resolvedAt: time.nullable(),
-  }),
-  "ClearingException",
-  "A difference between a clearing file and the ledger, to be worked off",
+  },
 );
-export const clearingExceptionPage = component(
-  z.object({ items: z.array(clearingException), next: guid.nullable() }),
-  "ClearingExceptionPage",
-  "Newest first",
-);
+export const clearingExceptionPage = componentOf("ClearingExceptionPage", "Newest first", {
+  items: z.array(clearingException),
+  next: guid.nullable(),
+});
 
-export const receivedFile = component(z.object({ id: guid }), "ReceivedClearingFile", "The file's id");
+export const receivedFile = componentOf("ReceivedClearingFile", "The file's id", { id: guid });

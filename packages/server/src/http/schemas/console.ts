@@ -1,9 +1,11 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { receiverModes } from "../../sandbox-receiver-control.ts";
 
-export const settingListSchema = component(
-  z.object({
+export const settingListSchema = componentOf(
+  "Settings",
+  "The settings of the instance that answered, without secrets",
+  {
     items: z.array(
       z.object({
         name: described(z.string(), "Its environment variable"),
@@ -15,41 +17,31 @@ export const settingListSchema = component(
         meaning: z.string(),
       }),
     ),
-  }),
-  "Settings",
-  "The settings of the instance that answered, without secrets",
+  },
 );
 
-export const receiverSchema = component(
-  z.object({
-    mode: z.enum(receiverModes),
-    partnerId: z.uuid(),
-    arrived: described(
-      z.array(
-        z.object({
-          no: z.int(),
-          at: z.iso.datetime(),
-          notificationId: z.string(),
-          attempt: z.string(),
-          status: described(z.int().nullable(), "Null: nothing was answered"),
-          body: described(z.string(), "As it was sent, encrypted"),
-          ipn: described(z.record(z.string(), z.unknown()).nullable(), "Decrypted; null where it was not opened"),
-        }),
-      ),
-      "The newest first, at most 50",
+export const receiverSchema = componentOf("SandboxReceiver", "The sandbox partner's receiver", {
+  mode: z.enum(receiverModes),
+  partnerId: z.uuid(),
+  arrived: described(
+    z.array(
+      z.object({
+        no: z.int(),
+        at: z.iso.datetime(),
+        notificationId: z.string(),
+        attempt: z.string(),
+        status: described(z.int().nullable(), "Null: nothing was answered"),
+        body: described(z.string(), "As it was sent, encrypted"),
+        ipn: described(z.record(z.string(), z.unknown()).nullable(), "Decrypted; null where it was not opened"),
+      }),
     ),
-  }),
-  "SandboxReceiver",
-  "The sandbox partner's receiver",
-);
+    "The newest first, at most 50",
+  ),
+});
 
-export const receiverBody = component(
-  z.strictObject({
-    mode: described(
-      z.enum(receiverModes),
-      "accept: 204; fail: 503; hang: no answer; refuse: the connection is cut; reject: 401, as for a wrong signature",
-    ),
-  }),
-  "SandboxReceiverMode",
-  "What the receiver does from now on",
-);
+export const receiverBody = bodyOf("SandboxReceiverMode", "What the receiver does from now on", {
+  mode: described(
+    z.enum(receiverModes),
+    "accept: 204; fail: 503; hang: no answer; refuse: the connection is cut; reject: 401, as for a wrong signature",
+  ),
+});

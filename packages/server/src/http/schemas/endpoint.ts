@@ -1,12 +1,14 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
-import { partnerIdText } from "./partner-id.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
+import { limit, partnerIdText } from "./problem.ts";
 
 const states = ["closed", "open", "gone"] as const;
 const time = z.iso.datetime();
 
-export const endpointSchema = component(
-  z.object({
+export const endpointSchema = componentOf(
+  "Endpoint",
+  "A callback endpoint that has failed: an origin, or a URL that is gone",
+  {
     id: z.uuid(),
     partnerId: z.uuid(),
     kind: described(z.enum(["origin", "url"]), "url: one exact URL, which answered 410"),
@@ -21,21 +23,19 @@ export const endpointSchema = component(
     probeAt: described(time.nullable(), "While it is open: when one delivery tries it again"),
     probes: described(z.int(), "Deliveries that tried it again since it opened"),
     updatedAt: time,
-  }),
-  "Endpoint",
-  "A callback endpoint that has failed: an origin, or a URL that is gone",
+  },
 );
 
-export const endpointPageSchema = component(
-  z.object({ items: z.array(endpointSchema), next: z.uuid().nullable() }),
+export const endpointPageSchema = componentOf(
   "EndpointPage",
   "Endpoints, the newest first. One that never failed is closed, and not among them",
+  { items: z.array(endpointSchema), next: z.uuid().nullable() },
 );
 
 const page = {
   state: z.enum(states).optional(),
   after: described(z.uuid().optional(), "`next` of the previous page"),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
+  limit,
 };
 
 export const endpointsQuery = z.strictObject(page);
@@ -44,8 +44,6 @@ export const operatorEndpointsQuery = z.strictObject({
   ...page,
 });
 
-export const closeEndpointBody = component(
-  z.strictObject({ partnerId: described(partnerIdText, "Only if it is this partner's").optional() }),
-  "EndpointClosing",
-  "Whose endpoint to close",
-);
+export const closeEndpointBody = bodyOf("EndpointClosing", "Whose endpoint to close", {
+  partnerId: described(partnerIdText, "Only if it is this partner's").optional(),
+});

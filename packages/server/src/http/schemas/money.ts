@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { eventKinds } from "../../events.ts";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { moment } from "./notification.ts";
-import { partnerIdText } from "./partner-id.ts";
+import { limit, partnerIdText } from "./problem.ts";
 
 // A switch may assign ids to transactions: UUIDs of any form, which zod calls `guid`.
 const searched = {
   partner: described(partnerIdText, "A partner's id").optional(),
   after: described(z.guid().optional(), "`next` of the previous page"),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
+  limit,
 };
 
 const transactionStates = ["INIT", "SUCCESS", "ERROR"] as const;
@@ -70,44 +70,32 @@ const transactionFields = {
   completedAt: time.nullable(),
 };
 
-const transactionRecord = component(
-  z.object(transactionFields),
-  "TransactionRecord",
-  "A transaction as the operator sees it",
-);
+const transactionRecord = componentOf("TransactionRecord", "A transaction as the operator sees it", transactionFields);
 
-const linkedTransaction = component(
-  z.object({
-    ...transactionFields,
-    merchantTransId: z.string().nullable(),
-    notificationId: z.guid().nullable(),
-    batchId: z.guid().nullable(),
-    successorCommand: described(z.string().nullable(), "The command that holds it, or ended it"),
-    successorState: z.enum(["in_flight", "in_doubt", "done"]).nullable(),
-  }),
-  "LinkedTransaction",
-  "A transaction of a chain",
-);
+const linkedTransaction = componentOf("LinkedTransaction", "A transaction of a chain", {
+  ...transactionFields,
+  merchantTransId: z.string().nullable(),
+  notificationId: z.guid().nullable(),
+  batchId: z.guid().nullable(),
+  successorCommand: described(z.string().nullable(), "The command that holds it, or ended it"),
+  successorState: z.enum(["in_flight", "in_doubt", "done"]).nullable(),
+});
 
-const batchRecord = component(
-  z.object({
-    ...shared,
-    tid: z.string(),
-    mid: z.string(),
-    batchNo: z.string(),
-    currency: described(z.string().nullable(), "Null if the batch was empty"),
-    settlementId: z.guid(),
-    saleQuantity: z.int(),
-    saleTotalMinor: minor("Sales and Completes"),
-    voidQuantity: z.int(),
-    voidTotalMinor: minor("Voids"),
-    refundQuantity: z.int(),
-    refundTotalMinor: minor("Refunds"),
-    closedAt: time,
-  }),
-  "BatchRecord",
-  "A closed batch, as this service counts it",
-);
+const batchRecord = componentOf("BatchRecord", "A closed batch, as this service counts it", {
+  ...shared,
+  tid: z.string(),
+  mid: z.string(),
+  batchNo: z.string(),
+  currency: described(z.string().nullable(), "Null if the batch was empty"),
+  settlementId: z.guid(),
+  saleQuantity: z.int(),
+  saleTotalMinor: minor("Sales and Completes"),
+  voidQuantity: z.int(),
+  voidTotalMinor: minor("Voids"),
+  refundQuantity: z.int(),
+  refundTotalMinor: minor("Refunds"),
+  closedAt: time,
+});
 
 const settlementFields = {
   ...shared,
@@ -118,34 +106,28 @@ const settlementFields = {
 };
 const isUploaded = described(z.boolean(), "The acquirer's totals differed, and the batch was uploaded");
 
-const settlementRecord = component(
-  z.object({
-    ...settlementFields,
-    batchId: z.guid(),
-    state: z.enum(settlementSteps),
-    isUploaded,
-    tries: z.int(),
-    dueAt: time,
-  }),
-  "SettlementRecord",
-  "A settlement in progress",
-);
+const settlementRecord = componentOf("SettlementRecord", "A settlement in progress", {
+  ...settlementFields,
+  batchId: z.guid(),
+  state: z.enum(settlementSteps),
+  isUploaded,
+  tries: z.int(),
+  dueAt: time,
+});
 
-const shownTotals = component(
-  z.object({
-    saleQuantity: z.int().nullable(),
-    saleTotalMinor: minor("Sales and Completes").nullable(),
-    voidQuantity: z.int().nullable(),
-    voidTotalMinor: minor("Voids").nullable(),
-    refundQuantity: z.int().nullable(),
-    refundTotalMinor: minor("Refunds").nullable(),
-  }),
-  "ShownTotals",
-  "The totals of one side. Null: not known",
-);
+const shownTotals = componentOf("ShownTotals", "The totals of one side. Null: not known", {
+  saleQuantity: z.int().nullable(),
+  saleTotalMinor: minor("Sales and Completes").nullable(),
+  voidQuantity: z.int().nullable(),
+  voidTotalMinor: minor("Voids").nullable(),
+  refundQuantity: z.int().nullable(),
+  refundTotalMinor: minor("Refunds").nullable(),
+});
 
-export const settlementDetail = component(
-  z.object({
+export const settlementDetail = componentOf(
+  "SettlementDetail",
+  "A settlement, under way or ended, with the totals of both sides",
+  {
     ...settlementFields,
     origin: transactionFields.origin,
     mid: z.string().nullable(),
@@ -168,38 +150,28 @@ export const settlementDetail = component(
     acquirerTotals: described(shownTotals.nullable(), "The acquirer's own; null: it sent none that could be read"),
     acquirerFields: described(z.record(z.string(), z.string()).nullable(), "The same by field, as it sent them"),
     listed: described(z.int(), "Transactions in its settlementList"),
-  }),
-  "SettlementDetail",
-  "A settlement, under way or ended, with the totals of both sides",
+  },
 );
 
-const reversalRecord = component(
-  z.object({
-    ...shared,
-    tid: z.string(),
-    state: z.enum(reversalStates),
-    requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),
-    responseCode: z.string().nullable(),
-    acquirer,
-    tries: z.int(),
-    dueAt: time,
-    createdAt: time,
-  }),
-  "ReversalRecord",
-  "A Reversal; its id is its transaction's",
-);
+const reversalRecord = componentOf("ReversalRecord", "A Reversal; its id is its transaction's", {
+  ...shared,
+  tid: z.string(),
+  state: z.enum(reversalStates),
+  requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),
+  responseCode: z.string().nullable(),
+  acquirer,
+  tries: z.int(),
+  dueAt: time,
+  createdAt: time,
+});
 
-const eventRecord = component(
-  z.object({
-    ...shared,
-    kind: z.string(),
-    subjectId: described(z.guid().nullable(), "What it is about: a notification, a transaction, an endpoint"),
-    detail: described(z.record(z.string(), z.unknown()), "Depends on the kind"),
-    at: time,
-  }),
-  "EventRecord",
-  "Something that an operator should know",
-);
+const eventRecord = componentOf("EventRecord", "Something that an operator should know", {
+  ...shared,
+  kind: z.string(),
+  subjectId: described(z.guid().nullable(), "What it is about: a notification, a transaction, an endpoint"),
+  detail: described(z.record(z.string(), z.unknown()), "Depends on the kind"),
+  at: time,
+});
 
 /** The query and the answer for each kind of money item in the operator API. */
 export const moneyRecords = {
@@ -210,30 +182,24 @@ export const moneyRecords = {
   events: { noun: "event", one: eventRecord, query: eventsQuery },
 } as const;
 
-const merchantTotals = component(
-  z.object({
-    partnerId: z.guid(),
-    mid: z.string(),
-    merchantName: z.string(),
-    currency: z.string(),
-    saleQuantity: described(z.int(), "Sales and Completes that were approved, also those that were voided since"),
-    saleTotalMinor: minor("Of these"),
-    voidQuantity: z.int(),
-    voidTotalMinor: minor("Voids"),
-    refundQuantity: z.int(),
-    refundTotalMinor: minor("Refunds"),
-    reversedQuantity: described(z.int(), "Undone at the acquirer, and in none of the totals"),
-    declinedQuantity: z.int(),
-  }),
-  "MerchantTotals",
-  "What a merchant sold in a period, of one currency",
-);
+const merchantTotals = componentOf("MerchantTotals", "What a merchant sold in a period, of one currency", {
+  partnerId: z.guid(),
+  mid: z.string(),
+  merchantName: z.string(),
+  currency: z.string(),
+  saleQuantity: described(z.int(), "Sales and Completes that were approved, also those that were voided since"),
+  saleTotalMinor: minor("Of these"),
+  voidQuantity: z.int(),
+  voidTotalMinor: minor("Voids"),
+  refundQuantity: z.int(),
+  refundTotalMinor: minor("Refunds"),
+  reversedQuantity: described(z.int(), "Undone at the acquirer, and in none of the totals"),
+  declinedQuantity: z.int(),
+});
 
-export const merchantsSchema = component(
-  z.object({ items: z.array(merchantTotals) }),
-  "MerchantTotalsList",
-  "By partner, merchant and currency",
-);
+export const merchantsSchema = componentOf("MerchantTotalsList", "By partner, merchant and currency", {
+  items: z.array(merchantTotals),
+});
 
 export const chainSchema = z.object({ items: z.array(linkedTransaction) });
 
@@ -241,14 +207,10 @@ export const moneyParams = z.object({ id: z.guid() });
 
 const reason = z.string().trim().min(1).max(1_000);
 
-export const retryBody = component(
-  z.strictObject({ reason: described(reason, "Kept with the event; required if the Reversal is done").optional() }),
-  "ReversalRetry",
-  "Why the Reversal is sent again",
-);
+export const retryBody = bodyOf("ReversalRetry", "Why the Reversal is sent again", {
+  reason: described(reason, "Kept with the event; required if the Reversal is done").optional(),
+});
 
-export const reasonBody = component(
-  z.strictObject({ reason: described(reason, "Kept with the event") }),
-  "Reason",
-  "Why the operator decided so",
-);
+export const reasonBody = bodyOf("Reason", "Why the operator decided so", {
+  reason: described(reason, "Kept with the event"),
+});

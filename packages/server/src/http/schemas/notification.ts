@@ -1,8 +1,8 @@
 import { notifiedCommands } from "@paybell/contract";
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 import { notificationStates } from "../../notification-state.ts";
-import { partnerIdText } from "./partner-id.ts";
+import { limit, partnerIdText } from "./problem.ts";
 
 const time = z.iso.datetime();
 
@@ -13,18 +13,14 @@ export const because = described(
     "its partner's rate (maxPerSecond, maxInFlight), or a worker that owns its partner",
 );
 
-const waiting = component(
-  z.object({
-    because,
-    since: described(time.nullable(), "When the partner was paused or disabled"),
-    endpointId: z.uuid().nullable(),
-    target: described(z.string().nullable(), "The endpoint's origin or URL"),
-    reason: described(z.string().nullable(), "Why the endpoint failed last"),
-    after: described(z.uuid().nullable(), "The notification that has to be accepted or parked first"),
-  }),
-  "Waiting",
-  "Why a pending notification was not delivered yet",
-);
+const waiting = componentOf("Waiting", "Why a pending notification was not delivered yet", {
+  because,
+  since: described(time.nullable(), "When the partner was paused or disabled"),
+  endpointId: z.uuid().nullable(),
+  target: described(z.string().nullable(), "The endpoint's origin or URL"),
+  reason: described(z.string().nullable(), "Why the endpoint failed last"),
+  after: described(z.uuid().nullable(), "The notification that has to be accepted or parked first"),
+});
 
 const summary = {
   id: z.uuid(),
@@ -59,12 +55,14 @@ const attempt = z.object({
   instanceId: z.string(),
 });
 
-export const summarySchema = component(z.object(summary), "Notification", "A notification and its state");
+export const summarySchema = componentOf("Notification", "A notification and its state", summary);
 
 const known = z.string().nullable();
 
-const subjectSchema = component(
-  z.object({
+const subjectSchema = componentOf(
+  "NotificationSubject",
+  "Values by which people recognise a notification; null if unknown",
+  {
     merchantTransId: known,
     amount: described(known, "A settlement's totalAmount; null in a list where it is too large to be read"),
     currency: known,
@@ -76,34 +74,30 @@ const subjectSchema = component(
     isoResponseCode: known,
     reqId: known,
     lastFour: described(known, "Of the card number"),
-  }),
-  "NotificationSubject",
-  "Values by which people recognise a notification; null if unknown",
+  },
 );
 
-export const detailSchema = component(
-  z.object({
-    ...summary,
-    callBackUrl: z.string().nullable(),
-    subject: subjectSchema,
-    schedule: described(
-      z
-        .object({
-          beganAt: time,
-          attempts: described(z.array(time), "If each of them fails; the last one is at the end"),
-          endsAt: described(time, "It is parked then"),
-        })
-        .nullable(),
-      "The retry schedule of a pending one; null: nothing is sent before a person acts",
-    ),
-    attempts: z.array(attempt),
-  }),
-  "NotificationDetail",
-  "A notification with its attempts",
-);
+export const detailSchema = componentOf("NotificationDetail", "A notification with its attempts", {
+  ...summary,
+  callBackUrl: z.string().nullable(),
+  subject: subjectSchema,
+  schedule: described(
+    z
+      .object({
+        beganAt: time,
+        attempts: described(z.array(time), "If each of them fails; the last one is at the end"),
+        endsAt: described(time, "It is parked then"),
+      })
+      .nullable(),
+    "The retry schedule of a pending one; null: nothing is sent before a person acts",
+  ),
+  attempts: z.array(attempt),
+});
 
-export const pulledSchema = component(
-  z.object({
+export const pulledSchema = componentOf(
+  "NotificationPage",
+  "A page of everything ever created for the partner that is still kept, in commit order",
+  {
     items: z.array(
       z.object({
         id: z.uuid(),
@@ -115,23 +109,14 @@ export const pulledSchema = component(
       }),
     ),
     next: described(z.string(), "`after` of the next page; given at the end too, to go on from later"),
-  }),
-  "NotificationPage",
-  "A page of everything ever created for the partner that is still kept, in commit order",
+  },
 );
 
-export const searchSchema = component(
-  z.object({
-    items: z.array(
-      component(z.object({ ...summary, subject: subjectSchema }), "ListedNotification", "With its subject"),
-    ),
-    next: z.string().nullable(),
-  }),
-  "NotificationSearch",
-  "Notifications, the newest first",
-);
+export const searchSchema = componentOf("NotificationSearch", "Notifications, the newest first", {
+  items: z.array(componentOf("ListedNotification", "With its subject", { ...summary, subject: subjectSchema })),
+  next: z.string().nullable(),
+});
 
-const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500");
 export const moment = described(
   z.iso.datetime({ offset: true }).refine((text) => !(Date.parse(text) < 0), { message: "must be a time since 1970" }),
   "ISO 8601 with a zone",

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { component, componentOf, described } from "../../input/descriptions.ts";
 import { detailSchema } from "./notification.ts";
 
 /** A notification as the operator sees it. */
@@ -14,25 +14,21 @@ export const inspectedSchema = component(
   "A notification with its attempts and events",
 );
 
-export const explainedSchema = component(
-  z.object({
-    kind: z.enum(["card", "settlement"]),
-    ipn: described(z.record(z.string(), z.unknown()), "Every field under its name on the wire, with its signature"),
-    signed: z.object({
-      mode: z.enum(["fields", "whole"]),
-      text: described(z.string(), "The signed string (section 5.1)"),
-      keyId: z.string(),
-    }),
-    cipher: z.string(),
-    encoding: z.string(),
-    url: described(z.string().nullable(), "Where it would go now"),
-    encryptionKeyId: z.string(),
-    headers: z.record(z.string(), z.string()),
-    body: described(z.string(), "As POSTed: the IPN encrypted"),
+export const explainedSchema = componentOf("ExplainedNotification", "What an attempt would send now", {
+  kind: z.enum(["card", "settlement"]),
+  ipn: described(z.record(z.string(), z.unknown()), "Every field under its name on the wire, with its signature"),
+  signed: z.object({
+    mode: z.enum(["fields", "whole"]),
+    text: described(z.string(), "The signed string (section 5.1)"),
+    keyId: z.string(),
   }),
-  "ExplainedNotification",
-  "What an attempt would send now",
-);
+  cipher: z.string(),
+  encoding: z.string(),
+  url: described(z.string().nullable(), "Where it would go now"),
+  encryptionKeyId: z.string(),
+  headers: z.record(z.string(), z.string()),
+  body: described(z.string(), "As POSTed: the IPN encrypted"),
+});
 
 const { waiting: _, ...proved } = detailSchema.shape;
 
@@ -62,14 +58,10 @@ const shortProof = z.object({
   attempts: described(z.int(), "The number of all attempts"),
 });
 
-export const proofSchema = component(
-  z.object({
-    proof: z.union([z.object({ ...issued, ...proved }), shortProof]),
-    signature: described(
-      z.object({ algorithm: z.literal("Ed25519"), publicKey: z.string(), value: z.string() }),
-      "Over the canonical JSON (RFC 8785) of `proof`; the key is SubjectPublicKeyInfo, both in base64",
-    ),
-  }),
-  "ProofOfDelivery",
-  "A notification's history, signed for a dispute",
-);
+export const proofSchema = componentOf("ProofOfDelivery", "A notification's history, signed for a dispute", {
+  proof: z.union([z.object({ ...issued, ...proved }), shortProof]),
+  signature: described(
+    z.object({ algorithm: z.literal("Ed25519"), publicKey: z.string(), value: z.string() }),
+    "Over the canonical JSON (RFC 8785) of `proof`; the key is SubjectPublicKeyInfo, both in base64",
+  ),
+});

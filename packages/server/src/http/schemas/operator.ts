@@ -1,6 +1,7 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { roles } from "../../operators/operator.ts";
+import { limit } from "./problem.ts";
 import { confirmedProposal } from "./proposal.ts";
 
 const time = z.iso.datetime();
@@ -18,24 +19,19 @@ const operator = {
   ),
 };
 
-export const operatorSchema = component(z.object(operator), "Operator", "An operator and what they may");
+export const operatorSchema = componentOf("Operator", "An operator and what they may", operator);
 
-export const newOperatorSchema = component(
-  z.object({ ...operator, token: described(z.string(), "Bearer token of the operator API, in this answer only") }),
-  "NewOperator",
-  "An operator with their token",
-);
+export const newOperatorSchema = componentOf("NewOperator", "An operator with their token", {
+  ...operator,
+  token: described(z.string(), "Bearer token of the operator API, in this answer only"),
+});
 
-export const operatorBody = component(
-  z.strictObject({
-    name: z.string(),
-    role: z.enum(roles),
-    expiresInDays: described(z.int(), "Default 90, at most 366").optional(),
-    proposal: confirmedProposal,
-  }),
-  "OperatorToAdd",
-  "Who becomes an operator",
-);
+export const operatorBody = bodyOf("OperatorToAdd", "Who becomes an operator", {
+  name: z.string(),
+  role: z.enum(roles),
+  expiresInDays: described(z.int(), "Default 90, at most 366").optional(),
+  proposal: confirmedProposal,
+});
 
 export const operatorListSchema = z.object({ items: z.array(operatorSchema) });
 
@@ -48,30 +44,26 @@ export const auditQuery = z.strictObject({
   from: z.iso.datetime({ offset: true }).optional(),
   to: z.iso.datetime({ offset: true }).optional(),
   after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the previous page").optional(),
-  limit: described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500"),
+  limit,
 });
 
 const nullableJson = described(z.unknown(), "The value before or after, without secrets; null if there is none");
 
-export const auditPageSchema = component(
-  z.object({
-    items: z.array(
-      z.object({
-        seq: z.int(),
-        at: time,
-        actor: z.string(),
-        role: z.string(),
-        tokenId: z.string(),
-        address: z.string(),
-        action: described(z.string(), "The operationId of the request"),
-        subject: z.string(),
-        before: nullableJson,
-        after: nullableJson,
-        hash: described(z.string(), "Of this entry and the one before it"),
-      }),
-    ),
-    next: z.string().nullable(),
-  }),
-  "AuditPage",
-  "Who did what, the newest first",
-);
+export const auditPageSchema = componentOf("AuditPage", "Who did what, the newest first", {
+  items: z.array(
+    z.object({
+      seq: z.int(),
+      at: time,
+      actor: z.string(),
+      role: z.string(),
+      tokenId: z.string(),
+      address: z.string(),
+      action: described(z.string(), "The operationId of the request"),
+      subject: z.string(),
+      before: nullableJson,
+      after: nullableJson,
+      hash: described(z.string(), "Of this entry and the one before it"),
+    }),
+  ),
+  next: z.string().nullable(),
+});

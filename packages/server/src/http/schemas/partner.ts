@@ -1,6 +1,6 @@
 import { overlapHours as overlap } from "@paybell/contract";
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 import type { PartnerSetting, SettingTable } from "../../partners/setting.ts";
 import { defaultSettings, partnerSettings } from "../../partners/settings.ts";
 import { scopesSchema } from "./api-key.ts";
@@ -32,42 +32,34 @@ export const partnerPatchSchema = component(
   "The settings to change",
 );
 
-export const partnerDefaultsSchema = component(
-  z.object(Object.fromEntries(Object.keys(defaultSettings).map((name) => [name, settings[name] as z.ZodType]))),
+export const partnerDefaultsSchema = componentOf(
   "PartnerDefaults",
   "The settings of a new partner, where its registration does not name them",
+  Object.fromEntries(Object.keys(defaultSettings).map((name) => [name, settings[name] as z.ZodType])),
 );
 
-export const newPartnerSchema = component(
-  z.object({
-    id: z.uuid(),
-    apiKey: described(z.string(), "pb_ and base64url"),
-    encryptionKey: described(z.string(), "base64 of 32 bytes"),
-    signingKey: described(z.string(), "base64 of 32 bytes"),
-    webhookSecret: described(z.string(), "whsec_ and base64 of 32 bytes"),
-  }),
-  "NewPartner",
-  "A new partner's id and keys. The keys are shown only once",
-);
+export const newPartnerSchema = componentOf("NewPartner", "A new partner's id and keys. The keys are shown only once", {
+  id: z.uuid(),
+  apiKey: described(z.string(), "pb_ and base64url"),
+  encryptionKey: described(z.string(), "base64 of 32 bytes"),
+  signingKey: described(z.string(), "base64 of 32 bytes"),
+  webhookSecret: described(z.string(), "whsec_ and base64 of 32 bytes"),
+});
 
 const keyKind = z.enum(["apiKey", "encryptionKey", "signingKey", "webhookSecret"]);
 const time = z.iso.datetime();
 
-const keyVersion = component(
-  z.object({
-    id: z.uuid(),
-    kind: z.enum([...keyKind.options, "callbackKey"]),
-    activeFrom: time,
-    expiresAt: time.nullable(),
-    seals: described(z.int(), "Of an encryption key: how often it encrypted, at most").optional(),
-    name: described(z.string(), "Of an API key beside the first one: what it is for").optional(),
-    scopes: scopesSchema.optional(),
-    lastUsedAt: described(time.nullable(), "Of an API key, to the minute; null: never").optional(),
-    createdAt: time,
-  }),
-  "KeyVersion",
-  "A version of a key; never the key itself",
-);
+const keyVersion = componentOf("KeyVersion", "A version of a key; never the key itself", {
+  id: z.uuid(),
+  kind: z.enum([...keyKind.options, "callbackKey"]),
+  activeFrom: time,
+  expiresAt: time.nullable(),
+  seals: described(z.int(), "Of an encryption key: how often it encrypted, at most").optional(),
+  name: described(z.string(), "Of an API key beside the first one: what it is for").optional(),
+  scopes: scopesSchema.optional(),
+  lastUsedAt: described(time.nullable(), "Of an API key, to the minute; null: never").optional(),
+  createdAt: time,
+});
 
 const record = {
   id: z.uuid(),
@@ -78,20 +70,16 @@ const record = {
   updatedAt: time,
 };
 
-export const partnerSchema = component(z.object(record), "Partner", "A partner as registered");
+export const partnerSchema = componentOf("Partner", "A partner as registered", record);
 export const partnerPageSchema = z.object({ items: z.array(partnerSchema), next: z.string().nullable() });
-export const selfSchema = component(
-  z.object({
-    ...record,
-    egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your allowlist"),
-    proofPublicKey: described(
-      z.string(),
-      "Proofs of delivery are checked with it: Ed25519, SubjectPublicKeyInfo in base64",
-    ),
-  }),
-  "Self",
-  "The calling partner, as registered",
-);
+export const selfSchema = componentOf("Self", "The calling partner, as registered", {
+  ...record,
+  egressAddresses: described(z.array(z.string()), "Where callbacks come from: for your allowlist"),
+  proofPublicKey: described(
+    z.string(),
+    "Proofs of delivery are checked with it: Ed25519, SubjectPublicKeyInfo in base64",
+  ),
+});
 
 const rotation = {
   key: keyKind,
@@ -100,20 +88,12 @@ const rotation = {
     "How long the old version stays valid",
   ),
 };
-export const ownRotateBody = component(z.strictObject(rotation), "OwnRotation", "Which of your keys to replace");
-export const rotateBody = component(
-  z.strictObject({ ...rotation, proposal: confirmedProposal }),
-  "Rotation",
-  "Which key to replace",
-);
-export const rotatedSchema = component(
-  z.object({
-    id: z.uuid(),
-    kind: keyKind,
-    secret: described(z.string(), "Shown only once"),
-    activeFrom: described(time, "From then on it encrypts or signs: install it before"),
-    expiresOld: time,
-  }),
-  "RotatedKey",
-  "The new version",
-);
+export const ownRotateBody = bodyOf("OwnRotation", "Which of your keys to replace", rotation);
+export const rotateBody = bodyOf("Rotation", "Which key to replace", { ...rotation, proposal: confirmedProposal });
+export const rotatedSchema = componentOf("RotatedKey", "The new version", {
+  id: z.uuid(),
+  kind: keyKind,
+  secret: described(z.string(), "Shown only once"),
+  activeFrom: described(time, "From then on it encrypts or signs: install it before"),
+  expiresOld: time,
+});

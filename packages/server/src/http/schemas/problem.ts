@@ -1,7 +1,8 @@
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifySchema } from "fastify";
 import { z } from "zod";
-import { type ErrorCode, errors } from "../../errors.ts";
-import { component, described } from "../../input/descriptions.ts";
+import { type ErrorCode, errors, ServiceError } from "../../errors.ts";
+import { isUuid, type PartnerId, readId } from "../../ids.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 import { problemType } from "../problem.ts";
 
 const fieldProblem = z.object({
@@ -10,21 +11,17 @@ const fieldProblem = z.object({
   message: z.string(),
 });
 
-export const problemSchema = component(
-  z.object({
-    type: z.string(),
-    title: z.string(),
-    status: z.number().int(),
-    code: described(z.string(), "Stable: branch on it"),
-    detail: described(z.string(), "What was wrong this time"),
-    remedy: described(z.string(), "What to do about it"),
-    documentation: described(z.string(), "Where the guides explain the code, relative to the service's address"),
-    instance: described(z.string(), "Names this occurrence; quote it to the operator"),
-    errors: described(z.array(fieldProblem), "Every invalid field").optional(),
-  }),
-  "Problem",
-  "An error, RFC 9457",
-);
+export const problemSchema = componentOf("Problem", "An error, RFC 9457", {
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int(),
+  code: described(z.string(), "Stable: branch on it"),
+  detail: described(z.string(), "What was wrong this time"),
+  remedy: described(z.string(), "What to do about it"),
+  documentation: described(z.string(), "Where the guides explain the code, relative to the service's address"),
+  instance: described(z.string(), "Names this occurrence; quote it to the operator"),
+  errors: described(z.array(fieldProblem), "Every invalid field").optional(),
+});
 
 /** Codes that any route may answer. */
 const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
@@ -67,18 +64,25 @@ const operatorErrors = [
 ] as const;
 
 type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
+type Success = readonly [status: number, schema: z.ZodType, description: string, type?: string];
 
-/** A route's documented answers: its successes, and for each status the codes that it may have. */
-export function responses(
-  successes: Readonly<Record<number, { schema: z.ZodType; description: string; type?: string }>>,
-  ...codes: readonly ErrorCode[]
-): Responses {
-  const documented: Responses = {};
-  for (const [status, { schema, description, type }] of Object.entries(successes)) {
-    documented[Number(status)] = { description, content: { [type ?? "application/json"]: { schema } } };
-  }
+/** Documents routes under this tag: a route's `operationId`, its summary in one line, and its parts. */
+export function operations(tag: string) {
+  return <const Parts extends FastifySchema>(operationId: string, summary: string, parts: Parts) => ({
+    schema: { operationId, tags: [tag], summary, ...parts },
+  });
+}
+
+/** A route's documented answers: its success, and for each status the codes that it may have. */
+export function responses(success: Success, ...codes: readonly ErrorCode[]): Responses {
+  const documented = answer(...success);
   addProblems(documented, [...codes, ...everywhere]);
   return documented;
+}
+
+/** One of a route's answers that are no problems. */
+export function answer(...[status, schema, description, type = "application/json"]: Success): Responses {
+  return { [status]: { description, content: { [type]: { schema } } } };
 }
 
 /** Adds to each route of a scope what any route with such callers, such a body, query or path may answer. */
@@ -104,4 +108,38 @@ function addProblems(documented: Responses, codes: readonly ErrorCode[]): void {
       content: { [problemType]: { schema: problemSchema } },
     };
   }
+}
+
+/** A partner's id in a query or a body. */
+export const partnerIdText = z.string().refine(isUuid, {
+  message: "is not a partner's id",
+  params: { code: "unknown_partner" },
+});
+
+/** The partner of a {@link partnerIdText}, as a part of a search. */
+export function ofPartner(text: string | undefined): { partnerId?: PartnerId } {
+  const partnerId = text === undefined ? undefined : readId<"partner">(text);
+  return partnerId === undefined ? {} : { partnerId };
+}
+
+/** The partner of a path. */
+export const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
+
+/** @throws ServiceError `not_found` */
+export function requirePartnerId(text: string): PartnerId {
+  return readId<"partner">(text) ?? noSuchPartner();
+}
+
+/** @throws ServiceError `not_found` */
+export function noSuchPartner(): never {
+  throw new ServiceError("not_found", "There is no such partner.");
+}
+
+export const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500");
+
+/** Aborted when the caller has disconnected, or has its answer. */
+export function untilGone(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return gone.signal;
 }

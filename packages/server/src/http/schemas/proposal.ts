@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 import { proposable, ruleMinutesMax } from "../../operators/proposals.ts";
 
 /** In the body of what two admins do together. */
@@ -8,29 +8,25 @@ export const confirmedProposal = described(
   "Where two admins are needed: the proposal of another admin which this confirms. The rest is as it was proposed",
 ).optional();
 
-export const proposalSchema = component(
-  z.object({
-    id: z.uuid(),
-    action: described(z.enum(proposable), "The operationId of the request that confirms it"),
-    partnerId: z.uuid().nullable(),
-    input: described(z.record(z.string(), z.unknown()), "The body of that request, without `proposal`"),
-    proposedBy: described(z.string(), "The name of the admin; another one confirms"),
-    createdAt: z.iso.datetime(),
-    expiresAt: described(z.iso.datetime(), "It cannot be confirmed after that"),
-  }),
-  "Proposal",
-  "What one admin proposed and another may confirm",
-);
+export const proposalSchema = componentOf("Proposal", "What one admin proposed and another may confirm", {
+  id: z.uuid(),
+  action: described(z.enum(proposable), "The operationId of the request that confirms it"),
+  partnerId: z.uuid().nullable(),
+  input: described(z.record(z.string(), z.unknown()), "The body of that request, without `proposal`"),
+  proposedBy: described(z.string(), "The name of the admin; another one confirms"),
+  createdAt: z.iso.datetime(),
+  expiresAt: described(z.iso.datetime(), "It cannot be confirmed after that"),
+});
 
-export const twoAdminRuleSchema = component(
-  z.object({
+export const twoAdminRuleSchema = componentOf(
+  "TwoAdminRule",
+  "Whether it takes two admins to hand out a key, to lower a partner's protection, or to change this rule",
+  {
     minutes: described(
       z.int().min(0).max(ruleMinutesMax),
       "Within how many minutes a second admin must confirm; 0: one admin is enough",
     ),
-  }),
-  "TwoAdminRule",
-  "Whether it takes two admins to hand out a key, to lower a partner's protection, or to change this rule",
+  },
 );
 
 export const twoAdminRuleBody = twoAdminRuleSchema.extend({ proposal: confirmedProposal }).strict();

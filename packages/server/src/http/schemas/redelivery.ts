@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { redeliveryProblems } from "../../notifications/notifications.ts";
 import { moment, summarySchema } from "./notification.ts";
-import { partnerIdText } from "./partner-id.ts";
+import { partnerIdText } from "./problem.ts";
 
 export const redeliverBody = z
   .strictObject({
@@ -50,29 +50,23 @@ const redeliveryFields = {
 };
 const whichOnes = "Which notifications; an empty filter selects all parked ones";
 
-export const redeliveriesBody = component(
-  z.strictObject({ filter: described(redeliveryFilter, whichOnes), ...redeliveryFields }),
-  "Redeliveries",
-  "Which notifications to send once more",
-);
+export const redeliveriesBody = bodyOf("Redeliveries", "Which notifications to send once more", {
+  filter: described(redeliveryFilter, whichOnes),
+  ...redeliveryFields,
+});
 
-export const ownRedeliveriesBody = component(
-  z.strictObject({ filter: described(ownFilter, whichOnes), ...redeliveryFields }),
-  "OwnRedeliveries",
-  "Which of your notifications to send once more",
-);
+export const ownRedeliveriesBody = bodyOf("OwnRedeliveries", "Which of your notifications to send once more", {
+  filter: described(ownFilter, whichOnes),
+  ...redeliveryFields,
+});
 
-export const redeliveryAnswer = component(
-  z.object({
-    ...summarySchema.shape,
-    held: described(
-      z.enum(["paused", "order"]).nullable(),
-      "paused: the partner is; order: an earlier one of its chain is sent first; null: it is sent now",
-    ),
-  }),
-  "RedeliveredNotification",
-  "A notification that is due",
-);
+export const redeliveryAnswer = componentOf("RedeliveredNotification", "A notification that is due", {
+  ...summarySchema.shape,
+  held: described(
+    z.enum(["paused", "order"]).nullable(),
+    "paused: the partner is; order: an earlier one of its chain is sent first; null: it is sent now",
+  ),
+});
 
 const held = described(
   z.object({ paused: z.int(), order: z.int() }),
@@ -89,16 +83,12 @@ export const redeliveredSchema = z.object({
 
 export const redeliveryParams = z.object({ id: described(z.string(), "The redelivery's id, from its answer") });
 
-export const redeliveryProgressSchema = component(
-  z.object({
-    id: z.uuid(),
-    createdAt: z.iso.datetime(),
-    redelivered: described(z.int(), "Notifications that it made due"),
-    delivered: z.int(),
-    pending: z.int(),
-    parked: described(z.int(), "Parked again"),
-    held,
-  }),
-  "RedeliveryProgress",
-  "What became of a redelivery of many",
-);
+export const redeliveryProgressSchema = componentOf("RedeliveryProgress", "What became of a redelivery of many", {
+  id: z.uuid(),
+  createdAt: z.iso.datetime(),
+  redelivered: described(z.int(), "Notifications that it made due"),
+  delivered: z.int(),
+  pending: z.int(),
+  parked: described(z.int(), "Parked again"),
+  held,
+});

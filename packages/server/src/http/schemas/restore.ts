@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 
 const time = z.iso.datetime();
 
@@ -19,8 +19,10 @@ const commandSchema = z.object({
   createdAt: time,
 });
 
-export const restoreSchema = component(
-  z.object({
+export const restoreSchema = componentOf(
+  "RestoreReport",
+  "The last restore of the database from a backup; null: there was none",
+  {
     restore: z
       .object({
         name: z.string(),
@@ -38,7 +40,5 @@ export const restoreSchema = component(
         ),
       })
       .nullable(),
-  }),
-  "RestoreReport",
-  "The last restore of the database from a backup; null: there was none",
+  },
 );

@@ -1,15 +1,11 @@
 import { ciphers, encodings } from "@paybell/contract";
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { componentOf, described } from "../../input/descriptions.ts";
 
-export const sealedSchema = component(
-  z.object({
-    data: described(z.string(), "The sealed IPN, as in a callback's body"),
-    headers: described(z.record(z.string(), z.string()), "The headers that a callback would carry"),
-    cipher: z.enum(ciphers),
-    encoding: z.enum(encodings),
-    encryptionKeyId: z.string(),
-  }),
-  "SealedNotification",
-  "A notification as an attempt would send it now",
-);
+export const sealedSchema = componentOf("SealedNotification", "A notification as an attempt would send it now", {
+  data: described(z.string(), "The sealed IPN, as in a callback's body"),
+  headers: described(z.record(z.string(), z.string()), "The headers that a callback would carry"),
+  cipher: z.enum(ciphers),
+  encoding: z.enum(encodings),
+  encryptionKeyId: z.string(),
+});

@@ -1,11 +1,13 @@
 import { z } from "zod";
-import { component, described } from "../../input/descriptions.ts";
+import { bodyOf, component, componentOf, described } from "../../input/descriptions.ts";
 import { terminalLengthsMax } from "../../partners/terminal.ts";
 
 const terminalText = (name: keyof typeof terminalLengthsMax) => z.string().max(terminalLengthsMax[name]);
 
-export const terminalBody = component(
-  z.strictObject({
+export const terminalBody = bodyOf(
+  "TerminalRegistration",
+  "A terminal's merchant and device; what is left out becomes empty",
+  {
     mid: terminalText("mid"),
     merchantId: terminalText("merchantId").optional(),
     merchantName: terminalText("merchantName").optional(),
@@ -16,15 +18,12 @@ export const terminalBody = component(
       terminalText("acquirer"),
       "The name of the acquirer that its commands go to; empty: the one of the settings",
     ).optional(),
-  }),
-  "TerminalRegistration",
-  "A terminal's merchant and device; what is left out becomes empty",
+  },
 );
-export const terminalSchema = component(
-  z.object({ tid: z.string(), ...terminalBody.required().shape }),
-  "Terminal",
-  "A terminal as registered",
-);
+export const terminalSchema = componentOf("Terminal", "A terminal as registered", {
+  tid: z.string(),
+  ...terminalBody.required().shape,
+});
 export const terminalPageSchema = z.object({ items: z.array(terminalSchema), next: z.string().nullable() });
 
 export const terminalQuery = z.strictObject({
