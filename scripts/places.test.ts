@@ -32,7 +32,7 @@ test.each([
     ["server/src/partners/report-settings.ts"],
   ],
   ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/retry-schedule.ts"]],
-  ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/schemas/problem.ts"]],
+  ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/operation.ts"]],
   ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
   [
     "which commands charge, and which can be voided",

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
-import { chainSchema, merchantsSchema, moneyRecords } from "../packages/server/src/http/schemas/money.ts";
+import { chainSchema, merchantsSchema, moneyRecords } from "../packages/server/src/http/payments/money.ts";
 import { sale } from "./support/commands.ts";
 import { eventually, startTestService } from "./support/service.ts";
 

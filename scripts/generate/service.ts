@@ -1,9 +1,9 @@
 import { isDeepStrictEqual } from "node:util";
 import { misuses } from "../../packages/partner/src/misused.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
-import type { ServiceSetting } from "../../packages/server/src/config/setting.ts";
+import { descriptionOf } from "../../packages/server/src/config/kinds.ts";
+import type { Setting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
-import { settingSections } from "../../packages/server/src/config/shown.ts";
 import { errors } from "../../packages/server/src/errors.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { PartnerSetting, SettingTable } from "../../packages/server/src/partners/setting.ts";
@@ -12,19 +12,20 @@ import { code, type GeneratedFile, type Section, sectionTables, table, withParts
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
-  const list: readonly ServiceSetting<unknown, unknown>[] = Object.values(settings);
-  const columns = ["Name", "Value", "Default", "Meaning"];
-  const tables = sectionTables(list, settingSections, columns, (setting) => {
-    return [code(setting.name), valueText(setting), defaultText(setting), setting.meaning];
+  const sections = Map.groupBy(Object.values(settings), ({ section }) => section);
+  const tables = [...sections].flatMap(([title, list]) => {
+    const rows = list.map((one) => [code(one.name), valueText(one), defaultText(one), one.meaning]);
+    return [`## ${title}`, table(["Name", "Value", "Default", "Meaning"], rows)];
   });
-  return withParts("docs/reference/settings.md", { settings: tables });
+  return withParts("docs/reference/settings.md", { settings: tables.join("\n\n") });
 }
 
-function valueText({ kind, unit, secret }: ServiceSetting<unknown, unknown>): string {
-  return [kind.description, unit === undefined ? "" : ` (${unit})`, secret === true ? "; a secret" : ""].join("");
+function valueText({ kind, isSecret }: Setting<unknown>): string {
+  const { description, unit } = descriptionOf(kind);
+  return [description, unit === undefined ? "" : ` (${unit})`, isSecret ? "; a secret" : ""].join("");
 }
 
-function defaultText(setting: ServiceSetting<unknown, unknown>): string {
+function defaultText(setting: Setting<unknown>): string {
   const value = setting.default;
   const isEmpty = value === null || (Array.isArray(value) && value.length === 0);
   return isEmpty ? "not set" : code(String(value));

@@ -102,7 +102,7 @@ export const tiers: readonly Tier[] = [
   },
   {
     name: "browser",
-    tests: [...server("http/routes/console-oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
+    tests: [...server("http/console/oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
     inputs: [...service, "packages/console"],
   },
   { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },

@@ -5,7 +5,7 @@ import {
   certificatesSchema,
   certificationSchema,
   keyUseSchema,
-} from "../../packages/server/src/http/schemas/certification.ts";
+} from "../../packages/server/src/http/deliveries/callbacks.ts";
 import { sale } from "../support/commands.ts";
 import { startPartnerServer } from "../support/receiver.ts";
 import { startTestService, type WholeService } from "../support/service.ts";

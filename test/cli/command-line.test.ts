@@ -9,7 +9,7 @@ import { program } from "../../packages/cli/src/program.ts";
 import { loadServer } from "../../packages/cli/src/service/server.ts";
 import { describedOf } from "../../packages/cli/src/shell/command.ts";
 import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
-import { moneyRecords } from "../../packages/server/src/http/schemas/money.ts";
+import { moneyRecords } from "../../packages/server/src/http/payments/money.ts";
 import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
 import { freePort, spawnPaybell } from "../support/instance.ts";

@@ -618,8 +618,16 @@ export interface PartnerApi<Options> {
     },
     options?: Options,
   ): Promise<NotificationSearch>;
-  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
-  getBacklog(options?: Options): Promise<Backlog>;
+  /** Get a notification with its attempts. GET /v1/notifications/{id} */
+  getNotification(id: string, options?: Options): Promise<NotificationDetail>;
+  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
+  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
+  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
+  redeliverNotification(
+    id: string,
+    body?: { to?: "original" | "registered" },
+    options?: Options,
+  ): Promise<RedeliveredNotification>;
   /** Redeliver many of your notifications. POST /v1/redeliveries */
   redeliverOwn(
     body: OwnRedeliveries,
@@ -633,16 +641,6 @@ export interface PartnerApi<Options> {
   }>;
   /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
-  /** Get a notification with its attempts. GET /v1/notifications/{id} */
-  getNotification(id: string, options?: Options): Promise<NotificationDetail>;
-  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
-  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
-  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
-  redeliverNotification(
-    id: string,
-    body?: { to?: "original" | "registered" },
-    options?: Options,
-  ): Promise<RedeliveredNotification>;
   /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */
@@ -670,6 +668,8 @@ export interface PartnerApi<Options> {
   rotateOwnKey(body: OwnRotation, options?: Options): Promise<RotatedKey>;
   /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
+  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
+  getBacklog(options?: Options): Promise<Backlog>;
 }
 
 /** Method, path, and where what is given goes. */
@@ -682,12 +682,11 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   getStatement: ["GET", "/v1/statements/{date}"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
-  getBacklog: ["GET", "/v1/backlog"],
-  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
-  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   getSealedNotification: ["GET", "/v1/notifications/{id}/sealed"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
+  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
+  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
@@ -700,4 +699,5 @@ export const operations: Readonly<Record<keyof PartnerApi<never>, readonly strin
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
   rotateOwnKey: ["POST", "/v1/keys/rotate", "body"],
   getFigures: ["GET", "/v1/figures", "query"],
+  getBacklog: ["GET", "/v1/backlog"],
 };

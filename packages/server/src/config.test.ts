@@ -4,10 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { ServiceSetting } from "./config/setting.ts";
 import { settings } from "./config/settings.ts";
-import { shownSettings } from "./config/shown.ts";
-import { ConfigError, readConfig, type SettingKey } from "./config.ts";
+import { ConfigError, readConfig, type SettingKey, shownSettings } from "./config.ts";
 import { defaultSettings } from "./partners/settings.ts";
 import { retryBounds } from "./retry-schedule.ts";
 
@@ -159,8 +157,9 @@ describe("readConfig", () => {
   });
 
   test("every secret can be in a file", () => {
-    const all: readonly ServiceSetting<unknown, unknown>[] = Object.values(settings);
-    const names = all.filter(({ secret }) => secret === true).map(({ name }) => name);
+    const names = Object.values(settings)
+      .filter(({ isSecret }) => isSecret)
+      .map(({ name }) => name);
     expect(names).toContain("DATABASE_URL");
     const env = Object.fromEntries(names.map((name) => [`${name}_FILE`, "/none/of-these"]));
     const problems = problemsOf(env);

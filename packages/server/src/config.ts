@@ -1,14 +1,10 @@
 import { readFileSync } from "node:fs";
-import { nearest } from "./config/nearest.ts";
-import type { ServiceSetting } from "./config/setting.ts";
-import { settings } from "./config/settings.ts";
-import { historyMarginDays, scheduleDays } from "./retry-schedule.ts";
+import { contradictions } from "./config/contradictions.ts";
+import { descriptionOf, type HostAndPort } from "./config/kinds.ts";
+import type { Setting } from "./config/setting.ts";
+import { type Config, type SettingKey, settings } from "./config/settings.ts";
 
-type ValueOf<It> = It extends ServiceSetting<infer Value, infer Default> ? Value | Default : never;
-export type SettingKey = keyof typeof settings;
-
-/** The configuration, read once at startup and passed in. Its secrets are printed and logged as "set". */
-export type Config = { readonly [Key in SettingKey]: ValueOf<(typeof settings)[Key]> };
+export type { Config, SettingKey };
 
 /** Every invalid setting, one line each. No line contains the value of a secret. */
 export class ConfigError extends Error {
@@ -66,8 +62,8 @@ export function settingNames(): readonly string[] {
   return [...Object.values(settings).map(({ name }) => name), ...secretNames.map(fileOf)];
 }
 
-const secretNames = Object.values<ServiceSetting<unknown, unknown>>(settings)
-  .filter(({ secret }) => secret === true)
+const secretNames = Object.values(settings)
+  .filter(({ isSecret }) => isSecret)
   .map(({ name }) => name);
 
 function fileOf(secret: string): string {
@@ -78,13 +74,14 @@ function isUnset(value: string | undefined): value is undefined | "" {
   return value === undefined || value.trim() === "";
 }
 
-function readSetting(setting: ServiceSetting<unknown, unknown>, env: NodeJS.ProcessEnv, problems: string[]): unknown {
-  const value = env[setting.name];
+function readSetting(setting: Setting<unknown>, env: NodeJS.ProcessEnv, problems: string[]): unknown {
+  const { name, kind, isSecret } = setting;
+  const value = env[name];
   if (isUnset(value)) return setting.default;
-  const read = setting.kind.read(value.trim());
-  if (read !== undefined) return read;
-  const found = setting.secret === true ? "found something else" : `found ${JSON.stringify(value)}`;
-  problems.push(`${setting.name} must be ${setting.kind.description}, ${found}`);
+  const { data, success } = kind.safeParse(value.trim());
+  if (success) return data;
+  const found = isSecret ? "found something else" : `found ${JSON.stringify(value)}`;
+  problems.push(`${name} must be ${descriptionOf(kind).description}, ${found}`);
   return setting.default;
 }
 
@@ -107,124 +104,11 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
-function contradictions(config: Config): string[] {
-  const historyDaysMin = Math.ceil(scheduleDays(config.retrySeconds) + historyMarginDays);
-  const problems: string[] = [];
-  if (config.historyDays < historyDaysMin) {
-    problems.push(
-      `PAYBELL_HISTORY_DAYS must be at least ${historyDaysMin} (the length of PAYBELL_RETRY_SECONDS, ` +
-        `and ${historyMarginDays} days), found ${config.historyDays}`,
-    );
-  }
-  if (config.ledgerDays < config.historyDays) {
-    problems.push(
-      `PAYBELL_LEDGER_DAYS must be at least PAYBELL_HISTORY_DAYS (${config.historyDays}), found ${config.ledgerDays}`,
-    );
-  }
-  if (config.ledgerDays < config.preAuthDays) {
-    problems.push(
-      `PAYBELL_LEDGER_DAYS must be at least PAYBELL_PREAUTH_DAYS (${config.preAuthDays}), found ${config.ledgerDays}`,
-    );
-  }
-  if (config.headersTimeoutMs > config.requestTimeoutMs) {
-    problems.push(
-      `PAYBELL_HEADERS_TIMEOUT_MS must be at most PAYBELL_REQUEST_TIMEOUT_MS (${config.requestTimeoutMs}), ` +
-        `found ${config.headersTimeoutMs}`,
-    );
-  }
-  if (config.connectTimeoutMs > config.attemptTimeoutMs) {
-    problems.push(
-      `PAYBELL_CONNECT_TIMEOUT_MS must be at most PAYBELL_ATTEMPT_TIMEOUT_MS (${config.attemptTimeoutMs}), ` +
-        `found ${config.connectTimeoutMs}`,
-    );
-  }
-  problems.push(...acquirerContradictions(config), ...keyServiceContradictions(config), ...oidcContradictions(config));
-  problems.push(...kafkaContradictions(config));
-  if (config.alertUrl !== null && config.alertSecret === null) {
-    problems.push("PAYBELL_ALERT_SECRET is required with PAYBELL_ALERT_URL: alerts are signed");
-  }
-  if (config.alertMailUrl !== null && (config.alertMailFrom === null || config.alertMailTo.length === 0)) {
-    problems.push("PAYBELL_ALERT_MAIL_FROM and PAYBELL_ALERT_MAIL_TO are required with PAYBELL_ALERT_MAIL_URL");
-  }
-  return problems;
-}
-
-function keyServiceContradictions(config: Config): string[] {
-  const { masterKey, masterKeyOthers, kms, kmsUrl } = config;
-  const problems: string[] = [];
-  if (kms === null && [masterKey, ...masterKeyOthers].some((key) => typeof key === "string")) {
-    problems.push("PAYBELL_KMS is required with a master key that a key service wrapped");
-  }
-  if (kms === null) return problems;
-  if (kmsUrl !== null && !isSecure(kmsUrl)) {
-    problems.push("PAYBELL_KMS_URL must begin with https://, except on localhost");
-  }
-  const needed: readonly SettingKey[] = kms === "aws" ? ["kmsKey", "awsRegion"] : ["kmsUrl", "kmsTokenFile"];
-  for (const key of needed) {
-    if (config[key] === null) problems.push(`${settings[key].name} is required with PAYBELL_KMS=${kms}`);
-  }
-  if (kms === "aws" && (config.awsAccessKeyId === null) !== (config.awsSecretAccessKey === null)) {
-    problems.push("AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are required together");
-  }
-  return problems;
-}
-
-function oidcContradictions(config: Config): string[] {
-  const { oidcIssuer, consoleUrl, oidcScopes, consoleSignIn } = config;
-  if (oidcIssuer === null) {
-    return consoleSignIn === "oidc" ? ["PAYBELL_OIDC_ISSUER is required with PAYBELL_CONSOLE_SIGN_IN=oidc"] : [];
-  }
-  const problems = (["oidcClientId", "oidcClientSecret", "consoleUrl"] as const)
-    .filter((key) => config[key] === null)
-    .map((key) => `${settings[key].name} is required with PAYBELL_OIDC_ISSUER`);
-  for (const [name, url] of Object.entries({ PAYBELL_OIDC_ISSUER: oidcIssuer, PAYBELL_CONSOLE_URL: consoleUrl })) {
-    if (url !== null && !isSecure(url)) problems.push(`${name} must begin with https://, except on localhost`);
-  }
-  if (!oidcScopes.includes("openid")) problems.push("PAYBELL_OIDC_SCOPES must hold openid");
-  return problems;
-}
-
-function kafkaContradictions(config: Config): string[] {
-  const needs = (key: SettingKey, other: SettingKey) =>
-    config[key] === null ? [`${settings[key].name} is required with ${settings[other].name}`] : [];
-  const problems = config.kafkaBrokers.length > 0 ? needs("kafkaTopic", "kafkaBrokers") : [];
-  if (config.kafkaSasl !== null) {
-    problems.push(...needs("kafkaUser", "kafkaSasl"), ...needs("kafkaPassword", "kafkaSasl"));
-  }
-  if ((config.kafkaCertificateFile === null) !== (config.kafkaKeyFile === null)) {
-    problems.push("PAYBELL_KAFKA_CERTIFICATE_FILE and PAYBELL_KAFKA_KEY_FILE are required together");
-  }
-  if (config.kafkaTopic !== null && config.kafkaTopic === config.kafkaDeadLetterTopic) {
-    problems.push("PAYBELL_KAFKA_DEAD_LETTER_TOPIC must differ from PAYBELL_KAFKA_TOPIC");
-  }
-  return problems;
-}
-
-function isSecure(url: string): boolean {
-  const { protocol, hostname } = new URL(url);
-  return protocol === "https:" || ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
-}
-
-function acquirerContradictions(config: Config): string[] {
-  if (config.acquirer !== "iso8583") return [];
-  const problems: string[] = [];
-  if (config.acquirerProfile === null) {
-    problems.push("PAYBELL_ACQUIRER_PROFILE is required with PAYBELL_ACQUIRER=iso8583");
-  }
-  if (config.acquirerHosts.length === 0) {
-    problems.push("PAYBELL_ACQUIRER_HOSTS is required with PAYBELL_ACQUIRER=iso8583");
-  }
-  if ((config.acquirerCertificateFile === null) !== (config.acquirerKeyFile === null)) {
-    problems.push("PAYBELL_ACQUIRER_CERTIFICATE_FILE and PAYBELL_ACQUIRER_KEY_FILE are required together");
-  }
-  return problems;
-}
-
 function hideSecrets(config: Config): Config {
   const shown = () =>
     Object.fromEntries(
       Object.entries(config).map(([key, value]) => {
-        const hidden = settings[key as SettingKey].secret === true && value !== null;
+        const hidden = settings[key as SettingKey].isSecret && value !== null;
         return [key, hidden ? "set" : value];
       }),
     );
@@ -232,4 +116,73 @@ function hideSecrets(config: Config): Config {
     toJSON: { value: shown },
     [Symbol.for("nodejs.util.inspect.custom")]: { value: shown },
   });
+}
+
+/**
+ * The known name with the smallest edit distance; undefined if even that is too different.
+ *
+ * @param prefix of every name: it does not count as similarity
+ */
+function nearest(name: string, known: readonly string[], prefix = ""): string | undefined {
+  const own = name.slice(prefix.length);
+  const ranked = known
+    .map((candidate) => ({ candidate, distance: editDistance(own, candidate.slice(prefix.length)) }))
+    .sort((a, b) => a.distance - b.distance);
+  const best = ranked[0];
+  return best !== undefined && best.distance <= Math.ceil(own.length / 3) ? best.candidate : undefined;
+}
+
+/** Levenshtein: insertions, deletions and replacements of one letter. */
+function editDistance(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let i = 1; i <= from.length; i += 1) {
+    const next = [i];
+    for (let j = 1; j <= to.length; j += 1) {
+      const replaced = (row[j - 1] ?? 0) + (from[i - 1] === to[j - 1] ? 0 : 1);
+      next.push(Math.min(replaced, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
+    }
+    row = next;
+  }
+  return row[to.length] ?? 0;
+}
+
+/** A setting as the console shows it. */
+export interface ShownSetting {
+  readonly name: string;
+  /** Its topic. */
+  readonly section: string;
+  /** Null: not set. For a secret only whether it is set. */
+  readonly value: string | null;
+  readonly default: string | null;
+  readonly source: "environment" | "default";
+  readonly unit: string | null;
+  readonly meaning: string;
+}
+
+/** Every setting without its secrets, in the order of the reference. */
+export function shownSettings(config: Config): readonly ShownSetting[] {
+  return Object.entries(settings).map(([key, setting]) => {
+    const value: unknown = config[key as keyof Config];
+    const isDefault = JSON.stringify(value) === JSON.stringify(setting.default);
+    return {
+      name: setting.name,
+      section: setting.section,
+      value: setting.isSecret && !isDefault ? "set" : shown(value),
+      default: shown(setting.default),
+      source: isDefault ? "default" : "environment",
+      unit: descriptionOf(setting.kind).unit ?? null,
+      meaning: setting.meaning,
+    };
+  });
+}
+
+function shown(value: unknown): string | null {
+  if (value === null || value === undefined) return null;
+  if (Array.isArray(value)) return value.map((item: unknown) => shown(item)).join(", ");
+  return typeof value === "object" && "host" in value ? hostText(value as HostAndPort) : String(value);
+}
+
+/** As it is written in a setting. */
+function hostText({ host, port }: HostAndPort): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
 }

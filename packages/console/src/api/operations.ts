@@ -1257,8 +1257,16 @@ export interface Api<Options> {
     },
     options?: Options,
   ): Promise<NotificationSearch>;
-  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
-  getBacklog(options?: Options): Promise<Backlog>;
+  /** Get a notification with its attempts. GET /v1/notifications/{id} */
+  getNotification(id: string, options?: Options): Promise<NotificationDetail>;
+  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
+  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
+  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
+  redeliverNotification(
+    id: string,
+    body?: { to?: "original" | "registered" },
+    options?: Options,
+  ): Promise<RedeliveredNotification>;
   /** Redeliver many of your notifications. POST /v1/redeliveries */
   redeliverOwn(
     body: OwnRedeliveries,
@@ -1272,16 +1280,6 @@ export interface Api<Options> {
   }>;
   /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
-  /** Get a notification with its attempts. GET /v1/notifications/{id} */
-  getNotification(id: string, options?: Options): Promise<NotificationDetail>;
-  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
-  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
-  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
-  redeliverNotification(
-    id: string,
-    body?: { to?: "original" | "registered" },
-    options?: Options,
-  ): Promise<RedeliveredNotification>;
   /** Send a test notification. POST /v1/test-notification */
   sendTestNotification(options?: Options): Promise<Notification>;
   /** See which of your endpoints failed. GET /v1/endpoints */
@@ -1309,6 +1307,8 @@ export interface Api<Options> {
   rotateOwnKey(body: OwnRotation, options?: Options): Promise<RotatedKey>;
   /** Get the statistics of deliveries to you. GET /v1/figures */
   getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
+  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
+  getBacklog(options?: Options): Promise<Backlog>;
   /** Register a partner. POST /operator/v1/partners */
   registerPartner(body: PartnerRegistration, options?: Options): Promise<NewPartner>;
   /** List the partners, in the order of registration. GET /operator/v1/partners */
@@ -1324,8 +1324,6 @@ export interface Api<Options> {
   changePartner(id: string, body: PartnerPatch, options?: Options): Promise<Partner>;
   /** Delete a partner whose archive was written. DELETE /operator/v1/partners/{id} */
   removePartner(id: string, query: { records: number }, options?: Options): Promise<RemovedPartner>;
-  /** Replace a key. POST /operator/v1/partners/{id}/keys/rotate */
-  rotateKey(id: string, body: Rotation, options?: Options): Promise<RotatedKey>;
   /** Pause deliveries to a partner. POST /operator/v1/partners/{id}/pause */
   pausePartner(id: string, options?: Options): Promise<Partner>;
   /** Resume deliveries to a partner. POST /operator/v1/partners/{id}/resume */
@@ -1358,6 +1356,8 @@ export interface Api<Options> {
   addApiKey(id: string, body: PartnerApiKeyToMake, options?: Options): Promise<NewApiKey>;
   /** Revoke an API key of a partner. POST /operator/v1/partners/{id}/api-keys/{keyId}/revoke */
   revokeApiKey(id: string, keyId: string, options?: Options): Promise<{ id: string }>;
+  /** Replace a key. POST /operator/v1/partners/{id}/keys/rotate */
+  rotateKey(id: string, body: Rotation, options?: Options): Promise<RotatedKey>;
   /** Make a link that shows a partner's pages for up to an hour, read only. POST /operator/v1/partners/{id}/view-links */
   makeViewLink(id: string, body: ViewLinkToMake, options?: Options): Promise<ViewLink>;
   /** Revoke a link that shows a partner's pages. POST /operator/v1/partners/{id}/view-links/{linkId}/revoke */
@@ -1415,8 +1415,6 @@ export interface Api<Options> {
     body?: { to?: "original" | "registered" },
     options?: Options,
   ): Promise<RedeliveredNotification>;
-  /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
-  sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
   /** Redeliver many notifications. POST /operator/v1/redeliveries */
   redeliver(
     body: Redeliveries,
@@ -1430,6 +1428,8 @@ export interface Api<Options> {
   }>;
   /** See how much of a redelivery is delivered. GET /operator/v1/redeliveries/{id} */
   getRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
+  /** Send a test notification to a partner. POST /operator/v1/partners/{id}/test-notification */
+  sendPartnerTestNotification(id: string, options?: Options): Promise<Notification>;
   /** See which endpoints failed. GET /operator/v1/endpoints */
   searchEndpoints(
     query?: {
@@ -1733,12 +1733,11 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   getStatement: ["GET", "/v1/statements/{date}"],
   pullNotifications: ["GET", "/v1/notifications", "query"],
   searchOwnNotifications: ["GET", "/v1/notifications/search", "query"],
-  getBacklog: ["GET", "/v1/backlog"],
-  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
-  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   getNotification: ["GET", "/v1/notifications/{id}"],
   getSealedNotification: ["GET", "/v1/notifications/{id}/sealed"],
   redeliverNotification: ["POST", "/v1/notifications/{id}/redeliver", "body"],
+  redeliverOwn: ["POST", "/v1/redeliveries", "body"],
+  getOwnRedelivery: ["GET", "/v1/redeliveries/{id}"],
   sendTestNotification: ["POST", "/v1/test-notification"],
   listEndpoints: ["GET", "/v1/endpoints", "query"],
   closeEndpoint: ["POST", "/v1/endpoints/{id}/close"],
@@ -1751,13 +1750,13 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   revokeOwnApiKey: ["POST", "/v1/api-keys/{keyId}/revoke"],
   rotateOwnKey: ["POST", "/v1/keys/rotate", "body"],
   getFigures: ["GET", "/v1/figures", "query"],
+  getBacklog: ["GET", "/v1/backlog"],
   registerPartner: ["POST", "/operator/v1/partners", "body"],
   listPartners: ["GET", "/operator/v1/partners", "query"],
   getPartnerDefaults: ["GET", "/operator/v1/partner-defaults"],
   getPartner: ["GET", "/operator/v1/partners/{id}"],
   changePartner: ["PATCH", "/operator/v1/partners/{id}", "body"],
   removePartner: ["DELETE", "/operator/v1/partners/{id}", "query"],
-  rotateKey: ["POST", "/operator/v1/partners/{id}/keys/rotate", "body"],
   pausePartner: ["POST", "/operator/v1/partners/{id}/pause"],
   resumePartner: ["POST", "/operator/v1/partners/{id}/resume"],
   disablePartner: ["POST", "/operator/v1/partners/{id}/disable"],
@@ -1772,6 +1771,7 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   listAcquirerTerminals: ["GET", "/operator/v1/acquirers/{name}/terminals"],
   addApiKey: ["POST", "/operator/v1/partners/{id}/api-keys", "body"],
   revokeApiKey: ["POST", "/operator/v1/partners/{id}/api-keys/{keyId}/revoke"],
+  rotateKey: ["POST", "/operator/v1/partners/{id}/keys/rotate", "body"],
   makeViewLink: ["POST", "/operator/v1/partners/{id}/view-links", "body"],
   revokeViewLink: ["POST", "/operator/v1/partners/{id}/view-links/{linkId}/revoke"],
   putCallbackCertificate: ["PUT", "/operator/v1/partners/{id}/callback-certificate", "body"],
@@ -1782,9 +1782,9 @@ export const operations: Readonly<Record<keyof Api<never>, readonly string[]>> =
   readNotification: ["GET", "/operator/v1/notifications/{id}/content"],
   proveDelivery: ["GET", "/operator/v1/notifications/{id}/proof"],
   redeliverAnyNotification: ["POST", "/operator/v1/notifications/{id}/redeliver", "body"],
-  sendPartnerTestNotification: ["POST", "/operator/v1/partners/{id}/test-notification"],
   redeliver: ["POST", "/operator/v1/redeliveries", "body"],
   getRedelivery: ["GET", "/operator/v1/redeliveries/{id}"],
+  sendPartnerTestNotification: ["POST", "/operator/v1/partners/{id}/test-notification"],
   searchEndpoints: ["GET", "/operator/v1/endpoints", "query"],
   closePartnersEndpoint: ["POST", "/operator/v1/endpoints/{id}/close", "body"],
   readFeed: ["GET", "/operator/v1/feed", "query"],

@@ -10,8 +10,7 @@ import type { EndpointCertificate } from "../callbacks/endpoint-connection.ts";
 import type { UrlChange } from "../callbacks/url-change.ts";
 import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
-import type { ShownSetting } from "../config/shown.ts";
-import type { Config } from "../config.ts";
+import type { Config, ShownSetting } from "../config.ts";
 import type { EndpointOperations } from "../delivery/circuit.ts";
 import type { EventSink } from "../events.ts";
 import type { EventFeed } from "../feed/feed.ts";
@@ -35,7 +34,7 @@ import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
-import type { Callers } from "./authenticate.ts";
+import type { Callers } from "./callers/partner-callers.ts";
 import type { LimitSettings } from "./limits.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */

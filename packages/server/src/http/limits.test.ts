@@ -1,5 +1,8 @@
+import fc from "fast-check";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { isApiKey } from "../partners/secrets.ts";
+import { ProcessorShare } from "./limits.ts";
+import { RateLimit } from "./rate-limit.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
 let service: HttpTestService;
@@ -173,4 +176,104 @@ describe("wrong keys", () => {
     const operators = await service.call("GET", "/operator/v1/partners", { key });
     expect(operators).toMatchObject({ status: 401, body: { detail: expect.stringContaining("partner's API key") } });
   });
+});
+
+function limited(perMinute: number) {
+  const clock = { nowMs: 1_000, monotonicMs: () => clock.nowMs };
+  return { clock, limit: new RateLimit(perMinute, clock) };
+}
+
+describe("a rate", () => {
+  test("allows its number in a minute that begins with the first", () => {
+    const { clock, limit } = limited(3);
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
+    clock.nowMs += 30_000;
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 1, resetS: 30 });
+    limit.count("a");
+    expect(limit.count("a")).toEqual({ allowed: false, remaining: 0, resetS: 30 });
+    clock.nowMs += 30_000;
+    expect(limit.count("a")).toEqual({ allowed: true, remaining: 2, resetS: 60 });
+  });
+
+  test("of one key does not affect another's", () => {
+    const { limit } = limited(1);
+    expect(limit.count("a").allowed).toBe(true);
+    expect(limit.count("b").allowed).toBe(true);
+    expect(limit.count("a").allowed).toBe(false);
+  });
+
+  test("counts a more expensive request several times", () => {
+    const { limit } = limited(10);
+    expect(limit.count("a", 8)).toMatchObject({ allowed: true, remaining: 2 });
+    expect(limit.count("a", 8).allowed).toBe(false);
+    expect(limit.count("a", 2)).toMatchObject({ allowed: true, remaining: 0 });
+  });
+
+  test("never allows more than twice its number within a minute", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 200 }), fc.array(fc.integer({ min: 0, max: 5_000 })), (perMinute, gaps) => {
+        const { clock, limit } = limited(perMinute);
+        const allowedAt: number[] = [];
+        for (const gap of gaps) {
+          clock.nowMs += gap;
+          if (limit.count("a").allowed) allowedAt.push(clock.nowMs);
+        }
+        const lately = allowedAt.filter((at) => at > clock.nowMs - 60_000).length;
+        expect(lately).toBeLessThanOrEqual(2 * perMinute);
+      }),
+    );
+  });
+
+  test("forgets keys beyond its bound, and stays within it", () => {
+    const { limit } = limited(1);
+    for (let count = 0; count < 20_001; count += 1) limit.count(`key ${count}`);
+    expect(limit.count("key 0").allowed).toBe(true);
+    expect(limit.count("key 20000").allowed).toBe(false);
+  });
+});
+
+let nowMs = 0;
+const clock = { monotonicMs: () => nowMs };
+/** Time passes only in waits. */
+const after = async (ms: number) => {
+  nowMs += ms;
+};
+const shareOf = (percent: number) => new ProcessorShare(percent, clock, after);
+
+test("a partner beyond its share waits for its earlier requests, and another one does not", async () => {
+  const share = shareOf(20);
+  const beganMs = nowMs;
+  expect(await share.admit("loud", 25)).toBe(true);
+  expect(await share.admit("quiet", 1)).toBe(true);
+  expect(nowMs).toBe(beganMs);
+  expect(await share.admit("loud", 1)).toBe(true);
+  expect(nowMs - beganMs).toBe(100);
+});
+
+test("a request is refused if its partner has no time within a second, and admitted later", async () => {
+  const share = shareOf(20);
+  await share.admit("loud", 1_000);
+  expect(await share.admit("loud", 1)).toBe(false);
+  nowMs += 5_000;
+  expect(await share.admit("loud", 1)).toBe(true);
+});
+
+test("time that a request did not take is returned", async () => {
+  const share = shareOf(20);
+  await share.admit("one", 400);
+  share.add("one", -396);
+  const beganMs = nowMs;
+  expect(await share.admit("one", 1)).toBe(true);
+  expect(nowMs).toBe(beganMs);
+});
+
+test("so many requests of a partner wait, and further ones are refused at once", async () => {
+  const held = Promise.withResolvers<void>();
+  const share = new ProcessorShare(20, clock, () => held.promise);
+  await share.admit("loud", 200);
+  const waiting = Array.from({ length: 1_024 }, () => share.admit("loud", 0));
+  expect(await share.admit("loud", 0)).toBe(false);
+  nowMs += 10_000;
+  held.resolve();
+  expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
 });

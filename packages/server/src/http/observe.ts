@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { CallerAddress } from "./caller.ts";
 import type { HttpDependencies } from "./dependencies.ts";
+import type { CallerAddress } from "./request-guards.ts";
 
 /** Every answer names its request, is never cached, is counted, and at debug is a line of the log. */
 export function observeRequests(

@@ -3,58 +3,52 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
 import { readJson } from "../input/json.ts";
 import { partnerBounds, reportBounds } from "../input/json-size.ts";
-import { refuseAmbiguous } from "./ambiguous-request.ts";
 import { auditTrail } from "./audit-trail.ts";
-import { Callers, type Doors } from "./authenticate.ts";
-import type { HttpListener } from "./caller.ts";
-import { type CallerAddress, callerAddress } from "./caller.ts";
+import { OperatorCallers } from "./callers/operator-callers.ts";
+import { Callers, type Doors } from "./callers/partner-callers.ts";
+import { Sessions } from "./callers/sessions.ts";
+import { SignInTrail } from "./callers/sign-in-trail.ts";
+import { ViewLinks } from "./callers/view-links.ts";
+import { WrongKeys } from "./callers/wrong-keys.ts";
 import { Connections } from "./connections.ts";
+import { consoleOidcRoutes } from "./console/oidc.ts";
+import { consolePageRoutes, docsRoutes } from "./console/pages.ts";
+import { consoleSessionRoutes } from "./console/session.ts";
+import { callbackCertificateRoutes, callbackRoutes, operatorCallbackRoutes } from "./deliveries/callbacks.ts";
+import { endpointRoutes, operatorEndpointRoutes } from "./deliveries/endpoints.ts";
+import { notificationRoutes, operatorHistoryRoutes, operatorNotificationRoutes } from "./deliveries/notifications.ts";
+import { figuresRoutes, overviewRoutes } from "./deliveries/overview.ts";
+import { operatorRedeliveryRoutes, redeliveryRoutes } from "./deliveries/redeliveries.ts";
 import type { HttpDependencies } from "./dependencies.ts";
-import { handleFailures, refuseBadHttp, refuseBadPath } from "./failures.ts";
 import { Limits } from "./limits.ts";
-import { localOnly } from "./local-only.ts";
 import { observeRequests } from "./observe.ts";
-import { operatorAddressesOnly } from "./operator-addresses.ts";
-import { OperatorCallers } from "./operator-callers.ts";
-import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./routes/api-keys.ts";
-import { callbackCertificateRoutes } from "./routes/callback-certificate.ts";
-import { callbackRoutes, operatorCallbackRoutes } from "./routes/callbacks.ts";
-import { commandRoutes } from "./routes/commands.ts";
-import { completionRoutes } from "./routes/completions.ts";
-import { consoleOidcRoutes } from "./routes/console-oidc.ts";
-import { consolePageRoutes } from "./routes/console-page.ts";
-import { consoleSessionRoutes } from "./routes/console-session.ts";
-import { docsRoutes } from "./routes/docs.ts";
-import { endpointRoutes } from "./routes/endpoints.ts";
-import { notificationRoutes } from "./routes/notifications.ts";
-import { operatorAcquirerRoutes } from "./routes/operator-acquirers.ts";
-import { operatorClearingRoutes } from "./routes/operator-clearing.ts";
-import { operatorEndpointRoutes } from "./routes/operator-endpoints.ts";
-import { operatorFeedRoutes } from "./routes/operator-feed.ts";
-import { operatorHistoryRoutes } from "./routes/operator-history.ts";
-import { operatorMoneyRoutes } from "./routes/operator-money.ts";
-import { operatorNotificationRoutes } from "./routes/operator-notifications.ts";
-import { operatorPartnerArchiveRoutes } from "./routes/operator-partner-archive.ts";
-import { operatorPartnerRoutes } from "./routes/operator-partners.ts";
-import { operatorRestoreRoutes } from "./routes/operator-restore.ts";
-import { operatorRoutes } from "./routes/operators.ts";
-import { figuresRoutes, overviewRoutes } from "./routes/overview.ts";
-import { proposalRoutes } from "./routes/proposals.ts";
-import { sandboxRoutes } from "./routes/sandbox.ts";
-import { selfRoutes } from "./routes/self.ts";
-import { settingRoutes } from "./routes/settings.ts";
-import { statementRoutes } from "./routes/statements.ts";
-import { aliveRoute, systemRoutes } from "./routes/system.ts";
-import { transactionRoutes } from "./routes/transactions.ts";
-import { viewLinkRoutes } from "./routes/view-links.ts";
-import { documentProblems } from "./schemas/problem.ts";
-import { secondAdmin } from "./second-admin.ts";
-import { securityHeaders } from "./security-headers.ts";
-import { Sessions } from "./sessions.ts";
-import { SignInTrail } from "./sign-in-trail.ts";
+import { documentProblems } from "./operation.ts";
+import { operatorClearingRoutes } from "./payments/clearing.ts";
+import { commandRoutes, transactionRoutes } from "./payments/commands.ts";
+import { completionRoutes } from "./payments/completions.ts";
+import { operatorFeedRoutes, operatorMoneyRoutes } from "./payments/money.ts";
+import { operatorAcquirerRoutes } from "./payments/registered-acquirers.ts";
+import { sandboxRoutes } from "./payments/sandbox.ts";
+import { statementRoutes } from "./payments/statements.ts";
+import { handleFailures, refuseBadHttp, refuseBadPath } from "./problems.ts";
+import { apiKeyRoutes, operatorApiKeyRoutes, ownKeyRoutes } from "./registry/keys.ts";
+import { operatorRoutes } from "./registry/operators.ts";
+import { operatorPartnerArchiveRoutes, operatorPartnerRoutes, selfRoutes } from "./registry/partners.ts";
+import { proposalRoutes } from "./registry/proposals.ts";
+import { secondAdmin } from "./registry/second-admin.ts";
+import { terminalRoutes } from "./registry/terminals.ts";
+import { viewLinkRoutes } from "./registry/view-links.ts";
+import {
+  type CallerAddress,
+  callerAddress,
+  type HttpListener,
+  localOnly,
+  operatorAddressesOnly,
+  refuseAmbiguous,
+  securityHeaders,
+} from "./request-guards.ts";
+import { aliveRoute, operatorRestoreRoutes, settingRoutes, systemRoutes } from "./service.ts";
 import { validate } from "./validation.ts";
-import { ViewLinks } from "./view-links.ts";
-import { WrongKeys } from "./wrong-keys.ts";
 
 const bodyBytesMax = 64 * 1024;
 /** The interval of the check for requests that take too long. */
@@ -191,6 +185,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
   transactionRoutes(routes);
   statementRoutes(routes);
   notificationRoutes(routes);
+  redeliveryRoutes(routes);
   endpointRoutes(routes);
   callbackRoutes(routes);
   selfRoutes(routes);
@@ -238,12 +233,14 @@ function addOperatorRoutes(scope: FastifyInstance, parts: HttpDependencies, gate
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
   const app = scope.withTypeProvider<ZodTypeProvider>();
   operatorPartnerRoutes(app, parts, callers);
+  terminalRoutes(app, parts);
   operatorAcquirerRoutes(app, parts);
   operatorApiKeyRoutes(app, parts);
   viewLinkRoutes(app, parts, gate.viewLinks, callers);
   callbackCertificateRoutes(app, parts);
   completionRoutes(app, parts);
   operatorNotificationRoutes(app, parts);
+  operatorRedeliveryRoutes(app, parts);
   operatorEndpointRoutes(app, parts);
   operatorPartnerArchiveRoutes(app, parts);
   operatorHistoryRoutes(app, parts);

@@ -8,9 +8,11 @@ export const descriptions = z.registry<{
   format?: string;
 }>();
 
+/** A copy: the same schema elsewhere keeps its own description, or none. */
 export function described<Schema extends z.ZodType>(schema: Schema, description: string): Schema {
-  descriptions.add(schema, { description });
-  return schema;
+  const copy = schema.clone();
+  descriptions.add(copy, { description });
+  return copy;
 }
 
 export function component<Schema extends z.ZodType>(schema: Schema, id: string, description: string): Schema {

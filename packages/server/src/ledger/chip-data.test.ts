@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import { dumpRows } from "../../../../test/support/rows.ts";
 import type { AcquirerMessage } from "../acquirer/acquirer.ts";
-import { transactionView } from "../http/transaction-view.ts";
+import { transactionView } from "../http/payments/commands.ts";
 import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const chip = {

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { hostAndPort } from "../../config/acquirer-kind.ts";
+import { hostAndPort } from "../../config/kinds.ts";
 import { badFields, type FieldProblem, ServiceError } from "../../errors.ts";
 import type { PartnerId } from "../../ids.ts";
 import { HeldKeyOpener } from "../iso8583/key-exchange.ts";
@@ -243,7 +243,7 @@ export function registrationProblems(
   }
   const { hosts, tls, ca, certificate } = registration;
   if (hosts.length === 0 || hosts.length > hostsMax) wrong("hosts", `hosts must be 1 to ${hostsMax}, as name:port.`);
-  if (hosts.some((host) => hostAndPort.read(host) === undefined)) wrong("hosts", "hosts must be given as name:port.");
+  if (hosts.some((host) => !hostAndPort.safeParse(host).success)) wrong("hosts", "hosts must be given as name:port.");
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
   if (profile.value !== undefined && registration.profile !== standing.profile) {
@@ -297,7 +297,7 @@ export function linkOptions(
   };
   return {
     profile: readProfile(profile),
-    hosts: hosts.flatMap((host) => hostAndPort.read(host) ?? []),
+    hosts: hosts.flatMap((host) => hostAndPort.safeParse(host).data ?? []),
     tls: tls ? tlsOptions : undefined,
     macKey: macKey === "" ? undefined : Buffer.from(macKey, "hex"),
     keyEncryptionKey: keyEncryptionKey === "" ? undefined : Buffer.from(keyEncryptionKey, "hex"),

@@ -1,0 +1,216 @@
+import { webhookKey } from "@paybell/contract";
+import { z } from "zod";
+
+/**
+ * The types of settings: each reads the text of a variable. Its description completes "must be …", and its unit is
+ * shown with it.
+ */
+export type Kind<Value> = z.ZodType<Value, string>;
+
+interface Description {
+  readonly description: string;
+  readonly unit?: string;
+}
+
+const descriptions = z.registry<Description>();
+
+function kind<Value>(read: Kind<Value>, description: string, unit?: string): Kind<Value> {
+  return read.register(descriptions, { description, ...(unit !== undefined && { unit }) });
+}
+
+export function descriptionOf(of: Kind<unknown>): Description {
+  const description = descriptions.get(of);
+  if (description === undefined) throw new Error("a setting's type has no description");
+  return description;
+}
+
+export const text = kind(z.string(), "a string");
+
+export function wholeNumber(min: number, max: number, unit?: string): Kind<number> {
+  const digits = z.string().regex(/^[0-9]{1,15}$/);
+  return kind(
+    digits.transform(Number).pipe(z.number().min(min).max(max)),
+    `a whole number from ${min} to ${max}`,
+    unit,
+  );
+}
+
+export const share = kind(
+  z
+    .string()
+    .regex(/^(0|1|0?\.\d{1,9}|1\.0+)$/)
+    .transform(Number),
+  "a number from 0 to 1",
+  "share of the traces",
+);
+
+export function oneOf<const Values extends readonly string[]>(values: Values): Kind<Values[number]> {
+  return kind(z.enum(values) as unknown as Kind<Values[number]>, `one of ${values.join(", ")}`);
+}
+
+export function listOf<Item>(item: Kind<Item>, items: string, itemsMax = 1_000): Kind<readonly Item[]> {
+  const parts = z.string().transform((value) => value.split(",").map((part) => part.trim()));
+  return kind(parts.pipe(z.array(item).max(itemsMax)), `${items}, separated by commas`, descriptionOf(item).unit);
+}
+
+function url(...protocols: readonly string[]): Kind<string> {
+  return kind(
+    z.string().refine((value) => URL.canParse(value) && protocols.includes(new URL(value).protocol)),
+    `a URL that begins with ${protocols.map((protocol) => `${protocol}//`).join(" or ")}`,
+  );
+}
+
+export const httpUrl = url("https:", "http:");
+export const mailUrl = url("smtp:", "smtps:");
+
+const plainPostgresUrl = url("postgres:", "postgresql:");
+
+/** As PostgreSQL's own clients parse it: without a host it means a socket, `postgres://user@/database?host=/folder`. */
+export const postgresUrl = kind(
+  z.string().refine((value) => {
+    const withHost = value.replace(/^(\w+:\/\/(?:[^@/?#]*@)?)(?=\/)/, "$1socket");
+    return plainPostgresUrl.safeParse(withHost).success;
+  }),
+  descriptionOf(plainPostgresUrl).description,
+);
+
+export const feedUrl = kind(
+  z.string().refine((value) => {
+    if (!URL.canParse(value)) return false;
+    const { protocol, host, pathname } = new URL(value);
+    const isFile = protocol === "file:" && host === "" && pathname !== "/";
+    return isFile || (["syslog:", "syslogs:"].includes(protocol) && host !== "");
+  }),
+  "file:///path, syslog://host:port or syslogs://host:port",
+);
+
+export const proxyUrl = kind(
+  url("http:", "https:").refine((value) => {
+    const { username, password } = new URL(value);
+    return isPercentEncoded(username + password);
+  }),
+  "a URL that begins with http:// or https://, its user and password percent-encoded",
+);
+
+function isPercentEncoded(value: string): boolean {
+  try {
+    decodeURIComponent(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+export const addressRange = kind(
+  z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
+  "an IP address or a CIDR range",
+);
+
+export interface HostAndPort {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A name or an IPv4 address, or an IPv6 address in brackets, and a port. */
+const hostAndPortPattern = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/;
+
+export const hostAndPort = kind(
+  z
+    .string()
+    .regex(hostAndPortPattern)
+    .transform((value): HostAndPort => {
+      const [, bracketed, name = "", digits] = hostAndPortPattern.exec(value) ?? [];
+      return { host: bracketed ?? name, port: Number(digits) };
+    })
+    .refine(({ port }) => port >= 1 && port <= 65_535),
+  "a host and its port, such as host.example:5000",
+);
+
+const header = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+)=([\x20-\x7e]*)$/;
+
+/** One header as the standard variable has it: its value is percent-encoded. */
+export const headerValue = kind(
+  z
+    .string()
+    .regex(header)
+    .refine((pair) => isPercentEncoded(pair))
+    .transform((pair): readonly [name: string, value: string] => {
+      const [, name = "", value = ""] = header.exec(pair) ?? [];
+      return [name, decodeURIComponent(value.trim())];
+    })
+    .refine(([, value]) => /^[\x20-\x7e]*$/.test(value)),
+  "name=value",
+);
+
+const role = oneOf(["viewer", "operator", "admin"]);
+
+/** Its role is after the last "=": a value may hold others, as the distinguished name of a group does. */
+export const roleOfValue = kind(
+  z.string().refine((pair) => {
+    const at = pair.lastIndexOf("=");
+    return at > 0 && role.safeParse(pair.slice(at + 1)).success;
+  }),
+  `pairs value=role, each role ${descriptionOf(role).description}`,
+);
+
+/** @param lengths in bytes */
+export function keyInHex(lengths: readonly number[]): Kind<Buffer> {
+  return kind(
+    z
+      .hex()
+      .transform((value) => Buffer.from(value, "hex"))
+      .refine(({ length }) => lengths.includes(length)),
+    `the hexadecimal of ${lengths.slice(0, -1).join(", ")} or ${lengths.at(-1)} bytes`,
+  );
+}
+
+const key32 = z
+  .base64()
+  .refine((value) => Buffer.from(value, "base64").toString("base64") === value)
+  .transform((value) => Buffer.from(value, "base64"))
+  .refine(({ length }) => length === 32);
+
+/** Plain, or as wrapped by a key service. */
+export const masterKeyText: Kind<Buffer | string> = kind(
+  z.union([key32, z.string().regex(/^(vault:v\d+|aws:kms):[A-Za-z0-9+/=]+$/)]),
+  "the base64 of 32 bytes, or what a key service wrapped (vault:v1:… or aws:kms:…)",
+);
+
+/** 32 random hexadecimal digits have 100 and more. */
+const tokenBitsMin = 90;
+
+export const token = kind(
+  z
+    .string()
+    .regex(/^[A-Za-z0-9\-._~+/=]{32,}$/)
+    .refine((value) => bitsOf(value) >= tokenBitsMin),
+  "a string of at least 32 letters, digits, or - . _ ~ + / = that cannot be guessed, as `openssl rand -hex 32` " +
+    "prints one",
+);
+
+/** Estimates the entropy of a text by the frequency of its characters; of a repetitive one, only the repeated part. */
+function bitsOf(value: string): number {
+  const once = value.slice(0, periodOf(value));
+  const counts = new Map<string, number>();
+  for (const character of once) counts.set(character, (counts.get(character) ?? 0) + 1);
+  return [...counts.values()].reduce((bits, count) => bits + count * Math.log2(once.length / count), 0);
+}
+
+function periodOf(value: string): number {
+  for (let period = 1; period < value.length; period += 1) {
+    if (value.startsWith(value.slice(period))) return period;
+  }
+  return value.length;
+}
+
+export const webhookSecret = kind(
+  z.string().refine((value) => {
+    try {
+      webhookKey(value);
+      return true;
+    } catch {
+      return false;
+    }
+  }),
+  "whsec_ and the base64 of 32 bytes",
+);

@@ -1,0 +1,314 @@
+import {
+  addressRange,
+  descriptionOf,
+  feedUrl,
+  headerValue,
+  httpUrl,
+  listOf,
+  mailUrl,
+  masterKeyText,
+  oneOf,
+  postgresUrl,
+  roleOfValue,
+  share,
+  text,
+  token,
+  webhookSecret,
+  wholeNumber,
+} from "./kinds.ts";
+import { secret, section, setting } from "./setting.ts";
+
+export const listeners = section("Listeners", {
+  host: setting("PAYBELL_HOST", text, "0.0.0.0").means(
+    "Address on which `paybell serve` listens; `::` listens on IPv6 too. The sandbox listens on 127.0.0.1 and ::1 " +
+      "only.",
+  ),
+  port: setting("PAYBELL_PORT", wholeNumber(1, 65_535), 7420).means("Port on which the service listens for partners."),
+  operatorHost: setting("PAYBELL_OPERATOR_HOST", text, "127.0.0.1").means(
+    "Address on which `paybell serve` listens for operators: only there are the operator API, `/metrics` and " +
+      "`/readyz`. The sandbox serves them on its only port.",
+  ),
+  operatorPort: setting("PAYBELL_OPERATOR_PORT", wholeNumber(1, 65_535), 7421).means(
+    "Port of the operators' listener.",
+  ),
+  operatorAddresses: setting("PAYBELL_OPERATOR_ADDRESSES", listOf(addressRange, "IP addresses or CIDR ranges"), [
+    "127.0.0.0/8",
+    "::1/128",
+  ]).means("Addresses that may call the operators' listener."),
+  partnersUrl: setting("PAYBELL_PARTNERS_URL", httpUrl).means(
+    "Origin at which partners reach the service, such as https://paybell.example, for links that show a partner's " +
+      "pages. Not set: such a link has no origin, and the operator adds it.",
+  ),
+  docs: setting("PAYBELL_DOCS", oneOf(["on", "off"]), "on").means("Whether `/docs` and `/openapi.json` are served."),
+  trustedProxies: setting("PAYBELL_TRUSTED_PROXIES", listOf(addressRange, "IP addresses or CIDR ranges"), []).means(
+    "Proxies whose X-Forwarded-For names the caller. Not set: the caller is the connected address, whatever a " +
+      "header says.",
+  ),
+  stopNoticeMs: setting("PAYBELL_STOP_NOTICE_MS", wholeNumber(0, 120_000, "milliseconds"), 3_000).means(
+    "How long a stopping instance still accepts commands while /healthz and /readyz answer 503: the time that your " +
+      "proxies take to notice.",
+  ),
+});
+
+export const limits = section("Limits for callers", {
+  connectionsMax: setting("PAYBELL_CONNECTIONS_MAX", wholeNumber(8, 1_000_000, "connections"), 4_096).means(
+    "Maximum connections of callers. A further one closes the one that has waited longest for a request or for the " +
+      "rest of one. At most a quarter of them may be requests that wait for a partner's next notification.",
+  ),
+  headersTimeoutMs: setting("PAYBELL_HEADERS_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 10_000).means(
+    "How long a caller may take to send the headers of a request.",
+  ),
+  requestTimeoutMs: setting("PAYBELL_REQUEST_TIMEOUT_MS", wholeNumber(100, 600_000, "milliseconds"), 30_000).means(
+    "How long a caller may take to send a whole request, including its body.",
+  ),
+  keepAliveTimeoutMs: setting(
+    "PAYBELL_KEEP_ALIVE_TIMEOUT_MS",
+    wholeNumber(1_000, 600_000, "milliseconds"),
+    72_000,
+  ).means(
+    "How long an idle connection stays open. It must be longer than in the proxy in front, or the proxy may send a " +
+      "request into a connection that closes.",
+  ),
+  answerTimeoutMs: setting("PAYBELL_ANSWER_TIMEOUT_MS", wholeNumber(100, 3_600_000, "milliseconds"), 60_000).means(
+    "How long a caller may take to read an answer. Then the connection is closed.",
+  ),
+  unreadBytesMax: setting(
+    "PAYBELL_UNREAD_BYTES_MAX",
+    wholeNumber(1_048_576, 17_179_869_184, "bytes"),
+    64 * 1024 * 1024,
+  ).means(
+    "Maximum of answers that callers have not read yet, in total. Beyond it, connections of the caller with the " +
+      "most are closed, the longest unread ones first.",
+  ),
+  partnerRequestsPerMinute: setting(
+    "PAYBELL_PARTNER_REQUESTS_PER_MINUTE",
+    wholeNumber(1, 100_000_000, "requests"),
+    600_000,
+  ).means("Requests of one partner to one instance per minute. Further requests are answered 429."),
+  partnerPullsPerMinute: setting(
+    "PAYBELL_PARTNER_PULLS_PER_MINUTE",
+    wholeNumber(100, 100_000_000, "pages of 50 notifications"),
+    6_000,
+  ).means("Of these requests, pages of notifications. A page of 500 counts as ten."),
+  partnerAsyncPerMinute: setting(
+    "PAYBELL_PARTNER_ASYNC_PER_MINUTE",
+    wholeNumber(1, 100_000_000, "commands"),
+    60_000,
+  ).means("Of these requests, commands with `Prefer: respond-async`."),
+  partnerRedeliveriesPerMinute: setting(
+    "PAYBELL_PARTNER_REDELIVERIES_PER_MINUTE",
+    wholeNumber(1, 100_000_000, "requests"),
+    600,
+  ).means(
+    "Of these requests, redeliveries, test notifications, manual closings of endpoints, and changes of API keys and " +
+      "of callback URLs.",
+  ),
+  partnerProcessorPercent: setting("PAYBELL_PARTNER_PROCESSOR_PERCENT", wholeNumber(1, 100, "percent"), 20).means(
+    "Part of one instance's time that reading the requests of one partner, refusing them and making its pages may " +
+      "take. Beyond it, its requests wait for up to a second, and then are answered 429.",
+  ),
+  anonymousPerMinute: setting("PAYBELL_ANONYMOUS_PER_MINUTE", wholeNumber(1, 100_000_000, "requests"), 6_000).means(
+    "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents. Each 16 KiB of " +
+      "an answer count as one more.",
+  ),
+});
+
+export const database = section("Database", {
+  home: setting("PAYBELL_HOME", text, ".paybell").means(
+    "Folder of the sandbox's PostgreSQL and credentials, and of an operator token that `serve` creates.",
+  ),
+  databaseUrl: secret("DATABASE_URL", postgresUrl).means(
+    "PostgreSQL, version 15 or later, for the service. The sandbox brings its own, in PAYBELL_HOME.",
+  ),
+  databaseConnections: setting("PAYBELL_DATABASE_CONNECTIONS", wholeNumber(4, 1_000, "connections"), 16).means(
+    "Maximum connections to PostgreSQL of one process: a third for queries of people, the others for commands and " +
+      "delivery. The lease has one in addition.",
+  ),
+  migrationDatabaseUrl: secret("PAYBELL_MIGRATION_DATABASE_URL", postgresUrl).means(
+    "The same database as DATABASE_URL, as the role that owns the schema. With it, the role of DATABASE_URL only " +
+      "reads and writes rows. `paybell migrate` needs it; a service that starts after that command does not.",
+  ),
+  backupDatabaseUrl: secret("PAYBELL_BACKUP_DATABASE_URL", postgresUrl).means(
+    "The server of DATABASE_URL, as a role with the attribute REPLICATION, for `paybell backup`. Not set: the role " +
+      "of DATABASE_URL is used.",
+  ),
+});
+
+export const masterKey = section("Master key", {
+  masterKey: secret("PAYBELL_MASTER_KEY", masterKeyText).means(
+    "Key under which the partners' keys are stored. `paybell serve` requires it; `openssl rand -base64 32` makes " +
+      "one.",
+  ),
+  masterKeyOthers: secret("PAYBELL_MASTER_KEY_OTHERS", listOf(masterKeyText, "master keys"), []).means(
+    "While the master key is rotated: further keys, which only decrypt. `paybell master-key rotate` encrypts their " +
+      "values again under PAYBELL_MASTER_KEY.",
+  ),
+  kms: setting("PAYBELL_KMS", oneOf(["vault", "aws"])).means(
+    "Key service that unwraps the master key at each start: `vault` is the transit engine of Vault or OpenBao, " +
+      "`aws` the AWS Key Management Service. The master key is then the output of `paybell master-key new`, and " +
+      "useless without the service.",
+  ),
+  kmsUrl: setting("PAYBELL_KMS_URL", httpUrl).means(
+    "URL of the key service, such as https://vault.internal:8200. With `aws`, not set: that of the region " +
+      "(https://kms.<region>.amazonaws.com).",
+  ),
+  kmsMount: setting("PAYBELL_KMS_MOUNT", text, "transit").means(
+    "Path at which the transit engine of the key service is mounted.",
+  ),
+  kmsKey: setting("PAYBELL_KMS_KEY", text).means(
+    "The key: its name in the transit engine, `paybell` if not set; with `aws` the id, the ARN or alias/… of a " +
+      "symmetric key.",
+  ),
+  kmsTokenFile: setting("PAYBELL_KMS_TOKEN_FILE", text).means(
+    "File with the token for Vault. The token's policy needs `update` on `decrypt`, and on `encrypt` to make a key.",
+  ),
+  awsRegion: setting("AWS_REGION", text).means("Region of the key, such as eu-west-1. Required with PAYBELL_KMS=aws."),
+  awsAccessKeyId: setting("AWS_ACCESS_KEY_ID", text).means(
+    "Access key for AWS. Not set: the credentials of the container's agent (EKS, ECS), or of the EC2 instance's " +
+      "role. They need kms:Decrypt on the key, and kms:Encrypt to make a master key.",
+  ),
+  awsSecretAccessKey: secret("AWS_SECRET_ACCESS_KEY", text).means("Secret of AWS_ACCESS_KEY_ID."),
+  awsSessionToken: secret("AWS_SESSION_TOKEN", text).means("Session token of AWS_ACCESS_KEY_ID, if that is temporary."),
+  awsContainerUrl: setting("AWS_CONTAINER_CREDENTIALS_FULL_URI", httpUrl).means(
+    "URL of the agent that has the pod's credentials. EKS sets it.",
+  ),
+  awsContainerPath: setting("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", text).means(
+    "Path of the task's credentials at the agent, http://169.254.170.2. ECS sets it.",
+  ),
+  awsContainerTokenFile: setting("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", text).means(
+    "File with the token for that agent. EKS sets it.",
+  ),
+});
+
+export const operators = section("Operators", {
+  operatorTokens: secret(
+    "PAYBELL_OPERATOR_TOKEN",
+    listOf(token, "tokens that cannot be guessed, such as `openssl rand -hex 32` prints"),
+    [],
+  ).means(
+    "Bearer token of the operator API. Two of them during a rotation. Not set: `paybell serve` creates one and " +
+      "keeps it in PAYBELL_HOME/operator.token.",
+  ),
+  keyProposalMinutes: setting("PAYBELL_KEY_PROPOSAL_MINUTES", wholeNumber(0, 10_080, "minutes"), 0).means(
+    "Two admins for a key: what one proposes, another confirms within this time. It also holds for another admin, " +
+      "for lower protection of a partner, and for this rule. The first start with it sets the rule in the database, " +
+      "for every instance; from then on two admins change it there (`paybell proposal rule`). 0: not set.",
+  ),
+  oidcIssuer: setting("PAYBELL_OIDC_ISSUER", httpUrl).means(
+    "OpenID provider at which operators sign in to the console, such as https://login.example/realms/staff. Not " +
+      "set: operators sign in with a token only.",
+  ),
+  oidcClientId: setting("PAYBELL_OIDC_CLIENT_ID", text).means(
+    "The console's client id at the provider; required with PAYBELL_OIDC_ISSUER.",
+  ),
+  oidcClientSecret: secret("PAYBELL_OIDC_CLIENT_SECRET", text).means(
+    "The client's secret; required with PAYBELL_OIDC_ISSUER.",
+  ),
+  consoleUrl: setting("PAYBELL_CONSOLE_URL", httpUrl).means(
+    "Origin at which operators' browsers reach the console, such as https://paybell-ops.example; required with " +
+      "PAYBELL_OIDC_ISSUER. The redirect URI to register at the provider is this and /console/sign-in/callback. " +
+      "Alerts link to the runbook there.",
+  ),
+  consoleSignIn: setting("PAYBELL_CONSOLE_SIGN_IN", oneOf(["any", "oidc"]), "any").means(
+    "How operators sign in to the console: `oidc` refuses their tokens there, `any` takes both. Tokens still call " +
+      "the operator API, and partners sign in with their API key.",
+  ),
+  oidcScopes: setting("PAYBELL_OIDC_SCOPES", listOf(text, "scopes", 20), ["openid", "profile"]).means(
+    "Scopes that are asked for; `openid` must be among them.",
+  ),
+  oidcNameClaim: setting("PAYBELL_OIDC_NAME_CLAIM", text, "name").means(
+    "Claim that names the operator in the console and in the audit.",
+  ),
+  oidcRoleClaim: setting("PAYBELL_OIDC_ROLE_CLAIM", text, "roles").means(
+    "Claim that holds roles or groups, as a string or a list; `a.b` is the member b of the claim a.",
+  ),
+  oidcRoles: setting("PAYBELL_OIDC_ROLES", listOf(roleOfValue, descriptionOf(roleOfValue).description, 100), [
+    "viewer=viewer",
+    "operator=operator",
+    "admin=admin",
+  ]).means(
+    "Which value of the claim gives which role, such as payments-admins=admin, support=viewer. The highest role " +
+      "counts; without any, the sign-in is refused.",
+  ),
+});
+
+export const alerts = section("Alerts and events", {
+  feedUrl: setting("PAYBELL_FEED", feedUrl).means(
+    "Target of every event and every entry of the audit: a file of JSON lines, or a collector of syslog (RFC 5424) " +
+      "over TCP or TLS. One instance writes at a time.",
+  ),
+  alertUrl: secret("PAYBELL_ALERT_URL", httpUrl).means(
+    "URL to which alerts are POSTed. Not set: alerts are events and metrics only.",
+  ),
+  alertAddresses: setting("PAYBELL_ALERT_ADDRESSES", listOf(addressRange, "IP addresses or CIDR ranges"), [
+    "0.0.0.0/0",
+    "::/0",
+  ]).means(
+    "Addresses that PAYBELL_ALERT_URL and PAYBELL_ALERT_SLACK_URL may lead to. Private and loopback addresses are " +
+      "called only where a block inside their range is named.",
+  ),
+  alertSecret: secret("PAYBELL_ALERT_SECRET", webhookSecret).means(
+    "Secret with which alerts are signed (Standard Webhooks); required with PAYBELL_ALERT_URL.",
+  ),
+  alertSlackUrl: secret("PAYBELL_ALERT_SLACK_URL", httpUrl).means(
+    "Incoming webhook of Slack, Mattermost or a compatible service, to which alerts are POSTed as text.",
+  ),
+  alertMailUrl: secret("PAYBELL_ALERT_MAIL_URL", mailUrl).means(
+    "Mail server for alerts, as smtp://user:password@mail.example:587. With a password TLS is required.",
+  ),
+  alertMailFrom: setting("PAYBELL_ALERT_MAIL_FROM", text).means(
+    "Sender of the mails; required with PAYBELL_ALERT_MAIL_URL.",
+  ),
+  alertMailTo: setting("PAYBELL_ALERT_MAIL_TO", listOf(text, "mail addresses", 50), []).means(
+    "Who gets the mails; required with PAYBELL_ALERT_MAIL_URL.",
+  ),
+  alertQuietS: setting("PAYBELL_ALERT_QUIET_SECONDS", wholeNumber(0, 86_400, "seconds"), 300).means(
+    "After an alert was sent, others of its kind wait this long, and are sent as one, with their number. 0: each is " +
+      "sent separately.",
+  ),
+  oldestPendingAlertS: setting(
+    "PAYBELL_OLDEST_PENDING_ALERT_SECONDS",
+    wholeNumber(10, 2_592_000, "seconds"),
+    600,
+  ).means("Age of the oldest pending notification at which the operator is alerted, once an hour."),
+});
+
+export const observability = section("Logs, metrics and traces", {
+  tracesEndpoint: secret("OTEL_EXPORTER_OTLP_ENDPOINT", httpUrl).means(
+    "Collector to which traces are sent by OTLP over HTTP, such as http://collector:4318; `v1/traces` is appended. " +
+      "Not set: there are no traces.",
+  ),
+  tracesHeaders: secret(
+    "OTEL_EXPORTER_OTLP_HEADERS",
+    listOf(headerValue, "headers, each as name=value with a percent-encoded value", 50),
+    [],
+  ).means("Headers of each export, such as `authorization=Bearer%20…`."),
+  tracesServiceName: setting("OTEL_SERVICE_NAME", text, "paybell").means("The service's name in traces."),
+  tracesSampler: setting(
+    "OTEL_TRACES_SAMPLER",
+    oneOf([
+      "always_on",
+      "always_off",
+      "traceidratio",
+      "parentbased_always_on",
+      "parentbased_always_off",
+      "parentbased_traceidratio",
+    ]),
+    "parentbased_always_on",
+  ).means(
+    "Which traces are exported. With `parentbased_…` the sampled flag of a caller's `traceparent` decides about its " +
+      "request; the rest of the name decides about everything else.",
+  ),
+  tracesShare: setting("OTEL_TRACES_SAMPLER_ARG", share, 1).means(
+    "For the samplers that end in `traceidratio`: the share that is exported, such as 0.05.",
+  ),
+  logLevel: setting(
+    "PAYBELL_LOG_LEVEL",
+    oneOf(["fatal", "error", "warn", "info", "debug", "trace", "silent"]),
+    "info",
+  ).means("The least severe log lines that are written; `debug` writes a line for each request."),
+  metricsPartners: setting("PAYBELL_METRICS_PARTNERS", wholeNumber(0, 10_000, "partners"), 200).means(
+    "How many partners have metrics of their own, each about thirty series; those beyond are counted together. 0: " +
+      "none has.",
+  ),
+});

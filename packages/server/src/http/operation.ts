@@ -1,0 +1,151 @@
+import type { FastifyInstance, FastifyReply, FastifySchema } from "fastify";
+import { z } from "zod";
+import { type ErrorCode, errors, ServiceError } from "../errors.ts";
+import { isUuid, type PartnerId, readId } from "../ids.ts";
+import { componentOf, described } from "../input/descriptions.ts";
+import { problemType } from "./problems.ts";
+
+const fieldProblem = z.object({
+  field: described(z.string(), "Path of the field, such as card.number or completions[3].amount"),
+  code: described(z.string(), "Stable: branch on it"),
+  message: z.string(),
+});
+
+export const problemSchema = componentOf("Problem", "An error, RFC 9457", {
+  type: z.string(),
+  title: z.string(),
+  status: z.number().int(),
+  code: described(z.string(), "Stable: branch on it"),
+  detail: described(z.string(), "What was wrong this time"),
+  remedy: described(z.string(), "What to do about it"),
+  documentation: described(z.string(), "Where the guides explain the code, relative to the service's address"),
+  instance: described(z.string(), "Names this occurrence; quote it to the operator"),
+  errors: described(z.array(fieldProblem), "Every invalid field").optional(),
+});
+
+/** Codes that any route may answer. */
+const everywhere = ["internal"] as const satisfies readonly ErrorCode[];
+/** Codes that refuse a body. */
+export const bodyErrors = [
+  "invalid_json",
+  "invalid_request",
+  "unknown_field",
+  "missing_field",
+  "wrong_type",
+  "invalid_value",
+  "too_long",
+  "invalid_text",
+  "body_too_large",
+  "unsupported_media_type",
+] as const satisfies readonly ErrorCode[];
+const queryErrors = [
+  "unknown_field",
+  "missing_field",
+  "invalid_value",
+  "invalid_text",
+  "wrong_type",
+  "too_long",
+] as const;
+const paramsErrors = ["invalid_text"] as const;
+const partnerErrors = [
+  "unauthorized",
+  "address_not_allowed",
+  "partner_disabled",
+  "scope_not_allowed",
+  "too_many_requests",
+  "unavailable",
+] as const;
+const operatorErrors = [
+  "unauthorized",
+  "address_not_allowed",
+  "role_not_allowed",
+  "too_many_requests",
+  "unavailable",
+] as const;
+
+type Responses = Record<number, { description: string; content: Record<string, { schema: z.ZodType }> }>;
+type Success = readonly [status: number, schema: z.ZodType, description: string, type?: string];
+
+/** Documents routes under this tag: a route's `operationId`, its summary in one line, and its parts. */
+export function operations(tag: string) {
+  return <const Parts extends FastifySchema>(operationId: string, summary: string, parts: Parts) => ({
+    schema: { operationId, tags: [tag], summary, ...parts },
+  });
+}
+
+/** A route's documented answers: its success, and for each status the codes that it may have. */
+export function responses(success: Success, ...codes: readonly ErrorCode[]): Responses {
+  const documented = answer(...success);
+  addProblems(documented, [...codes, ...everywhere]);
+  return documented;
+}
+
+/** One of a route's answers that are no problems. */
+export function answer(...[status, schema, description, type = "application/json"]: Success): Responses {
+  return { [status]: { description, content: { [type]: { schema } } } };
+}
+
+/** Adds to each route of a scope what any route with such callers, such a body, query or path may answer. */
+export function documentProblems(scope: FastifyInstance, callers: "partner" | "operator"): void {
+  const ofCallers = callers === "partner" ? partnerErrors : operatorErrors;
+  scope.addHook("onRoute", ({ schema }) => {
+    const ofBody = schema?.body === undefined ? [] : bodyErrors;
+    const ofQuery = schema?.querystring === undefined ? [] : queryErrors;
+    const ofParams = schema?.params === undefined ? [] : paramsErrors;
+    if (schema?.response !== undefined)
+      addProblems(schema.response as Responses, [...ofCallers, ...ofBody, ...ofQuery, ...ofParams]);
+  });
+}
+
+function addProblems(documented: Responses, codes: readonly ErrorCode[]): void {
+  for (const code of codes) {
+    const { status, title } = errors[code];
+    const line = `\`${code}\`: ${title}.`;
+    const lines = documented[status]?.description.split("\n") ?? [];
+    if (lines.includes(line)) continue;
+    documented[status] = {
+      description: [...lines, line].join("\n"),
+      content: { [problemType]: { schema: problemSchema } },
+    };
+  }
+}
+
+/** A partner's id in a query or a body. */
+export const partnerIdText = z.string().refine(isUuid, {
+  message: "is not a partner's id",
+  params: { code: "unknown_partner" },
+});
+
+/** The partner of a {@link partnerIdText}, as a part of a search. */
+export function ofPartner(text: string | undefined): { partnerId?: PartnerId } {
+  const partnerId = text === undefined ? undefined : readId<"partner">(text);
+  return partnerId === undefined ? {} : { partnerId };
+}
+
+/** The partner of a path. */
+export const partnerParams = z.object({ id: described(z.string(), "The partner's id") });
+
+/** @throws ServiceError `not_found` */
+export function requirePartnerId(text: string): PartnerId {
+  return readId<"partner">(text) ?? noSuchPartner();
+}
+
+/** @throws ServiceError `not_found` */
+export function noSuchPartner(): never {
+  throw new ServiceError("not_found", "There is no such partner.");
+}
+
+export const limit = described(z.coerce.number().int().min(1).max(500).default(100), "Items per page, at most 500");
+
+/** Aborted when the caller has disconnected, or has its answer. */
+export function untilGone(reply: FastifyReply): AbortSignal {
+  const gone = new AbortController();
+  reply.raw.once("close", () => gone.abort());
+  return gone.signal;
+}
+
+/** In the body of what two admins do together. */
+export const confirmedProposal = described(
+  z.uuid(),
+  "Where two admins are needed: the proposal of another admin which this confirms. The rest is as it was proposed",
+).optional();

@@ -1,0 +1,330 @@
+import {
+  type CardIpn,
+  type Command,
+  commands,
+  type Field,
+  type IpnKind,
+  ipnFields,
+  type SettlementIpn,
+  settlementListFields,
+  statuses,
+  type UnsignedIpn,
+} from "@paybell/contract";
+import type { FastifyRequest } from "fastify";
+import { z } from "zod";
+import type { SystemFacts } from "../../commands/system.ts";
+import { badFields, ServiceError } from "../../errors.ts";
+import { readId } from "../../ids.ts";
+import { commandSchema } from "../../input/command-schema.ts";
+import { component, described } from "../../input/descriptions.ts";
+import { everyProblemOfCommand } from "../../input/every-problem.ts";
+import type { CardFacts } from "../../ipn/facts.ts";
+import { renderIpn } from "../../ipn/render.ts";
+import type { Transaction } from "../../ledger/transaction.ts";
+import { notificationStates } from "../../notification-state.ts";
+import type { Partner, PartnerSettings } from "../../partners/partner.ts";
+import { registeredUrl } from "../../registered-url.ts";
+import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";
+import { prefersAsync } from "../limits.ts";
+import { answer, operations, responses } from "../operation.ts";
+
+const operation = operations("Commands");
+const transactionOperation = operations("Transactions");
+
+const beside = {
+  command: z.enum(commands),
+  createdAt: described(z.iso.datetime(), "When the command arrived"),
+  notification: z.object({ id: z.uuid(), state: z.enum(notificationStates) }).nullable(),
+  emv: described(z.string(), "What the issuer answered to the chip: in the answer to the command alone").optional(),
+};
+
+function viewSchema(kind: IpnKind) {
+  const fields = ipnFields(kind).filter(({ name }) => name !== "signature");
+  const properties = Object.fromEntries(fields.map((field) => [field.name, fieldOf(field)]));
+  return z.object({
+    ...properties,
+    status: described(z.enum(statuses), "INIT while the outcome is not known"),
+    ...beside,
+  });
+}
+
+function fieldOf(field: Field): z.ZodType {
+  if (field.type === "string") return described(z.string(), field.meaning);
+  const entry = z.object(Object.fromEntries(settlementListFields.map(({ name }) => [name, z.string()])));
+  return described(z.array(entry), field.meaning);
+}
+
+/** A transaction as answered: its IPN's table without signature, every field present, empty where unknown. */
+export const transactionSchema = component(
+  z.union([
+    component(viewSchema("card"), "CardTransaction", "The card IPN's fields (section 2.2) without signature"),
+    component(
+      viewSchema("settlement").extend({
+        isoResponseCode: described(z.string(), "What the acquirer answered; its IPN has no field for it"),
+        refId: described(z.string(), "The acquirer's reference of the settlement; its IPN has no field for it"),
+        settlementDate: described(
+          z.string(),
+          "The day on which the money moves, as the acquirer gave it (MMDD); empty where it gave none",
+        ),
+      }),
+      "SettlementTransaction",
+      "The settlement IPN's fields (section 2.3) without signature, and the acquirer's answer",
+    ),
+  ]),
+  "Transaction",
+  "A transaction: a Settlement has the settlement IPN's fields, every other command the card IPN's",
+);
+
+const link = z.object({
+  id: z.uuid(),
+  command: z.enum(commands),
+  status: z.enum(statuses),
+  isoResponseCode: z.string(),
+  amount: z.string(),
+  createdAt: z.iso.datetime(),
+});
+
+/** A transaction asked for by its id or reqId. */
+const transactionDetailSchema = component(
+  z.intersection(
+    transactionSchema,
+    z.object({
+      batch: described(
+        z.object({ batchNo: z.string(), state: z.enum(["open", "closing", "closed"]) }).nullable(),
+        "The batch it belongs to, or settles; null for a PreAuth, a system command, and what a switch reported",
+      ),
+      reversal: described(z.enum(["pending", "done", "parked"]).nullable(), "The state of its own Reversal"),
+      chain: described(z.array(link), "The first transaction and all that refer to it, in order"),
+    }),
+  ),
+  "TransactionDetail",
+  "A transaction with its batch, its Reversal and its chain",
+);
+
+const commandErrors = [
+  "invalid_amount",
+  "invalid_currency",
+  "invalid_req_id",
+  "invalid_callback_url",
+  "insecure_callback_url",
+  "address_not_whitelisted",
+  "delimiter_in_signed_field",
+  "invalid_text",
+  "card_number_in_clear",
+  "invalid_card_number",
+  "aid_required",
+  "scheme_contradicts_aid",
+  "unknown_test_card",
+  "not_found",
+  "req_id_reused",
+  "terminal_mid_mismatch",
+  "terminal_not_registered",
+  "terminal_taken",
+  "too_many_terminals",
+  "batch_currency",
+  "owned_by_switch",
+  "no_callback_url",
+  "not_voidable",
+  "not_completable",
+  "not_reversible",
+  "in_flight",
+  "in_doubt",
+  "not_successful",
+  "already_voided",
+  "already_completed",
+  "already_reversed",
+  "reversed_before_arrival",
+  "batch_settled",
+  "preauth_expired",
+  "amount_above_authorised",
+  "refunds_off",
+  "not_refundable",
+  "not_settled",
+  "amount_above_refundable",
+  "settlement_in_progress",
+  "settlement_in_doubt",
+  "no_acquirer",
+  "acquirer_signed_off",
+  "acquirer_unreachable",
+] as const;
+
+/** The others pass as they are. */
+const commandHeaders = z.looseObject({
+  prefer: described(
+    z.string(),
+    "`respond-async` (RFC 7240): answer 202 with status INIT at once; the outcome comes as an IPN",
+  ).optional(),
+});
+
+/** POST /v1/commands */
+export function commandRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.post(
+    "/v1/commands",
+    {
+      // Problems of the shape are reported together with those of the partner's rules.
+      attachValidation: true,
+      ...operation("runCommand", "Run a command", {
+        description:
+          "Answers 200 with the transaction once it is completed, a decline too. Answers 202 with status INIT " +
+          "with `Prefer: respond-async`, or when the outcome is not known in time: it then comes as an IPN. The " +
+          "same reqId and body again is the first result, without another IPN. A paused partner can still " +
+          "command: a pause stops deliveries only.",
+        headers: commandHeaders,
+        body: commandSchema,
+        response: {
+          ...responses([200, transactionSchema, "Completed: see status and isoResponseCode"], ...commandErrors),
+          ...answer(202, transactionSchema, "Accepted, the outcome is not known yet"),
+        },
+      }),
+    },
+    async (request, reply) => {
+      const partner = callers.partner(request);
+      if (request.validationError !== undefined) throw await everyBadField(request, partner, parts);
+      const respondAsync = prefersAsync(request.headers["prefer"]);
+      const { transaction, done } = await parts.ledger.run(partner, request.body, { respondAsync });
+      return reply
+        .code(done ? 200 : 202)
+        .type("application/json")
+        .send(JSON.stringify(transactionView(transaction, partner.settings)));
+    },
+  );
+}
+
+/** Every invalid field of a command: the shape's, and those of the partner's rules. */
+export async function everyBadField(
+  request: FastifyRequest,
+  partner: Partner,
+  parts: HttpDependencies,
+): Promise<Error> {
+  const shape = request.validationError;
+  if (!(shape instanceof ServiceError)) return shape ?? new Error("a body was refused without a reason");
+  const [first, ...others] = await everyProblemOfCommand(shape.fields, request.body, partner, parts);
+  return first === undefined ? shape : badFields([first, ...others]);
+}
+
+const found = [200, transactionDetailSchema, "The transaction, its batch and its chain"] as const;
+
+/** GET /v1/transactions/:id and GET /v1/transactions?reqId= */
+export function transactionRoutes({ app, parts, callers }: PartnerRoutes): void {
+  app.get(
+    "/v1/transactions/:id",
+    transactionOperation("getTransaction", "Get a transaction by its id", {
+      params: z.object({ id: described(z.string(), "The transaction's id") }),
+      response: responses(found, "not_found"),
+    }),
+    async (request) => {
+      const partner = callers.partner(request);
+      const id = readId<"transaction">(request.params.id);
+      const transaction = id && (await parts.ledger.find(partner.id, id));
+      if (transaction === undefined) throw new ServiceError("not_found", "There is no such transaction.");
+      return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
+    },
+  );
+  app.get(
+    "/v1/transactions",
+    transactionOperation("findTransaction", "Find a transaction by its reqId", {
+      description: "What became of a command whose answer was lost.",
+      querystring: z.strictObject({ reqId: described(z.string().max(36), "The reqId of its command, in any case") }),
+      response: responses(found, "not_found"),
+    }),
+    async (request) => {
+      const partner = callers.partner(request);
+      const reqId = readId<"reqId">(request.query.reqId);
+      const transaction = reqId && (await parts.ledger.findByReqId(partner.id, reqId));
+      if (transaction === undefined) throw new ServiceError("not_found", "No command came under this reqId.");
+      return transactionDetail(transaction, await parts.ledger.chain(transaction), partner.settings);
+    },
+  );
+}
+
+/**
+ * A transaction in the partner API: every field of its IPN's table except the signature, and fields that the IPN lacks.
+ */
+type TransactionView = (UnsignedIpn<CardIpn> | (UnsignedIpn<SettlementIpn> & AcquirerSaid)) & {
+  readonly command: Command;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly notification: { readonly id: string; readonly state: string } | null;
+  /** The issuer's answer to the chip: only in the answer to the request itself. */
+  readonly emv?: string;
+};
+
+/** The acquirer's answer to a Settlement: section 2.3 has a field for none of it. */
+interface AcquirerSaid {
+  readonly isoResponseCode: string;
+  readonly refId: string;
+  readonly settlementDate: string;
+}
+
+/** A transaction read later: the same, with its batch and its chain. */
+type TransactionDetail = TransactionView & {
+  /**
+   * The batch that a settlement settles. Null for a transaction without one here: a PreAuth, a system command, a
+   * switch's report.
+   */
+  readonly batch: { readonly batchNo: string; readonly state: string } | null;
+  /** The state of its own Reversal. */
+  readonly reversal: "pending" | "done" | "parked" | null;
+  /** The first one and all follow-ups: Voids, completion, Reversals, in order. */
+  readonly chain: readonly ChainLink[];
+};
+
+interface ChainLink {
+  readonly id: string;
+  readonly command: Command;
+  readonly status: string;
+  readonly isoResponseCode: string;
+  readonly amount: string;
+  readonly createdAt: string;
+}
+
+function transactionDetail(
+  transaction: Transaction,
+  chain: readonly Transaction[],
+  settings: PartnerSettings,
+): TransactionDetail {
+  const { batch, facts, reversal } = transaction;
+  return {
+    ...transactionView(transaction, settings),
+    batch: batch && { batchNo: facts.fields["batchNo"] ?? "", state: batch },
+    reversal,
+    chain: chain.map((link) => ({
+      id: link.id,
+      command: link.command,
+      status: link.state,
+      isoResponseCode: link.facts.fields["isoResponseCode"] ?? "",
+      amount: link.facts.fields["amount"] ?? "",
+      createdAt: new Date(link.createdAtMs).toISOString(),
+    })),
+  };
+}
+
+export function transactionView(transaction: Transaction, settings: PartnerSettings): TransactionView {
+  const { id, command, state, reqId, facts, notification, createdAtMs, callBackUrl, emv } = transaction;
+  const ipn = viewOf(facts, settings, callBackUrl ?? registeredUrl(settings, command) ?? "");
+  return {
+    ...ipn,
+    id,
+    // As the caller wrote it; the ledger's own is in lower case.
+    reqId: ipn.reqId === "" ? (reqId ?? "") : ipn.reqId,
+    status: state,
+    command,
+    createdAt: new Date(createdAtMs).toISOString(),
+    notification: notification && { id: notification.id, state: notification.state },
+    ...(emv !== undefined && { emv }),
+  };
+}
+
+function viewOf(facts: Transaction["facts"], settings: PartnerSettings, callbackUrl: string) {
+  if (facts.kind === "system") return renderSystem(facts, settings);
+  const { ipn, kind } = renderIpn(facts, settings, { callbackUrl });
+  if (kind === "card") return ipn;
+  const { isoResponseCode = "", refId = "", settlementDate = "" } = facts.fields;
+  return { ...ipn, isoResponseCode, refId, settlementDate };
+}
+
+/** A system command has no IPN and so no transaction_type; the other fields follow the card's table. */
+function renderSystem(facts: SystemFacts, settings: PartnerSettings): UnsignedIpn<CardIpn> {
+  const asCard: CardFacts = { kind: "card", command: "SALE", fields: facts.fields };
+  return { ...renderIpn(asCard, settings, { callbackUrl: "" }).ipn, transaction_type: "" };
+}
