@@ -1,6 +1,6 @@
 import { seeded } from "../faults/random.ts";
 import { HttpTestService } from "../packages/server/src/http/service.fixture.ts";
-import { unsendableTexts } from "../packages/server/src/input/unsendable.ts";
+import { unsendableTexts } from "../packages/server/src/input/issues.ts";
 import { type OpenApiDocument, type Operation, openApiDocument, type Schema } from "../scripts/generate/openapi.ts";
 import type { FuzzOptions, FuzzResult } from "./fuzz.ts";
 

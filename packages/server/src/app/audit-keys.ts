@@ -1,7 +1,6 @@
 import { createSecretKey, randomBytes } from "node:crypto";
 import { systemClock } from "../clock.ts";
-import { appendTo, byService } from "../operators/audit.ts";
-import { AuditKeys, type AuditKeyVersion, entryText } from "../operators/audit-keys.ts";
+import { AuditKeys, type AuditKeyVersion, appendTo, byService, entryText } from "../operators/audit.ts";
 import { keptKey, type MasterKey, type SealedValueStore } from "../partners/master-key.ts";
 import type { Database } from "../store/database/database.ts";
 import { PostgresAudit } from "../store/operators/audit.ts";

@@ -2,7 +2,7 @@ import type { Acquirers } from "../acquirer/acquirer.ts";
 import { systemClock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import type { Ledger } from "../ledger/ledger.ts";
-import { dropOldAudit } from "../operators/drop-old-audit.ts";
+import { dropOldAudit } from "../operators/audit.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";
 import { ContentSealing } from "../store/notifications/content-sealing.ts";
 import type { PostgresAudit } from "../store/operators/audit.ts";

@@ -1,8 +1,7 @@
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyRequest, LogController } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import { newId } from "../ids.ts";
-import { readJson } from "../input/json.ts";
-import { partnerBounds, reportBounds } from "../input/json-size.ts";
+import { bodyBounds, readJson } from "../input/json.ts";
 import { auditTrail } from "./audit-trail.ts";
 import { OperatorCallers } from "./callers/operator-callers.ts";
 import { Callers, type Doors } from "./callers/partner-callers.ts";
@@ -50,7 +49,6 @@ import {
 import { aliveRoute, operatorRestoreRoutes, settingRoutes, systemRoutes } from "./service.ts";
 import { validate } from "./validation.ts";
 
-const bodyBytesMax = 64 * 1024;
 /** The interval of the check for requests that take too long. */
 const lookEveryMs = 2_000;
 
@@ -73,7 +71,7 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
       refusesPath(error, request, reply);
     },
     genReqId: () => newId(),
-    bodyLimit: bodyBytesMax,
+    bodyLimit: bodyBounds.ofPartner.bytesMax,
     requestTimeout: parts.config.requestTimeoutMs,
     keepAliveTimeout: parts.config.keepAliveTimeoutMs,
     http: { headersTimeout: parts.config.headersTimeoutMs, connectionsCheckingInterval: lookEveryMs },
@@ -90,7 +88,7 @@ export function createHttp(parts: HttpDependencies, listener: HttpListener = "al
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, body: Buffer, done) => {
     // For a route without a required body, an empty one counts as none.
     if (body.length === 0) return done(null, undefined);
-    const bounds = request.routeOptions.url?.startsWith("/v1/") ? partnerBounds : reportBounds;
+    const bounds = request.routeOptions.url?.startsWith("/v1/") ? bodyBounds.ofPartner : bodyBounds.ofReport;
     try {
       done(
         null,

@@ -1,8 +1,7 @@
 import type { FastifySchemaCompiler } from "fastify";
 import { z } from "zod";
 import { badFields } from "../errors.ts";
-import { shapeError } from "../input/issues.ts";
-import { unsendableTexts } from "../input/unsendable.ts";
+import { shapeError, unsendableTexts } from "../input/issues.ts";
 
 /**
  * Validates each part of a request by its zod schema, and reports problems in our format. Text that PostgreSQL cannot

@@ -15,9 +15,8 @@ import { isUuidV4, type PartnerId, readId } from "../ids.ts";
 import { callbackUrlProblem } from "../partners/callback-url.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { defaultSettings } from "../partners/settings.ts";
-import { anyCommandSchema } from "./command-schema.ts";
 import { shapeError } from "./issues.ts";
-import { wellTyped } from "./well-typed.ts";
+import { anyCommandSchema, wellTyped } from "./shapes.ts";
 
 /** The facts about a partner that the rules need. */
 export interface Judges {

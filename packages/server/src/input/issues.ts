@@ -1,11 +1,12 @@
 import type { z } from "zod";
+import { isSendable, replaceUnsendable } from "../commands/text.ts";
 import { badFields, type ErrorCode, type FieldProblem, ServiceError } from "../errors.ts";
 import { safeFieldName } from "../safe-field-name.ts";
 
 type Issue = z.core.$ZodIssue;
 
 /** Nobody needs more to find the cause; a settlement of 50,000 bad entries would be answered by 15 MB. */
-export const problemsMax = 100;
+const problemsMax = 100;
 
 /**
  * Converts zod's issues: every invalid field by its path, its code, and the expectation, the first 100. Values are
@@ -108,4 +109,34 @@ export function pathText(path: readonly PropertyKey[]): string {
     else text += text === "" ? String(key) : `.${String(key)}`;
   }
   return text;
+}
+
+/**
+ * The strings of a JSON value, keys too, that no table can hold: with NUL or half of a surrogate pair. At most as many
+ * as an error names. The caller bounds the nesting.
+ */
+export function unsendableTexts(value: unknown): FieldProblem[] {
+  const found: FieldProblem[] = [];
+  collect(value, [], found);
+  return found;
+}
+
+function collect(value: unknown, path: readonly PropertyKey[], found: FieldProblem[]): void {
+  if (found.length === problemsMax) return;
+  if (typeof value === "string") {
+    if (!isSendable(value)) found.push(problemAt(path));
+  } else if (Array.isArray(value)) {
+    for (const [at, item] of value.entries()) collect(item, [...path, at], found);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, item] of Object.entries(value)) {
+      const inner = [...path, safeFieldName(key)];
+      if (isSendable(key)) collect(item, inner, found);
+      else if (found.length < problemsMax) found.push(problemAt(inner));
+    }
+  }
+}
+
+function problemAt(path: readonly PropertyKey[]): FieldProblem {
+  const field = replaceUnsendable(pathText(path));
+  return { field, code: "invalid_text", message: `${field} holds NUL or half of a surrogate pair.` };
 }

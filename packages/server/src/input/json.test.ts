@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../errors.ts";
-import { readJson } from "./json.ts";
-import { partnerBounds } from "./json-size.ts";
+import { bodyBounds, readJson } from "./json.ts";
 
 function refusal(body: string | Buffer): string {
   try {
@@ -64,7 +63,7 @@ describe("readJson", () => {
   });
 
   test("a partner's body has few values on few levels", () => {
-    const read = (text: string) => () => readJson(Buffer.from(text), partnerBounds);
+    const read = (text: string) => () => readJson(Buffer.from(text), bodyBounds.ofPartner);
     expect(read(`{"a":{"b":{"c":{"d":1}}}}`)).not.toThrow();
     expect(read(`{"a":{"b":{"c":{"d":{}}}}}`)).toThrow(/nested deeper than 4/);
     expect(read(`[${all(199, () => "1")}]`)).not.toThrow();

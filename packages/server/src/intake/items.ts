@@ -1,9 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { badFields, ServiceError } from "../errors.ts";
 import type { TransactionId } from "../ids.ts";
-import { completionSchema, withReqIds } from "../input/completion-schema.ts";
 import { everyProblemOfCompletion, type Judges } from "../input/every-problem.ts";
 import { pathText, shapeError } from "../input/issues.ts";
+import { completionSchema, withReqIds } from "../input/shapes.ts";
 import type { RefusedItem, ReportResult, Reports } from "../ledger/reports.ts";
 
 /** The parts that every intake needs: HTTP, files. */

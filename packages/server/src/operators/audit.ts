@@ -1,6 +1,6 @@
-import { createHash } from "node:crypto";
+import { createHash, createHmac, type KeyObject, timingSafeEqual } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { type AuditKeys, entryText } from "./audit-keys.ts";
+import type { Clock } from "../clock.ts";
 
 /** One action: by whom, from where, and its change. It contains no secret. */
 export interface AuditEntry {
@@ -21,7 +21,7 @@ export interface AuditRecord extends AuditEntry {
   readonly hash: string;
 }
 
-export interface StoredRecord extends AuditRecord {
+interface StoredRecord extends AuditRecord {
   /** Under the audit key; null: it is of an older version. */
   readonly mac: Buffer | null;
 }
@@ -93,7 +93,7 @@ function auditHash(previous: string, seq: number, entry: AuditEntry): string {
 }
 
 /** Called if an entry could not be stored. */
-export type OnAuditFailed = (error: unknown, entry: Pick<AuditEntry, "action" | "subject" | "actor">) => void;
+type OnAuditFailed = (error: unknown, entry: Pick<AuditEntry, "action" | "subject" | "actor">) => void;
 
 /** The audit for its users: appending and reading. */
 export function auditIn(store: AuditStore, onFailed: OnAuditFailed) {
@@ -130,7 +130,7 @@ export function appendTo(store: Pick<AuditStore, "append">, entry: AuditEntry): 
 }
 
 /** An entry as it is stored, and its hash. */
-export function prepared(entry: AuditEntry): readonly [entry: AuditEntry, hash: AuditHash] {
+function prepared(entry: AuditEntry): readonly [entry: AuditEntry, hash: AuditHash] {
   const stored = asStored(entry);
   return [stored, (previous, seq) => auditHash(previous, seq, stored)];
 }
@@ -160,7 +160,7 @@ export interface Verified {
 
 const pageRows = 1_000;
 
-export interface AuditChecks {
+interface AuditChecks {
   /** Undefined: MACs are not verified. */
   readonly keys?: Pick<AuditKeys, "isRight"> | undefined;
   /** The entry of this number must have this hash. */
@@ -191,4 +191,89 @@ export async function verifyAudit(
     }
     if (page.length < pageRows) return result();
   }
+}
+
+export interface AuditKeyVersion {
+  readonly key: KeyObject;
+  /** Every instance knows it by then. */
+  readonly usedFromMs: number;
+}
+
+/** The keys of the audit's MACs, by version, and the pepper of tokens' hashes. The database has none of them. */
+export class AuditKeys {
+  #versions: readonly AuditKeyVersion[];
+  readonly #pepper: KeyObject;
+  readonly #nowMs: () => number;
+
+  /** @param versions the first is version 1; the last that is used by now makes MACs, and all verify them */
+  constructor(versions: readonly AuditKeyVersion[], pepper: KeyObject, nowMs: () => number) {
+    this.#versions = versions;
+    this.#pepper = pepper;
+    this.#nowMs = nowMs;
+  }
+
+  /** A rotation added versions. */
+  learn(versions: readonly AuditKeyVersion[]): void {
+    this.#versions = versions;
+  }
+
+  /** The version, then HMAC-SHA256. @param after an earlier MAC of the chain: a later one has no lower version */
+  mac(text: string, after: Buffer | null = null): Buffer {
+    const nowMs = this.#nowMs();
+    const used = this.#versions.findLastIndex(({ usedFromMs }) => usedFromMs <= nowMs) + 1;
+    const earlier = versionOf(after);
+    return this.#mac(earlier <= this.#versions.length ? Math.max(used, earlier) : used, text);
+  }
+
+  /** @param after an earlier MAC of the chain: the key of an older version cannot continue it */
+  isRight(mac: Buffer, text: string, after: Buffer | null = null): boolean {
+    const version = versionOf(mac);
+    if (version < Math.max(1, versionOf(after)) || version > this.#versions.length) return false;
+    const right = this.#mac(version, text);
+    return mac.length === right.length && timingSafeEqual(mac, right);
+  }
+
+  /** The stored form of a token's hash: a copy of the database does not tell whether a token is in it. */
+  pepper(hash: Buffer): Buffer {
+    return createHmac("sha256", this.#pepper).update(hash).digest();
+  }
+
+  #mac(version: number, text: string): Buffer {
+    const of = this.#versions[version - 1];
+    if (of === undefined) throw new Error(`There is no audit key of version ${version}.`);
+    return Buffer.concat([Buffer.of(version), createHmac("sha256", of.key).update(text).digest()]);
+  }
+}
+
+function versionOf(mac: Buffer | null): number {
+  return mac?.[0] ?? 0;
+}
+
+/** The text that an entry's MAC covers. Its hash covers every column, and the hash before. */
+export function entryText(seq: number, hash: string): string {
+  return `audit entry\n${seq}\n${hash}`;
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * Drops entries past their retention, and records that. The chain stays intact: it begins after the last dropped entry.
+ * @returns the number dropped
+ */
+export async function dropOldAudit(
+  store: Pick<AuditStore, "dropBefore">,
+  clock: Pick<Clock, "nowMs">,
+  auditDays: number,
+): Promise<number> {
+  const atMs = clock.nowMs();
+  const beforeMs = atMs - auditDays * dayMs;
+  const before = new Date(beforeMs).toISOString();
+  const dropSome = () =>
+    store.dropBefore(beforeMs, (entries) => {
+      const after = JSON.stringify({ entries, before });
+      return prepared({ atMs, ...byService, action: "dropOldAudit", subject: "", before: "", after });
+    });
+  let dropped = 0;
+  for (let some = await dropSome(); some > 0; some = await dropSome()) dropped += some;
+  return dropped;
 }

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
-import { ROOT_CONTEXT, SpanKind } from "@opentelemetry/api";
-import { type ExportResult, ExportResultCode } from "@opentelemetry/core";
+import { ROOT_CONTEXT, type Span, SpanKind, SpanStatusCode } from "@opentelemetry/api";
+import { type ExportResult, ExportResultCode, parseTraceParent } from "@opentelemetry/core";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { detectResources, resourceAttributesEnvDetector, resourceFromAttributes } from "@opentelemetry/resources";
 import {
@@ -12,16 +12,14 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
-import type { FastifyInstance } from "fastify";
-import type { Acquirers } from "../acquirer/acquirer.ts";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { Acquirer, Acquirers } from "../acquirer/acquirer.ts";
+import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";
 import { BoundedExport } from "./bounded-export.ts";
-import { traceRequests } from "./requests.ts";
-import { TraceIds } from "./trace-ids.ts";
-import { tracedAcquirers } from "./traced-acquirers.ts";
-import { Traces } from "./traces.ts";
+import { TraceIds, Traces } from "./traces.ts";
 
 export interface TracingOptions {
   readonly config: TraceConfig;
@@ -118,4 +116,69 @@ function rootOf(name: string, share: number): Sampler {
   if (name === "always_on") return new AlwaysOnSampler();
   if (name === "always_off") return new AlwaysOffSampler();
   return new TraceIdRatioBasedSampler(share);
+}
+
+const tracedRoutes = /^\/(?:operator\/)?v1\//;
+
+/**
+ * A span for each request to the partner and the operator API, in the trace that the caller's `traceparent` names. It
+ * begins after the caller was let in, so that strangers neither name traces nor fill the queue. `tracestate` is free
+ * text of the caller: it is not taken over.
+ */
+function traceRequests(app: FastifyInstance, traces: Traces): void {
+  const spans = new WeakMap<FastifyRequest, { readonly span: Span; readonly startedAtMs: number }>();
+  app.addHook("preParsing", (request, reply, _payload, done) => {
+    const { url: route = "" } = request.routeOptions;
+    if (tracedRoutes.test(route)) {
+      const startedAtMs = Date.now() - reply.elapsedTime;
+      const given = request.headers["traceparent"];
+      const parent = typeof given === "string" ? parseTraceParent(given) : null;
+      const attributes = {
+        "http.request.method": request.method,
+        "http.route": route,
+        "paybell.request": request.id,
+      };
+      const options = { startTime: startedAtMs, attributes };
+      const caller = parent === null ? undefined : { ...parent, isRemote: true };
+      spans.set(request, { span: traces.beginRequest(`${request.method} ${route}`, options, caller), startedAtMs });
+    }
+    done();
+  });
+  // The body was read in the connection's context: the handler is entered in that of the request.
+  app.addHook("preHandler", (request, _reply, done) => {
+    const begun = spans.get(request);
+    if (begun === undefined) done();
+    else traces.inRequest(begun.span, done);
+  });
+  app.addHook("onResponse", (request, reply, done) => {
+    const begun = spans.get(request);
+    if (begun !== undefined) {
+      const { span, startedAtMs } = begun;
+      span.setAttribute("http.response.status_code", reply.statusCode);
+      if (reply.statusCode >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+      span.end(startedAtMs + reply.elapsedTime);
+    }
+    done();
+  });
+}
+
+/** The same acquirers, each exchange with a span. */
+function tracedAcquirers(acquirers: Acquirers, traces: Traces): Acquirers {
+  return {
+    of: (name) => traced(name || settingsName, acquirers.of(name), traces),
+    has: (name) => acquirers.has(name),
+    names: () => acquirers.names(),
+  };
+}
+
+function traced(name: string, acquirer: Acquirer, traces: Traces): Acquirer {
+  return {
+    approvals: acquirer.approvals,
+    wantsCards: acquirer.wantsCards === true,
+    reversalMarginMs: acquirer.reversalMarginMs,
+    site: () => acquirer.site?.(),
+    ask: (message, options) => traces.ask(name, acquirer, message, options),
+    refusesToken: (token) => acquirer.refusesToken(token),
+    close: () => acquirer.close(),
+  };
 }

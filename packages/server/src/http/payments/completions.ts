@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { redactItem } from "../../commands/redact-item.ts";
 import { newId } from "../../ids.ts";
-import { reportFrame, reportSchema } from "../../input/completion-schema.ts";
+import { bodyBounds } from "../../input/json.ts";
+import { reportFrame, reportSchema } from "../../input/shapes.ts";
 import { type ItemResult, reportItems } from "../../intake/items.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, problemSchema, responses } from "../operation.ts";
@@ -9,8 +10,6 @@ import { problemOf } from "../problems.ts";
 import { bodyCheckedAs } from "../validation.ts";
 
 const operation = operations("Completions");
-
-const bodyBytesMax = 8 * 1024 * 1024;
 
 const resultsSchema = z.object({
   results: z.array(
@@ -31,7 +30,7 @@ export function completionRoutes(app: HttpApp, parts: HttpDependencies): void {
   app.post(
     "/operator/v1/completions",
     {
-      bodyLimit: bodyBytesMax,
+      bodyLimit: bodyBounds.ofReport.bytesMax,
       validatorCompiler: bodyCheckedAs(reportFrame),
       ...operation("reportCompletions", "Report completed commands", {
         description:

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
-import { commandSchema } from "../../input/command-schema.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
+import { commandSchema } from "../../input/shapes.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { receiverModes } from "../../sandbox-receiver-control.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";

@@ -6,11 +6,11 @@ import {
   type AuditRecord,
   type AuditStore,
   appendTo,
+  dropOldAudit,
   firstHash,
   verifyAudit,
 } from "../../operators/audit.ts";
 import { exportedAfter } from "../../operators/audit-export.ts";
-import { dropOldAudit } from "../../operators/drop-old-audit.ts";
 import { type Database, openDatabase } from "../database/database.ts";
 import { PostgresAudit } from "./audit.ts";
 

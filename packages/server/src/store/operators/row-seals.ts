@@ -1,6 +1,5 @@
 import type { Pool, PoolClient } from "pg";
-import type { AuditRecord } from "../../operators/audit.ts";
-import type { AuditKeys } from "../../operators/audit-keys.ts";
+import type { AuditKeys, AuditRecord } from "../../operators/audit.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { appendEntry } from "./acting.ts";
 
