@@ -42,9 +42,9 @@ export class Caller {
 
   /** Answers since the last call that no client should get. */
   takeTroubles(): readonly string[] {
-    const told = [...this.#troubles].map(([answer, count]) => `${answer} × ${count}`);
+    const troubles = [...this.#troubles].map(([answer, count]) => `${answer} × ${count}`);
     this.#troubles.clear();
-    return told;
+    return troubles;
   }
 
   /** Time for a missing server to come back. */

@@ -367,10 +367,10 @@ const partnerFaults: readonly InjectedFault[] = [
       needs: "nothing",
       isQuick: false,
       async happen({ stage, random, over, last }) {
-        const hit = random.shuffled(stage.partners).slice(0, Math.ceil(stage.partners.length / 2));
-        for (const { index } of hit) stage.server.behave(index, mode);
+        const half = random.shuffled(stage.partners).slice(0, Math.ceil(stage.partners.length / 2));
+        for (const { index } of half) stage.server.behave(index, mode);
         await last(2_000, 8_000);
-        for (const { index } of hit) stage.server.behave(index, "well");
+        for (const { index } of half) stage.server.behave(index, "well");
         over();
         return { instances: 0 };
       },

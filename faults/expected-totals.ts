@@ -78,8 +78,8 @@ function differencesOf(name: string, settlement: SettlementIpn, { sales, voided 
     totalAmount: saleTotal + voidTotal,
   };
   const values = Object.entries(expected).flatMap(([field, value]) => {
-    const told = Number(settlement[field as keyof typeof expected]);
-    return told === value ? [] : [`${name}: ${field} is ${told}, and its IPNs come to ${value}`];
+    const stated = Number(settlement[field as keyof typeof expected]);
+    return stated === value ? [] : [`${name}: ${field} is ${stated}, and its IPNs come to ${value}`];
   });
   const standing = new Set([...sales.keys()].filter((no) => !voided.has(no)));
   const listed = new Set(settlement.settlementList.map(({ reqId }) => numberOfReqId(reqId)));

@@ -27,7 +27,7 @@ function optionsOrUsage(): FaultOptions | undefined {
   }
 }
 
-/** Everything that was asked for, act by act. @param write takes a line of progress */
+/** Everything that was asked for, series by series. @param write takes a line of progress */
 export async function runFaults(
   options: FaultOptions,
   cleanup: Cleanup,
@@ -37,35 +37,35 @@ export async function runFaults(
   const note = (line: string) =>
     write(`${((performance.now() - startedMs) / 1_000).toFixed(0).padStart(5)} s  ${line}`);
   const random = seeded(options.seed);
-  const acts = planOf(options, random.fork("plan"));
-  const faults = acts.reduce((sum, act) => sum + act.faults.length, 0);
-  note(`seed ${options.seed}: ${faults} faults on ${acts.length} stages`);
+  const allSeries = planOf(options, random.fork("plan"));
+  const faults = allSeries.reduce((sum, series) => sum + series.faults.length, 0);
+  note(`seed ${options.seed}: ${faults} faults on ${allSeries.length} stages`);
   const folder = await mkdtemp(join(tmpdir(), "paybell-faults-"));
   cleanup.addFolder(folder);
   await openUp(folder);
   const verdicts: RunVerdict[] = [];
-  const play = async (act: FaultSeries, at: number) => {
-    const told = (line: string) => note(`stage ${at + 1}: ${line}`);
-    told(
-      `${act.stage.instances} instances${act.stage.hasStandby ? " and a standby" : ""}, ${act.faults.length} faults`,
+  const runOne = async (series: FaultSeries, at: number) => {
+    const noteStage = (line: string) => note(`stage ${at + 1}: ${line}`);
+    noteStage(
+      `${series.stage.instances} instances${series.stage.hasStandby ? " and a standby" : ""}, ${series.faults.length} faults`,
     );
     const plan = {
-      act,
+      series,
       folder: join(folder, `stage-${at}`),
       commandsOfRound: Math.ceil(options.commands / faults),
       perSecond: options.perSecond / options.stages,
       isQuick: options.quick,
     };
-    const verdict = await runSeries(plan, random.fork(`stage ${at}`), cleanup, told);
+    const verdict = await runSeries(plan, random.fork(`stage ${at}`), cleanup, noteStage);
     verdicts.push(verdict);
-    for (const line of verdict.broken) told(`BROKEN ${line}`);
-    told(`so far ${JSON.stringify(summaryOf(options.seed, together(verdicts)))}`);
+    for (const line of verdict.broken) noteStage(`BROKEN ${line}`);
+    noteStage(`so far ${JSON.stringify(summaryOf(options.seed, together(verdicts)))}`);
   };
-  const left = acts.entries();
-  const playOn = async () => {
-    for (const [at, act] of left) await play(act, at);
+  const left = allSeries.entries();
+  const runNext = async () => {
+    for (const [at, series] of left) await runOne(series, at);
   };
-  await Promise.all(Array.from({ length: options.stages }, playOn));
+  await Promise.all(Array.from({ length: options.stages }, runNext));
   return together(verdicts);
 }
 

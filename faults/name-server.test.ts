@@ -13,10 +13,10 @@ const hook = pathToFileURL(join(import.meta.dirname, "name-hook.ts")).href;
 /** As the service asks: by a resolver, and by getaddrinfo. */
 const asking = (timeoutMs: number) => `
   import { promises as dns } from "node:dns";
-  const told = (asked) => asked.then(String, (error) => error.code);
+  const outcomeOf = (asked) => asked.then(String, (error) => error.code);
   const all = async () => [
-    await told(new dns.Resolver({ timeout: ${timeoutMs}, tries: 1 }).resolve4("shop.partners.test")),
-    await told(dns.lookup("shop.partners.test", { all: true }).then(([found]) => found.address)),
+    await outcomeOf(new dns.Resolver({ timeout: ${timeoutMs}, tries: 1 }).resolve4("shop.partners.test")),
+    await outcomeOf(dns.lookup("shop.partners.test", { all: true }).then(([found]) => found.address)),
   ];
   console.log(JSON.stringify(await all()));
 `;

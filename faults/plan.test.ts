@@ -57,9 +57,9 @@ test("--only lets a fault that can happen anywhere happen on every kind of stage
 });
 
 test("--citus has a stage of its own, with what happens to its nodes and what can happen anywhere", () => {
-  const acts = planOf(readOptions(["--citus", "--quick"]), seeded(1));
-  expect(acts.map(({ stage }) => stage)).toMatchObject([{ isCitus: true, instances: 2, hasStandby: false }]);
-  const names = acts.flatMap(({ faults }) => faults.map(({ name }) => name));
+  const allSeries = planOf(readOptions(["--citus", "--quick"]), seeded(1));
+  expect(allSeries.map(({ stage }) => stage)).toMatchObject([{ isCitus: true, instances: 2, hasStandby: false }]);
+  const names = allSeries.flatMap(({ faults }) => faults.map(({ name }) => name));
   for (const name of ["kill-worker", "worker-cut", "kill-both", "stop-one-of-several"]) expect(names).toContain(name);
   expect(names).not.toContain("failover-to-the-standby");
 });

@@ -118,17 +118,17 @@ export function planOf(options: FaultOptions, random: SeededRandom): readonly Fa
   const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
   const total = decks.reduce((sum, { size }) => sum + size, 0);
   const share = Math.ceil((options.faults ?? total) / usable.length);
-  const acts: FaultSeries[] = [];
+  const allSeries: FaultSeries[] = [];
   let left = options.faults ?? total;
   for (let turn = 0; left > 0; turn += 1) {
     const at = turn % usable.length;
     const [kind, deck] = [usable[at], decks[at]];
     if (kind === undefined || deck === undefined) throw new Error("There is no fault to let happen.");
     const count = Math.min(left, options.faults === undefined ? deck.size : share, faultsOfStage);
-    acts.push({ stage: stageOf(kind, options), faults: deck.draw(count) });
+    allSeries.push({ stage: stageOf(kind, options), faults: deck.draw(count) });
     left -= count;
   }
-  return acts;
+  return allSeries;
 }
 
 function kindsOf({ citus }: FaultOptions): readonly Kind[] {

@@ -57,7 +57,7 @@ test("a notification that is deleted before its delivery is reported as lost", a
   await chmod(folder, 0o711);
   const stage = { instances: 1, hasStandby: false, partners: 2, serveArguments: [] };
   const plan = {
-    act: { stage, faults: [sabotage] },
+    series: { stage, faults: [sabotage] },
     folder: join(folder, "stage"),
     commandsOfRound: 100,
     perSecond: 100,

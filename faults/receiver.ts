@@ -26,7 +26,7 @@ const troublesMax = 20;
 export class PartnersServer {
   readonly #server: Server;
   readonly #openers: Receiver[] = [];
-  readonly #moods: ReceiverMode[] = [];
+  readonly #modes: ReceiverMode[] = [];
   readonly #accepted: (partner: number, received: ReceivedIpn) => void;
   #forgotten = 0;
   /** Deliveries that could not be verified. */
@@ -58,8 +58,8 @@ export class PartnersServer {
     this.#openers[partner] = opener;
   }
 
-  behave(partner: number, mood: ReceiverMode): void {
-    this.#moods[partner] = mood;
+  behave(partner: number, mode: ReceiverMode): void {
+    this.#modes[partner] = mode;
   }
 
   async close(): Promise<void> {
@@ -73,15 +73,15 @@ export class PartnersServer {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const partner = Number((request.url ?? "").split("/").at(-1));
-    const mood = this.#moods[partner] ?? "well";
-    if (mood === "silent") return;
-    if (mood === "broken") return void response.destroy();
-    if (mood === "busy") return void response.writeHead(503).end();
+    const mode = this.#modes[partner] ?? "well";
+    if (mode === "silent") return;
+    if (mode === "broken") return void response.destroy();
+    if (mode === "busy") return void response.writeHead(503).end();
     const received = this.#open(partner, Buffer.concat(chunks), request);
     if (received === undefined) return void response.writeHead(400).end();
-    if (mood === "late") await new Promise((resolve) => setTimeout(resolve, lateMs));
+    if (mode === "late") await new Promise((resolve) => setTimeout(resolve, lateMs));
     this.#accepted(partner, received);
-    if (mood === "forgetful") {
+    if (mode === "forgetful") {
       this.#forgotten += 1;
       return void response.destroy();
     }

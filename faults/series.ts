@@ -9,7 +9,7 @@ import { drained, eventually, isNothingPending, type Round, runRound } from "./r
 import { judge, type RunVerdict } from "./verdict.ts";
 
 export interface FaultSeriesPlan {
-  readonly act: FaultSeries;
+  readonly series: FaultSeries;
   readonly folder: string;
   /** At least so many for each fault. */
   readonly commandsOfRound: number;
@@ -35,7 +35,7 @@ export async function runSeries(
 ): Promise<RunVerdict> {
   const own = new Cleanup();
   cleanup.add(() => own.run());
-  const stage = await Deployment.build(plan.act.stage, plan.folder, random, own);
+  const stage = await Deployment.build(plan.series.stage, plan.folder, random, own);
   const { caller, journal, books, operatorToken } = stage;
   const pace = new Pace(plan.perSecond);
   const batchSize = Math.max(2, Math.round(plan.perSecond / batchesPerSecond));
@@ -46,7 +46,7 @@ export async function runSeries(
   );
   const deaths: string[] = [];
   const rounds: Round[] = [];
-  for (const fault of plan.act.faults) {
+  for (const fault of plan.series.faults) {
     if (!isPossible(stage, fault, note)) continue;
     const until = journal.size + plan.commandsOfRound;
     const from = rounds.at(-1)?.to ?? 0;
@@ -105,11 +105,11 @@ function seconds(ms: number): string {
 /** An instance that ended by itself is restarted and reported. */
 async function revive(stage: Deployment, fault: InjectedFault): Promise<readonly string[]> {
   const dead = stage.instances.filter(({ isRunning }) => !isRunning);
-  const told = dead.map(
+  const deaths = dead.map(
     ({ lines }) => `after ${fault.name} an instance had ended: ${lines.at(-1) ?? "without a word"}`,
   );
   for (const instance of dead) await instance.start();
-  return told;
+  return deaths;
 }
 
 /** Prints the operator API's view of missing notifications. */

@@ -129,7 +129,7 @@ export async function startPartnerServer(host = "127.0.0.1"): Promise<PartnerSer
       };
       const timer = setTimeout(() => {
         waiters.delete(look);
-        reject(new Error(`what was waited for did not come within ${timeoutMs} ms; came: ${told(deliveries)}`));
+        reject(new Error(`what was waited for did not come within ${timeoutMs} ms; came: ${namesOf(deliveries)}`));
       }, timeoutMs);
       waiters.add(look);
       look();
@@ -177,7 +177,7 @@ async function give(answer: ReceiverAnswer, response: ServerResponse): Promise<v
   response.writeHead(answer.status, answer.headers).end(answer.body);
 }
 
-function told(deliveries: readonly ReceivedDelivery[]): string {
+function namesOf(deliveries: readonly ReceivedDelivery[]): string {
   const last = deliveries.slice(-5).map(({ path, received, refused }) => {
     return `${path} ${refused?.reason ?? received?.headers.command ?? "unopened"}`;
   });
