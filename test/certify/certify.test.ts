@@ -8,10 +8,15 @@ import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
 import { reconcile } from "@paybell/partner/reconcile";
 import { afterEach, describe, expect, it } from "vitest";
-import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
-import { type CertifyOptions, type CertifyReport, certify } from "../../packages/partner/src/certify/certify.ts";
-import { marks } from "../../packages/partner/src/certify/facts.ts";
-import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
+import {
+  alikeCase,
+  type CertifyOptions,
+  type CertifyReport,
+  caseCodes,
+  cases,
+  certify,
+} from "../../packages/partner/src/certify/certify.ts";
+import { marks, sealerKeys } from "../../packages/partner/src/certify/notification.ts";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
 import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
 import { broken, byTheContract, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";

@@ -6,8 +6,8 @@ import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { run } from "../../packages/cli/src/index.ts";
-import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/cases.ts";
-import { findings } from "../../packages/partner/src/certify/findings.ts";
+import { alikeCase, caseCodes, cases } from "../../packages/partner/src/certify/certify.ts";
+import { findings } from "../../packages/partner/src/certify/judge.ts";
 import { spawnPaybell } from "../support/instance.ts";
 import { broken, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 

@@ -11,7 +11,7 @@ import type { AddressInfo } from "node:net";
 import { NotAuthentic, openAndVerify, webhookSignatureMatches } from "@paybell/contract";
 import { IpnRefused, type ReceivedIpn, type Receiver, type ReceiverOptions, receiver } from "@paybell/partner";
 import { nodeHandler } from "@paybell/partner/node";
-import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
+import { sealerKeys } from "../../packages/partner/src/certify/notification.ts";
 
 /** A partner's endpoint, in a real server. */
 export interface TestEndpoint {

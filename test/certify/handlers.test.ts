@@ -10,7 +10,7 @@ import express from "express";
 import Fastify from "fastify";
 import { afterEach, expect, it } from "vitest";
 import { certify } from "../../packages/partner/src/certify/certify.ts";
-import { sealerKeys } from "../../packages/partner/src/certify/keys.ts";
+import { sealerKeys } from "../../packages/partner/src/certify/notification.ts";
 
 const key = () => randomBytes(32).toString("base64");
 const keys: ReceiverOptions = { encryptionKey: key(), signingKey: key(), webhookSecret: `whsec_${key()}` };

@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { caseCodes } from "../../packages/partner/src/certify/cases.ts";
+import { caseCodes } from "../../packages/partner/src/certify/certify.ts";
 import {
   certificatesSchema,
   certificationSchema,

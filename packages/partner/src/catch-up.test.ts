@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { NotificationPage } from "./api.ts";
-import { ApiError } from "./api-error.ts";
 import { CursorRefused, catchUp } from "./catch-up.ts";
-import { Misused } from "./misused.ts";
-import { PaybellError } from "./paybell-error.ts";
+import { ApiError } from "./client.ts";
+import { Misused, PaybellError } from "./misused.ts";
 import { receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 import { type Sample, sampleIpn, sampleKeys } from "./testing.ts";

@@ -1,8 +1,5 @@
-import { ApiError } from "./api-error.ts";
-import type { Client } from "./client.ts";
-import { checkNames } from "./misused.ts";
-import { checkOption, type OptionRule } from "./option-checks.ts";
-import { PaybellError } from "./paybell-error.ts";
+import { ApiError, type Client } from "./client.ts";
+import { checkNames, checkOption, type OptionRule, PaybellError } from "./misused.ts";
 import { openWithoutSource, type ReceivedIpn, type Receiver } from "./receiver.ts";
 
 /** One notification, fetched, opened and verified. */

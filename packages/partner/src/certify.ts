@@ -1,8 +1,6 @@
-export { caseCodes } from "./certify/cases.ts";
-export { type CertifyReport, certify } from "./certify/certify.ts";
-export { marks } from "./certify/facts.ts";
+export { type CertifyReport, caseCodes, certify, countsOf, reportJson } from "./certify/certify.ts";
 export type { CaseResult, CertifyExchange } from "./certify/judge.ts";
-export { type SealerKeys, sealerKeys } from "./certify/keys.ts";
+export { marks, type SealerKeys, sealerKeys } from "./certify/notification.ts";
 export {
   ConnectionFailed,
   type NoResponse,
@@ -11,4 +9,3 @@ export {
   type RequestResult,
   type ResponseReceived,
 } from "./certify/post.ts";
-export { countsOf, reportJson } from "./certify/report-json.ts";

@@ -2,10 +2,8 @@ import { once } from "node:events";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ApiError } from "./api-error.ts";
-import { type ClientOptions, client } from "./client.ts";
-import { Misused } from "./misused.ts";
-import { PaybellError } from "./paybell-error.ts";
+import { ApiError, type ClientOptions, client } from "./client.ts";
+import { Misused, PaybellError } from "./misused.ts";
 
 const apiKey = "pb_key-of-a-test";
 const sale = {

@@ -13,7 +13,7 @@ import {
   webhookSignatureMatches,
 } from "@paybell/contract/receiving";
 import type { HeaderReader } from "./headers.ts";
-import { namedAsIn } from "./jwe-key-id.ts";
+import { namedAsIn } from "./keys.ts";
 import { IpnRefused, type RefusedReason } from "./refused.ts";
 
 /** The configuration of a receiver. */

@@ -1,6 +1,5 @@
 import type { RequestHeaders } from "./headers.ts";
-import { checkNames, Misused } from "./misused.ts";
-import { PaybellError } from "./paybell-error.ts";
+import { checkNames, Misused, PaybellError } from "./misused.ts";
 import type { ReceivedIpn, Receiver } from "./receiver.ts";
 import { IpnRefused } from "./refused.ts";
 

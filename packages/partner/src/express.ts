@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { answerThrough } from "./node-answer.ts";
-import { readStream } from "./read-stream.ts";
+import type { BodyRead, HandlerOptions, OnIpn } from "./exchange.ts";
+import { nodeExchange, readStream } from "./node-exchange.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
@@ -22,19 +21,10 @@ export function expressHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: ExpressRequest, response: ServerResponse) => void {
-  checkHandler(receiver, onIpn, options);
-  return (request, response) => {
-    const exchange = {
-      method: request.method ?? "",
-      headers: request.headers,
-      remoteAddress: request.socket.remoteAddress,
-      readBody: () => readBody(request),
-      alreadyReadRemedy:
-        "Put the handler before express.json() and other body parsers, or before the handler " +
-        'express.raw({ type: "*/*", limit: "16mb" }).',
-    };
-    void answerThrough(response, respond(exchange, receiver, onIpn, options));
-  };
+  const remedy =
+    "Put the handler before express.json() and other body parsers, or before the handler " +
+    'express.raw({ type: "*/*", limit: "16mb" }).';
+  return nodeExchange(receiver, onIpn, options, remedy, readBody);
 }
 
 /** Bytes or a string left by a raw parser are as good as the stream. A parsed object is not. */

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import { type BodyRead, checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { readStream } from "./read-stream.ts";
+import { readStream } from "./node-exchange.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";

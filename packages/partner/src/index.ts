@@ -9,10 +9,9 @@ export type {
 export { deduplicate, type OnceIpn } from "./deduplicate.ts";
 export type { RequestHeaders } from "./headers.ts";
 export type { Keys, VersionedKey } from "./keys.ts";
-export { Misused, type MisusedReason } from "./misused.ts";
+export { Misused, type MisusedReason, PaybellError } from "./misused.ts";
 export { bodyBytesMax, freshnessSecondsDefault, type ReceiverOptions } from "./options.ts";
 export type { ChainOrder } from "./order.ts";
-export { PaybellError } from "./paybell-error.ts";
 export { type ReceivedIpn, type Receiver, receiver } from "./receiver.ts";
 export { IpnRefused, type RefusedReason } from "./refused.ts";
 export { memoryStore } from "./stores/memory.ts";

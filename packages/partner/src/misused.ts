@@ -1,4 +1,16 @@
-import { PaybellError } from "./paybell-error.ts";
+/**
+ * The base class of every error of this library. Branch on `code`; a code is never renamed. Errors of your own function
+ * are passed on unchanged.
+ */
+export abstract class PaybellError extends Error {
+  /**
+   * `not_authentic` for an IPN from outside, `misused` for your own mistake, `ipn_in_progress` from a store; for a call
+   * the service's or the client's code, and for a cursor the reason of its refusal.
+   */
+  abstract readonly code: string;
+  /** The remedy. For your own side only. */
+  abstract readonly remedy: string;
+}
 
 const environment = "Is the environment variable set in this process?";
 const asShown = "Give it exactly as registration showed it.";
@@ -102,4 +114,37 @@ export function checkNames(where: string, given: object, known: readonly string[
   const unknown = Object.keys(given).find((name) => !known.includes(name));
   if (unknown === undefined) return;
   throw new Misused("unknown_option", where + unknown, { remedy: `There are ${known.join(", ")}.` });
+}
+
+/** The rule for an argument or an option. */
+export interface OptionRule {
+  readonly allows: (value: unknown) => boolean;
+  /** The allowed values. */
+  readonly remedy: string;
+  /** Default wrong_option. */
+  readonly reason?: MisusedReason;
+}
+
+/** @throws Misused naming the value, and the allowed ones */
+export function checkOption(
+  name: string,
+  value: unknown,
+  { allows, remedy, reason = "wrong_option" }: OptionRule,
+): void {
+  refusePromise(name, value);
+  if (!allows(value)) throw new Misused(reason, name, { meaning: `cannot be ${describe(value)}`, remedy });
+}
+
+/** @throws Misused if it is a Promise */
+export function refusePromise(name: string, value: unknown): void {
+  if (value instanceof Promise) throw new Misused("missing_await", name);
+}
+
+/** Short words are quoted. Values that may be a key or a card number are not. */
+function describe(value: unknown): string {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "this object";
+  if (typeof value !== "string") return `a ${typeof value}`;
+  return /^[A-Za-z_-]{1,24}$/.test(value) ? `"${value}"` : "this text";
 }

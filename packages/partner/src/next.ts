@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
+import type { HandlerOptions, OnIpn } from "./exchange.ts";
 import { type FetchHandlerOptions, fetchHandler } from "./fetch.ts";
-import { answerThrough } from "./node-answer.ts";
-import { readStream } from "./read-stream.ts";
+import { nodeExchange } from "./node-exchange.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
@@ -31,16 +30,7 @@ export function nextApi(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
-  checkHandler(receiver, onIpn, options);
-  return (request, response) => {
-    const exchange = {
-      method: request.method ?? "",
-      headers: request.headers,
-      remoteAddress: request.socket.remoteAddress,
-      readBody: () => readStream(request),
-      alreadyReadRemedy:
-        "Next parsed it: export const config = { api: { bodyParser: false } } from the file of this API route.",
-    };
-    return answerThrough(response, respond(exchange, receiver, onIpn, options));
-  };
+  const remedy =
+    "Next parsed it: export const config = { api: { bodyParser: false } } from the file of this API route.";
+  return nodeExchange(receiver, onIpn, options, remedy);
 }

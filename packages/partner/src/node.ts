@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { checkHandler, type HandlerOptions, type OnIpn, respond } from "./exchange.ts";
-import { answerThrough } from "./node-answer.ts";
-import { readStream } from "./read-stream.ts";
+import type { HandlerOptions, OnIpn } from "./exchange.ts";
+import { nodeExchange } from "./node-exchange.ts";
 import type { Receiver } from "./receiver.ts";
 
 export type { HandlerOptions, OnIpn } from "./exchange.ts";
@@ -12,15 +11,5 @@ export function nodeHandler(
   onIpn: OnIpn,
   options: HandlerOptions = {},
 ): (request: IncomingMessage, response: ServerResponse) => void {
-  checkHandler(receiver, onIpn, options);
-  return (request, response) => {
-    const exchange = {
-      method: request.method ?? "",
-      headers: request.headers,
-      remoteAddress: request.socket.remoteAddress,
-      readBody: () => readStream(request),
-      alreadyReadRemedy: "Call the handler before anything else reads the request.",
-    };
-    void answerThrough(response, respond(exchange, receiver, onIpn, options));
-  };
+  return nodeExchange(receiver, onIpn, options, "Call the handler before anything else reads the request.");
 }

@@ -14,8 +14,7 @@ import {
 } from "@paybell/contract/receiving";
 import { bodyMistake, explainContent, explainHeaders, type Setup } from "./diagnosis.ts";
 import { type HeaderReader, headerReader, quoted, type RequestHeaders, readAttempt, readCommand } from "./headers.ts";
-import { jweKeyId, namedAsIn } from "./jwe-key-id.ts";
-import { encryptionKeys, refuseSharedKeys, signingKeys, webhookKeys } from "./keys.ts";
+import { encryptionKeys, jweKeyId, namedAsIn, refuseSharedKeys, signingKeys, webhookKeys } from "./keys.ts";
 import { Misused } from "./misused.ts";
 import { bodyBytesMax, type ReceiverOptions, readSettings } from "./options.ts";
 import { IpnRefused } from "./refused.ts";

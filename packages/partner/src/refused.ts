@@ -1,5 +1,5 @@
 import type { NotAuthenticReason } from "@paybell/contract/receiving";
-import { PaybellError } from "./paybell-error.ts";
+import { PaybellError } from "./misused.ts";
 
 /** Why an IPN was refused. */
 export type RefusedReason =

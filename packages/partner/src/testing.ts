@@ -6,11 +6,9 @@ export {
   sampleIpn,
   sampleKeys,
   type Tampering,
-} from "./sample.ts";
-export {
   type TestDelivery,
   type TestDeliveryOptions,
   type TestIpn,
   testDelivery,
   testEnvelope,
-} from "./sample-delivery.ts";
+} from "./sample.ts";

@@ -1,9 +1,13 @@
 import { randomUUID } from "node:crypto";
 import { headerNames } from "@paybell/contract";
-import type { Bench, Case, CaseStep } from "./case.ts";
-import type { Words } from "./findings.ts";
-import { strangeKey } from "./keys.ts";
-import { cardNotification, type Deviation, type SampleNotification, settlementNotification } from "./notification.ts";
+import type { Bench, Case, CaseStep, Words } from "./judge.ts";
+import {
+  cardNotification,
+  type Deviation,
+  type SampleNotification,
+  settlementNotification,
+  strangeKey,
+} from "./notification.ts";
 
 /** A settlement as long as a batch can be. */
 const hugeEntries = 50_000;

@@ -1,13 +1,32 @@
-import type { Bench, Case } from "./case.ts";
-import { alikeCase, cases } from "./cases.ts";
-import { type Diagnosis, diagnose } from "./diagnosis.ts";
-import { Facts } from "./facts.ts";
-import { type FindingCode, findings } from "./findings.ts";
-import { type CaseResult, type CaseVerdict, type CertifyExchange, judge } from "./judge.ts";
-import type { SealerKeys } from "./keys.ts";
-import { makePost } from "./notification.ts";
-import { type PostOptions, post, postDefaults } from "./post.ts";
-import { refusalVariants } from "./refusal-variants.ts";
+import { acceptedCases } from "./accepted.ts";
+import {
+  type Bench,
+  type Case,
+  type CaseResult,
+  type CaseVerdict,
+  type CertifyExchange,
+  type Diagnosis,
+  diagnose,
+  type FindingCode,
+  findings,
+  judge,
+  refusalVariants,
+} from "./judge.ts";
+import { Facts, makePost, type SealerKeys } from "./notification.ts";
+import { type PostOptions, post, postDefaults, type RequestResult } from "./post.ts";
+import { misdirectedCases, refusedCases } from "./refused.ts";
+
+/** Every case, in the order in which they run. */
+export const cases: readonly Case[] = [...acceptedCases, ...refusedCases, ...misdirectedCases];
+
+/** The case that no post of its own makes: whether the refusals look alike. */
+export const alikeCase = {
+  code: "refusals-alike",
+  title: "the refusals of forged notifications, compared",
+  expects: "refused",
+} as const satisfies Pick<Case, "code" | "title" | "expects">;
+
+export const caseCodes: readonly string[] = [...cases.map(({ code }) => code), alikeCase.code];
 
 export interface CertifyOptions {
   readonly url: URL;
@@ -133,4 +152,49 @@ function compared(results: readonly CaseResult[]): CaseResult {
   });
   const finding = { code: "distinguishable", ...findings.distinguishable } as const;
   return { ...result, verdict: "failed", finding, note: note.join("; ") };
+}
+
+/** The run as JSON. Fields may be added, and are never removed. */
+export function reportJson(certificate: CertifyReport): object {
+  const { results, diagnoses, url, run, passed, durationMs, sealing, signing, fields } = certificate;
+  return {
+    passed,
+    url,
+    run,
+    durationMs,
+    settings: { ...sealing, signing, fields },
+    counts: countsOf(results),
+    diagnoses,
+    cases: results.map(({ code, title, expects, verdict, finding, note, exchanges }) => ({
+      code,
+      title,
+      verdict,
+      expected: expects === "accepted" ? "2xx" : "4xx",
+      ...(note !== undefined && { note }),
+      ...(finding !== undefined && { finding }),
+      exchanges: exchanges.map((exchange) => exchangeJson(exchange, finding?.code === "refused_authentic")),
+    })),
+  };
+}
+
+export function countsOf(results: readonly CaseResult[]): Record<"passed" | "failed" | "notRun" | "leftOut", number> {
+  const count = (wanted: CaseResult["verdict"]) => results.filter(({ verdict }) => verdict === wanted).length;
+  return { passed: count("passed"), failed: count("failed"), notRun: count("not_run"), leftOut: count("left_out") };
+}
+
+function exchangeJson({ step, came }: CertifyExchange, isUnread: boolean): object {
+  const { method, headers, body, signedString } = step.post;
+  return {
+    sent: {
+      ...{ what: step.what, method, headers, bodyBytes: Buffer.byteLength(body) },
+      ...(isUnread && { signedString }),
+    },
+    came: cameJson(came),
+  };
+}
+
+function cameJson(came: RequestResult): object {
+  if ("failure" in came) return { failure: came.failure, detail: came.detail, ms: came.ms };
+  const { status, ms, early, headers, body } = came;
+  return { status, ms, ...(early && { early }), headers, body: body.toString("utf8") };
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Misused } from "../misused.ts";
-import { PaybellError } from "../paybell-error.ts";
+import { Misused, PaybellError } from "../misused.ts";
 import { checkedDays, type KnownIpn, retentionDaysDefault, type SeenStore } from "./store.ts";
 
 /** The part of an `ioredis` or a `redis` (node-redis) client that is used. */

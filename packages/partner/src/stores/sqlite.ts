@@ -1,5 +1,12 @@
-import { serializer } from "./serializer.ts";
-import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
+import {
+  checkedDays,
+  checkedTable,
+  type KnownIpn,
+  noTable,
+  retentionDaysDefault,
+  type SqlStore,
+  serializer,
+} from "./store.ts";
 
 /** The part of node:sqlite's DatabaseSync and of better-sqlite3's Database that is used. */
 export interface SqliteDatabase {

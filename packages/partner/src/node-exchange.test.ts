@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
+import { readStream } from "./node-exchange.ts";
 import { bodyBytesMax } from "./options.ts";
-import { readStream } from "./read-stream.ts";
 
 const open = () => new Readable({ read: () => undefined });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { refusalVariants } from "./refusal-variants.ts";
+import { refusalVariants } from "./judge.ts";
 
 const refusal = (code: string, body: string, status = 400) => ({
   code,
