@@ -1,8 +1,8 @@
 import { deepEqual } from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { NotAuthentic, openAndVerify, parseJson, seal, sign } from "@paybell/contract";
+import type { SealingVector } from "../packages/contract/scripts/vectors/material.ts";
 import { encryptionKey, signingKey } from "../packages/contract/scripts/vectors/material.ts";
-import type { SealingVector } from "../packages/contract/scripts/vectors/sealing.ts";
 import {
   asciiEncoding,
   bcdEncoding,

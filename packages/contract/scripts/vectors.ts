@@ -1,9 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
-import { headerVectors } from "./vectors/headers.ts";
-import { writtenKeys } from "./vectors/material.ts";
+import { headerVectors, sealingVectors, signingVectors, writtenKeys } from "./vectors/material.ts";
 import { refusedVectors } from "./vectors/refused.ts";
-import { sealingVectors } from "./vectors/sealing.ts";
-import { signingVectors } from "./vectors/signing.ts";
 
 export const vectorsFolder: URL = new URL("../vectors/", import.meta.url);
 

@@ -1,10 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { aids, cardSchemeFor, contradicts } from "./aids.ts";
-import { cardSchemes, paymentTypes, statuses, swipeTypes, transactionTypes } from "./codes.ts";
+import {
+  aids,
+  cardSchemeFor,
+  cardSchemes,
+  contradicts,
+  currencies,
+  currencyDecimals,
+  paymentTypes,
+  responseCodes,
+  responseMeaning,
+  statuses,
+  swipeTypes,
+  transactionTypes,
+} from "./codes.ts";
 import { commands, notifiedCommands, systemCommands } from "./commands.ts";
-import { currencies, currencyDecimals } from "./currencies.ts";
 import { cardIpnFields } from "./fields.ts";
-import { responseCodes, responseMeaning } from "./response-codes.ts";
 
 describe("the code tables", () => {
   test("divide the commands into those that are notified and those that never are", () => {

@@ -5,8 +5,7 @@ import { NotAuthentic } from "./errors.ts";
 import { openAndVerify } from "./opening.ts";
 import { seal } from "./seal.ts";
 import { defaultSealing, sealingKey } from "./sealing.ts";
-import { type Signing, signedFields, signingProblems } from "./signed-fields.ts";
-import { hmacKey, sign, signedString } from "./signing.ts";
+import { hmacKey, type Signing, sign, signedFields, signedString, signingProblems } from "./signing.ts";
 import { toWire, wireNames } from "./wire.ts";
 
 const key = sealingKey("key", randomBytes(32));

@@ -1,7 +1,6 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import type { CardIpn, SettlementIpn } from "./columns.ts";
-import { cardIpnFields, ipnFields, settlementIpnFields } from "./fields.ts";
-import { ipnJsonSchema } from "./schema.ts";
+import { cardIpnFields, ipnFields, ipnJsonSchema, settlementIpnFields } from "./fields.ts";
 import { toWire } from "./wire.ts";
 
 describe("the tables", () => {

@@ -1,6 +1,15 @@
-export { aids, cardSchemeFor, contradicts } from "./aids.ts";
 export { canonicalJson } from "./canonical-json.ts";
 export * from "./codes.ts";
+export {
+  aids,
+  cardSchemeFor,
+  contradicts,
+  currencies,
+  currencyDecimals,
+  type ResponseCode,
+  responseCodes,
+  responseMeaning,
+} from "./codes.ts";
 export {
   type CardIpn,
   type ExtendedCardIpn,
@@ -13,18 +22,16 @@ export {
   type UnsignedIpn,
 } from "./columns.ts";
 export * from "./commands.ts";
-export { currencies, currencyDecimals } from "./currencies.ts";
 export { type Encoding, encodings } from "./encoding.ts";
 export { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 export * from "./fields.ts";
+export { ipnJsonSchema } from "./fields.ts";
 export * from "./headers.ts";
 export { notificationHeaders } from "./notification-headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
 export { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";
-export { type ResponseCode, responseCodes, responseMeaning } from "./response-codes.ts";
 export { sampleSale } from "./sample.ts";
-export { ipnJsonSchema } from "./schema.ts";
 export { open, seal, sealedForms } from "./seal.ts";
 export {
   type Cipher,
@@ -38,10 +45,13 @@ export {
 export {
   cardSigningOrder,
   defaultSigning,
+  hmacKey,
   type Signing,
   settlementSigningOrder,
+  sign,
+  signatureMatches,
   signedFields,
+  signedString,
   signingProblems,
-} from "./signed-fields.ts";
-export { hmacKey, sign, signatureMatches, signedString } from "./signing.ts";
+} from "./signing.ts";
 export { toWire, type WireNames, wireNames } from "./wire.ts";

@@ -7,8 +7,7 @@ import { NotAuthentic } from "./errors.ts";
 import { type Opening, openAndVerify } from "./opening.ts";
 import { seal } from "./seal.ts";
 import { ciphers, defaultSealing, type Sealing, sealingKey } from "./sealing.ts";
-import { defaultSigning, type Signing } from "./signed-fields.ts";
-import { hmacKey, sign, signedString } from "./signing.ts";
+import { defaultSigning, hmacKey, type Signing, sign, signedString } from "./signing.ts";
 import { toWire, type WireNames, wireNames } from "./wire.ts";
 
 const [oldKey, key] = [sealingKey("old", randomBytes(32)), sealingKey("new", randomBytes(32))];

@@ -4,8 +4,7 @@ import { NotAuthentic, type NotAuthenticReason } from "./errors.ts";
 import { endOfString } from "./parse-json.ts";
 import { hasExtension, readWire, type WireIpn } from "./read-wire.ts";
 import { decrypt, keysFor, parseSealed, type Sealing, type SealingKey, type Undecrypted } from "./sealing.ts";
-import type { Signing } from "./signed-fields.ts";
-import { signatureMatches, signedString } from "./signing.ts";
+import { type Signing, signatureMatches, signedString } from "./signing.ts";
 import { parseStrictly } from "./strict-json.ts";
 
 /** An IPN that was decrypted and whose signature was verified. */

@@ -2,8 +2,17 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type IpnKind, ipnColumns } from "./columns.ts";
-import { cardSigningOrder, defaultSigning, type Signing, signedFields, signingProblems } from "./signed-fields.ts";
-import { hmacKey, sign, signatureMatches, signedString } from "./signing.ts";
+import {
+  cardSigningOrder,
+  defaultSigning,
+  hmacKey,
+  type Signing,
+  sign,
+  signatureMatches,
+  signedFields,
+  signedString,
+  signingProblems,
+} from "./signing.ts";
 import { toWire } from "./wire.ts";
 
 const key = hmacKey(randomBytes(32));

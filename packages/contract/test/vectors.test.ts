@@ -1,10 +1,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
-import type { HeaderVector } from "../scripts/vectors/headers.ts";
-import { encryptionKey, headerKey, signingKey } from "../scripts/vectors/material.ts";
+import {
+  encryptionKey,
+  type HeaderVector,
+  headerKey,
+  type SealingVector,
+  type SigningVector,
+  signingKey,
+} from "../scripts/vectors/material.ts";
 import type { RefusedVector } from "../scripts/vectors/refused.ts";
-import type { SealingVector } from "../scripts/vectors/sealing.ts";
-import type { SigningVector } from "../scripts/vectors/signing.ts";
 import { vectorFiles, vectorsFolder } from "../scripts/vectors.ts";
 import { NotAuthentic, openAndVerify, seal, sign, signedString, webhookSignatureMatches } from "../src/index.ts";
 
@@ -14,8 +18,9 @@ function committed<V>(name: string): V[] {
   return vectors;
 }
 
-function agreement({ sealing, signing, encryptionKeys, signingKeys }: SealingVector | RefusedVector) {
+function agreement({ sealing, signing, fields, encryptionKeys, signingKeys }: SealingVector | RefusedVector) {
   return {
+    ...(fields && { fields }),
     sealing,
     signing,
     encryptionKeys: encryptionKeys.map(encryptionKey),

@@ -1,6 +1,23 @@
 import { Buffer } from "node:buffer";
 import type { KeyObject } from "node:crypto";
-import { hmacKey, type SealingKey, type Signing, sealingKey, webhookKey } from "../../src/index.ts";
+import {
+  type FieldSet,
+  fromWire,
+  hmacKey,
+  type IpnKind,
+  type Sealing,
+  type SealingKey,
+  type Signing,
+  seal,
+  sealingKey,
+  sealings,
+  sign,
+  signedString,
+  toWire,
+  type WireNames,
+  webhookKey,
+  webhookSignature,
+} from "../../src/index.ts";
 
 /** 32 bytes that count up from a start, so that nobody takes them for a real key. */
 function counting(from: number): Buffer {
@@ -117,3 +134,229 @@ export const ipns = {
     ],
   },
 } as const;
+
+/** The settings for opening one message: ids of the file's keys, in the order in which they are tried. */
+export interface WrittenAgreement {
+  readonly sealing: Sealing;
+  readonly signing: Signing;
+  readonly encryptionKeys: readonly EncryptionKeyId[];
+  readonly signingKeys: readonly SigningKeyId[];
+  /** The receiver's setting; default the specification's. */
+  readonly fields?: readonly FieldSet[];
+}
+
+export interface SealingVector extends WrittenAgreement {
+  readonly name: string;
+  readonly kind: IpnKind;
+  readonly keyId: EncryptionKeyId;
+  readonly ivHex: string;
+  readonly plain: string;
+  readonly data: string;
+  readonly body: string;
+  /** The IPN that the receiver gets, by the tables' names. */
+  readonly ipn: unknown;
+}
+
+export const usual: WrittenAgreement = {
+  sealing: { cipher: "aes-256-gcm", encoding: "base64" },
+  signing: signings.specification,
+  encryptionKeys: ["ek-1"],
+  signingKeys: ["sk-1"],
+};
+
+/** A signed IPN as JSON text. */
+export function signedJson(
+  kind: IpnKind,
+  wire: Record<string, unknown>,
+  signing: Signing,
+  key: SigningKeyId = "sk-1",
+  fields: FieldSet = "specification",
+) {
+  return JSON.stringify({ ...wire, signature: sign(signedString(kind, wire, signing, fields), signingKey(key)) });
+}
+
+/** Complete notifications: both bodies in every cipher and encoding, then both sets of names, then a rotation. */
+export function sealingVectors(): SealingVector[] {
+  const regular = (["card", "settlement"] as const).flatMap((kind) =>
+    sealings.map((sealing) => {
+      const encoded = sealing.cipher === "jwe" ? "" : `, ${sealing.encoding}`;
+      return vector(`${kind} IPN, ${sealing.cipher}${encoded}`, kind, { ...usual, sealing });
+    }),
+  );
+  const rotated = { encryptionKeys: ["ek-1", "ek-2"], signingKeys: ["sk-1", "sk-2"] } as const;
+  return [
+    ...regular,
+    vector(
+      "card IPN, the sample's names, the whole IPN signed",
+      "card",
+      { ...usual, signing: signings.whole },
+      "sample",
+    ),
+    vector(
+      "settlement IPN, the sample's names, an agreed list",
+      "settlement",
+      { ...usual, signing: signings.agreed },
+      "sample",
+    ),
+    ...(["card", "settlement"] as const).map((kind) =>
+      vector(`extended ${kind} IPN`, kind, { ...usual, fields: ["extended"] }),
+    ),
+    ...(["aes-256-gcm", "aes-256-cbc", "jwe"] as const).map((cipher) =>
+      vector(
+        `card IPN, ${cipher}, sealed and signed with the second keys while both are accepted`,
+        "card",
+        { ...usual, ...rotated, sealing: { cipher, encoding: "base64" } },
+        "table",
+        ["ek-2", "sk-2"],
+      ),
+    ),
+  ];
+}
+
+function vector(
+  name: string,
+  kind: IpnKind,
+  agreement: WrittenAgreement,
+  names: WireNames = "table",
+  [keyId, signingKeyId]: readonly [EncryptionKeyId, SigningKeyId] = ["ek-1", "sk-1"],
+): SealingVector {
+  const [fields = "specification"] = agreement.fields ?? [];
+  const wire = toWire(kind, { ...ipns[kind], ...extensions[kind] }, names, fields);
+  const plain = signedJson(kind, wire, agreement.signing, signingKeyId, fields);
+  const data = seal(plain, agreement.sealing, encryptionKey(keyId), fixedIv);
+  const ivHex = fixedIv(agreement.sealing.cipher === "aes-256-cbc" ? 16 : 12).toString("hex");
+  return {
+    name,
+    kind,
+    ...agreement,
+    keyId,
+    ivHex,
+    plain,
+    data,
+    body: JSON.stringify({ data }),
+    ipn: fromWire(plain, fields).ipn,
+  };
+}
+
+export interface SigningVector {
+  readonly name: string;
+  readonly kind: IpnKind;
+  readonly signing: Signing;
+  /** Absent: the specification's. */
+  readonly fields?: FieldSet;
+  readonly wire: Readonly<Record<string, unknown>>;
+  readonly signedString: string;
+  readonly signature: string;
+}
+
+/** Every body under every agreement and both sets of names, and values that implementations often get wrong. */
+export function signingVectors(): SigningVector[] {
+  const regular = (["card", "settlement"] as const).flatMap((kind) =>
+    (["table", "sample"] as const).flatMap((names) =>
+      (["specification", "agreed", "whole"] as const).map((agreement) =>
+        signingVector(`${kind} IPN, ${names} names, ${agreementNames[agreement]}`, kind, signings[agreement], {
+          ...toWire(kind, ipns[kind], names),
+        }),
+      ),
+    ),
+  );
+  return [...regular, ...oddVectors(), ...extendedVectors()];
+}
+
+const agreementNames = {
+  specification: "the specification's signing order",
+  agreed: "an agreed list",
+  whole: "the whole IPN",
+} as const;
+
+function oddVectors(): SigningVector[] {
+  const card = (changes: Record<string, unknown>, names: WireNames = "table") => ({
+    ...toWire("card", ipns.card, names),
+    ...changes,
+  });
+  const fields = signings.specification;
+  return [
+    signingVector("empty, null and missing values keep their key", "card", fields, {
+      ...card({ approveCode: "", cardScheme: null }),
+      traceNo: undefined,
+    }),
+    signingVector("values are signed as they stand, an & too", "card", fields, card({ merchantTransId: "a&amount=1" })),
+    signingVector("values are signed as UTF-8", "card", fields, card({ merchantTransId: "đơn hàng ☕ 😀" })),
+    signingVector("a cardScheme in mixed case is signed as sent", "card", fields, card({ cardScheme: "Visa" })),
+    signingVector("a signature already there is never signed", "card", fields, card({ signature: "00" })),
+    signingVector(
+      "a signature already there is never signed, the whole IPN",
+      "card",
+      signings.whole,
+      card({ signature: "00" }),
+    ),
+    signingVector("keys are ordered by UTF-16 code units, the whole IPN", "card", signings.whole, {
+      ...card({}),
+      "😀": "first of the two",
+      "\ufb33": "second",
+      "10": "a number-like key",
+      "9": "another",
+    }),
+  ];
+}
+
+function extendedVectors(): SigningVector[] {
+  return (["card", "settlement"] as const).flatMap((kind) =>
+    (["specification", "agreed", "whole"] as const).map((agreement) => {
+      const wire = toWire(kind, { ...ipns[kind], ...extensions[kind] }, "table", "extended");
+      return signingVector(
+        `extended ${kind} IPN, ${agreementNames[agreement]}`,
+        kind,
+        signings[agreement],
+        wire,
+        "extended",
+      );
+    }),
+  );
+}
+
+function signingVector(
+  name: string,
+  kind: IpnKind,
+  signing: Signing,
+  wire: Record<string, unknown>,
+  fields?: FieldSet,
+): SigningVector {
+  const text = signedString(kind, wire, signing, fields);
+  return {
+    name,
+    kind,
+    signing,
+    ...(fields && { fields }),
+    wire,
+    signedString: text,
+    signature: sign(text, signingKey("sk-1")),
+  };
+}
+
+export interface HeaderVector {
+  readonly name: string;
+  readonly secret: string;
+  readonly id: string;
+  readonly timestamp: string;
+  readonly body: string;
+  readonly signature: string;
+}
+
+/** Standard Webhooks v1: HMAC-SHA256 over `id.timestamp.body`. */
+export function headerVectors(): HeaderVector[] {
+  const id = "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a03";
+  const timestampS = 1717140600;
+  return [
+    { name: "a body as it is sent", body: '{"data":"wMDAwMDAwMDAwMDA"}' },
+    { name: "an empty body", body: "" },
+    { name: "a body beyond ASCII", body: "cà phê ☕ 😀" },
+  ].map(({ name, body }) => ({
+    name,
+    secret: webhookSecret,
+    id,
+    timestamp: String(timestampS),
+    body,
+    signature: webhookSignature(id, timestampS, body, headerKey),
+  }));
+}

@@ -25,5 +25,4 @@ export {
   sealingKey,
   sealings,
 } from "../sealing.ts";
-export { defaultSigning, type Signing, signingProblems } from "../signed-fields.ts";
-export { hmacKey } from "../signing.ts";
+export { defaultSigning, hmacKey, type Signing, signingProblems } from "../signing.ts";

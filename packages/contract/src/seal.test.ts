@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pooledRandom } from "./pooled-random.ts";
+import { pooledRandom } from "./seal.ts";
 
 test("random bytes are given out once, in the order in which they were drawn, and never change", () => {
   fc.assert(
