@@ -21,7 +21,7 @@ import type { Database } from "../database/database.ts";
 import type { Home, Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents, serviceId } from "../events.ts";
-import { clearingStatements as sql } from "./statements.ts";
+import * as sql from "./statements.ts";
 
 /** Clocks of instances differ by less: an id has the time of one, and completed_at that of the database. */
 const clockSkewMs = 3_600_000;
@@ -342,11 +342,14 @@ function rowOf(entry: NewEntry & { readonly id: string }) {
   };
 }
 
-type Told = Pick<NewEntry, "kind" | "fileId" | "line" | "partnerId" | "transactionId" | "differences"> & {
+type EntryOfEvent = Pick<NewEntry, "kind" | "fileId" | "line" | "partnerId" | "transactionId" | "differences"> & {
   readonly id: string;
 };
 
-function eventOf(acquirer: string, { id, kind, fileId, line, partnerId, transactionId, differences }: Told): NewEvent {
+function eventOf(
+  acquirer: string,
+  { id, kind, fileId, line, partnerId, transactionId, differences }: EntryOfEvent,
+): NewEvent {
   const named = line === null ? {} : { line: line.line, refId: line.refId, day: line.day };
   const money = line === null ? {} : { minor: line.minor, currency: line.currency };
   const detail = { exception: kind, exceptionId: id, acquirer, fileId, ...named, ...money, differences };

@@ -1,19 +1,19 @@
 import { cardCommands, chargingCommands } from "@paybell/contract";
 import { serviceId } from "../events.ts";
 
-const nilId = "00000000-0000-0000-0000-000000000000";
+export const nilId = "00000000-0000-0000-0000-000000000000";
 
-const addChunk = "INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)";
+export const addChunk = "INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)";
 
-const addFile = `
+export const addFile = `
   INSERT INTO clearing_files (id, acquirer, sha256, name, lines, chunks, totals, first_day)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (acquirer, sha256) DO NOTHING`;
 
-const sameFile = "SELECT id FROM clearing_files WHERE acquirer = $1 AND sha256 = $2";
+export const sameFile = "SELECT id FROM clearing_files WHERE acquirer = $1 AND sha256 = $2";
 
 // One file of an acquirer after the other: a line of the second may be one of the first.
-const claim = `
+export const claim = `
   UPDATE clearing_files SET due_at = now() + $1 * interval '1 millisecond'
   WHERE id = (
     SELECT f.id FROM clearing_files f
@@ -22,7 +22,7 @@ const claim = `
     ORDER BY f.id LIMIT 1 FOR UPDATE SKIP LOCKED)
   RETURNING id, acquirer, to_char(first_day, 'YYYY-MM-DD') AS "firstDay", next_chunk AS "nextChunk", chunks`;
 
-const advance = `
+export const advance = `
   UPDATE clearing_files SET next_chunk = next_chunk + 1, matched = matched + $3,
     due_at = now() + $4 * interval '1 millisecond'
   WHERE id = $1 AND next_chunk = $2 AND state = 'matching'`;
@@ -37,7 +37,7 @@ const completed = `
 
 // Partner by partner: those that completed soon by their ids, which begin with their time; then the slow ones, and
 // those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field.
-const copyBooks = `
+export const copyBooks = `
   INSERT INTO clearing_books (partner_id, transaction_id, acquirer, ref_id, trace_no, tid, amount, currency,
     completed_at)
   SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), coalesce(f."traceNo", ''), coalesce(f.tid, ''),
@@ -67,7 +67,7 @@ const ofTransaction = `
   CROSS JOIN LATERAL (
     SELECT * FROM transactions t WHERE t.partner_id = b.partner_id AND t.id = b.transaction_id LIMIT 1) AS t`;
 
-const candidatesByRef = `
+export const candidatesByRef = `
   SELECT l.nth, ${candidate}
   FROM ${linesGiven}
   CROSS JOIN LATERAL (
@@ -75,7 +75,7 @@ const candidatesByRef = `
   ${ofTransaction}`;
 
 // A terminal uses a trace number again after 999,999 messages, and terminals share them.
-const candidatesByTrace = `
+export const candidatesByTrace = `
   SELECT l.nth, ${candidate}
   FROM ${linesGiven}
   CROSS JOIN LATERAL (
@@ -86,25 +86,25 @@ const candidatesByTrace = `
     ORDER BY b.completed_at DESC LIMIT 20) AS b
   ${ofTransaction}`;
 
-const match = `
+export const match = `
   INSERT INTO clearing_matches (partner_id, transaction_id, file_id, line_no)
   SELECT i.partner_id, i.transaction_id, $3, i.line_no
   FROM unnest($1::uuid[], $2::uuid[], $4::integer[]) AS i (partner_id, transaction_id, line_no)
   ON CONFLICT DO NOTHING
   RETURNING line_no`;
 
-const ownMatches = `
+export const ownMatches = `
   SELECT m.line_no FROM unnest($1::uuid[], $2::uuid[], $4::integer[]) AS i (partner_id, transaction_id, line_no)
   JOIN clearing_matches m ON m.partner_id = i.partner_id AND m.transaction_id = i.transaction_id
     AND m.file_id = $3 AND m.line_no = i.line_no`;
 
-const foundAfterAll = `
+export const foundAfterAll = `
   UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || $3::text
   FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
   WHERE e.kind = 'missing_there' AND e.state = 'open' AND e.transaction_id = i.transaction_id
     AND e.partner_id = i.partner_id`;
 
-const insertEntries = `
+export const insertEntries = `
   INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, transaction_id, file_id, line_no, line,
     differences, proof, due_at)
   SELECT i.partner_id, i.id, i.kind, i.state, i.acquirer, i.transaction_id, i.file_id, i.line_no, i.line,
@@ -115,19 +115,19 @@ const insertEntries = `
   ON CONFLICT DO NOTHING
   RETURNING id`;
 
-const watched = `
+export const watched = `
   SELECT w.acquirer, w.copied_from AS from, w.copied_to AS to, w.judged_to AS judged, (
     SELECT f.id FROM clearing_files f WHERE f.acquirer = w.acquirer ORDER BY f.id DESC LIMIT 1) AS "lastFileId"
   FROM clearing_acquirers w
   WHERE EXISTS (SELECT FROM clearing_files f WHERE f.acquirer = w.acquirer)`;
 
-const watch = `
+export const watch = `
   INSERT INTO clearing_acquirers AS w (acquirer, copied_from, copied_to, judged_to)
   VALUES ($1, coalesce($2, now()), coalesce($3, now()), coalesce($4, now()))
   ON CONFLICT (acquirer) DO UPDATE SET copied_from = coalesce($2, w.copied_from),
     copied_to = coalesce($3, w.copied_to), judged_to = coalesce($4, w.judged_to)`;
 
-const missing = `
+export const missing = `
   SELECT 0 AS nth, ${candidate}
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
@@ -140,23 +140,23 @@ const missing = `
         AND e.kind IN ('missing_there', 'different'))
   ORDER BY b.completed_at LIMIT $4`;
 
-const waiting = `
+export const waiting = `
   SELECT e.id, e.file_id AS "fileId", e.line, e.due_at AS due FROM clearing_entries e
   WHERE e.partner_id = '${serviceId}' AND e.state = 'waiting' AND e.acquirer = $1 AND e.id > $2::uuid
   ORDER BY e.id LIMIT $3`;
 
-const openWaiting = `
+export const openWaiting = `
   UPDATE clearing_entries SET state = 'open' WHERE partner_id = $1 AND id = ANY ($2::uuid[]) AND state = 'waiting'
   RETURNING id`;
 
 const fileColumns = `
   f.id, f.acquirer, f.name, f.state, f.received_at AS "receivedAt", f.done_at AS "doneAt", f.lines, f.totals,
   f.matched FROM clearing_files f`;
-const file = `SELECT ${fileColumns} WHERE f.id = $1`;
-const files = `
+export const file = `SELECT ${fileColumns} WHERE f.id = $1`;
+export const files = `
   SELECT ${fileColumns} WHERE ($1::text IS NULL OR f.acquirer = $1) AND f.id < $2::uuid ORDER BY f.id DESC LIMIT $3`;
 
-const counts = `
+export const counts = `
   SELECT e.file_id, e.kind, e.state = 'waiting' AS is_waiting, count(*)::integer AS count
   FROM clearing_entries e WHERE e.file_id = ANY ($1::uuid[]) GROUP BY 1, 2, 3`;
 
@@ -167,59 +167,29 @@ const exceptionColumns = `
   ) AS "notificationId", e.file_id AS "fileId", e.line, e.differences, e.reason, e.created_at AS "createdAt",
   e.resolved_at AS "resolvedAt"`;
 
-const exceptions = `
+export const exceptions = `
   SELECT ${exceptionColumns}, NULL AS proof FROM clearing_entries e
   WHERE e.state IN ('open', 'resolved') AND ($1::text IS NULL OR e.state = $1)
     AND ($2::text IS NULL OR e.acquirer = $2) AND e.id < $3::uuid
     AND ($5::uuid IS NULL OR e.transaction_id = $5) AND ($6::uuid IS NULL OR e.file_id = $6)
   ORDER BY e.id DESC LIMIT $4`;
 
-const exception = `
+export const exception = `
   SELECT ${exceptionColumns}, e.proof FROM clearing_entries e WHERE e.id = $1 AND e.state IN ('open', 'resolved')`;
 
-const resolve = `
+export const resolve = `
   UPDATE clearing_entries SET state = 'resolved', reason = $2, resolved_at = now()
   WHERE id = $1 AND state = 'open'
   RETURNING id`;
 
-const dropUnfinished = `
+export const dropUnfinished = `
   DELETE FROM clearing_chunks c WHERE c.read_at < now() - interval '1 day'
     AND NOT EXISTS (SELECT FROM clearing_files f WHERE f.id = c.file_id)`;
 
-const dropOldOfHome = [
+export const dropOldOfHome = [
   "DELETE FROM clearing_books WHERE completed_at < $1",
   `DELETE FROM clearing_matches m WHERE NOT EXISTS (
      SELECT FROM clearing_books b WHERE b.partner_id = m.partner_id AND b.transaction_id = m.transaction_id)
      AND $1::timestamptz IS NOT NULL`,
   "DELETE FROM clearing_entries WHERE state IN ('resolved', 'kept') AND created_at < $1",
 ];
-
-/** The statements of `PostgresClearing`. */
-export const clearingStatements = {
-  nilId,
-  addChunk,
-  addFile,
-  sameFile,
-  claim,
-  advance,
-  copyBooks,
-  candidatesByRef,
-  candidatesByTrace,
-  match,
-  ownMatches,
-  foundAfterAll,
-  insertEntries,
-  watched,
-  watch,
-  missing,
-  waiting,
-  openWaiting,
-  file,
-  files,
-  counts,
-  exceptions,
-  exception,
-  resolve,
-  dropUnfinished,
-  dropOldOfHome,
-} as const;

@@ -1,0 +1,70 @@
+import { Readable } from "node:stream";
+import { expect, test } from "vitest";
+import { openTestDatabase } from "../../../../../test/support/connections.ts";
+import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
+import { Clearing } from "../../clearing/clearing.ts";
+import type { ClearingStore } from "../../clearing/store.ts";
+import { createLog } from "../../log.ts";
+import { PostgresClearing } from "./clearing.ts";
+
+const connections = await openTestDatabase();
+const lines = 2_500;
+const file = ["RRN,AMOUNT,DATE", ...Array.from({ length: lines }, (_, nth) => `R${nth},1,20251101`), ""].join("\n");
+const columns = { refId: "RRN", amount: "AMOUNT", date: "DATE" };
+const section = clearingSchema.parse({ format: "csv", header: true, columns, currency: "VND", daysMax: 60 });
+
+function instance(change: Partial<ClearingStore> = {}) {
+  const store = new PostgresClearing(connections, { alerting: false });
+  const changed = new Proxy<ClearingStore>(store, {
+    get: (target, name: keyof ClearingStore) => change[name] ?? target[name].bind(target),
+  });
+  const clearing = new Clearing({
+    store: changed,
+    layoutOf: async () => ({ section, currencies: {}, timeZone: "UTC" }),
+    prove: async () => undefined,
+    nowMs: () => Date.UTC(2025, 10, 2),
+    log: createLog("fatal", { write: () => undefined }),
+    keptDays: 30,
+  });
+  return {
+    clearing,
+    store,
+    receive: (acquirer: string) => clearing.receive(acquirer, "a.csv", Readable.from([Buffer.from(file)])),
+  };
+}
+
+test("a file that is received by two instances at once is one file", async () => {
+  const never = { claim: async () => undefined };
+  const [first, second] = await Promise.all([instance(never).receive("first"), instance(never).receive("first")]);
+  expect(second).toBe(first);
+  const { rows } = await connections.pool.query("DELETE FROM clearing_files RETURNING id");
+  expect(rows).toEqual([{ id: first }]);
+});
+
+test("a file whose instance died is matched on by another, and each of its lines counts once", async () => {
+  let recorded = 0;
+  const died = Promise.withResolvers<void>();
+  const { store, receive } = instance({
+    async record(...given) {
+      const twice = await store.record(...given);
+      recorded += 1;
+      if (recorded < 2) return twice;
+      died.resolve();
+      // Recorded, and not yet noted as matched.
+      throw new Error("killed");
+    },
+  });
+  const id = await receive("second");
+  await died.promise;
+  expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 2_000 });
+  const other = instance();
+  expect(await other.store.claim(60_000)).toBeUndefined();
+  await connections.pool.query("UPDATE clearing_files SET due_at = now()");
+  const [claimed] = [await other.store.claim(0)];
+  expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 3 });
+  other.clearing.wake();
+  await expect.poll(async () => await store.file(id)).toMatchObject({ state: "done", waiting: lines });
+  // What the dead one would note as matched does not count any more.
+  expect(await store.advance(id, 1, 1, 0)).toBe(false);
+  await other.clearing.stop();
+});
