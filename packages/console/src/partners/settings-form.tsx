@@ -157,14 +157,12 @@ export function SettingsForm({
         >
           <Textarea
             label="By mail to"
-            description="Up to 10 addresses, one per line"
-            placeholder="ops@shop.example"
+            description="Such as ops@shop.example: one per line, at most 10"
             {...lines("contactMails")}
           />
           <TextInput
             label="By webhook to"
-            description="Better not the callback's server: it is the one that may be down"
-            placeholder="https://status.shop.example/paybell"
+            description="An https:// URL, better not on the callback's server: that may be down"
             {...text("contactUrl")}
           />
         </Part>
