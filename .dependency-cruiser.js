@@ -18,7 +18,7 @@ const places = {
   "partner/errors": { path: "^packages/partner/src/misused\\.ts$" },
   cli: { path: "^packages/cli/src/", imports: ["contract", "partner"], dynamic: ["server/index"] },
   console: { path: "^packages/console/src/", imports: ["contract"] },
-  server: { path: "^packages/server/src/(config/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },
+  server: { path: "^packages/server/src/(config/|guards/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },
   ...folder("commands"),
   ...folder("ipn"),
   ...folder("partners"),
@@ -68,7 +68,7 @@ const places = {
 /** Files that wire everything. */
 const wiring = "^packages/server/src/(app\\.ts$|app/|programs/|index\\.ts$|sandbox/)";
 /** The store takes over no behaviour, but may import these constants. */
-const constants = "^packages/server/src/(delivery/circuit|alerts/store|backups/store)\\.ts$";
+const constants = "^packages/server/src/(delivery/circuit|alerts/store|backups/restores)\\.ts$";
 const notShipped = "\\.(test|fixture)\\.tsx?$|/testing/|/conformance\\.ts$";
 
 function folder(name, imports = [], types = [], packages = []) {

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
-import { loopbackCertificate } from "../packages/server/src/sandbox/certificate.ts";
+import { loopbackCertificate } from "../packages/server/src/sandbox/credentials.ts";
 import type { CallbackTarget } from "./callback.ts";
 import { type Process, startProcess } from "./processes/channel.ts";
 import type { receiverMethods } from "./processes/receiver.ts";

@@ -3,15 +3,12 @@ import { chmod, chown, mkdir, open, readdir, rm, writeFile } from "node:fs/promi
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { postgresAccount } from "../packages/server/src/postgres/account.ts";
 import { type Binaries, installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
-import { ensureCluster } from "../packages/server/src/postgres/cluster.ts";
-import type { DataLocation } from "../packages/server/src/postgres/data-location.ts";
-import { connectionString } from "../packages/server/src/postgres/database.ts";
-import { launchPostmaster } from "../packages/server/src/postgres/launch.ts";
-import type { Postmaster } from "../packages/server/src/postgres/postmaster.ts";
+import { connectionString, ensureCluster } from "../packages/server/src/postgres/cluster.ts";
+import { type DataLocation, postgresAccount } from "../packages/server/src/postgres/location.ts";
+import { launchPostmaster, type Postmaster } from "../packages/server/src/postgres/postmaster.ts";
+import type { Account } from "../packages/server/src/postgres/process.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
-import type { Account } from "../packages/server/src/postgres/tool.ts";
 
 const run = promisify(execFile);
 

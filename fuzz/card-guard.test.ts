@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, test } from "vitest";
-import { holdsCardNumber } from "../packages/server/src/card-number.ts";
+import { holdsCardNumber } from "../packages/server/src/guards/card-number.ts";
 
 /** The check digit after 14 digits. */
 function luhnCheckDigit(digits: string): string {

@@ -10,13 +10,12 @@ import {
 } from "../packages/server/src/acquirer/iso8583/message/codec.fixture.ts";
 import { Codec } from "../packages/server/src/acquirer/iso8583/message/codec.ts";
 import { IsoFormatError } from "../packages/server/src/acquirer/iso8583/message/element.ts";
-import { holdsCardNumber } from "../packages/server/src/card-number.ts";
 import { ServiceError } from "../packages/server/src/errors.ts";
+import { holdsCardNumber } from "../packages/server/src/guards/card-number.ts";
+import { maskCardNumbers } from "../packages/server/src/guards/mask-card-numbers.ts";
 import { readJson } from "../packages/server/src/input/json.ts";
-import { maskCardNumbers } from "../packages/server/src/mask-card-numbers.ts";
-import { AddressBlocks, networkOf } from "../packages/server/src/partners/address-blocks.ts";
-import { callbackUrlProblem } from "../packages/server/src/partners/callback-url.ts";
-import { parseBlock } from "../packages/server/src/partners/cidr.ts";
+import { AddressBlocks, networkOf, parseBlock } from "../packages/server/src/partners/address-blocks.ts";
+import { callbackUrlProblem } from "../packages/server/src/partners/callback-rules.ts";
 import type { FuzzTarget } from "./fuzz.ts";
 
 const vectors = (

@@ -21,7 +21,7 @@ test.each([
       "partner/src/certify/refused.ts",
       "partner/src/options.ts",
       // The cipher without authentication lowers a partner's protection.
-      "server/src/partners/protection.ts",
+      "server/src/partners/settings.ts",
     ],
   ],
   ["the encoding of jwe", /"jwe" \? \(?\[?"?base64url/, ["contract/src/sealing.ts"]],
@@ -29,9 +29,9 @@ test.each([
   [
     "a setting of a partner's reports",
     /\bzeroAmounts\??: (?:choice|described|z\.)/,
-    ["server/src/partners/report-settings.ts"],
+    ["server/src/partners/settings.ts"],
   ],
-  ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/retry-schedule.ts"]],
+  ["the default schedule of retries", /28_?800,\s*43_?200/, ["server/src/notification.ts"]],
   ["an error of every route with a body", /^\s+"unsupported_media_type",$/m, ["server/src/http/operation.ts"]],
   ["the list of commands", /"SALE",\s*"VOID",\s*"PREAUTH"/, ["contract/src/commands.ts"]],
   [

@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
+import { homeOf } from "../packages/server/src/ids.ts";
 import { Lease } from "../packages/server/src/leases/lease.ts";
-import { homeOf } from "../packages/server/src/shard.ts";
 import { Checks, checkAllOwned, checkEvenlyOwned } from "./checks/checks.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
 import { faithful, type SimulationContext, type SimulationPlan, type Variation } from "./context.ts";

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { CardIpn } from "@paybell/contract";
 import { Pool } from "pg";
-import { integerArray, uuidArray } from "../../packages/server/src/store/database/arrays.ts";
+import { integerArray, uuidArray } from "../../packages/server/src/store/database/columns.ts";
 import { GroupCommit } from "../../packages/server/src/store/database/group-commit.ts";
 import { type CallbackTarget, openCallback } from "../callback.ts";
 

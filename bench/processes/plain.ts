@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { Pool } from "pg";
-import { jsonArray, uuidArray } from "../../packages/server/src/store/database/arrays.ts";
+import { jsonArray, uuidArray } from "../../packages/server/src/store/database/columns.ts";
 import { GroupCommit } from "../../packages/server/src/store/database/group-commit.ts";
 import { saleIpn } from "../callback.ts";
 import { type ContenderMethods, contenderMethods, producers } from "../contender.ts";

@@ -1,7 +1,7 @@
 import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
-import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/registered-url.ts";
+import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/notification.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { SimulatedNotification, Tables } from "../database/tables.ts";

@@ -7,8 +7,7 @@ import {
   urlCircuit,
 } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
-import { shardOf } from "../../packages/server/src/shard.ts";
+import { type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
 import { circuitKey } from "../database/circuits.ts";
 import type { NotificationStart, SimulatedNotification, Tables } from "../database/tables.ts";

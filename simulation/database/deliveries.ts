@@ -12,8 +12,7 @@ import type {
   QueueRead,
   Recorded,
 } from "../../packages/server/src/delivery/store.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
-import { homeOf, shardOf } from "../../packages/server/src/shard.ts";
+import { homeOf, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
 import { writeCircuit } from "./circuits.ts";

@@ -2,9 +2,14 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Circuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { QueuePosition } from "../../packages/server/src/delivery/store.ts";
-import type { ChainId, LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
+import {
+  type ChainId,
+  type LeaseId,
+  type NotificationId,
+  type PartnerId,
+  shardCount,
+} from "../../packages/server/src/ids.ts";
 import type { LeaseKind } from "../../packages/server/src/leases/lease.ts";
-import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Merchant } from "../outside/merchant.ts";
 
 export interface LeaseRow {

@@ -1,8 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
+import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
-import { shardCount } from "../../packages/server/src/shard.ts";
 import type { Session } from "../database/database.ts";
 import type { SimulationRandom } from "../world.ts";
 

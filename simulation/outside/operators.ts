@@ -1,6 +1,6 @@
 import type { Hint } from "../../packages/server/src/delivery/store.ts";
-import { queueOf } from "../../packages/server/src/registered-url.ts";
-import { shardOf } from "../../packages/server/src/shard.ts";
+import { shardOf } from "../../packages/server/src/ids.ts";
+import { queueOf } from "../../packages/server/src/notification.ts";
 import type { SimulationContext } from "../context.ts";
 import { closeCircuit } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/tables.ts";

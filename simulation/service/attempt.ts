@@ -6,8 +6,8 @@ import {
 } from "../../packages/server/src/delivery/attempt.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/delivery.ts";
 import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
+import { callbackUrlOf, isRegistered } from "../../packages/server/src/notification.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
-import { callbackUrlOf, isRegistered } from "../../packages/server/src/registered-url.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import type { NotificationStart } from "../database/tables.ts";

@@ -2,7 +2,7 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { Hints } from "../../packages/server/src/delivery/hints.ts";
 import type { ChainId, NotificationId } from "../../packages/server/src/ids.ts";
-import { queueOf } from "../../packages/server/src/registered-url.ts";
+import { queueOf } from "../../packages/server/src/notification.ts";
 import type { SimulationContext } from "../context.ts";
 import { deliveryOf, type SimulatedNotification, type Tables } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";

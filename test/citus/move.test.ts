@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CitusNode, prepareNodes } from "../../faults/citus.ts";
-import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
+import { schemasOfHomes } from "../../packages/server/src/store/database/homes.ts";
 import { reportedSale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase, templateDatabase, withAdmin } from "../support/database.ts";
 import {

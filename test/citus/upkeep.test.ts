@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { findHomes } from "../../packages/server/src/store/database/citus.ts";
 import { type Database, openDatabase } from "../../packages/server/src/store/database/database.ts";
+import { findHomes } from "../../packages/server/src/store/database/homes.ts";
 import { PostgresFigures } from "../../packages/server/src/store/deliveries/figures.ts";
 import { Partitions } from "../../packages/server/src/store/schema/partitions.ts";
 import { PostgresCards } from "../../packages/server/src/store/transactions/cards.ts";

@@ -1,6 +1,6 @@
 import { Client } from "pg";
 import { describe, expect, test } from "vitest";
-import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
+import { schemasOfHomes } from "../../packages/server/src/store/database/homes.ts";
 import { reportedSale, sale } from "../support/commands.ts";
 import { countRows } from "../support/rows.ts";
 import { eventually, type HttpAnswer, startTestService, type WholeService } from "../support/service.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client, type QueryResultRow } from "pg";
 import { inject } from "vitest";
-import { schemasOfHomes } from "../../packages/server/src/store/database/citus.ts";
+import { schemasOfHomes } from "../../packages/server/src/store/database/homes.ts";
 
 declare module "vitest" {
   interface ProvidedContext {

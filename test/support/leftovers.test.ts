@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { identify } from "../../packages/server/src/postgres/process-identity.ts";
+import { identify } from "../../packages/server/src/postgres/process.ts";
 import { spawnService } from "../../packages/server/src/postgres/testing/service-process.ts";
 import { parentOfRuns, removeLeftovers, testHomePrefix } from "./leftovers.ts";
 

@@ -2,7 +2,7 @@ import { readdir, rm, stat, statfs } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
-import { readPostmasterFile } from "../../packages/server/src/postgres/postmaster-file.ts";
+import { readPostmasterFile } from "../../packages/server/src/postgres/postmaster.ts";
 import { livingHolders } from "../../packages/server/src/postgres/service-lock.ts";
 
 export const testHomePrefix = "paybell-test-";

@@ -4,8 +4,8 @@ import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { Client } from "pg";
-import { postgresAccount } from "../../packages/server/src/postgres/account.ts";
-import { type Account, runTool } from "../../packages/server/src/postgres/tool.ts";
+import { postgresAccount } from "../../packages/server/src/postgres/location.ts";
+import { type Account, runTool } from "../../packages/server/src/postgres/process.ts";
 import { pathOf } from "../support/programs.ts";
 import { eventually } from "../support/service.ts";
 

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { shardOf } from "../../packages/server/src/shard.ts";
+import { shardOf } from "../../packages/server/src/ids.ts";
 import { createDatabase, queryHomes, type TestDatabase, withAdmin } from "../support/database.ts";
 import { type Instance, partnerHost, spawnInstance, spawnPaybell } from "../support/instance.ts";
 import { eventually } from "../support/service.ts";

@@ -12,6 +12,22 @@ export interface FieldProblem {
   readonly message: string;
 }
 
+export function invalid(field: string, rule: string): FieldProblem {
+  return { field, code: "invalid_value", message: `${field} ${rule}.` };
+}
+
+export function tooLong(field: string, rule: string): FieldProblem {
+  return { field, code: "too_long", message: `${field} ${rule}.` };
+}
+
+export function unknownField(field: string, rule: string): FieldProblem {
+  return { field, code: "unknown_field", message: `${field} ${rule}.` };
+}
+
+export function wrongType(field: string, type: string): FieldProblem {
+  return { field, code: "wrong_type", message: `${field} must be ${type}.` };
+}
+
 interface Details {
   readonly fields?: readonly FieldProblem[];
   readonly retryAfterS?: number;

@@ -4,7 +4,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
-import { loopbackCertificate } from "../../../packages/server/src/sandbox/certificate.ts";
+import { loopbackCertificate } from "../../../packages/server/src/sandbox/credentials.ts";
 import { freePort } from "../../support/instance.ts";
 import { type Needed, needs, orSkip, pathOf } from "../../support/programs.ts";
 

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
+import { type AlertChannel, type AlertGroup, groupOf } from "./message.ts";
 import { alertKinds, type EventStore } from "./store.ts";
-import { type AlertChannel, type AlertGroup, groupOf } from "./target.ts";
 
 export interface AlertsParts {
   readonly store: EventStore;

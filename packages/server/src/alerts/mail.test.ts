@@ -4,7 +4,7 @@ import { SMTPServer, type SMTPServerOptions } from "smtp-server";
 import { expect, onTestFinished, test } from "vitest";
 import { newId } from "../ids.ts";
 import { mailTarget } from "./mail.ts";
-import { groupOf } from "./target.ts";
+import { groupOf } from "./message.ts";
 
 interface Mail {
   readonly to: readonly string[];

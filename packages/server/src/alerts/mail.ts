@@ -1,7 +1,6 @@
 import type { Socket } from "node:net";
 import { createTransport, type Transporter } from "nodemailer";
-import { type AlertChannel, problemOf } from "./target.ts";
-import { linesOf, runbookOf, titleOf } from "./text.ts";
+import { type AlertChannel, linesOf, problemOf, runbookOf, titleOf } from "./message.ts";
 
 export interface MailServer {
   /** smtp://user:password@host:587, or smtps://… */

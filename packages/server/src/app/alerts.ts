@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { webhookKey } from "@paybell/contract";
 import type { MailServer } from "../alerts/mail.ts";
-import { type AlertChannel, groupOf } from "../alerts/target.ts";
+import { type AlertChannel, groupOf } from "../alerts/message.ts";
 import { type Clock, systemClock } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { AddressGuard, createResolver } from "../delivery/transport/addresses.ts";
@@ -40,11 +40,11 @@ export async function openAlertTargets(
   const { alertUrl, alertSecret, alertSlackUrl, alertMailTo, consoleUrl } = config;
   const targets: AlertChannel[] = [];
   if (alertUrl !== null && alertSecret !== null) {
-    const { webhookTarget } = await import("../alerts/webhook.ts");
+    const { webhookTarget } = await import("../alerts/http.ts");
     targets.push(webhookTarget(alertUrl, webhookKey(alertSecret), clock, rulesOf(config, proxy), consoleUrl));
   }
   if (alertSlackUrl !== null) {
-    const { slackTarget } = await import("../alerts/slack.ts");
+    const { slackTarget } = await import("../alerts/http.ts");
     targets.push(slackTarget(alertSlackUrl, rulesOf(config, proxy), consoleUrl));
   }
   const mailServer = mailServerOf(config, proxy);

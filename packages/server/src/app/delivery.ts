@@ -14,7 +14,7 @@ import type { LongPolls } from "../notifications/long-polls.ts";
 import { FigureCounter } from "../notifications/overview.ts";
 import type { CachedPartners } from "../partners/directory.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { PostgresListener } from "../store/database/listener.ts";
+import type { PostgresListener } from "../store/database/client.ts";
 import { PostgresCircuits, PostgresEndpoints } from "../store/deliveries/circuits.ts";
 import { PostgresDeliveries } from "../store/deliveries/deliveries.ts";
 import { PostgresFigures } from "../store/deliveries/figures.ts";

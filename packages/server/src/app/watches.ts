@@ -6,7 +6,7 @@ import type { NewEvent } from "../events.ts";
 import type { KeyId, PartnerId } from "../ids.ts";
 import type { Log, TroubleLog } from "../log.ts";
 import type { AuditStore } from "../operators/audit.ts";
-import { endsOfValidity } from "../partners/callback-tls.ts";
+import { endsOfValidity } from "../partners/callback-rules.ts";
 import type { PendingCount } from "../store/deliveries/pending-status.ts";
 import type { Partitions } from "../store/schema/partitions.ts";
 

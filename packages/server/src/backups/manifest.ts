@@ -1,7 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
-import { BackupError } from "./backup-error.ts";
 
 /** A backup is a folder: PostgreSQL's data and, beside them, what Paybell knows about them. */
 export const dataFolder = "data";
@@ -58,4 +57,16 @@ export async function readWalStart(data: string): Promise<{ readonly timeline: n
   // The last range is that of the timeline on which the backup ended; there is more than one on a promoted standby.
   const range = ranges.at(-1) as (typeof ranges)[number];
   return { timeline: range.Timeline, startLsn: range["Start-LSN"] };
+}
+
+/** A backup cannot be taken, verified or restored. */
+export class BackupError extends Error {
+  override readonly name = "BackupError";
+  readonly code = "backup_failed";
+  readonly remedy: string;
+
+  constructor(message: string, remedy: string) {
+    super(message);
+    this.remedy = remedy;
+  }
 }

@@ -2,7 +2,7 @@ import { execFile } from "node:child_process";
 import { access, constants } from "node:fs/promises";
 import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
-import { BackupError } from "./backup-error.ts";
+import { BackupError } from "./manifest.ts";
 
 const run = promisify(execFile);
 

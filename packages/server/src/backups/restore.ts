@@ -1,8 +1,7 @@
 import { constants } from "node:fs";
 import { appendFile, chmod, cp, lchown, mkdir, readdir, rm, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { BackupError } from "./backup-error.ts";
-import { type BackupManifest, dataFolder } from "./manifest.ts";
+import { BackupError, type BackupManifest, dataFolder } from "./manifest.ts";
 import { verifyBackup } from "./verify.ts";
 
 export interface RestoreOptions {

@@ -1,7 +1,6 @@
 import { mkdir, open, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { BackupError } from "./backup-error.ts";
-import { type BackupManifest, dataFolder, manifestFile, readWalStart } from "./manifest.ts";
+import { BackupError, type BackupManifest, dataFolder, manifestFile, readWalStart } from "./manifest.ts";
 import { findProgram, runProgram } from "./programs.ts";
 import { verifyData } from "./verify.ts";
 

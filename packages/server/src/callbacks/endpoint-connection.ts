@@ -2,9 +2,9 @@ import type { Socket } from "node:net";
 import { ConnectionFailed } from "@paybell/partner/certify";
 import { connect, partnerRules, type ServiceConnectionSettings, targetOf } from "../delivery/transport/connect.ts";
 import { noTls, TransportFailure } from "../delivery/transport/failure.ts";
-import { endsOfValidity } from "../partners/callback-tls.ts";
+import { registeredUrls } from "../notification.ts";
+import { endsOfValidity } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
-import { registeredUrls } from "../registered-url.ts";
 
 /** A new connection to a partner's endpoint, by the rules of every delivery. */
 export interface EndpointConnection {

@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
 import { newId, type PartnerId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
+import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
-import type { PartnerMessageKind } from "../partners/messages.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
+import type { PartnerMessageKind } from "../partners/store.ts";
 import { messageText, type PartnerMail, PartnerMessages } from "./partner-messages.ts";
 
 const startMs = Date.parse("2026-11-25T10:00:00Z");

@@ -4,10 +4,10 @@ import { post, postDefaults } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
 import type { NotificationId, PartnerId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
+import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
-import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../partners/messages.ts";
 import type { Partner } from "../partners/partner.ts";
+import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../partners/store.ts";
 import type { ConnectToEndpoint } from "./endpoint-connection.ts";
 
 export interface PartnerMail {

@@ -3,10 +3,10 @@ import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import { ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
+import { safeFieldName } from "../guards/safe-text.ts";
 import { copyWithoutCardData, csvCutter, fixedCutter, type LineCutter, withMaskedCard } from "../intake/card-data.ts";
 import { type FileLocks, FolderWatch, isComplete, orMissing } from "../intake/folder-watch.ts";
 import type { Log } from "../log.ts";
-import { safeFieldName } from "../safe-field-name.ts";
 import type { Clearing } from "./clearing.ts";
 
 interface ClearingFolderParts {

@@ -1,9 +1,9 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { currencyDecimals } from "@paybell/contract";
 import type { ClearingColumn, ClearingProfile } from "../acquirer/iso8583/profile/schema.ts";
-import { holdsCardNumber } from "../card-number.ts";
+import { holdsCardNumber } from "../guards/card-number.ts";
+import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
 import { csvRecords, piecesAndEnd, textOf, UnreadableText } from "../intake/csv.ts";
-import { maskCardNumbers } from "../mask-card-numbers.ts";
 
 /** No record is longer. */
 const lineCharactersMax = 64 * 1024;

@@ -1,5 +1,5 @@
-import { holdsCardNumber, merchantIdHoldsCardNumber } from "../card-number.ts";
 import type { FieldProblem } from "../errors.ts";
+import { holdsCardNumber, merchantIdHoldsCardNumber } from "../guards/card-number.ts";
 import { broken } from "./rules.ts";
 
 const merchantId = /(^|\.)(mid|merchantId)$/;

@@ -1,5 +1,5 @@
-import { holdsCardNumber } from "../card-number.ts";
-import { isSensitive } from "../sensitive-keys.ts";
+import { holdsCardNumber } from "../guards/card-number.ts";
+import { isSensitive } from "../guards/sensitive-keys.ts";
 import { replaceUnsendable } from "./text.ts";
 
 const textCharactersMax = 4_096;

@@ -1,4 +1,4 @@
-import { defaultRetrySeconds, retryBounds } from "../retry-schedule.ts";
+import { defaultRetrySeconds, retryBounds } from "../notification.ts";
 import { addressRange, hostAndPort, keyInHex, listOf, oneOf, proxyUrl, text, wholeNumber } from "./kinds.ts";
 import { secret, section, setting } from "./setting.ts";
 

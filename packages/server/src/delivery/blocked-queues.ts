@@ -1,8 +1,8 @@
 import { notifiedCommands } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
+import { registeredUrl, urlOfQueue } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
-import { registeredUrl, urlOfQueue } from "../registered-url.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import { restMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";

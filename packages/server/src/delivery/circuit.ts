@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { type EndpointId, type EventId, newId, type PartnerId } from "../ids.ts";
-import { type Addressed, callbackUrlOf, isRegistered, type RegisteredUrls, urlOfQueue } from "../registered-url.ts";
+import { type Addressed, callbackUrlOf, isRegistered, type RegisteredUrls, urlOfQueue } from "../notification.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import { jitter, retryAfterMaxMs } from "./schedule.ts";
 

@@ -1,5 +1,5 @@
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { Addressed } from "../registered-url.ts";
+import type { Addressed } from "../notification.ts";
 
 /** One notification to be delivered, with everything that an attempt needs. */
 export interface Delivery extends Required<Addressed> {

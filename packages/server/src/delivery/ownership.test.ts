@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { type LeaseId, newId } from "../ids.ts";
-import { shardCount } from "../shard.ts";
+import { type LeaseId, newId, shardCount } from "../ids.ts";
 import type { OwnedShard, ShardMap } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 

@@ -1,7 +1,6 @@
 import type { Clock, Timers } from "../clock.ts";
-import { type LeaseId, nilId, type PartnerId } from "../ids.ts";
+import { homeOf, type LeaseId, nilId, type PartnerId, shardCount, shardOf } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
-import { homeOf, shardCount, shardOf } from "../shard.ts";
 
 export interface OwnedShard {
   readonly shard: number;

@@ -1,4 +1,4 @@
-import { shardOf } from "../shard.ts";
+import { shardOf } from "../ids.ts";
 import type { Delivery } from "./delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueueRead } from "./store.ts";
 

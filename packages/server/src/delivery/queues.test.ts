@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { newId } from "../ids.ts";
-import { shardOf } from "../shard.ts";
+import { newId, shardOf } from "../ids.ts";
 import { originCircuit } from "./circuit.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
 import { Pending, Time } from "./pending.fixture.ts";

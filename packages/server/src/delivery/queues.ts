@@ -1,6 +1,5 @@
 import type { Clock, Timers } from "../clock.ts";
-import type { NotificationId, PartnerId } from "../ids.ts";
-import { homeOf, shardOf } from "../shard.ts";
+import { homeOf, type NotificationId, type PartnerId, shardOf } from "../ids.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { DeliveryOrder } from "./order.ts";
 import { Queue, type QueueLimits, type WantedRead } from "./queue.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { retryBounds } from "../notification.ts";
 import { defaultSettings } from "../partners/settings.ts";
-import { retryBounds } from "../retry-schedule.ts";
 import {
   comingAttemptsMs,
   jitter,

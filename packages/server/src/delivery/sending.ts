@@ -1,9 +1,8 @@
 import type { Clock } from "../clock.ts";
-import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
+import { homeOf, type LeaseId, type NotificationId, type PartnerId, shardOf } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
+import { callbackUrlOf, isRegistered } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
-import { callbackUrlOf, isRegistered } from "../registered-url.ts";
-import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import type { CircuitChange, Circuits } from "./circuit.ts";
 import type { Delivery } from "./delivery.ts";

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type LeaseId, newId, type PartnerId, type TransactionId } from "../ids.ts";
+import { type LeaseId, newId, type PartnerId, shardCount, shardOf, type TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
-import { shardCount, shardOf } from "../shard.ts";
 import type { AttemptResult } from "./attempt.ts";
 import type { LoadedCircuit } from "./circuit.ts";
 import { closedCircuit, originCircuit, urlCircuit } from "./circuit.ts";

@@ -1,8 +1,7 @@
 import type { Clock, Timers } from "../clock.ts";
-import type { PartnerId } from "../ids.ts";
+import { homeOf, type PartnerId, shardOf } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
 import type { Partner } from "../partners/partner.ts";
-import { homeOf, shardOf } from "../shard.ts";
 import type { AttemptResult, MakeAttempt } from "./attempt.ts";
 import { type BlockedQueue, BlockedQueues } from "./blocked-queues.ts";
 import { type BlockedGate, type CircuitStore, Circuits, isBlocked } from "./circuit.ts";

@@ -33,9 +33,9 @@ import type { ApiKeys } from "../partners/api-keys.ts";
 import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
-import type { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { Callers } from "./callers/partner-callers.ts";
 import type { LimitSettings } from "./limits.ts";
+import type { SandboxReceiverControl } from "./receiver-control.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */
 export interface HttpDependencies {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { isApiKey } from "../partners/secrets.ts";
+import { isApiKey } from "../partners/keys.ts";
 import { ProcessorShare } from "./limits.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";

@@ -31,8 +31,8 @@ import type { ApiKeyScope, Partner, PartnerState } from "../partners/partner.ts"
 import type { PartnerRecord } from "../partners/registry.ts";
 import { completeSettings, defaultSettings, settingsProblems } from "../partners/settings.ts";
 import { completeTerminal, type Terminal, type TerminalInput, terminalProblems } from "../partners/terminal.ts";
-import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
 import type { Health, HttpDependencies } from "./dependencies.ts";
+import { SandboxReceiverControl } from "./receiver-control.ts";
 import type { HttpListener } from "./request-guards.ts";
 import { createHttp } from "./server.ts";
 

@@ -12,7 +12,7 @@ import {
 import { broken } from "../commands/rules.ts";
 import type { FieldProblem } from "../errors.ts";
 import { isUuidV4, type PartnerId, readId } from "../ids.ts";
-import { callbackUrlProblem } from "../partners/callback-url.ts";
+import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { defaultSettings } from "../partners/settings.ts";
 import { shapeError } from "./issues.ts";

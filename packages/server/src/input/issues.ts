@@ -1,7 +1,7 @@
 import type { z } from "zod";
 import { isSendable, replaceUnsendable } from "../commands/text.ts";
 import { badFields, type ErrorCode, type FieldProblem, ServiceError } from "../errors.ts";
-import { safeFieldName } from "../safe-field-name.ts";
+import { safeFieldName } from "../guards/safe-text.ts";
 
 type Issue = z.core.$ZodIssue;
 

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { randomInt } from "node:crypto";
 import { countKeys, parseJson, repeatedKey } from "@paybell/contract";
 import { ServiceError } from "../errors.ts";
-import { safeFieldName } from "../safe-field-name.ts";
+import { safeFieldName } from "../guards/safe-text.ts";
 
 interface JsonBounds {
   readonly nestingMax: number;

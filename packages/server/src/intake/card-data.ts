@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { holdsCardNumber, isCardNumber } from "../card-number.ts";
 import { cardNumberProblem } from "../commands/card-number.ts";
+import { holdsCardNumber, isCardNumber } from "../guards/card-number.ts";
+import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
+import { isSensitive, namesSensitive } from "../guards/sensitive-keys.ts";
 import { readJson } from "../input/json.ts";
-import { maskCardNumbers } from "../mask-card-numbers.ts";
-import { isSensitive, namesSensitive } from "../sensitive-keys.ts";
 
 /** Yields what is kept of a line, in parts that each take a moment. */
 export type LineCutter = (line: string) => Iterable<string>;

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type * as KafkaClient from "@platformatic/kafka";
-import { holdsCardNumber } from "../card-number.ts";
 import { ServiceError } from "../errors.ts";
+import { holdsCardNumber } from "../guards/card-number.ts";
 import { readJson } from "../input/json.ts";
 import type { Log } from "../log.ts";
 import type { Metrics } from "../metrics.ts";

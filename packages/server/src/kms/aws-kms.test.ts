@@ -8,8 +8,7 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readConfig } from "../config.ts";
 import { newMasterKeyText, openMasterKey } from "../programs/master-key.ts";
-import { AwsKms, type AwsKmsOptions } from "./aws-kms.ts";
-import { signedHeaders } from "./aws-signature.ts";
+import { AwsKms, type AwsKmsOptions, signedHeaders } from "./aws-kms.ts";
 import { KeyServiceError } from "./key-service.ts";
 
 const fixed = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY" };

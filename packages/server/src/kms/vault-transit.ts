@@ -1,5 +1,4 @@
-import { askForObject, readTokenOf, timeoutDefaultMs } from "./ask.ts";
-import { type KeyService, KeyServiceError } from "./key-service.ts";
+import { askForObject, type KeyService, KeyServiceError, readTokenOf, timeoutDefaultMs } from "./key-service.ts";
 
 export interface VaultTransitOptions {
   /** Such as https://vault.internal:8200. */

@@ -1,8 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import { type ChainId, type NotificationId, newId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { IpnFacts } from "../ipn/facts.ts";
+import { queueOf, type RegisteredUrls } from "../notification.ts";
 import type { PartnerSettings } from "../partners/partner.ts";
-import { queueOf, type RegisteredUrls } from "../registered-url.ts";
 
 /** A new notification, created in the same transaction as its result. */
 export interface NewNotification {

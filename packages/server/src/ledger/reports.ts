@@ -13,7 +13,7 @@ import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
-import { callbackUrlProblem } from "../partners/callback-url.ts";
+import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { type Notifier, notificationOf } from "./notifier.ts";
 import { identityOf, originalIdentities } from "./report-identity.ts";

@@ -1,7 +1,7 @@
 import { type Command, currencyDecimals, isCharging, type NotifiedCommand } from "@paybell/contract";
 import { amountShapeProblem, formatAmount } from "../commands/amount.ts";
-import { csvCell } from "../csv.ts";
 import { badFields, ServiceError } from "../errors.ts";
+import { csvCell } from "../guards/safe-text.ts";
 import type { PartnerId } from "../ids.ts";
 import { dayIn } from "../ipn/time.ts";
 

@@ -2,7 +2,7 @@ import type { Command } from "@paybell/contract";
 import type { SystemFacts } from "../commands/system.ts";
 import type { ChainId, LeaseId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts, SettlementFacts } from "../ipn/facts.ts";
-import type { NotificationState } from "../notification-state.ts";
+import type { NotificationState } from "../notification.ts";
 
 /** INIT: the acquirer may have been asked, and the outcome is unknown. The others are final. */
 export type TransactionState = "INIT" | "SUCCESS" | "ERROR";

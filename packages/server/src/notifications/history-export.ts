@@ -1,8 +1,8 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import { csvCell } from "../csv.ts";
 import { badFields, ServiceError } from "../errors.ts";
+import { csvCell } from "../guards/safe-text.ts";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
+import type { NotificationState } from "../notification.ts";
 import { isoTime } from "./view.ts";
 
 /** One notification of a day of history, with its attempts. Card data are masked, as they are stored. */

@@ -4,9 +4,8 @@ import { dataOf } from "../delivery/envelope.ts";
 import { comingAttemptsMs, scheduleEndMs } from "../delivery/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
+import { callbackUrlOf, type NotificationState, queueOf, registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
-import { callbackUrlOf, queueOf, registeredUrl } from "../registered-url.ts";
 import type { LongPolls, WaitOptions } from "./long-polls.ts";
 import {
   type ExplainedNotification,

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign } from "node:crypto";
 import { canonicalJson, type IpnKind } from "@paybell/contract";
+import { callbackUrlOf } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
-import { callbackUrlOf } from "../registered-url.ts";
 import type { Seal } from "./pull.ts";
 import type { KeptProof, NotificationContent } from "./store.ts";
 import { isoTime, kindOf, type NotificationDetail } from "./view.ts";

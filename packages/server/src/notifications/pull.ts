@@ -6,10 +6,9 @@ import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf, type Envelope, makeEnvelope, originalReqIdFor, type ReqIdOf } from "../delivery/envelope.ts";
 import { type ErrorCode, ServiceError } from "../errors.ts";
 import { idTimeMs, type NotificationId, nilId, type PartnerId } from "../ids.ts";
-import type { NotificationState } from "../notification-state.ts";
+import { callbackUrlOf, type NotificationState } from "../notification.ts";
+import type { SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
-import type { SealBudget } from "../partners/seal-budget.ts";
-import { callbackUrlOf } from "../registered-url.ts";
 import type {
   DatabaseHistory,
   HistoryPoint,

@@ -1,7 +1,7 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
+import { nameProblems } from "../guards/safe-text.ts";
 import { newId } from "../ids.ts";
-import { nameProblems } from "../name-rules.ts";
 import type { SignedInPerson } from "./oidc.ts";
 import {
   bootstrap,

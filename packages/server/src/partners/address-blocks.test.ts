@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { AddressBlocks } from "./address-blocks.ts";
-import { parseBlock } from "./cidr.ts";
+import { AddressBlocks, parseBlock } from "./address-blocks.ts";
 
 const everything = ["0.0.0.0/0", "::/0"];
 

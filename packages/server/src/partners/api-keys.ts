@@ -1,9 +1,9 @@
 import type { Clock } from "../clock.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
+import { nameProblems } from "../guards/safe-text.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
-import { nameProblems } from "../name-rules.ts";
+import { apiKeyHash, newSecret } from "./keys.ts";
 import type { ApiKeyScope } from "./partner.ts";
-import { apiKeyHash, newSecret } from "./secrets.ts";
 import type { ApiKeyStore, StoredKey } from "./store.ts";
 
 /** The scopes of API keys, the weakest first. */

@@ -2,8 +2,8 @@ import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { ServiceError } from "../errors.ts";
 import { newId, type PartnerId } from "../ids.ts";
 import { ageMaxMs, CachedPartners } from "./directory.ts";
+import { apiKeyHash, newSecret } from "./keys.ts";
 import { MasterKey } from "./master-key.ts";
-import { apiKeyHash, newSecret } from "./secrets.ts";
 import { completeSettings, defaultSettings } from "./settings.ts";
 import type { LoadedPartner, PartnerStates } from "./store.ts";
 

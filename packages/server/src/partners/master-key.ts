@@ -119,27 +119,14 @@ export class MasterKey {
   }
 
   #seal(plain: Buffer, context: string): Buffer {
-    const nonce = randomBytes(nonceBytes);
-    const cipher = createCipheriv("aes-256-gcm", this.#key, nonce, { authTagLength: tagBytes });
-    cipher.setAAD(Buffer.from(context));
-    const ciphertext = Buffer.concat([cipher.update(plain), cipher.final()]);
-    return Buffer.concat([Buffer.of(version), Buffer.from(this.id, "hex"), nonce, ciphertext, cipher.getAuthTag()]);
+    return sealed(Buffer.concat([Buffer.of(version), Buffer.from(this.id, "hex")]), this.#key, plain, context);
   }
 
-  #open(sealed: Buffer, context: string): Buffer {
-    if (sealed.length < headBytes + nonceBytes + tagBytes)
-      throw new NotSealedByThisKey("the sealed value is too short");
-    if (sealed[0] !== version) throw new NotSealedByThisKey(`the sealed value has the unknown version ${sealed[0]}`);
-    const key = this.#byId.get(sealed.subarray(1, headBytes).toString("hex"));
+  #open(value: Buffer, context: string): Buffer {
+    requireForm(value, headBytes, version);
+    const key = this.#byId.get(value.subarray(1, headBytes).toString("hex"));
     if (key === undefined) throw new NotSealedByThisKey("the value was sealed under another master key");
-    const nonce = sealed.subarray(headBytes, headBytes + nonceBytes);
-    const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
-    decipher.setAAD(Buffer.from(context)).setAuthTag(sealed.subarray(-tagBytes));
-    try {
-      return Buffer.concat([decipher.update(sealed.subarray(headBytes + nonceBytes, -tagBytes)), decipher.final()]);
-    } catch {
-      throw new NotSealedByThisKey("the value was not sealed under this master key for this place");
-    }
+    return opened(value, headBytes, key, context);
   }
 
   toString(): string {
@@ -195,4 +182,111 @@ export async function keptKey(masterKey: MasterKey, store: SealedValueStore, nam
 
 async function keptOr(store: SealedValueStore, name: string, make: () => Buffer): Promise<Buffer> {
   return (await store.sealedValue(name)) ?? (await store.storeSealed(name, make()));
+}
+
+export interface SealedKey extends KeyPlace {
+  readonly material: Buffer;
+}
+
+/** The values stored under a master key. */
+export interface ReSealStore {
+  /** Keys of partners sealed by another master key than this one, in order, after `after`. */
+  sealedByOthers(masterKeyId: string, after: SealedKey | undefined, limit: number): Promise<readonly SealedKey[]>;
+  /** Values changed meanwhile are skipped: they are sealed under the newer key already. */
+  reseal(keys: readonly { readonly from: SealedKey; readonly material: Buffer }[]): Promise<void>;
+  namedValues(): Promise<readonly { readonly name: string; readonly sealed: Buffer }[]>;
+  resealNamed(name: string, from: Buffer, to: Buffer): Promise<void>;
+}
+
+/** The result of a rotation. */
+export interface ReSealed {
+  /** Sealed again under the current master key. */
+  readonly sealed: number;
+  /** Unchanged, because none of the given master keys opens them. */
+  readonly notOpened: number;
+}
+
+const batchRows = 100;
+
+/**
+ * Seals again under the current master key, a batch at a time. A service that has both keys runs meanwhile. After an
+ * interruption the next call continues: each value contains its key's id.
+ *
+ * @param onBatch called after each batch with the number done
+ */
+export async function resealAll(
+  store: ReSealStore,
+  masterKey: MasterKey,
+  onBatch: (sealed: number) => void = () => undefined,
+): Promise<ReSealed> {
+  let sealed = 0;
+  let notOpened = 0;
+  for (let after: SealedKey | undefined; ; ) {
+    const page = await store.sealedByOthers(masterKey.id, after, batchRows);
+    const opened = page.flatMap((from) => {
+      const plain = openedBy(() => masterKey.open(from.material, from));
+      return plain === undefined ? [] : [{ from, material: masterKey.seal(plain, from) }];
+    });
+    await store.reseal(opened);
+    sealed += opened.length;
+    notOpened += page.length - opened.length;
+    after = page.at(-1);
+    if (after === undefined) break;
+    onBatch(sealed);
+  }
+  for (const { name, sealed: from } of await store.namedValues()) {
+    if (masterKey.isCurrent(from)) continue;
+    const plain = openedBy(() => masterKey.openNamed(from, name));
+    if (plain === undefined) notOpened += 1;
+    else await store.resealNamed(name, from, masterKey.sealNamed(plain, name));
+  }
+  return { sealed, notOpened };
+}
+
+function openedBy(open: () => Buffer): Buffer | undefined {
+  try {
+    return open();
+  } catch (error) {
+    if (error instanceof NotSealedByThisKey) return undefined;
+    throw error;
+  }
+}
+
+/** The stored form of a value under a key of the service itself: version ‖ nonce[12] ‖ ciphertext ‖ tag[16]. */
+const valueVersion = 1;
+
+/** @param context the row that the value is bound to: it opens nowhere else, so a row copied elsewhere is worthless */
+export function sealValue(key: KeyObject, plain: Buffer, context: string): Buffer {
+  return sealed(Buffer.of(valueVersion), key, plain, context);
+}
+
+/** @throws NotSealedByThisKey if it was sealed under another key, for another context, or was changed */
+export function openValue(key: KeyObject, value: Buffer, context: string): Buffer {
+  requireForm(value, 1, valueVersion);
+  return opened(value, 1, key, context);
+}
+
+/** AES-256-GCM: head ‖ nonce ‖ ciphertext ‖ tag. */
+function sealed(head: Buffer, key: KeyObject, plain: Buffer, context: string): Buffer {
+  const nonce = randomBytes(nonceBytes);
+  const cipher = createCipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  cipher.setAAD(Buffer.from(context));
+  const ciphertext = Buffer.concat([cipher.update(plain), cipher.final()]);
+  return Buffer.concat([head, nonce, ciphertext, cipher.getAuthTag()]);
+}
+
+function requireForm(value: Buffer, headLength: number, expected: number): void {
+  if (value.length < headLength + nonceBytes + tagBytes) throw new NotSealedByThisKey("the sealed value is too short");
+  if (value[0] !== expected) throw new NotSealedByThisKey(`the sealed value has the unknown version ${value[0]}`);
+}
+
+function opened(value: Buffer, headLength: number, key: KeyObject, context: string): Buffer {
+  const nonce = value.subarray(headLength, headLength + nonceBytes);
+  const decipher = createDecipheriv("aes-256-gcm", key, nonce, { authTagLength: tagBytes });
+  decipher.setAAD(Buffer.from(context)).setAuthTag(value.subarray(-tagBytes));
+  try {
+    return Buffer.concat([decipher.update(value.subarray(headLength + nonceBytes, -tagBytes)), decipher.final()]);
+  } catch {
+    throw new NotSealedByThisKey("the value was not sealed under this key for this place");
+  }
 }

@@ -1,6 +1,6 @@
 import { newId, type PartnerId } from "../ids.ts";
+import { keyObject, newSecret } from "./keys.ts";
 import type { Partner, PartnerSettings } from "./partner.ts";
-import { keyObject, newSecret } from "./secrets.ts";
 import { completeSettings } from "./settings.ts";
 
 /** A partner's snapshot with new keys, as the directory returns it. */

@@ -3,8 +3,7 @@ import type { SealingKey } from "@paybell/contract";
 import type { KeyId, PartnerId } from "../ids.ts";
 import type { PartnerSettings } from "./settings.ts";
 
-export type { ReportSettings } from "./report-settings.ts";
-export type { PartnerSettings } from "./settings.ts";
+export type { PartnerSettings, ReportSettings } from "./settings.ts";
 
 export type PartnerState = "active" | "paused" | "disabled";
 

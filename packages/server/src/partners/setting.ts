@@ -1,7 +1,6 @@
 import { z } from "zod";
-import type { FieldProblem } from "../errors.ts";
-import type { CallbackUrlRules } from "./callback-url.ts";
-import { choiceProblems, isObject, unknownField, wholeNumberProblems, wrongType } from "./problems.ts";
+import { type FieldProblem, invalid, unknownField, wrongType } from "../errors.ts";
+import type { CallbackUrlRules } from "./callback-rules.ts";
 
 /** The context for checking one setting. */
 export interface SettingContext {
@@ -72,4 +71,19 @@ export function tableProblems(
     const setting = Object.hasOwn(table, name) ? table[name] : undefined;
     return setting?.check(field, value, context) ?? [unknownField(field, "is not a setting")];
   });
+}
+
+export function choiceProblems(field: string, value: unknown, allowed: readonly unknown[]): FieldProblem[] {
+  return allowed.includes(value) ? [] : [invalid(field, `must be one of ${allowed.join(", ")}`)];
+}
+
+export function wholeNumberProblems(field: string, value: unknown, min: number, max: number): FieldProblem[] {
+  if (typeof value !== "number") return [wrongType(field, "a number")];
+  return Number.isInteger(value) && value >= min && value <= max
+    ? []
+    : [invalid(field, `must be a whole number from ${min} to ${max}`)];
+}
+
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import {
   completeSettings,
   defaultSettings,
+  loweredSettings,
   type PartnerInput,
+  type PartnerSettings,
+  reportsSetting,
   scheduleProblems,
   settingsProblems,
 } from "./settings.ts";
@@ -150,4 +153,85 @@ test("a schedule must end a week before its history is dropped", () => {
   ]);
   // A value that is no schedule has other problems.
   for (const retry of [undefined, null, "5", ["5"], [[9]]]) expect(scheduleProblems(retry, 9)).toEqual([]);
+});
+
+const context = { rules: { sandbox: false }, values: {} };
+const found = (value: unknown) =>
+  reportsSetting.check("reports", value, context).map(({ field, code }) => `${field} ${code}`);
+
+test.each<[unknown, string[]]>([
+  [{}, []],
+  [{ identity: "externalId+command", amounts: "minor", responseCodes: "1993", schemes: { NAPAS: "NAPAS" } }, []],
+  [{ identity: undefined }, []],
+  [[], ["reports wrong_type"]],
+  ["minor", ["reports wrong_type"]],
+  [{ amounts: "cents" }, ["reports.amounts invalid_value"]],
+  [{ currencies: "numeric" }, ["reports.currencies unknown_field"]],
+  [{ schemes: [] }, ["reports.schemes wrong_type"]],
+  [{ schemes: { NAPAS: 1 } }, ["reports.schemes.NAPAS wrong_type"]],
+  [{ schemes: { NAPAS: "A&B" } }, ["reports.schemes.NAPAS invalid_value"]],
+  [{ schemes: { NAPAS: "x".repeat(17) } }, ["reports.schemes.NAPAS invalid_value"]],
+  [{ schemes: { NAPAS: "\ud800" } }, ["reports.schemes.NAPAS invalid_value"]],
+  [{ schemes: { "\0": "a" } }, ["reports.schemes.\0 invalid_value"]],
+  [
+    { schemes: Object.fromEntries(Array.from({ length: 65 }, (_, at) => [`S${at}`, ""])) },
+    ["reports.schemes too_long"],
+  ],
+])("the setting reports %j: %j", (value, problems) => {
+  expect(found(value)).toEqual(problems);
+});
+
+test("a setting that it does not name has its default", () => {
+  const input: PartnerInput = { name: "A", callbackAddresses: [], callingAddresses: [], reports: { amounts: "minor" } };
+  expect(completeSettings(input).reports).toEqual({
+    identity: "externalId",
+    amounts: "minor",
+    zeroAmounts: "declined",
+    responseCodes: "1987",
+    schemes: {},
+  });
+});
+
+const pin = (letter: string) => `sha256/${letter.repeat(43)}=`;
+const strict: PartnerSettings = {
+  ...defaultSettings,
+  name: "Corner Shop",
+  callbackAddresses: ["203.0.113.0/24"],
+  cipher: "aes-256-gcm",
+  signing: { mode: "whole" },
+  callbackCa: "PEM of the partner's authority",
+  callbackPins: [pin("A"), pin("B")],
+  callingAddresses: ["203.0.113.0/24", "2001:db8::/32"],
+};
+const few = ["id", "transaction_type", "status", "amount"];
+
+test.each<[string, Partial<PartnerSettings>, Partial<PartnerSettings>]>([
+  ["cipher", {}, { cipher: "aes-256-cbc" }],
+  ["signing", {}, { signing: { mode: "fields" } }],
+  ["signing", { signing: { mode: "fields" } }, { signing: { mode: "fields", card: few } }],
+  ["callbackCa", {}, { callbackCa: null }],
+  ["callbackCa", {}, { callbackCa: "PEM of another" }],
+  ["callbackPins", {}, { callbackPins: [] }],
+  ["callbackPins", {}, { callbackPins: [pin("A"), pin("B"), pin("C")] }],
+  ["callingAddresses", {}, { callingAddresses: ["0.0.0.0/0"] }],
+  ["callingAddresses", {}, { callingAddresses: ["203.0.113.0/24", "198.51.100.7"] }],
+  ["callingAddresses", { callingAddresses: [] }, { callingAddresses: ["198.51.100.7"] }],
+])("protection is lowered by %s: %o, then %o", (setting, before, change) => {
+  const standing = { ...strict, ...before };
+  expect(loweredSettings(standing, { ...standing, ...change })).toEqual([setting]);
+});
+
+test.each<[Partial<PartnerSettings>, Partial<PartnerSettings>]>([
+  [{}, { cipher: "jwe" }],
+  [{ cipher: "aes-256-cbc" }, { encoding: "base64" }],
+  [{ cipher: "aes-256-cbc" }, { cipher: "aes-256-gcm" }],
+  [{ signing: { mode: "fields", card: few } }, { signing: { mode: "fields", card: [...few, "tid"] } }],
+  [{ callbackCa: null }, { callbackCa: "PEM of the partner's authority" }],
+  [{ callbackPins: [] }, { callbackPins: [pin("A")] }],
+  [{}, { callbackPins: [pin("B")] }],
+  [{}, { callingAddresses: ["203.0.113.128/25", "2001:db8:1::/48"] }],
+  [{}, { callBackUrl: "https://203.0.113.9/other", name: "Another name" }],
+])("protection is not lowered: %o, then %o", (before, change) => {
+  const standing = { ...strict, ...before };
+  expect(loweredSettings(standing, { ...standing, ...change })).toEqual([]);
 });

@@ -7,39 +7,84 @@ import {
   encodings,
   type FieldSet,
   fieldSets,
+  type IpnKind,
   type NotifiedCommand,
   notifiedCommands,
   type Signing,
+  signedFields,
   signingProblems,
   type TransactionType,
   transactionTypes,
   wireNames,
 } from "@paybell/contract";
 import { z } from "zod";
-import type { FieldProblem } from "../errors.ts";
-import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../retry-schedule.ts";
-import { callbackCaProblems, callbackPinProblems, callbackPortProblems, callbackTlsBounds } from "./callback-tls.ts";
-import { type CallbackUrlRules, callbackUrlProblem } from "./callback-url.ts";
-import { parseBlock } from "./cidr.ts";
+import { type FieldProblem, invalid, tooLong, unknownField, wrongType } from "../errors.ts";
+import { defaultRetrySeconds, historyMarginDays, retryBounds, scheduleDays } from "../notification.ts";
+import { matches, parseBlock, requireBlock } from "./address-blocks.ts";
 import {
-  choiceProblems,
-  invalid,
-  isObject,
-  tooLong,
-  unknownField,
-  wholeNumberProblems,
-  wrongType,
-} from "./problems.ts";
-import { type ReportSettings, reportsSetting } from "./report-settings.ts";
+  type CallbackUrlRules,
+  callbackCaProblems,
+  callbackPinProblems,
+  callbackPortProblems,
+  callbackTlsBounds,
+  callbackUrlProblem,
+} from "./callback-rules.ts";
 import {
   choice,
+  choiceProblems,
+  group,
   initialValues,
+  isObject,
   type PartnerSetting,
   type SettingContext,
   tableProblems,
   type ValuesOf,
   wholeNumber,
+  wholeNumberProblems,
 } from "./setting.ts";
+
+const schemesMax = 64;
+const schemeCharactersMax = 16;
+
+/** The formats of the operator's switch in reports for a partner. */
+const reportSettings = {
+  identity: choice(
+    ["externalId", "externalId+command"],
+    "externalId",
+    "externalId+command: a Sale and its Void may have one externalId",
+  ),
+  amounts: choice(["major", "minor"], "major", "minor: digits in the currency's smallest unit"),
+  zeroAmounts: choice(["declined", "any"], "declined", "any: a verified card is a success of the amount 0"),
+  responseCodes: choice(["1987", "1993"], "1987", "1993: isoResponseCode is an action code"),
+  schemes: {
+    initial: {},
+    schema: z.record(z.string(), z.string()),
+    meaning: "The cardScheme to send for a scheme beyond the specification's table, which is sent empty otherwise",
+    check: schemesProblems,
+  } as PartnerSetting<Readonly<Record<string, string>>>,
+};
+
+export type ReportSettings = ValuesOf<typeof reportSettings>;
+
+/** The partner's setting `reports`, which contains all of these. */
+export const reportsSetting = group(reportSettings, "How the operator's switch writes its reports");
+
+const schemePattern = /^[^\p{Cc}&]*$/u;
+
+function schemesProblems(field: string, value: unknown): FieldProblem[] {
+  if (!isObject(value)) return [wrongType(field, "an object")];
+  const entries = Object.entries(value);
+  if (entries.length > schemesMax) return [tooLong(field, `has over ${schemesMax} schemes`)];
+  return entries.flatMap(([name, scheme]) => {
+    const path = `${field}.${name.slice(0, schemeCharactersMax)}`;
+    if (typeof scheme !== "string") return [wrongType(path, "a text")];
+    const fits = scheme.length <= schemeCharactersMax && name.length <= 2 * schemeCharactersMax;
+    if (fits && [name, scheme].every((text) => schemePattern.test(text) && text.isWellFormed())) return [];
+    return [
+      invalid(path, `must have at most ${schemeCharactersMax} characters, none of them & or a control character`),
+    ];
+  });
+}
 
 const nameCharactersMax = 200;
 const addressesMax = 256;
@@ -356,4 +401,33 @@ export function scheduleProblems(retry: unknown, historyDays: number): FieldProb
   if (scheduleDays(retry) <= daysMax) return [];
   const why = `${historyMarginDays} less than PAYBELL_HISTORY_DAYS (${historyDays})`;
   return [invalid("retry", `must last at most ${daysMax} days in all, ${why}`)];
+}
+
+const kinds: readonly IpnKind[] = ["card", "settlement"];
+
+/** Settings whose change needs an admin, and the second one where two are needed, if it lowers the protection. */
+const lowers: Readonly<Record<string, (before: PartnerSettings, after: PartnerSettings) => boolean>> = {
+  /** Anybody may change what this cipher encrypts, unless the receiver verifies the signature first. */
+  cipher: (before, after) => after.cipher === "aes-256-cbc" && before.cipher !== after.cipher,
+  signing: (before, after) =>
+    kinds.some((kind) => {
+      const signed = signedFields(kind, after.signing);
+      return signedFields(kind, before.signing).some((field) => !signed.includes(field));
+    }),
+  callbackCa: (before, after) => before.callbackCa !== null && before.callbackCa !== after.callbackCa,
+  // A further key is one more that may pose as the partner's server.
+  callbackPins: (before, after) =>
+    before.callbackPins.length > 0 &&
+    (after.callbackPins.length === 0 || after.callbackPins.some((pin) => !before.callbackPins.includes(pin))),
+  callingAddresses: (before, after) => {
+    const open = before.callingAddresses.map(requireBlock);
+    return after.callingAddresses
+      .map(requireBlock)
+      .some((block) => !open.some((known) => known.bits <= block.bits && matches(known, block.network)));
+  },
+};
+
+/** The settings by which a change weakens what protects a partner's notifications and its API. */
+export function loweredSettings(before: PartnerSettings, after: PartnerSettings): readonly string[] {
+  return Object.keys(lowers).filter((setting) => lowers[setting]?.(before, after));
 }

@@ -2,8 +2,8 @@ import { cp, lstat, readFile, readlink, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { installedBinaries, majorOf, makeLinks } from "./binaries.ts";
+import { runTool } from "./process.ts";
 import { temporaryFolder } from "./testing/homes.ts";
-import { runTool } from "./tool.ts";
 
 const folder = await temporaryFolder();
 

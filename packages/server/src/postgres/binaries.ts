@@ -2,9 +2,9 @@ import { cp, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from "
 import { createRequire } from "node:module";
 import { basename, dirname, join, normalize, relative } from "node:path";
 import { isSea } from "node:sea";
-import { canEnter } from "./account.ts";
+import { canEnter } from "./location.ts";
+import type { Account } from "./process.ts";
 import { PostgresStartError } from "./start-error.ts";
-import type { Account } from "./tool.ts";
 
 /** An installed tree of PostgreSQL: `bin/`, `lib/` and `share/` are in `native`. */
 export interface Binaries {

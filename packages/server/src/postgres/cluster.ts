@@ -1,13 +1,14 @@
-import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { access, chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { Client, DatabaseError } from "pg";
 import { type Binaries, majorOf } from "./binaries.ts";
-import type { DataLocation } from "./data-location.ts";
-import { dataRefused, explainFailedStart, otherMajorVersion } from "./failed-start.ts";
-import { databaseRoles } from "./passwords.ts";
-import { runTool } from "./tool.ts";
+import type { DataLocation } from "./location.ts";
+import { runTool } from "./process.ts";
+import { dataRefused, explainFailedStart, otherMajorVersion, PostgresStartError } from "./start-error.ts";
 
 /** The one database of the cluster that holds anything. */
-export const databaseName = "paybell";
+const databaseName = "paybell";
 
 const draftPrefix = "postgres.init-";
 
@@ -93,4 +94,140 @@ async function syncDirectory(path: string): Promise<void> {
 function absentAsEmpty(error: unknown): string[] {
   if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
   throw error;
+}
+
+/** The roles of the embedded PostgreSQL, least privileges last. */
+const databaseRoles = {
+  /** Makes the others, and the database. The service never logs in as it. */
+  superuser: "postgres",
+  /** Owns the schema: migrations run as it. */
+  owner: "paybell_owner",
+  /** Reads and writes rows. */
+  service: "paybell",
+} as const;
+
+type RoleKey = keyof typeof databaseRoles;
+
+export type Passwords = Readonly<Record<RoleKey, string>>;
+
+const fileName = "postgres-passwords.json";
+
+/**
+ * The passwords of the roles, in a file of the home that only its owner can read. Created before the data, so that
+ * there are no data without a password.
+ *
+ * @throws PostgresStartError `passwords_missing` if there are data and no passwords
+ */
+export async function keptPasswords(home: string, dataDirectory: string): Promise<Passwords> {
+  const path = join(home, fileName);
+  const kept = await readFile(path, "utf8").catch(() => undefined);
+  if (kept !== undefined) return readPasswords(kept, path);
+  const hasData = await access(join(dataDirectory, "PG_VERSION")).then(
+    () => true,
+    () => false,
+  );
+  if (hasData) throw passwordsMissing(path, "is missing");
+  const password = () => randomBytes(32).toString("base64url");
+  const passwords: Passwords = { superuser: password(), owner: password(), service: password() };
+  const draft = `${path}.draft`;
+  await writeFile(draft, `${JSON.stringify(passwords, null, 2)}\n`, { mode: 0o600, flush: true });
+  await rename(draft, path);
+  return passwords;
+}
+
+function readPasswords(text: string, path: string): Passwords {
+  try {
+    const { superuser, owner, service } = JSON.parse(text) as Record<RoleKey, unknown>;
+    if (typeof superuser === "string" && typeof owner === "string" && typeof service === "string") {
+      return { superuser, owner, service };
+    }
+  } catch {
+    // JSON.parse quotes what it read: a password must not get into an error.
+  }
+  throw passwordsMissing(path, "cannot be read");
+}
+
+/** The server has others than the home. */
+function passwordsRefused(home: string): PostgresStartError {
+  return passwordsMissing(join(home, fileName), "has other ones");
+}
+
+function passwordsMissing(path: string, what: string): PostgresStartError {
+  return new PostgresStartError(
+    "passwords_missing",
+    `PostgreSQL has data, and ${path}, with the passwords of its roles, ${what}.`,
+    "Restore that file from a backup of PAYBELL_HOME: it belongs to the data.",
+  );
+}
+
+/** A server's unix socket, whose file has the port in its name. */
+export interface Socket {
+  readonly socketDirectory: string;
+  readonly port: number;
+}
+
+/** The form of a connection string that `pg` understands for a unix socket. */
+export function connectionString(
+  { socketDirectory, port }: Socket,
+  role: keyof Passwords,
+  passwords: Passwords,
+  database = databaseName,
+): string {
+  const query = new URLSearchParams({ host: socketDirectory, port: String(port), sslmode: "disable" });
+  return `postgres://${databaseRoles[role]}:${passwords[role]}@/${database}?${query}`;
+}
+
+/**
+ * Its version, when a server answers there, on this place's data; undefined while it answers "not yet" or not at all.
+ *
+ * @throws PostgresStartError `passwords_missing` when it refuses the password
+ */
+export async function serverVersion(
+  socket: Socket,
+  passwords: Passwords,
+  { home, dataDirectory }: Pick<DataLocation, "home" | "dataDirectory">,
+): Promise<string | undefined> {
+  try {
+    return await withClient(connectionString(socket, "superuser", passwords, "postgres"), async (client) => {
+      const { rows } = await client.query<{ version: string; directory: string }>(
+        "SELECT current_setting('server_version') AS version, current_setting('data_directory') AS directory",
+      );
+      return rows[0]?.directory === dataDirectory ? rows[0].version : undefined;
+    });
+  } catch (error) {
+    if (error instanceof DatabaseError && error.code === "28P01") throw passwordsRefused(home);
+    return undefined;
+  }
+}
+
+/**
+ * initdb makes neither our roles nor our database: the first start does, and any start after a crash in between. The
+ * owner may do what it likes in that one database. The service gets its rights on tables with the schema.
+ */
+export async function ensureDatabase(socket: Socket, passwords: Passwords): Promise<void> {
+  const { owner, service } = databaseRoles;
+  await withClient(connectionString(socket, "superuser", passwords, "postgres"), async (client) => {
+    for (const role of ["owner", "service"] as const) {
+      const name = databaseRoles[role];
+      const { rowCount } = await client.query("SELECT FROM pg_roles WHERE rolname = $1", [name]);
+      if (rowCount === 0) await client.query(`CREATE ROLE ${name} LOGIN PASSWORD '${passwords[role]}'`);
+    }
+    const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [databaseName]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${databaseName} OWNER ${owner}`);
+    await client.query(`
+      REVOKE ALL ON DATABASE ${databaseName}, postgres, template1 FROM PUBLIC;
+      GRANT CONNECT ON DATABASE ${databaseName} TO ${service}`);
+  });
+}
+
+async function withClient<Result>(url: string, use: (client: Client) => Promise<Result>): Promise<Result> {
+  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 30_000 });
+  // A server that dies while we hold a connection reports it here as well; the query in flight rejects on its own.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    return await use(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }

@@ -2,7 +2,7 @@ import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, isAlive } from "./process-identity.ts";
+import { identify, isAlive } from "./process.ts";
 import { queryOnce, temporaryFolder } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();

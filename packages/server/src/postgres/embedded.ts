@@ -1,18 +1,12 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { installedBinaries, usableBinaries } from "./binaries.ts";
-import { ensureCluster } from "./cluster.ts";
-import { chooseDataLocation, recordDataLocation } from "./data-location.ts";
-import { connectionString, ensureDatabase } from "./database.ts";
-import { launchPostmaster } from "./launch.ts";
-import { stopOrphan } from "./orphan.ts";
-import { keptPasswords, type Passwords } from "./passwords.ts";
-import type { Postmaster } from "./postmaster.ts";
-import { serverLog } from "./server-log.ts";
+import { connectionString, ensureCluster, ensureDatabase, keptPasswords, type Passwords } from "./cluster.ts";
+import { chooseDataLocation, recordDataLocation } from "./location.ts";
+import { type LaunchedPostmaster, launchPostmaster, logTail, stopOrphan, stopPostmaster } from "./postmaster.ts";
 import { acquireServiceLock } from "./service-lock.ts";
 import { defaultSettings } from "./settings.ts";
 import { startErrorOf } from "./start-error.ts";
-import { stopPostmaster } from "./stop.ts";
 
 /** The PostgreSQL that Paybell brings along, running. */
 export interface EmbeddedPostgres {
@@ -94,7 +88,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   }
 }
 
-interface Running extends Postmaster {
+interface Running extends LaunchedPostmaster {
   readonly passwords: Passwords;
 }
 
@@ -124,7 +118,7 @@ async function supervise(
   };
   const died = new Promise<string>((resolve) => {
     void postmaster.gone.then(async () => {
-      if (stopping === undefined) resolve(await serverLog(logPath).tail());
+      if (stopping === undefined) resolve(await logTail(logPath));
     });
   });
   const { socketDirectory, port, version, pid, passwords } = postmaster;

@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { refusalError } from "./failed-start.ts";
-import { socketDirectoryOf } from "./socket-directory.ts";
+import { socketDirectoryOf } from "./location.ts";
+import { refusalError } from "./start-error.ts";
 import { isRoot, queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();

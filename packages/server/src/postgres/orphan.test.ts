@@ -5,7 +5,7 @@ import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, isAlive } from "./process-identity.ts";
+import { identify, isAlive } from "./process.ts";
 import { queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 

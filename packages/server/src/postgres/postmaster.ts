@@ -1,20 +1,285 @@
-/** A running server: a child of this process. */
+import { spawn } from "node:child_process";
+import { type FileHandle, open, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Binaries } from "./binaries.ts";
+import { type Passwords, serverVersion } from "./cluster.ts";
+import { cleanSocketDirectory, type DataLocation, makeSocketDirectory, socketPort } from "./location.ts";
+import { cleanEnvironment, commandLine, identify, isAlive, type ProcessIdentity } from "./process.ts";
+import { ownSettings, settingArguments } from "./settings.ts";
+import { explainFailedStart, PostgresStartError } from "./start-error.ts";
+
+/** A running server. */
 export interface Postmaster {
   readonly pid: number;
   readonly socketDirectory: string;
-  readonly port: number;
-  readonly version: string;
   /** Sends it a signal, unless it is gone: its number may be another program's then. */
   signal(name: "SIGINT" | "SIGQUIT"): Promise<void>;
   /** Resolves when the process has ended, for any reason. */
   readonly gone: Promise<void>;
 }
 
-/**
- * The timeout of a start: after a crash at full load the log of 2 GB is replayed first, and interrupting only
- * repeats it.
- */
-export const startTimeoutMs = 10 * 60_000;
+/** One that is a child of this process, and answers. */
+export interface LaunchedPostmaster extends Postmaster {
+  readonly port: number;
+  readonly version: string;
+}
 
-/** The interval of polling a starting server. A start takes 60 ms, so a longer one would be noticeable. */
-export const pollMs = 5;
+export interface LaunchOptions {
+  readonly location: DataLocation;
+  readonly binaries: Binaries;
+  readonly settings: Readonly<Record<string, string>>;
+  readonly passwords: Passwords;
+  /** PostgreSQL's own log. */
+  readonly logPath: string;
+  /** Messages for the operator. */
+  readonly log: (line: string) => void;
+}
+
+/** After a crash at full load the log of 2 GB is replayed first, and interrupting only repeats it. */
+const startTimeoutMs = 10 * 60_000;
+/** A start takes 60 ms, so a longer interval would be noticeable. */
+const pollMs = 5;
+const progressEveryMs = 10_000;
+/**
+ * After a `kill -9` of the server its own processes need a moment to notice, and PostgreSQL refuses to start beside
+ * them.
+ */
+const leftoversTimeoutMs = 10_000;
+const leftoversPauseMs = 50;
+
+/** Starts a server and waits until it answers. */
+export async function launchPostmaster(options: LaunchOptions): Promise<LaunchedPostmaster> {
+  const { location } = options;
+  const socketDirectory = await makeSocketDirectory(location);
+  const deadlineMs = performance.now() + leftoversTimeoutMs;
+  try {
+    for (;;) {
+      const launched = await launchOnce(options, socketDirectory);
+      if (typeof launched !== "string") return launched;
+      const isLeftover = /pre-existing shared memory block .* is still in use/.test(launched);
+      if (!isLeftover || performance.now() > deadlineMs) {
+        throw await explainFailedStart({
+          output: launched,
+          dataDirectory: location.dataDirectory,
+          socketDirectory,
+        });
+      }
+      await pause(leftoversPauseMs);
+    }
+  } catch (error) {
+    await cleanSocketDirectory(socketDirectory);
+    throw error;
+  }
+}
+
+/** The server, or its last words. */
+async function launchOnce(options: LaunchOptions, socketDirectory: string): Promise<LaunchedPostmaster | string> {
+  const { location, passwords, log, logPath } = options;
+  const { child, gone, isGone, lastWords } = await spawnServer(options, socketDirectory);
+  const socket = { socketDirectory, port: socketPort };
+  const startedMs = performance.now();
+  let nextProgressMs = startedMs + progressEveryMs;
+  while (!isGone()) {
+    const file = await readPostmasterFile(location.dataDirectory);
+    if (file !== undefined && file.pid === child.pid && file.status === "ready") {
+      const version = await serverVersion(socket, passwords, location).catch((error: unknown) => {
+        child.kill("SIGINT");
+        throw error;
+      });
+      const signal = async (name: NodeJS.Signals) => void child.kill(name);
+      if (version !== undefined) return { pid: file.pid, ...socket, version, signal, gone };
+    }
+    const nowMs = performance.now();
+    if (nowMs > nextProgressMs) {
+      log(`PostgreSQL is still starting: ${(await lastWords()).split("\n").at(-1)}`);
+      nextProgressMs += progressEveryMs;
+    }
+    if (nowMs - startedMs > startTimeoutMs) {
+      child.kill("SIGINT");
+      throw new PostgresStartError(
+        "start_timeout",
+        `PostgreSQL was not ready within ${startTimeoutMs / 60_000} minutes.`,
+        `Read ${logPath}: a slow disk or a long recovery shows there; then start again.`,
+      );
+    }
+    await pause(pollMs);
+  }
+  return lastWords();
+}
+
+async function spawnServer({ location, binaries, settings, logPath }: LaunchOptions, socketDirectory: string) {
+  const { file, sizeBytes } = await openServerLog(logPath);
+  const all = { ...settings, ...ownSettings(socketDirectory, socketPort) };
+  const child = spawn(
+    join(binaries.native, "bin", "postgres"),
+    ["-D", location.dataDirectory, ...settingArguments(all)],
+    // Its own process group: Ctrl-C in the terminal must not stop it before the service has drained.
+    { env: cleanEnvironment(), cwd: "/", stdio: ["ignore", file.fd, file.fd], detached: true, ...location.account },
+  );
+  let failure: Error | undefined;
+  let isGone = false;
+  const gone = new Promise<void>((resolve) => {
+    const end = () => {
+      isGone = true;
+      resolve();
+    };
+    child.once("exit", end);
+    child.on("error", (error) => {
+      failure = error;
+      if (child.pid === undefined) end();
+    });
+  });
+  // The service stays alive by its own work; a program that merely forgot to stop PostgreSQL can still end.
+  child.unref();
+  await file.close();
+  const lastWords = async () => failure?.message ?? logTail(logPath, sizeBytes);
+  return { child, gone, isGone: () => isGone, lastWords };
+}
+
+const stopTimeoutDefaultMs = 30_000;
+/** An immediate shutdown kills what does not obey within 5 s (PostgreSQL's own bound). */
+const quitTimeoutMs = 10_000;
+
+/** Fast shutdown (SIGINT), then after the bound an immediate one (SIGQUIT), whose next start replays the log. */
+export async function stopPostmaster(
+  postmaster: Postmaster,
+  log: (line: string) => void,
+  stopTimeoutMs = stopTimeoutDefaultMs,
+): Promise<void> {
+  await postmaster.signal("SIGINT");
+  if (!(await goneWithin(postmaster, stopTimeoutMs))) {
+    const bound = `within ${stopTimeoutMs / 1000} s`;
+    log(`PostgreSQL did not stop ${bound}: it is stopped at once and recovers at its next start.`);
+    await postmaster.signal("SIGQUIT");
+    if (!(await goneWithin(postmaster, quitTimeoutMs))) {
+      log(`PostgreSQL (process ${postmaster.pid}) does not end: kill -9 ${postmaster.pid}`);
+      return;
+    }
+  }
+  await cleanSocketDirectory(postmaster.socketDirectory);
+}
+
+function goneWithin({ gone }: Postmaster, boundMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    // Not unref'd: it alone keeps this process alive until the server is gone.
+    const bound = setTimeout(() => resolve(false), boundMs);
+    void gone.then(() => {
+      clearTimeout(bound);
+      resolve(true);
+    });
+  });
+}
+
+const orphanCheckEveryMs = 20;
+
+/**
+ * Stops the server that an earlier service left running when it was killed, so that a new one starts in its place.
+ * There may be none: no file, a dead process, or a number that another program has by now.
+ *
+ * @throws PostgresStartError when it does not end
+ */
+export async function stopOrphan(
+  dataDirectory: string,
+  log: (line: string) => void,
+  stopTimeoutMs: number | undefined,
+): Promise<void> {
+  const found = await readPostmasterFile(dataDirectory);
+  const orphan = found && (await identify(found.pid));
+  if (found === undefined || orphan === undefined) return;
+  if (!(await isPostmasterOf(orphan.pid, dataDirectory))) return disownPostmasterFile(dataDirectory);
+  log(`Stopping PostgreSQL (process ${orphan.pid}), left running by a service that was killed.`);
+  const signal = async (name: NodeJS.Signals) => {
+    // Its number may be another program's once it has ended.
+    if (await isAlive(orphan)) process.kill(orphan.pid, name);
+  };
+  const { pid, socketDirectory } = found;
+  await stopPostmaster({ pid, socketDirectory, signal, gone: untilGone(orphan) }, log, stopTimeoutMs);
+  if (await isAlive(orphan)) {
+    throw new PostgresStartError(
+      "orphan_unresponsive",
+      `PostgreSQL (process ${pid}) is running on ${dataDirectory} and does not stop.`,
+      `End it with: kill -9 ${pid}; then start again. What was committed stays.`,
+    );
+  }
+}
+
+/** An orphan is not our child, so nobody tells us of its end. */
+function untilGone(orphan: ProcessIdentity): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setInterval(async () => {
+      if (await isAlive(orphan)) return;
+      clearInterval(timer);
+      resolve();
+    }, orphanCheckEveryMs);
+    timer.unref();
+  });
+}
+
+/** The content of `postmaster.pid`: the server's own record in its data directory. */
+export interface PostmasterFile {
+  readonly pid: number;
+  readonly socketDirectory: string;
+  /** `starting`, `stopping`, `ready`, `standby`, or empty before the first. */
+  readonly status: string;
+}
+
+/** Undefined when there is none, or when it is not written to its end yet. */
+export async function readPostmasterFile(dataDirectory: string): Promise<PostmasterFile | undefined> {
+  const text = await readFile(postmasterFile(dataDirectory), "utf8").catch(() => "");
+  // Then follow the data directory, the start, the port; and behind the socket folder an address and shared memory.
+  const [pidLine, , , , socketDirectory, , , status = ""] = text.split("\n");
+  const pid = Number(pidLine);
+  if (!Number.isSafeInteger(pid) || pid <= 0 || socketDirectory === undefined) return undefined;
+  return { pid, socketDirectory, status: status.trim() };
+}
+
+/** Whether that process is a PostgreSQL server on this very data directory: the number may have been reused. */
+async function isPostmasterOf(pid: number, dataDirectory: string): Promise<boolean> {
+  const command = await commandLine(pid);
+  return command !== undefined && `${command} `.includes(` -D ${dataDirectory} `);
+}
+
+/**
+ * Takes a dead server's number out of the file, when another program wears it now and PostgreSQL would therefore refuse
+ * to start. The file stays, with our own number: PostgreSQL knows its parent's for stale, and still reads the line of
+ * the shared memory, to make sure that no process of the dead server is left. Deleting the file would skip that check.
+ */
+async function disownPostmasterFile(dataDirectory: string): Promise<void> {
+  const path = postmasterFile(dataDirectory);
+  const [, ...others] = (await readFile(path, "utf8")).split("\n");
+  await writeFile(path, [String(process.pid), ...others].join("\n"));
+}
+
+function postmasterFile(dataDirectory: string): string {
+  return join(dataDirectory, "postmaster.pid");
+}
+
+const rotateBytes = 10 * 1024 * 1024;
+const tailBytes = 16 * 1024;
+const tailLines = 20;
+
+/**
+ * Opens the log for a new server, readable only by the owner. One larger than 10 MB becomes `<path>.1`: only at a
+ * start, because a running server holds its descriptor.
+ */
+async function openServerLog(path: string): Promise<{ file: FileHandle; sizeBytes: number }> {
+  const size = (await stat(path).catch(() => undefined))?.size ?? 0;
+  if (size > rotateBytes) await rename(path, `${path}.1`);
+  const file = await open(path, "a", 0o600);
+  return { file, sizeBytes: (await file.stat()).size };
+}
+
+/** The last lines of PostgreSQL's own log written since `fromByte`; the newest come last. */
+export async function logTail(path: string, fromByte = 0): Promise<string> {
+  const file = await open(path, "r").catch(() => undefined);
+  if (file === undefined) return "";
+  try {
+    const { size } = await file.stat();
+    const start = Math.max(size - tailBytes, size < fromByte ? 0 : fromByte);
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(Math.max(0, size - start)), position: start });
+    return buffer.toString("utf8", 0, bytesRead).trimEnd().split("\n").slice(-tailLines).join("\n");
+  } finally {
+    await file.close();
+  }
+}

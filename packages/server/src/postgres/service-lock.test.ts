@@ -5,7 +5,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, type ProcessIdentity } from "./process-identity.ts";
+import { identify, type ProcessIdentity } from "./process.ts";
 import { acquireServiceLock } from "./service-lock.ts";
 import { temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";

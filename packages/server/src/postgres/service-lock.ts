@@ -1,7 +1,7 @@
 import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { identify, isAlive, type ProcessIdentity } from "./process-identity.ts";
+import { identify, isAlive, type ProcessIdentity } from "./process.ts";
 import { PostgresStartError } from "./start-error.ts";
 
 export interface ServiceLock {

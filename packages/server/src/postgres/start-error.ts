@@ -1,3 +1,5 @@
+import { statfs } from "node:fs/promises";
+
 /** Why the embedded PostgreSQL cannot start. Callers branch on it; {@link PostgresStartError.message} is for people. */
 export type PostgresStartCode =
   | "binaries_missing"
@@ -30,15 +32,6 @@ export class PostgresStartError extends Error {
   }
 }
 
-export function diskFull(path: string, cause?: unknown): PostgresStartError {
-  return new PostgresStartError(
-    "disk_full",
-    `The disk that holds ${path} is full.`,
-    "Free space on it, or move the home to a larger disk with PAYBELL_HOME; nothing that was recorded is lost.",
-    cause,
-  );
-}
-
 export function homeNotPermitted(path: string, cause?: unknown): PostgresStartError {
   return new PostgresStartError(
     "home_not_permitted",
@@ -48,14 +41,147 @@ export function homeNotPermitted(path: string, cause?: unknown): PostgresStartEr
   );
 }
 
+export function otherMajorVersion(dataDirectory: string, found: string, ours: string): PostgresStartError {
+  return new PostgresStartError(
+    "other_major_version",
+    `${dataDirectory} was made by PostgreSQL ${found}, and this Paybell brings PostgreSQL ${ours}.`,
+    "Run the Paybell that made it, dump the database there (pg_dump) and load it here; " +
+      "to begin with an empty ledger, move the folder away.",
+  );
+}
+
+export function dataRefused(dataDirectory: string, words: string): PostgresStartError {
+  return new PostgresStartError(
+    "data_refused",
+    `PostgreSQL refuses to start on ${dataDirectory}: ${words}`,
+    `Nothing was changed. Keep a copy of ${dataDirectory}, then restore it from a backup; ` +
+      "to begin with an empty ledger, move it away.",
+  );
+}
+
+function diskFull(path: string, cause?: unknown): PostgresStartError {
+  return new PostgresStartError(
+    "disk_full",
+    `The disk that holds ${path} is full.`,
+    "Free space on it, or move the home to a larger disk with PAYBELL_HOME; nothing that was recorded is lost.",
+    cause,
+  );
+}
+
 /**
  * Converts the system's errors to ours; an unknown one stays as it is, so that a bug does not get a misleading remedy.
  */
 export function startErrorOf(error: unknown, path: string): unknown {
   if (error instanceof PostgresStartError) return error;
-  const code = error instanceof Error && "code" in error ? error.code : undefined;
-  if (code === "ENOSPC" || code === "EDQUOT") return diskFull(path, error);
-  if (code === "EACCES" || code === "EPERM" || code === "EROFS" || code === "ENOTDIR")
-    return homeNotPermitted(path, error);
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  if (["ENOSPC", "EDQUOT"].includes(code)) return diskFull(path, error);
+  if (["EACCES", "EPERM", "EROFS", "ENOTDIR"].includes(code)) return homeNotPermitted(path, error);
   return error;
+}
+
+/** The output of initdb or the server before it gave up. */
+export interface FailedStart {
+  readonly output: string;
+  readonly dataDirectory: string;
+  readonly socketDirectory?: string;
+}
+
+/** @param words the last lines of the output @param part what the pattern found in its parentheses */
+type Reading = (failed: FailedStart, words: string, ...part: (string | undefined)[]) => PostgresStartError;
+
+const readings: readonly (readonly [pattern: RegExp, reading: Reading])[] = [
+  [/No space left on device|Disk quota exceeded/, ({ dataDirectory }, words) => diskFull(dataDirectory, words)],
+  [
+    /could not look up effective user ID (\d+)/,
+    (_, words, uid) =>
+      new PostgresStartError(
+        "account_unusable",
+        `PostgreSQL cannot create its database as user ${uid}, because the system has no user with that number.`,
+        `Run as a user that /etc/passwd lists, or add a line for ${uid} to it.`,
+        words,
+      ),
+  ],
+  [
+    /error while loading shared libraries|Library not loaded|GLIBC_|Exec format error|spawn .* ENOENT/,
+    (_, words) =>
+      new PostgresStartError(
+        "binaries_unusable",
+        `The installed PostgreSQL binaries do not run on this system: ${words}`,
+        "They need glibc and this processor. On Alpine (musl) set DATABASE_URL to your own PostgreSQL.",
+      ),
+  ],
+  [
+    /unrecognized configuration parameter|(?:invalid value|requires a .* value) for parameter|is outside the valid range/,
+    (_, words) =>
+      new PostgresStartError(
+        "settings_refused",
+        `PostgreSQL does not accept its settings: ${words}`,
+        "Correct the setting that the line names.",
+      ),
+  ],
+  [
+    /could not (?:create|map|resize|open) .*shared memory|Cannot allocate memory|could not create semaphores/,
+    (_, words) =>
+      new PostgresStartError(
+        "shared_memory",
+        `The system gives PostgreSQL too little shared memory: ${words}`,
+        "Give the machine or container more memory (docker run --shm-size=256m), or lower shared_buffers.",
+      ),
+  ],
+  [
+    /database files are incompatible with server|initialized by PostgreSQL version/,
+    ({ dataDirectory, output }) => {
+      const versions = /initialized by PostgreSQL version ([^\s,]+),[^\d\n]* version ([\w.]+?)\.?$/m.exec(output);
+      const [, found = "of another version", ours = "of its own"] = versions ?? [];
+      return otherMajorVersion(dataDirectory, found, ours);
+    },
+  ],
+  [
+    /Unix-domain socket path ".*" is too long|could not create .*socket|could not bind Unix address/,
+    ({ socketDirectory = "its folder" }, words) =>
+      new PostgresStartError(
+        "socket_unusable",
+        `PostgreSQL cannot make its socket in ${socketDirectory}: ${words}`,
+        "Set PAYBELL_HOME to a folder on a local disk with a short path.",
+      ),
+  ],
+  [
+    /lock file ".*\.s\.PGSQL\.\d+\.lock" already exists|Is another postmaster .*running/,
+    ({ dataDirectory, output }, words) => {
+      const [, pid] = /PID (\d+)/.exec(output) ?? [];
+      return new PostgresStartError(
+        "socket_taken",
+        `Another PostgreSQL${pid === undefined ? "" : ` (process ${pid})`} holds ${dataDirectory} or its socket.`,
+        "Stop that process, or choose another folder with PAYBELL_HOME.",
+        words,
+      );
+    },
+  ],
+  [
+    /Permission denied|Operation not permitted|Read-only file system|wrong ownership|invalid permissions/,
+    ({ dataDirectory }, words) => homeNotPermitted(dataDirectory, words),
+  ],
+];
+
+/** PostgreSQL's smallest need: one segment of its write-ahead log. */
+const fullDiskBytes = 16 * 1024 * 1024;
+
+/** As {@link refusalError}, but checks the disk first: on a full one PostgreSQL cannot even write why it ended. */
+export async function explainFailedStart(failed: FailedStart): Promise<PostgresStartError> {
+  const { bavail, bsize } = await statfs(failed.dataDirectory);
+  return bavail * bsize < fullDiskBytes ? diskFull(failed.dataDirectory, lastLines(failed)) : refusalError(failed);
+}
+
+/** Reads PostgreSQL's last words; what it cannot read is `data_refused`, with the words themselves. */
+export function refusalError(failed: FailedStart): PostgresStartError {
+  const words = lastLines(failed);
+  for (const [pattern, reading] of readings) {
+    const found = pattern.exec(failed.output);
+    if (found !== null) return reading(failed, words, ...found.slice(1));
+  }
+  return dataRefused(failed.dataDirectory, words);
+}
+
+function lastLines({ output }: FailedStart): string {
+  return output.trim().split("\n").slice(-4).join(" | ");
 }

@@ -1,12 +1,11 @@
 import { type RestoredData, restoreBackup } from "../backups/restore.ts";
 import { takeBackup } from "../backups/take.ts";
-import { verifyBackup } from "../backups/verify.ts";
-import type { ArchiveState } from "../backups/wal-archive.ts";
+import { type ArchiveState, verifyBackup } from "../backups/verify.ts";
 import { systemClock } from "../clock.ts";
 import { readConfig } from "../config.ts";
 import { openDatabase } from "../store/database/database.ts";
 import { PostgresRestores } from "../store/restores.ts";
-import { readBackupSource } from "../store/schema/backup-source.ts";
+import { readBackupSource } from "../store/schema/inspection.ts";
 import { prepareSchema } from "../store/schema/migrate.ts";
 import { interruptible, ownVersion, unlessAborted } from "./process.ts";
 import type { RunContext } from "./run.ts";

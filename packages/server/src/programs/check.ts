@@ -15,8 +15,7 @@ import { firstFailure, messageOf } from "../errors.ts";
 import { feedTarget } from "../feed/targets.ts";
 import { inspectKafka } from "../intake/kafka.ts";
 import { type Inspection, inspectDatabase } from "../store/schema/inspection.ts";
-import { IncompatibleSchema, type SchemaUrls } from "../store/schema/migrate.ts";
-import { isTooOld, PostgresTooOld } from "../store/schema/postgres-version.ts";
+import { IncompatibleSchema, isTooOld, PostgresTooOld, type SchemaUrls } from "../store/schema/migrate.ts";
 import { databaseRemedy, isUnverifiedRemote, withDatabase } from "./database.ts";
 import { openMasterKey } from "./master-key.ts";
 

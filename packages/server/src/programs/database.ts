@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { type Config, ConfigError } from "../config.ts";
-import { hasData } from "../postgres/data-location.ts";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../postgres/embedded.ts";
+import { hasData } from "../postgres/location.ts";
 import type { SchemaUrls } from "../store/schema/migrate.ts";
 import { unlessAborted } from "./process.ts";
 

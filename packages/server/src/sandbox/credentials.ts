@@ -1,7 +1,9 @@
-import { randomBytes } from "node:crypto";
-import { mkdir, readFile } from "node:fs/promises";
+import { createPrivateKey, randomBytes, X509Certificate } from "node:crypto";
+import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { PartnerId } from "../ids.ts";
+import { generate } from "selfsigned";
+import { type Clock, systemClock } from "../clock.ts";
+import { newId, type PartnerId } from "../ids.ts";
 import { MasterKey } from "../partners/master-key.ts";
 import { writePrivately } from "../programs/process.ts";
 
@@ -65,4 +67,93 @@ export async function sandboxMasterKey(home: string): Promise<MasterKey> {
   await mkdir(home, { recursive: true, mode: 0o700 });
   await writePrivately(path, `${text}\n`);
   return MasterKey.parse(text);
+}
+
+/** A TLS certificate for this machine's loopback names, in PEM. */
+export interface LoopbackCertificate {
+  readonly key: string;
+  readonly cert: string;
+  /** The certificate that a client must trust to accept `cert`: the certificate itself, which cannot issue others. */
+  readonly ca: string;
+}
+
+const dayMs = 86_400_000;
+const validDays = 365;
+/** A sandbox may run for weeks: a certificate that would end sooner is replaced at startup. */
+const renewBeforeDays = 30;
+const fileName = "receiver.pem";
+
+/**
+ * The certificate of the sandbox partner's receiver, for localhost, 127.0.0.1 and ::1: created at the first start,
+ * stored in `home` as receiver.pem (key and certificate, mode 0600), replaced when it is about to expire or cannot be
+ * read. About 40 ms when new, 1 ms when stored.
+ */
+export async function loopbackCertificate(home: string, clock: Clock = systemClock): Promise<LoopbackCertificate> {
+  const path = join(home, fileName);
+  const kept = await readKept(path, clock.nowMs());
+  if (kept !== undefined) return kept;
+  const made = await make(clock.nowMs());
+  await keep(path, home, made);
+  return made;
+}
+
+async function readKept(path: string, nowMs: number): Promise<LoopbackCertificate | undefined> {
+  try {
+    const pem = await readFile(path, "utf8");
+    const [key] = /-----BEGIN PRIVATE KEY-----[^-]+-----END PRIVATE KEY-----\n/.exec(pem) ?? [];
+    const [cert] = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\n/.exec(pem) ?? [];
+    if (key === undefined || cert === undefined) return undefined;
+    const x509 = new X509Certificate(cert);
+    if (!x509.checkPrivateKey(createPrivateKey(key))) return undefined;
+    const isValidYet = x509.validFromDate.getTime() <= nowMs;
+    const isValidStill = x509.validToDate.getTime() - nowMs > renewBeforeDays * dayMs;
+    if (!isValidYet || !isValidStill) return undefined;
+    await chmod(path, 0o600);
+    return { key, cert, ca: cert };
+  } catch {
+    // Missing, unreadable or not a certificate: it is replaced, and if that fails too, its error says why.
+    return undefined;
+  }
+}
+
+async function make(nowMs: number): Promise<LoopbackCertificate> {
+  const { private: key, cert } = await generate([{ name: "commonName", value: "Paybell sandbox receiver" }], {
+    keyType: "ec",
+    curve: "P-256",
+    algorithm: "sha256",
+    // An hour earlier, for clients whose clock is slow.
+    notBeforeDate: new Date(nowMs - 3_600_000),
+    notAfterDate: new Date(nowMs + validDays * dayMs),
+    extensions: [
+      // Not a CA: a client that trusts it trusts only this machine's loopback names.
+      { name: "basicConstraints", cA: false, critical: true },
+      { name: "keyUsage", digitalSignature: true, critical: true },
+      { name: "extKeyUsage", serverAuth: true },
+      {
+        name: "subjectAltName",
+        altNames: [
+          { type: 2, value: "localhost" },
+          { type: 7, ip: "127.0.0.1" },
+          { type: 7, ip: "::1" },
+        ],
+      },
+    ],
+  });
+  return { key: endLine(key), cert: endLine(cert), ca: endLine(cert) };
+}
+
+function endLine(pem: string): string {
+  return `${pem.replaceAll("\r\n", "\n").trimEnd()}\n`;
+}
+
+/** By rename, so that a start that is killed leaves either the old file or the new one. */
+async function keep(path: string, home: string, { key, cert }: LoopbackCertificate): Promise<void> {
+  await mkdir(home, { recursive: true, mode: 0o700 });
+  const temporary = `${path}.${newId()}`;
+  try {
+    await writeFile(temporary, key + cert, { mode: 0o600, flag: "wx" });
+    await rename(temporary, path);
+  } finally {
+    await rm(temporary, { force: true });
+  }
 }

@@ -1,12 +1,21 @@
-import { indent } from "./output-fields.ts";
-import { label, type OutputStyle, paint } from "./output-style.ts";
-import { count, flow, milliseconds, printable, wrap } from "./output-text.ts";
+import { isAbsolute, relative } from "node:path";
+import { responseMeaning } from "@paybell/contract";
+import type { ReversalEnd } from "../ledger/reverser.ts";
+import type { Transaction } from "../ledger/transaction.ts";
+import { indent } from "./output-ipn.ts";
+import {
+  columnsOf,
+  count,
+  flow,
+  flowPainted,
+  label,
+  milliseconds,
+  type OutputStyle,
+  paint,
+  printable,
+  wrap,
+} from "./output-text.ts";
 import type { FailedDelivery, RefusedDelivery } from "./receiver.ts";
-
-export { bannerLines } from "./output-banner.ts";
-export { ipnLines } from "./output-ipn.ts";
-export { reversalLines } from "./output-reversal.ts";
-export { type OutputStyle, outputStyleOf } from "./output-style.ts";
 
 /** A delivery that the sandbox partner refused, with a hint. */
 export function refusedLines({ reason, hint, path }: RefusedDelivery, style: OutputStyle): string[] {
@@ -79,4 +88,123 @@ function paragraph(text: string, style: OutputStyle): string[] {
 
 function faintFlow(facts: readonly string[], style: OutputStyle): string[] {
   return flow(facts, " · ", style.columns - indent.length).map((line) => indent + paint(style, "faint", line));
+}
+
+/** A Reversal that the acquirer answered. It has no IPN: section 1 defines none for a system command. */
+export function reversalLines({ id, command, facts }: Transaction, end: ReversalEnd, style: OutputStyle): string[] {
+  const isDone = end.state === "DONE";
+  const { amount = "", currency = "", traceNo = "", reqId = "" } = facts.fields;
+  const badge = label(style, isDone ? "goodLabel" : "badLabel", isDone ? "REVERSED" : "PARKED");
+  const title = [isDone ? printable(command) : `Reversal of ${printable(command)}`, printable(`${amount} ${currency}`)];
+  const answer = `answered ${meaningOf(end.responseCode)}`;
+  const pieces = [`transaction ${id}`, `traceNo ${traceNo}`, `reqId ${reqId}`].map((text) => ({
+    text: printable(text),
+  }));
+  return [
+    `${badge}  ${paint(style, "strong", title.join("  ").trim())}  ${paint(style, isDone ? "good" : "bad", answer)}`,
+    ...wrap(outcomeOf(end), style.columns - indent.length).map((line) => indent + line),
+    ...flowPainted(pieces, " · ", style.columns - indent.length, style).map((line) => indent + line),
+    "",
+  ];
+}
+
+function outcomeOf({ state, responseCode }: ReversalEnd): string {
+  if (state === "PARKED") return "It stays locked until it is resolved with the acquirer: money may have moved.";
+  if (responseCode === "25") return "The acquirer never saw it: nothing is charged.";
+  return "Nothing is charged: it is in no total and no list.";
+}
+
+function meaningOf(code: string): string {
+  const meaning = code === "00" ? "Approved" : responseMeaning(code);
+  return printable(meaning === "" ? code : `${code} (${meaning})`);
+}
+
+export interface BannerFacts {
+  /** The service's address, such as http://localhost:7420. */
+  readonly baseUrl: string;
+  /** The sandbox partner's, such as https://127.0.0.1:7421/ipn. */
+  readonly receiverUrl: string;
+  /** sandbox.json, absolute. */
+  readonly credentialsPath: string;
+  /** The folder of the start: paths are shown relative to it. */
+  readonly workingDirectory: string;
+  /** Milliseconds that the start took. */
+  readonly readyAfterMs: number;
+  /** The path of the executable file: its machine may have no Node. Absent: the command runs on an installed one. */
+  readonly executable?: string | undefined;
+}
+
+/** The terminal's text once the sandbox is ready. It contains no secret: the command reads the API key when it runs. */
+export function bannerLines(facts: BannerFacts, style: OutputStyle): string[] {
+  const credentials = pathFrom(facts.workingDirectory, facts.credentialsPath);
+  const where = isAbsolute(credentials) ? "into another terminal" : "into another terminal in this folder";
+  return [
+    "",
+    indent +
+      paint(style, "strong", "Paybell sandbox") +
+      paint(style, "faint", `  ready in ${milliseconds(facts.readyAfterMs)}`),
+    "",
+    ...placeLines(facts, credentials, style),
+    "",
+    ...wrap(`To make a Sale, paste this ${where}:`, style.columns - indent.length).map((line) => indent + line),
+    "",
+    ...(facts.executable === undefined
+      ? saleCommandLines(facts.baseUrl, credentials)
+      : [`${quote(facts.executable)} trigger sale`]),
+    "",
+    ...wrap("Its IPN appears here. Ctrl-C stops.", style.columns - indent.length).map((line) => indent + line),
+    "",
+  ];
+}
+
+const nameColumns = 13;
+
+function placeLines({ baseUrl, receiverUrl }: BannerFacts, credentials: string, style: OutputStyle): string[] {
+  const places = [
+    { name: "Service", place: baseUrl, hint: "" },
+    { name: "Console", place: `${baseUrl}/console`, hint: "" },
+    { name: "Docs", place: `${baseUrl}/docs`, hint: "" },
+    { name: "Receiver", place: receiverUrl, hint: "the sandbox partner: its IPNs go here" },
+    { name: "Credentials", place: credentials, hint: "its keys, and the operator's token" },
+  ];
+  const hinted = places.filter(({ hint }) => hint !== "");
+  const placeColumns = Math.max(...hinted.map(({ place }) => columnsOf(place))) + 2;
+  return places.map(({ name, place, hint }) => {
+    const line = indent + paint(style, "faint", name.padEnd(nameColumns)) + paint(style, "link", place);
+    const hintFits = indent.length + nameColumns + placeColumns + hint.length <= style.columns;
+    if (hint === "" || !hintFits) return line;
+    return line + " ".repeat(placeColumns - columnsOf(place)) + paint(style, "faint", hint);
+  });
+}
+
+/**
+ * A Sale as a curl command, for any POSIX shell: a new reqId each time it is pasted, the API key read from sandbox.json
+ * by node, which is certainly installed, unlike jq. Never wrapped to the terminal: a copied line break would end the
+ * command.
+ */
+function saleCommandLines(baseUrl: string, credentials: string): string[] {
+  const file = isAbsolute(credentials) ? credentials : `./${credentials}`;
+  const readKey = quote(`require(${JSON.stringify(file)}).apiKey`);
+  return [
+    `curl -sS ${baseUrl}/v1/commands -w '\\n' \\`,
+    // Equivalent to an Authorization header, and short enough for 80 columns.
+    `  --oauth2-bearer "$(node -p ${readKey})" \\`,
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '{"command": "SALE", "reqId": "'$(node -p 'crypto.randomUUID()')'",`,
+    `       "amount": "150000", "currency": "VND", "merchantTransId": "order-1",`,
+    `       "tid": "T0000001", "mid": "M00000001",`,
+    `       "card": {"token": "tok_approve", "number": "411111******1111",`,
+    `                "swipeType": "C", "aid": "A0000000031010"}}'`,
+  ];
+}
+
+/** Relative to the shell's folder; absolute if it is elsewhere. */
+function pathFrom(folder: string, path: string): string {
+  const shorter = relative(folder, path);
+  return shorter.startsWith("..") || isAbsolute(shorter) ? path : shorter;
+}
+
+/** Quotes one word for a POSIX shell, whatever it contains. */
+function quote(word: string): string {
+  return `'${word.replaceAll("'", "'\\''")}'`;
 }

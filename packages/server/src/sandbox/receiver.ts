@@ -13,8 +13,8 @@ import {
   receiver,
 } from "@paybell/partner";
 import { nodeHandler } from "@paybell/partner/node";
-import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverControl } from "../sandbox-receiver-control.ts";
-import { loopbackCertificate } from "./certificate.ts";
+import { type ArrivedDelivery, type ReceiverMode, SandboxReceiverControl } from "../http/receiver-control.ts";
+import { loopbackCertificate } from "./credentials.ts";
 
 export interface ReceiverStart {
   /** The sandbox's home folder, which has the certificate. */

@@ -1,28 +1,31 @@
+import type { KeyObject } from "node:crypto";
 import { resolve } from "node:path";
 import { isSea } from "node:sea";
+import type { Cipher } from "@paybell/contract";
 import { simulator } from "../app/configured-acquirers.ts";
 import { readCallbackCas } from "../app/egress.ts";
 import { requireFreePort } from "../app/listeners.ts";
 import { type Service, startService } from "../app.ts";
 import type { Config } from "../config.ts";
-import type { PartnerId } from "../ids.ts";
+import { SandboxReceiverControl } from "../http/receiver-control.ts";
+import { idTimeMs, isUuidV7, type PartnerId } from "../ids.ts";
 import type { Log } from "../log.ts";
-import type { Partner } from "../partners/partner.ts";
+import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import { startEmbeddedPostgres } from "../postgres/embedded.ts";
 import { embeddedUrls } from "../programs/database.ts";
-import { SandboxReceiverControl } from "../sandbox-receiver-control.ts";
-import { loopbackCertificate } from "./certificate.ts";
 import {
   credentialsPath,
+  loopbackCertificate,
   newOperatorToken,
   readCredentials,
   type SandboxCredentials,
   sandboxMasterKey,
   writeCredentials,
 } from "./credentials.ts";
-import { followKeys, keyTexts } from "./follow-keys.ts";
-import { startObservedReceiver } from "./observed-receiver.ts";
-import { bannerLines, failedAttemptLines, type OutputStyle, reversalLines } from "./output.ts";
+import { bannerLines, failedAttemptLines, failedLines, refusedLines, reversalLines } from "./output.ts";
+import { ipnLines } from "./output-ipn.ts";
+import type { OutputStyle } from "./output-text.ts";
+import { type SandboxReceiver, startReceiver } from "./receiver.ts";
 
 export interface SandboxOptions {
   readonly config: Config;
@@ -184,4 +187,98 @@ async function sandboxPartner(
   const registered = await service.directory.find(partner.id);
   if (registered === undefined) throw new Error("The sandbox partner was registered and cannot be found.");
   return { partner: registered, secrets };
+}
+
+interface ObservedReceiver {
+  readonly home: string;
+  readonly partner: Partner;
+  /** The URL of the last start. */
+  readonly lastUrl: string | undefined;
+  readonly cipherNow: () => Cipher;
+  readonly desk: SandboxReceiverControl;
+  readonly style: OutputStyle;
+  readonly tell: (lines: readonly string[]) => void;
+}
+
+/**
+ * Starts the sandbox partner's receiver, which prints deliveries to the terminal, if possible on the port of the last
+ * start.
+ */
+async function startObservedReceiver(told: ObservedReceiver): Promise<SandboxReceiver> {
+  const { home, partner, lastUrl, cipherNow, desk, style, tell } = told;
+  const start = {
+    home,
+    desk,
+    keys: receiverKeys(partner),
+    onIpn: (received: Parameters<typeof ipnLines>[0]["received"]) => {
+      const { id } = received.ipn;
+      // Our own ids contain the time of the command; a switch's may not.
+      const afterCommandMs = isUuidV7(id) ? { afterCommandMs: Math.max(0, Date.now() - idTimeMs(id)) } : {};
+      tell(ipnLines({ received, cipher: cipherNow(), ...afterCommandMs }, style));
+    },
+    onRefused: (refused: Parameters<typeof refusedLines>[0]) => tell(refusedLines(refused, style)),
+    onFailed: (failed: Parameters<typeof failedLines>[0]) => tell(failedLines(failed, style)),
+  };
+  // Pending notifications go to the port of the last start.
+  const port = lastUrl === undefined ? 0 : Number(new URL(lastUrl).port);
+  try {
+    return await startReceiver({ ...start, port });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE" || port === 0) throw error;
+    return startReceiver({ ...start, port: 0 });
+  }
+}
+
+const followKeysEveryMs = 500;
+
+/**
+ * The sandbox has both sides' keys: its receiver follows every change of the partner at once, which a real one could
+ * not.
+ */
+function followKeys(
+  directory: Pick<PartnerDirectory, "peek">,
+  first: Partner,
+  receiver: SandboxReceiver,
+  changed: (keys: KeyTexts) => Promise<void>,
+): () => void {
+  let current = first;
+  const timer = setInterval(() => {
+    const partner = directory.peek(first.id);
+    if (partner === undefined || partner === current) return;
+    receiver.changeKeys(receiverKeys(partner, current));
+    current = partner;
+    void changed(keyTexts(partner));
+  }, followKeysEveryMs);
+  return () => clearInterval(timer);
+}
+
+type KeyTexts = Pick<SandboxCredentials, "encryptionKey" | "signingKey" | "webhookSecret">;
+
+function keyTexts({ keys }: Partner): KeyTexts {
+  const [webhook] = keys.webhook;
+  return {
+    encryptionKey: textOf(keys.encryption.key),
+    signingKey: textOf(keys.signing.key),
+    webhookSecret: webhook === undefined ? "" : `whsec_${textOf(webhook.key)}`,
+  };
+}
+
+/** Deliveries in flight were sealed with the previous keys. */
+function receiverKeys(partner: Partner, before: Partner = partner) {
+  const { cipher, encoding, signing } = partner.settings;
+  const [now, then] = [keyTexts(partner), keyTexts(before)];
+  const both = (name: keyof KeyTexts) => [...new Set([now[name], then[name]])].map((key) => ({ key }));
+  return {
+    encryptionKey: both("encryptionKey"),
+    signingKey: both("signingKey"),
+    webhookSecret: both("webhookSecret"),
+    cipher,
+    encoding,
+    signing,
+    fields: [...new Set([partner.settings.fields, before.settings.fields])],
+  };
+}
+
+function textOf(key: KeyObject): string {
+  return key.export().toString("base64");
 }

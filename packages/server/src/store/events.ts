@@ -1,9 +1,8 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../alerts/store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
-import { type EventId, lowestId, newId, type PartnerId } from "../ids.ts";
+import { type EventId, lowestId, newId, type PartnerId, shardOf } from "../ids.ts";
 import type { RecordedEvent } from "../notifications/store.ts";
-import { shardOf } from "../shard.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
 

@@ -8,8 +8,8 @@ import { createDatabase } from "../../../../test/support/database.ts";
 import { systemClock, systemTimers } from "../clock.ts";
 import { newId } from "../ids.ts";
 import { Lease } from "../leases/lease.ts";
+import { PostgresListener } from "./database/client.ts";
 import { openDatabase } from "./database/database.ts";
-import { PostgresListener } from "./database/listener.ts";
 import { PostgresLeases } from "./leases.ts";
 
 async function openLeases() {

@@ -1,5 +1,11 @@
 import type { Pool, PoolClient } from "pg";
-import { type HeldCommand, type HeldShare, type Restore, type RestoreStore, restoredReason } from "../backups/store.ts";
+import {
+  type HeldCommand,
+  type HeldShare,
+  type Restore,
+  type RestoreStore,
+  restoredReason,
+} from "../backups/restores.ts";
 import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Database } from "./database/database.ts";
 import { inTransaction } from "./database/transaction.ts";

@@ -3,7 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { ServiceError } from "../../errors.ts";
 import { type Actor, bootstrap, mayAs, type Role } from "../../operators/operator.ts";
 import type { Operators } from "../../operators/operators.ts";
-import { isApiKey } from "../../partners/secrets.ts";
+import { isApiKey } from "../../partners/keys.ts";
 import type { CallerAddress } from "../request-guards.ts";
 import type { Sessions } from "./sessions.ts";
 import type { WrongKeys } from "./wrong-keys.ts";

@@ -5,7 +5,7 @@ import { readId } from "../../ids.ts";
 import { component, described } from "../../input/descriptions.ts";
 import { isOperatorToken, roles } from "../../operators/operator.ts";
 import { apiKeyScopes } from "../../partners/api-keys.ts";
-import { isApiKey } from "../../partners/secrets.ts";
+import { isApiKey } from "../../partners/keys.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { Callers } from "../callers/partner-callers.ts";
 import type { OpenSession, Sessions } from "../callers/sessions.ts";

@@ -5,7 +5,7 @@ import { z } from "zod";
 import { ServiceError } from "../../errors.ts";
 import { type NotificationId, readId } from "../../ids.ts";
 import { component, componentOf, described } from "../../input/descriptions.ts";
-import { notificationStates } from "../../notification-state.ts";
+import { notificationStates } from "../../notification.ts";
 import { historyFormats, historyText, readDay } from "../../notifications/history-export.ts";
 import type { HttpApp, HttpDependencies, PartnerRoutes } from "../dependencies.ts";
 import { limit, ofPartner, operations, partnerIdText, responses, untilGone } from "../operation.ts";

@@ -3,9 +3,9 @@ import { ServiceError } from "../../errors.ts";
 import { bodyOf, componentOf, described } from "../../input/descriptions.ts";
 import { commandSchema } from "../../input/shapes.ts";
 import type { Partner } from "../../partners/partner.ts";
-import { receiverModes } from "../../sandbox-receiver-control.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
 import { operations, responses } from "../operation.ts";
+import { receiverModes } from "../receiver-control.ts";
 import { everyBadField, transactionSchema, transactionView } from "./commands.ts";
 
 const receiverSchema = componentOf("SandboxReceiver", "The sandbox partner's receiver", {

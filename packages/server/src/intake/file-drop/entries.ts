@@ -1,8 +1,8 @@
 import { createReadStream } from "node:fs";
 import { completionFields } from "../../commands/request.ts";
 import { badFields, ServiceError } from "../../errors.ts";
+import { safeFieldName } from "../../guards/safe-text.ts";
 import { readJson } from "../../input/json.ts";
-import { safeFieldName } from "../../safe-field-name.ts";
 import { linesOf } from "../card-data.ts";
 import { csvRecords, textOf, UnreadableText } from "../csv.ts";
 import type { GivenItem } from "../items.ts";

@@ -1,9 +1,9 @@
 import { readdir } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { NewEvent } from "../../events.ts";
+import { safeFieldName } from "../../guards/safe-text.ts";
 import type { Log } from "../../log.ts";
 import type { Metrics } from "../../metrics.ts";
-import { safeFieldName } from "../../safe-field-name.ts";
 import { type FileLocks, FolderWatch, isComplete } from "../folder-watch.ts";
 import { type IntakeParts, reportUntilDurable } from "../items.ts";
 import { type Entry, readers, UnreadableFile } from "./entries.ts";

@@ -15,3 +15,69 @@ export async function withClient<Result>(
     await client.end().catch(() => undefined);
   }
 }
+
+export interface PostgresListenerOptions {
+  connect(): Promise<Client>;
+  /** Called for each notification and, with every channel, after each reconnect: notifications in between are lost. */
+  readonly onNotify: (channel: string, payload: string) => void;
+  readonly onTrouble: (error: unknown) => void;
+  readonly channels: readonly string[];
+}
+
+/** A dedicated connection for LISTEN and the lease; it reconnects by itself. */
+export class PostgresListener {
+  readonly #options: PostgresListenerOptions;
+  #client: Client | undefined;
+  #connecting: Promise<Client> | undefined;
+  #retry: NodeJS.Timeout | undefined;
+  #stopped = false;
+
+  constructor(options: PostgresListenerOptions) {
+    this.#options = options;
+  }
+
+  /** The current connection; a new one after it was lost. */
+  connection(): Promise<Client> {
+    if (this.#client) return Promise.resolve(this.#client);
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = undefined;
+    });
+    return this.#connecting;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    clearTimeout(this.#retry);
+    const client = this.#client ?? (await this.#connecting?.catch(() => undefined));
+    this.#client = undefined;
+    await client?.end();
+  }
+
+  async #connect(): Promise<Client> {
+    if (this.#stopped) throw new Error("The connection was given up.");
+    const client = await this.#options.connect();
+    client.on("notification", ({ channel, payload }) => this.#options.onNotify(channel, payload ?? ""));
+    client.on("end", () => this.#lost(client));
+    try {
+      for (const channel of this.#options.channels) await client.query(`LISTEN ${channel}`);
+    } catch (error) {
+      client.end().catch(() => undefined);
+      throw error;
+    }
+    this.#client = client;
+    for (const channel of this.#options.channels) this.#options.onNotify(channel, "");
+    return client;
+  }
+
+  #lost(client: Client): void {
+    if (this.#client === client) this.#client = undefined;
+    if (this.#stopped) return;
+    clearTimeout(this.#retry);
+    this.#retry = setTimeout(() => {
+      this.connection().catch((error: unknown) => {
+        this.#options.onTrouble(error);
+        this.#lost(client);
+      });
+    }, 500);
+  }
+}

@@ -1,4 +1,4 @@
-import { booleanArray, bytesArray, doubleArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
+import { types } from "pg";
 
 const kinds = {
   uuid: ["uuid[]", uuidArray],
@@ -75,4 +75,154 @@ export class Columns<Row, With = void> {
   values(rows: readonly Row[], shared: With): unknown[] {
     return this.#encode.map((encode) => encode(rows, shared));
   }
+}
+
+// Encodes whole columns as one parameter each, in PostgreSQL's binary format: a header, then each element after its
+// length. Measured: the driver writes arrays as text and checks every character for escaping, which was a tenth of the
+// cost of a completion; and PostgreSQL reads the binary form in half of the time.
+
+const { BOOL, BYTEA, FLOAT8, INT4, JSON: JSON_TEXT, TEXT, UUID } = types.builtins;
+const headBytes = 20;
+const lengthBytes = 4;
+const nullLength = -1;
+const uuidChars = 36;
+const uuidBytes = 16;
+const hyphen = 45;
+/** Not a hexadecimal digit: larger than any of them. */
+const noDigit = 16;
+const digits = new Uint8Array(256).fill(noDigit);
+for (const [value, digit] of [..."0123456789abcdef"].entries()) {
+  digits[digit.charCodeAt(0)] = value;
+  digits[digit.toUpperCase().charCodeAt(0)] = value;
+}
+/** Space for an element's length, as one-byte characters. */
+const lengthRoom = "\0\0\0\0";
+
+/** For `$n::uuid[]`. An invalid value is passed on, and PostgreSQL refuses it. */
+export function uuidArray(values: readonly (string | null)[]): Buffer | readonly (string | null)[] {
+  const nulls = nullsOf(values);
+  const array = begin(UUID, values.length, values.length * lengthBytes + (values.length - nulls) * uuidBytes);
+  let offset = headBytes;
+  // Neighbours are often equal: a partner, or our lease.
+  let last: string | null = null;
+  for (const value of values) {
+    offset = array.writeInt32BE(value === null ? nullLength : uuidBytes, offset);
+    const isSame = value === last;
+    last = value;
+    if (value === null) continue;
+    if (isSame) array.copyWithin(offset, offset - lengthBytes - uuidBytes, offset - lengthBytes);
+    else if (!writeUuid(array, value, offset)) return values;
+    offset += uuidBytes;
+  }
+  return array;
+}
+
+/** Measured: half the cost of removing the hyphens and parsing the rest as hexadecimal. */
+function writeUuid(array: Buffer, value: string, offset: number): boolean {
+  if (value.length !== uuidChars) return false;
+  let seen = 0;
+  let at = offset;
+  for (let i = 0; i < uuidChars; i += 2) {
+    if (i === 8 || i === 13 || i === 18 || i === 23) {
+      if (value.charCodeAt(i) !== hyphen) return false;
+      i += 1;
+    }
+    const high = digits[value.charCodeAt(i)] ?? noDigit;
+    const low = digits[value.charCodeAt(i + 1)] ?? noDigit;
+    seen |= high | low;
+    array[at] = (high << 4) | low;
+    at += 1;
+  }
+  return seen < noDigit;
+}
+
+/** For `$n::text[]`. */
+export function textArray(values: readonly (string | null)[]): Buffer {
+  return strings(TEXT, values);
+}
+
+/** For `$n::json[]`, of JSON texts. */
+export function jsonArray(values: readonly string[]): Buffer {
+  return strings(JSON_TEXT, values);
+}
+
+/** For `$n::integer[]`. Throws a RangeError unless every value is a 32-bit integer. */
+export function integerArray(values: readonly (number | null)[]): Buffer {
+  return fixed(INT4, values, 4, (array, value, offset) => array.writeInt32BE(value, offset));
+}
+
+/** For `$n::double precision[]`. */
+export function doubleArray(values: readonly (number | null)[]): Buffer {
+  return fixed(FLOAT8, values, 8, (array, value, offset) => array.writeDoubleBE(value, offset));
+}
+
+/** For `$n::boolean[]`. */
+export function booleanArray(values: readonly boolean[]): Buffer {
+  return fixed(BOOL, values, 1, (array, value, offset) => array.writeUInt8(value ? 1 : 0, offset));
+}
+
+/** For `$n::bytea[]`. */
+export function bytesArray(values: readonly (Uint8Array | null)[]): Buffer {
+  const sum = values.reduce((sum, value) => sum + lengthBytes + (value?.length ?? 0), 0);
+  const array = begin(BYTEA, values.length, sum);
+  let offset = headBytes;
+  for (const value of values) {
+    offset = array.writeInt32BE(value === null ? nullLength : value.length, offset);
+    if (value === null) continue;
+    array.set(value, offset);
+    offset += value.length;
+  }
+  return array;
+}
+
+function nullsOf(values: readonly unknown[]): number {
+  let nulls = 0;
+  for (const value of values) if (value === null) nulls += 1;
+  return nulls;
+}
+
+function begin(elementType: number, count: number, elementsBytes: number): Buffer {
+  const array = Buffer.allocUnsafe(headBytes + elementsBytes);
+  // One dimension, nulls allowed, the first element has the number 1. An empty array has one dimension of length 0.
+  array.writeInt32BE(1, 0);
+  array.writeInt32BE(1, 4);
+  array.writeInt32BE(elementType, 8);
+  array.writeInt32BE(count, 12);
+  array.writeInt32BE(1, 16);
+  return array;
+}
+
+function fixed<Value>(
+  elementType: number,
+  values: readonly (Value | null)[],
+  bytes: number,
+  write: (array: Buffer, value: Value, offset: number) => void,
+): Buffer {
+  const nulls = nullsOf(values);
+  const array = begin(elementType, values.length, values.length * lengthBytes + (values.length - nulls) * bytes);
+  let offset = headBytes;
+  for (const value of values) {
+    offset = array.writeInt32BE(value === null ? nullLength : bytes, offset);
+    if (value === null) continue;
+    write(array, value, offset);
+    offset += bytes;
+  }
+  return array;
+}
+
+function strings(elementType: number, values: readonly (string | null)[]): Buffer {
+  // All elements in one string, each after the space for its length: one call writes it.
+  let text = "";
+  for (const value of values) text += value === null ? lengthRoom : lengthRoom + value;
+  const bytes = Buffer.byteLength(text);
+  const array = begin(elementType, values.length, bytes);
+  array.write(text, headBytes, "utf8");
+  const isOneByteEach = bytes === text.length;
+  let offset = headBytes;
+  for (const value of values) {
+    const length = value === null ? 0 : isOneByteEach ? value.length : Buffer.byteLength(value);
+    array.writeInt32BE(value === null ? nullLength : length, offset);
+    offset += lengthBytes + length;
+  }
+  return array;
 }

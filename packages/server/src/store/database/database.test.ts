@@ -5,7 +5,7 @@ import { createDatabase, databaseUrl } from "../../../../../test/support/databas
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
 import { openDatabase } from "./database.ts";
-import { failureKindOf } from "./retryable.ts";
+import { failureKindOf } from "./transaction.ts";
 
 const options = { connectionsMax: 6, onIdleError: () => undefined };
 

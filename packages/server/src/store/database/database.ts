@@ -1,6 +1,5 @@
 import { Client, type ClientBase, type ClientConfig, Pool, type PoolConfig, types } from "pg";
-import type { HomeAddress } from "./citus.ts";
-import { type Home, Homes } from "./homes.ts";
+import { type Home, type HomeAddress, Homes } from "./homes.ts";
 
 /**
  * The connections to PostgreSQL, by purpose. The engine's statements touch a few rows by key, whatever the statistics

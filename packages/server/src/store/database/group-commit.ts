@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ServiceError } from "../../errors.ts";
-import { failureKindOf } from "./retryable.ts";
+import { failureKindOf } from "./transaction.ts";
 
 /** Hooks that observe a group commit, and may delay it. */
 export interface GroupCommitHooks<Item = { readonly id: string }> {

@@ -1,10 +1,8 @@
 import fc from "fast-check";
 import type { Pool } from "pg";
 import { describe, expect, test } from "vitest";
-import type { PartnerId } from "../../ids.ts";
-import { shardOf } from "../../shard.ts";
-import { homesFor } from "./citus.ts";
-import { type Home, Homes } from "./homes.ts";
+import { type PartnerId, shardOf } from "../../ids.ts";
+import { type Home, Homes, homesFor } from "./homes.ts";
 
 const noPool = {} as Pool;
 const homesOf = (count: number) =>

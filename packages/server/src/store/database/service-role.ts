@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { schemasOfHomes } from "./citus.ts";
+import { schemasOfHomes } from "./homes.ts";
 
 const everything = ["SELECT", "INSERT", "UPDATE", "DELETE"];
 

@@ -1,4 +1,5 @@
-import type { Pool, PoolClient, QueryResult } from "pg";
+import { setTimeout as pause } from "node:timers/promises";
+import { DatabaseError, type Pool, type PoolClient, type QueryResult } from "pg";
 
 /**
  * Runs `work` in a transaction, on a connection of its own. Its first statement is sent after BEGIN without waiting for
@@ -27,4 +28,82 @@ export async function inTransaction<Result>(
 /** A transaction that failed before is answered ROLLBACK, and that is no error to PostgreSQL. */
 export function assertCommitted({ command }: QueryResult): void {
   if (command !== "COMMIT") throw new Error("The transaction was rolled back.");
+}
+
+/**
+ * Classifies a database error by whether to repeat the work. This is the only place that decides it.
+ *
+ * - `conflict`: deadlock, serialization, lock timeout: the same batch again.
+ * - `data`: a row cannot be stored: the batch is halved until the bad row is alone.
+ * - `connection`: the database was unavailable, so a COMMIT may or may not have happened: again, which is idempotent.
+ * - `bug`: anything else; never repeated.
+ */
+export type FailureKind = "conflict" | "data" | "connection" | "bug";
+
+const conflicts = new Set(["40001", "40P01", "55P03", "40003"]);
+// Data exceptions, integrity constraints, program limits.
+const dataClasses = new Set(["22", "23", "54"]);
+// Connection exceptions, refused sign-ins, insufficient resources, operator intervention, system errors.
+const connectionClasses = new Set(["08", "28", "53", "57", "58"]);
+// A read-only server is a former primary: wait for the new one. A session idle in a transaction lost its connection. A
+// database that does not exist is being restored.
+const connectionCodes = new Set(["25006", "25P03", "3D000"]);
+const socketCodes = new Set([
+  "ECONNRESET",
+  "ECONNREFUSED",
+  "EPIPE",
+  "ENOENT",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "EHOSTDOWN",
+  "ECONNABORTED",
+]);
+
+// The driver's own messages, which have no code. A silent server is detected by the timeout of the read.
+const driverWords = new RegExp(
+  [
+    "connection (terminated|ended)",
+    "timeout exceeded when trying to connect",
+    "timeout expired",
+    "query read timeout",
+    "not queryable",
+    "client was closed",
+  ].join("|"),
+  "i",
+);
+
+export function failureKindOf(error: unknown): FailureKind {
+  if (error instanceof DatabaseError && error.code !== undefined) {
+    if (conflicts.has(error.code)) return "conflict";
+    if (dataClasses.has(error.code.slice(0, 2))) return "data";
+    if (connectionClasses.has(error.code.slice(0, 2)) || connectionCodes.has(error.code)) return "connection";
+    return "bug";
+  }
+  if (!(error instanceof Error)) return "bug";
+  if (socketCodes.has((error as NodeJS.ErrnoException).code ?? "")) return "connection";
+  return driverWords.test(error.message) ? "connection" : "bug";
+}
+
+/** Whether a row has a key that another row has. */
+export function isUniqueViolation(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "23505";
+}
+
+const conflictTriesMax = 10;
+const conflictWaitMs = 5;
+
+/** Repeats what lost a deadlock. Repetition is safe, because the failure rolled everything back. */
+export async function despiteConflicts<Result>(run: () => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (failureKindOf(error) !== "conflict" || tries >= conflictTriesMax) throw error;
+      await pause(tries * conflictWaitMs);
+    }
+  }
 }

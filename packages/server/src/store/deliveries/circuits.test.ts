@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { type Circuit, type CircuitChange, circuitsPerPartnerMax, closedCircuit } from "../../delivery/circuit.ts";
-import { newId, type PartnerId } from "../../ids.ts";
-import { shardOf } from "../../shard.ts";
+import { newId, type PartnerId, shardOf } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
 import { PostgresCircuits, PostgresEndpoints, writeCircuits } from "./circuits.ts";
 

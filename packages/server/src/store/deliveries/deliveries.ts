@@ -12,12 +12,11 @@ import type {
   Recorded,
 } from "../../delivery/store.ts";
 import type { NewEvent } from "../../events.ts";
-import { shardOf } from "../../shard.ts";
+import { shardOf } from "../../ids.ts";
 import { type ColumnList, Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
-import { failureKindOf } from "../database/retryable.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { failureKindOf, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { writeCircuits } from "./circuits.ts";
 import { readPrecedence, readQueueHeads, readQueues } from "./read.ts";

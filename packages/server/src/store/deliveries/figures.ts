@@ -1,6 +1,5 @@
-import type { PartnerId } from "../../ids.ts";
+import { type PartnerId, shardOf } from "../../ids.ts";
 import type { FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../../notifications/overview.ts";
-import { shardOf } from "../../shard.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";

@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { QueuePage, QueuePosition } from "../../delivery/store.ts";
-import { newId, type PartnerId } from "../../ids.ts";
-import { shardOf } from "../../shard.ts";
+import { newId, type PartnerId, shardOf } from "../../ids.ts";
 import { insertPartner, sampleReport } from "../rows.fixture.ts";
 import { useDeliveries } from "./deliveries.fixture.ts";
 

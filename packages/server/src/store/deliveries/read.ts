@@ -2,10 +2,8 @@ import type { NotifiedCommand } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { Delivery } from "../../delivery/delivery.ts";
 import type { Precedence, QueueHead, QueuePage, QueuePosition, QueueRead } from "../../delivery/store.ts";
-import { type NotificationId, nilId } from "../../ids.ts";
-import { shardOf } from "../../shard.ts";
-import { integerArray } from "../database/arrays.ts";
-import { Columns } from "../database/columns.ts";
+import { type NotificationId, nilId, shardOf } from "../../ids.ts";
+import { Columns, integerArray } from "../database/columns.ts";
 
 const queueReads = new Columns<QueueRead>({
   shard: ["integer", ({ partnerId }) => shardOf(partnerId)],

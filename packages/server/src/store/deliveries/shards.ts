@@ -1,7 +1,7 @@
 import type { Client, Pool } from "pg";
 import type { OwnedShard, ShardMap, ShardStore, WorkerShare } from "../../delivery/ownership.ts";
 import type { LeaseId } from "../../ids.ts";
-import { integerArray } from "../database/arrays.ts";
+import { integerArray } from "../database/columns.ts";
 
 const map = {
   name: "shard_map",

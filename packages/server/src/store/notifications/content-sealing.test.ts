@@ -1,7 +1,7 @@
 import { afterAll, expect, test } from "vitest";
 import type { FixedContent } from "../../delivery/content-mac.ts";
 import type { NotificationId } from "../../ids.ts";
-import { dayMs, dayOf } from "../schema/partition-days.ts";
+import { dayMs, dayOf } from "../schema/partitions.ts";
 import { ContentSealing } from "./content-sealing.ts";
 import { idAt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 

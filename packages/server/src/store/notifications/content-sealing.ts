@@ -3,8 +3,7 @@ import type { Pool } from "pg";
 import type { ContentMac, FixedContent } from "../../delivery/content-mac.ts";
 import { lowestId, nilId } from "../../ids.ts";
 import type { Home, Homes } from "../database/homes.ts";
-import { idsOfDay } from "../schema/partition-days.ts";
-import { daysOfAny } from "../schema/partitions.ts";
+import { daysOfAny, idsOfDay } from "../schema/partitions.ts";
 
 export interface ContentSealingParts {
   readonly pool: Pool;

@@ -3,8 +3,7 @@ import { canonicalJson } from "@paybell/contract";
 import { afterAll, expect, test } from "vitest";
 import type { NotificationId } from "../../ids.ts";
 import { type HistoryRow, readDay } from "../../notifications/history-export.ts";
-import { dayMs, dayOf } from "../schema/partition-days.ts";
-import { Partitions } from "../schema/partitions.ts";
+import { dayMs, dayOf, Partitions } from "../schema/partitions.ts";
 import { PostgresHistory } from "./history.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 

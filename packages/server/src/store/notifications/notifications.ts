@@ -1,7 +1,6 @@
 import type { Pool } from "pg";
-import { nilId, type PartnerId } from "../../ids.ts";
+import { nilId, type PartnerId, shardOf } from "../../ids.ts";
 import type { NotificationKey, NotificationStore } from "../../notifications/store.ts";
-import { shardOf } from "../../shard.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { readEvents } from "../events.ts";

@@ -3,7 +3,7 @@ import { lockWaits } from "../../../../../test/support/locks.ts";
 import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { sampleFacts } from "../rows.fixture.ts";
-import { dayMs, dayOf } from "../schema/partition-days.ts";
+import { dayMs, dayOf } from "../schema/partitions.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
 let partner: Partner;

@@ -4,7 +4,7 @@ import type { EventKind } from "../../events.ts";
 import { type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Partner } from "../../partners/partner.ts";
 import { insertEvents } from "../events.ts";
-import { dayMs, dayOf, partitionName } from "../schema/partition-days.ts";
+import { dayMs, dayOf, partitionName } from "../schema/partitions.ts";
 import { idAt, insertAttempt, insertNotification, openBench, registerPartner } from "./notifications.fixture.ts";
 
 let partner: Partner;

@@ -2,7 +2,7 @@ import { idTimeMs, isUuid, lowestId, type NotificationId, type PartnerId } from 
 import type { KeyRange, NotificationKey } from "../../notifications/store.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { dayMs } from "../schema/partition-days.ts";
+import { dayMs } from "../schema/partitions.ts";
 
 // Every key begins with its partner, so a search without one is repeated per partner: a thousand index steps take
 // milliseconds, while an index only for the operator's searches would cost every completion.

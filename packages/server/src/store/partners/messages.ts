@@ -1,11 +1,6 @@
 import type { Pool } from "pg";
 import { type NotificationId, newId, type PartnerId } from "../../ids.ts";
-import type {
-  InformedPartner,
-  PartnerChannel,
-  PartnerMessageKind,
-  PartnerMessageStore,
-} from "../../partners/messages.ts";
+import type { InformedPartner, PartnerChannel, PartnerMessageKind, PartnerMessageStore } from "../../partners/store.ts";
 
 // The end of trouble is told only to those who were told of it. The lock orders it after a deletion by an instance that
 // has told it already: its rows are gone then.

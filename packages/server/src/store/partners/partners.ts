@@ -1,6 +1,7 @@
 import type { Pool, PoolClient } from "pg";
 import { ServiceError } from "../../errors.ts";
 import type { KeyId, PartnerId } from "../../ids.ts";
+import { registeredRoutes } from "../../notification.ts";
 import type { ApiKeyScope, KeyKind, PartnerSettings, PartnerState } from "../../partners/partner.ts";
 import type {
   ApiKeyToStore,
@@ -14,10 +15,9 @@ import type {
   StoredKey,
   StoredPartner,
 } from "../../partners/store.ts";
-import { registeredRoutes } from "../../registered-url.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
-import { despiteConflicts, failureKindOf } from "../database/retryable.ts";
+import { despiteConflicts, failureKindOf } from "../database/transaction.ts";
 import { appendEntry, seen } from "../operators/acting.ts";
 import { type RowSeal, type RowSeals, sealOf } from "../operators/row-seals.ts";
 

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { PartnerId } from "../../ids.ts";
-import type { ReSealStore, SealedKey } from "../../partners/master-key-rotation.ts";
+import type { ReSealStore, SealedKey } from "../../partners/master-key.ts";
 import type { KeyKind } from "../../partners/partner.ts";
 
 /** The id of the master key follows the first byte of a sealed value. */

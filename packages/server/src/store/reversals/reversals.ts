@@ -1,8 +1,7 @@
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
 import type { Homes } from "../database/homes.ts";
-import { despiteConflicts } from "../database/retryable.ts";
-import { inTransaction } from "../database/transaction.ts";
+import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
 // Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it.

@@ -2,10 +2,9 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import type { Client, ClientBase } from "pg";
 import { messageOf } from "../../errors.ts";
-import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/citus.ts";
 import { withClient } from "../database/client.ts";
+import { copyReferenceTables, enterHome, schemasOfHomes } from "../database/homes.ts";
 import { grantToService } from "../database/service-role.ts";
-import { requirePostgresVersion } from "./postgres-version.ts";
 
 /**
  * One numbered SQL file. Its first line may be `--! breaking`: versions without it cannot run on the schema that it
@@ -273,4 +272,43 @@ export function statementsOf(sql: string): readonly string[] {
   const statements = marked.join("$$").split("\0");
   // After the last one is at most a comment.
   return statements.slice(0, -1).map((statement) => statement.trim());
+}
+
+export interface PostgresVersion {
+  /** Such as 18.4. */
+  readonly version: string;
+  /** 180004 for 18.4. */
+  readonly versionNumber: number;
+}
+
+const versionMin = 150_000;
+
+/** This PostgreSQL lacks what the service uses. */
+export class PostgresTooOld extends Error {
+  override readonly name = "PostgresTooOld";
+  readonly code = "postgres_too_old";
+  readonly remedy = "Use PostgreSQL 15 or later.";
+
+  constructor(version: string) {
+    super(`This is PostgreSQL ${version}, which is too old.`);
+  }
+}
+
+export function isTooOld({ versionNumber }: PostgresVersion): boolean {
+  return versionNumber < versionMin;
+}
+
+/** @throws PostgresTooOld */
+async function requirePostgresVersion(client: ClientBase): Promise<void> {
+  const found = await readPostgresVersion(client);
+  if (isTooOld(found)) throw new PostgresTooOld(found.version);
+}
+
+export async function readPostgresVersion(client: ClientBase): Promise<PostgresVersion> {
+  const { rows } = await client.query<PostgresVersion>(`
+    SELECT current_setting('server_version') AS version,
+      current_setting('server_version_num')::integer AS "versionNumber"`);
+  const [found] = rows;
+  if (found === undefined) throw new Error("the database gave no answer");
+  return found;
 }

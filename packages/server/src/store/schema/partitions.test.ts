@@ -2,8 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lowestId, newId, type PartnerId } from "../../ids.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { dayMs, dayOf, idsOfDay, partitionName } from "./partition-days.ts";
-import { Partitions } from "./partitions.ts";
+import { dayMs, dayOf, idsOfDay, Partitions, partitionName } from "./partitions.ts";
 
 let partnerId: PartnerId;
 let nowMs = Date.UTC(2026, 10, 21, 23, 59);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
-import { queueOf } from "../../registered-url.ts";
+import { queueOf } from "../../notification.ts";
 import {
   createHistory,
   insertLease,

@@ -11,8 +11,7 @@ import type {
 } from "../../ledger/store.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
-import { isUniqueViolation } from "../database/retryable.ts";
-import { assertCommitted } from "../database/transaction.ts";
+import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import * as statements from "./completion-statements.ts";
 import { writeEffects } from "./effects.ts";
 import { releaseReport } from "./waiting-reports.ts";

@@ -6,8 +6,7 @@ import type { Begun, Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
 import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts";
 import type { Home, Homes, PerHome } from "../database/homes.ts";
-import { isUniqueViolation } from "../database/retryable.ts";
-import { assertCommitted } from "../database/transaction.ts";
+import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import { searchable } from "../notifications/search.ts";
 import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/claims.ts";
 import {

@@ -4,7 +4,7 @@ import { lowestId, newId, type PartnerId } from "../../ids.ts";
 import { openDatabase } from "../database/database.ts";
 import { type CarriedOut, watchPlans } from "../plans.fixture.ts";
 import { insertPartner } from "../rows.fixture.ts";
-import { dayMs } from "../schema/partition-days.ts";
+import { dayMs } from "../schema/partitions.ts";
 import { LedgerRetention } from "./retention.ts";
 
 let partnerId: PartnerId;

@@ -3,7 +3,7 @@ import type { Clock } from "../../clock.ts";
 import { lowestId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
-import { dayMs } from "../schema/partition-days.ts";
+import { dayMs } from "../schema/partitions.ts";
 
 export interface LedgerRetentionOptions {
   readonly homes: Homes;

@@ -11,7 +11,7 @@ import {
 } from "../../ids.ts";
 import type { Begun, Init, ReportedOriginal, TransactionStore } from "../../ledger/store.ts";
 import type { BatchState, Transaction } from "../../ledger/transaction.ts";
-import type { NotificationState } from "../../notification-state.ts";
+import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
 import { Inits, type InitsOptions } from "./inits.ts";

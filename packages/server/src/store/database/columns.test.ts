@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { booleanArray, bytesArray, doubleArray, integerArray, jsonArray, textArray, uuidArray } from "./arrays.ts";
+import { booleanArray, bytesArray, doubleArray, integerArray, jsonArray, textArray, uuidArray } from "./columns.ts";
 
 const connections = await openTestDatabase();
 const client = await connections.connectDirectly();

@@ -6,7 +6,7 @@ import { type AddressInfo, isIPv6 } from "node:net";
 import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loopbackCertificate } from "./certificate.ts";
+import { loopbackCertificate } from "./credentials.ts";
 
 let home = "";
 beforeEach(async () => {

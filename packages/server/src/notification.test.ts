@@ -9,7 +9,7 @@ import {
   registeredUrl,
   registeredUrls,
   urlOfQueue,
-} from "./registered-url.ts";
+} from "./notification.ts";
 
 const [tills, books, others] = ["https://tills.example/ipn", "https://books.example/ipn", "https://shop.example/ipn"];
 const urls = { callBackUrl: others, callBackUrlByCommand: { VOID: tills, SALE: tills, SETTLEMENT: books } };

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { cardNumberProblem } from "../commands/card-number.ts";
 import { cardNumberRanges, holdsCardNumber } from "./card-number.ts";
-import { cardNumberProblem } from "./commands/card-number.ts";
 
 function checkDigit(digits: string): string {
   for (let check = 0; check <= 9; check += 1) if (luhnSum(`${digits}${check}`) % 10 === 0) return check.toString();
