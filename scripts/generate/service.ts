@@ -114,7 +114,7 @@ const metricSections: readonly Section[] = [
   ["Notifications", /^paybell_(notifications|parked|attempt|attempts|delivery|oldest)_/],
   ["Notifications by partner", /^paybell_partner_/],
   ["Delivery", /_(slots|queued|bytes_in_flight|outcomes|shards)/],
-  ["Commands, acquirers, alerts", /_(commands?|acquirer|late_answers|reversals|alerts)_/],
+  ["Commands, acquirers, alerts", /_(commands?|acquirer|late_answers|reversals|alerts|egress|feed)_/],
   ["Completions from a switch", /_(reports|intake|settlements)_/],
   ["Database", /_(group_commit|database|lease|ledger|partitions)_/],
   ["HTTP", /_(http|pulls|callers|requests)_/],

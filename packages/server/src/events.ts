@@ -55,6 +55,7 @@ export const eventKinds = [
   "content_changed",
   "row_changed",
   "audit_head",
+  "partner_message_failed",
   "alert_test",
 ] as const;
 export type EventKind = (typeof eventKinds)[number];

@@ -178,6 +178,21 @@ export function createMetrics() {
       "reversals_parked",
       "Reversals that the acquirer refused and nobody has resolved yet, of all instances",
     ),
+    egressFailures: counter(
+      "egress_failures_total",
+      "Tunnels through the egress proxy that did not open; `kind` is `unreachable`, `unauthorized`, `refused`, `origin` " +
+        "or `every_origin`",
+      "kind",
+    ),
+    feedLagSeconds: gauge(
+      "feed_lag_seconds",
+      "Age of the oldest event that has not been read; `reader` is `http`, or `target` for that of PAYBELL_FEED",
+      "reader",
+    ),
+    feedWaiting: gauge(
+      "feed_waiting_entries",
+      "Events and entries of the audit that this instance has to write to the target of PAYBELL_FEED, up to 1000",
+    ),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),
 
     connections: gauge("http_connections_in_use", "Connections of callers"),

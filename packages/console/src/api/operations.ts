@@ -1556,6 +1556,7 @@ export interface Api<Options> {
         | "content_changed"
         | "row_changed"
         | "audit_head"
+        | "partner_message_failed"
         | "alert_test";
       subject?: undefined | string;
     },

@@ -67,6 +67,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   delivery_fault: "The service cannot handle a notification",
   egress_failed: "The egress proxy fails: deliveries wait",
   feed_failed: "Events cannot be written to the file or collector of PAYBELL_FEED",
+  partner_message_failed: "A partner's contact accepts no messages",
   breaker_open: "An endpoint fails: its deliveries wait",
   breaker_closed: "An endpoint answers again",
   endpoint_gone: "A partner says that its URL is gone",

@@ -30,6 +30,7 @@ export const alertKinds: readonly EventKind[] = [
   "delivery_fault",
   "egress_failed",
   "feed_failed",
+  "partner_message_failed",
   "breaker_open",
   "breaker_closed",
   "endpoint_gone",

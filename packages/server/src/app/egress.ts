@@ -5,15 +5,18 @@ import { systemClock } from "../clock.ts";
 import { type Config, ConfigError } from "../config.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { connectorOf } from "../delivery/transport/connect.ts";
-import { EgressProxy } from "../delivery/transport/egress-proxy.ts";
+import { EgressProxy, type EgressProxyOptions } from "../delivery/transport/egress-proxy.ts";
 import { callingContext } from "../delivery/transport/tls.ts";
 
 export type EgressConfig = Pick<Config, "egressProxy" | "egressProxyResolves" | "egressProxyExcept">;
 
 const connectTimeoutMs = 5_000;
 
-/** The forward proxy; undefined without one. */
-export function egressProxyOf(config: EgressConfig, onFailure?: (detail: string) => void): EgressProxy | undefined {
+/** The forward proxy; undefined without one. @param observed told of its failures */
+export function egressProxyOf(
+  config: EgressConfig,
+  observed: Pick<EgressProxyOptions, "onFailure" | "onNotOpened"> = {},
+): EgressProxy | undefined {
   if (config.egressProxy === null) return undefined;
   return new EgressProxy({
     url: config.egressProxy,
@@ -21,7 +24,7 @@ export function egressProxyOf(config: EgressConfig, onFailure?: (detail: string)
     except: config.egressProxyExcept,
     resolve: createResolver(),
     clock: systemClock,
-    ...(onFailure && { onFailure }),
+    ...observed,
   });
 }
 

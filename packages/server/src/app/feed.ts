@@ -12,10 +12,12 @@ const alertEveryMs = 3_600_000;
 
 /** The operator's events, for those who ask, and for the file or collector of the settings. */
 export function wireFeed(
-  { database, config, alerts, log, closing }: Infrastructure,
+  { database, config, alerts, metrics, log, closing }: Infrastructure,
   audit: Pick<AuditStore, "following">,
 ): { readonly feed: EventFeed; start(): void; stop(): Promise<void> } {
-  const feed = new EventFeed(database.homes.all.map((home) => new PostgresFeed(home)));
+  const open = () => new EventFeed(database.homes.all.map((home) => new PostgresFeed(home)));
+  const feed = open();
+  metrics.onRead(async () => metrics.feedLagSeconds.set({ reader: "http" }, feed.lagMs(systemClock.nowMs()) / 1_000));
   const { feedUrl } = config;
   if (feedUrl === null) return { feed, start: () => undefined, stop: async () => feed.stop() };
   const lock = new PostgresIntakeLocks(() => database.connectDirectly());
@@ -25,7 +27,7 @@ export function wireFeed(
     await alerts.recordOnce({ kind: "feed_failed", partnerId: null, subjectId: null, detail }, alertEveryMs);
   };
   const stream = new FeedStream({
-    feed,
+    feed: open(),
     audit,
     positions: new PostgresFeedPositions(database.pool),
     lock,
@@ -37,6 +39,11 @@ export function wireFeed(
       );
     },
     onRestarted: () => log.warn({}, "the feed begins again: its position is of another database, or too old"),
+  });
+  metrics.onRead(async () => {
+    const { entries, sinceMs } = stream.unwritten ?? { entries: 0, sinceMs: systemClock.nowMs() };
+    metrics.feedWaiting.set(entries);
+    metrics.feedLagSeconds.set({ reader: "target" }, Math.max(0, systemClock.nowMs() - sinceMs) / 1_000);
   });
   const stop = async () => {
     feed.stop();

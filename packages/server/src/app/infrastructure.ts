@@ -69,9 +69,12 @@ export async function openInfrastructure(
   closing.push(() => database.close());
   const alerting = isAlerting(config);
   const events = new PostgresEvents(database.homes);
-  const egressProxy = egressProxyOf(config, (detail) => {
-    log.warn({ detail }, "the egress proxy fails: deliveries are put off");
-    void alerts.record({ kind: "egress_failed", partnerId: null, subjectId: null, detail: { detail } });
+  const egressProxy = egressProxyOf(config, {
+    onNotOpened: (kind) => metrics.egressFailures.inc({ kind }),
+    onFailure: (detail) => {
+      log.warn({ detail }, "the egress proxy fails: deliveries are put off");
+      void alerts.record({ kind: "egress_failed", partnerId: null, subjectId: null, detail: { detail } });
+    },
   });
   const alerts = new Alerts({
     store: events,

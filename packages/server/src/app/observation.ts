@@ -3,6 +3,7 @@ import type { Acquirers } from "../acquirer/acquirer.ts";
 import { alertKinds } from "../alerts/store.ts";
 import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
 import { failureReasons } from "../delivery/delivery.ts";
+import { egressFailureKinds } from "../delivery/transport/egress-proxy.ts";
 import type { DeliveryWorker } from "../delivery/worker.ts";
 import type { PartnerId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
@@ -158,6 +159,7 @@ export class PartnerMetrics {
  */
 export function beginAtZero(metrics: Metrics): void {
   for (const kind of alertKinds) metrics.alerts.inc({ kind }, 0);
+  for (const kind of egressFailureKinds) metrics.egressFailures.inc({ kind }, 0);
   for (const approved of ["true", "false"]) metrics.lateAnswers.inc({ approved }, 0);
   for (const result of ["same", "different"]) metrics.settlementsCompared.inc({ result }, 0);
   for (const result of ["done", "failed"]) metrics.intakeFiles.inc({ result }, 0);

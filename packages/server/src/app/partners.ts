@@ -121,7 +121,7 @@ const partnersMax = 1_000;
 
 /** Messages to partners, by the mail server that alerts use, and by the rules of callbacks. */
 export function wirePartnerMessages(
-  { config, database, egressProxy, log, closing }: Infrastructure,
+  { config, database, egressProxy, alerts, log, closing }: Infrastructure,
   {
     troubles,
     ...parts
@@ -139,6 +139,7 @@ export function wirePartnerMessages(
       mailer ??= import("../alerts/mail.ts").then((module) => new module.Mailer(mailServer));
       return await (await mailer).send(mail, signal);
     },
+    events: alerts,
     clock: systemClock,
     log,
   });

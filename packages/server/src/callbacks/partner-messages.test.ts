@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { newId, type PartnerId } from "../ids.ts";
+import type { NewEvent } from "../events.ts";
+import { lowestId, newId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
@@ -19,6 +20,9 @@ function bench(settings: Partial<PartnerSettings> = {}) {
     became: "accepted" as NotificationState,
     mails: [] as PartnerMail[],
     refuses: false,
+    triedAtMs: new Map<PartnerMessageKind, number>(),
+    givenUp: new Set<PartnerMessageKind>(),
+    events: [] as NewEvent[],
     sent: new Set<PartnerMessageKind>(),
   };
   const endsMs = startMs + partner.settings.retry.reduce((sum, step) => sum + step, 0) * 1_000;
@@ -27,12 +31,24 @@ function bench(settings: Partial<PartnerSettings> = {}) {
     stateOf: async () => state.became,
     findPartner: async () => partner,
     store: {
-      claim: async (_, kind) => (state.sent.has(kind) ? undefined : kind),
+      claim: async (_, kind) => {
+        if (state.sent.has(kind) || state.givenUp.has(kind)) return undefined;
+        const triedAtMs = state.triedAtMs.get(kind) ?? state.nowMs;
+        state.triedAtMs.set(kind, triedAtMs);
+        return lowestId(triedAtMs);
+      },
+      giveUp: async (_, kind) => void state.givenUp.add(kind),
       sent: async (_, kind) => void state.sent.add(kind),
       found: async () => undefined,
       informed: async () =>
-        state.sent.size > 0 ? [{ partnerId: partner.id, channel: "mail", notificationId: newId() }] : [],
-      forget: async () => state.sent.clear(),
+        state.sent.size + state.givenUp.size > 0
+          ? [{ partnerId: partner.id, channel: "mail", notificationId: newId(), isInformed: state.sent.size > 0 }]
+          : [],
+      forget: async () => {
+        state.sent.clear();
+        state.givenUp.clear();
+        state.triedAtMs.clear();
+      },
     },
     connect: async () => Promise.reject(new Error("no URL is registered")),
     mail: async (mail) => {
@@ -40,6 +56,7 @@ function bench(settings: Partial<PartnerSettings> = {}) {
       state.mails.push(mail);
       return undefined;
     },
+    events: { record: (event) => void state.events.push(event) },
     clock: { nowMs: () => state.nowMs },
     log: { warn: () => undefined },
   });
@@ -131,6 +148,24 @@ test("a message that was not accepted is sent with a later look", async () => {
   expect(await look(hourMs)).toEqual([]);
   state.refuses = false;
   expect(await look(hourMs + 30_000)).toEqual([failing]);
+});
+
+test("a message that is never accepted is given up after a day, with an event, until the next trouble", async () => {
+  const { state, look, fail } = bench();
+  fail();
+  state.refuses = true;
+  for (const hours of [1, 2, 24.9]) await look(hours * hourMs);
+  expect(state.events).toEqual([]);
+  await look(25 * hourMs);
+  const detail = { kind: "failing", channel: "mail", detail: "not now" };
+  expect(state.events).toMatchObject([{ kind: "partner_message_failed", subjectId: null, detail }]);
+  state.refuses = false;
+  expect(await look(26 * hourMs)).toEqual([]);
+  state.trouble = null;
+  expect(await look(27 * hourMs)).toEqual([]);
+  fail({ since: new Date(startMs + 28 * hourMs).toISOString() });
+  expect(await look(29 * hourMs)).toEqual([failing]);
+  expect(state.events).toHaveLength(1);
 });
 
 test("a mail says how many wait, why, since when, and until when, in UTC", () => {

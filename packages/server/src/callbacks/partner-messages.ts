@@ -3,7 +3,8 @@ import { headerNames, webhookSignature } from "@paybell/contract";
 import { post, postDefaults } from "@paybell/partner/certify";
 import type { Clock } from "../clock.ts";
 import { messageOf } from "../errors.ts";
-import type { NotificationId, PartnerId } from "../ids.ts";
+import type { EventSink } from "../events.ts";
+import { idTimeMs, type NotificationId, type PartnerId } from "../ids.ts";
 import type { NotificationState } from "../notification.ts";
 import type { TroubleView } from "../notifications/trouble.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -28,6 +29,7 @@ export interface PartnerMessagesParts {
   readonly connect: ConnectToEndpoint;
   /** Sends a mail. @returns why it was not accepted; undefined if it was */
   readonly mail: (mail: PartnerMail, signal: AbortSignal) => Promise<string | undefined>;
+  readonly events: EventSink;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: { warn(fields: object, message: string): void };
 }
@@ -36,6 +38,8 @@ const pollMs = 10_000;
 const sendMs = 15_000;
 /** Longer than a message takes. One that was not accepted is tried again then. */
 const leaseS = 300;
+/** After its first try. A contact that accepts nothing for this long does not exist, or is not looked after. */
+const giveUpAfterMs = 24 * 3_600_000;
 /** Trouble that is younger is not reported, as it may pass by itself; of a short schedule, its first quarter. */
 const reportedAfterMs = 5 * 60_000;
 /** Parking is announced this long before, or in the last quarter of a shorter schedule. */
@@ -76,13 +80,14 @@ export class PartnerMessages {
   }
 
   /** Tells the end of trouble. What was parked was not received: nothing is said about it a second time. */
-  async #end({ partnerId, channel, notificationId }: InformedPartner): Promise<void> {
+  async #end({ partnerId, channel, notificationId, isInformed }: InformedPartner): Promise<void> {
     const { troubles, stateOf, findPartner, store } = this.#parts;
     if ((await troubles.of(partnerId)) !== null) return;
     const state = notificationId === null ? undefined : await stateOf(partnerId, notificationId);
     if (state === "pending") return;
     const partner = await findPartner(partnerId);
-    const isReported = state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
+    const isReported =
+      isInformed && state === "accepted" && partner !== undefined && channelsOf(partner).includes(channel);
     if (!isReported || (await this.#send(partner, "recovered", channel, null))) await store.forget(partnerId, channel);
   }
 
@@ -106,14 +111,14 @@ export class PartnerMessages {
     return endsSoon ? ["failing", "parking"] : ["failing"];
   }
 
-  /** @returns whether it was sent, by this instance, now */
+  /** @returns whether it was sent, or given up, by this instance, now */
   async #send(
     partner: Partner,
     kind: PartnerMessageKind,
     channel: PartnerChannel,
     trouble: TroubleView | null,
   ): Promise<boolean> {
-    const { store, log } = this.#parts;
+    const { store, log, events, clock } = this.#parts;
     if (this.#stopping.signal.aborted) return false;
     const id = await store.claim(partner.id, kind, channel, trouble?.notificationId ?? null, leaseS);
     if (id === undefined) return false;
@@ -123,7 +128,12 @@ export class PartnerMessages {
     const problem = await sending.catch(messageOf);
     if (problem !== undefined) {
       log.warn({ partnerId: partner.id, kind, channel, problem }, "a partner could not be written to");
-      return false;
+      // It was made at the first try.
+      if (clock.nowMs() - idTimeMs(id) < giveUpAfterMs || this.#stopping.signal.aborted) return false;
+      await store.giveUp(partner.id, kind, channel);
+      const detail = { kind, channel, detail: problem };
+      events.record({ kind: "partner_message_failed", partnerId: partner.id, subjectId: null, detail });
+      return true;
     }
     await store.sent(partner.id, kind, channel);
     return true;

@@ -47,7 +47,7 @@ function streamTo(url: string, change: Partial<FeedStreamParts> = {}) {
       detail: { name },
     });
   stream.start();
-  return Object.assign(it, { add, stop: () => stream.stop() });
+  return Object.assign(it, { add, stop: () => stream.stop(), unwritten: () => stream.unwritten });
 }
 
 interface Collector {
@@ -118,9 +118,11 @@ test("a file that cannot be written holds the position", async () => {
   stream.add("first");
   await expect.poll(() => stream.failures.length).toBeGreaterThan(0);
   expect(stream.position).toBeUndefined();
+  expect(stream.unwritten()).toEqual({ entries: 1, sinceMs: 0 });
   const { mkdir } = await import("node:fs/promises");
   await mkdir(path);
   await expect.poll(() => stream.position?.events).toBe("1");
+  expect(stream.unwritten()).toBeUndefined();
   expect(namesIn(await readFile(join(path, "feed.jsonl"), "utf8"))).toEqual(["first"]);
 });
 

@@ -64,6 +64,14 @@ const retryMaxMs = 30_000;
 const lockEveryMs = 5_000;
 const lockName = "feed";
 
+/** What the target has not got yet. */
+export interface Unwritten {
+  /** Those that were read; others may follow. */
+  readonly entries: number;
+  /** The time of the oldest, milliseconds since 1970. */
+  readonly sinceMs: number;
+}
+
 /** Written entries whose receipt is not certain yet. */
 interface Written {
   readonly position: FeedPosition;
@@ -80,9 +88,15 @@ export class FeedStream {
   readonly #stopping = new AbortController();
   #loop: Promise<void> | undefined;
   #failures = 0;
+  #unwritten: Unwritten | undefined;
 
   constructor(parts: FeedStreamParts) {
     this.#parts = parts;
+  }
+
+  /** Undefined: nothing, or another instance writes. */
+  get unwritten(): Unwritten | undefined {
+    return this.#unwritten;
   }
 
   start(): void {
@@ -107,7 +121,10 @@ export class FeedStream {
     const target = this.#parts.open();
     try {
       const held = await this.#parts.lock.hold(lockName);
-      if (held === undefined) return lockEveryMs;
+      if (held === undefined) {
+        this.#unwritten = undefined;
+        return lockEveryMs;
+      }
       try {
         await this.#write(target, AbortSignal.any([this.#stopping.signal, held.lost]));
         return lockEveryMs;
@@ -136,7 +153,9 @@ export class FeedStream {
     };
     while (!ends.aborted) {
       const { entries, next } = await this.#after(position);
+      this.#unwritten = unwrittenOf(entries);
       await target.write(entries);
+      this.#unwritten = undefined;
       this.#failures = 0;
       position = next;
       if (entries.length > 0) written.push({ position, atMs: nowMs() });
@@ -171,6 +190,11 @@ export class FeedStream {
       return undefined;
     }
   }
+}
+
+function unwrittenOf(entries: readonly FeedEntry[]): Unwritten | undefined {
+  if (entries.length === 0) return undefined;
+  return { entries: entries.length, sinceMs: Math.min(...entries.map(({ at }) => Date.parse(at))) };
 }
 
 function auditEntry({ atMs, ...record }: AuditRecord): FeedEntry {

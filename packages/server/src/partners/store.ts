@@ -177,6 +177,8 @@ export interface InformedPartner {
   readonly partnerId: PartnerId;
   readonly channel: PartnerChannel;
   readonly notificationId: NotificationId | null;
+  /** False: no message was accepted on this channel, and it was given up. */
+  readonly isInformed: boolean;
 }
 
 /** The messages that a partner got in its present trouble. Each is sent by one instance, once for each channel. */
@@ -193,6 +195,8 @@ export interface PartnerMessageStore {
     leaseS: number,
   ): Promise<string | undefined>;
   sent(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void>;
+  /** Nobody claims it again before the trouble is over. */
+  giveUp(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void>;
   /** The partner's oldest notification that failed, now. */
   found(partnerId: PartnerId, notificationId: NotificationId): Promise<void>;
   informed(): Promise<readonly InformedPartner[]>;

@@ -19,6 +19,7 @@ interface Setup {
 /** @param port of the proxy */
 function through(port: number, setup: Setup = {}) {
   const told: string[] = [];
+  const kinds: string[] = [];
   const proxy = new EgressProxy({
     url: `http://127.0.0.1:${port}`,
     resolvesNames: false,
@@ -26,6 +27,7 @@ function through(port: number, setup: Setup = {}) {
     resolve: () => Promise.resolve(["127.0.0.1"]),
     clock: systemClock,
     onFailure: (detail) => told.push(detail),
+    onNotOpened: (kind) => kinds.push(kind),
     ...setup.proxy,
   });
   const transport = new Transport({
@@ -40,7 +42,7 @@ function through(port: number, setup: Setup = {}) {
   onTestFinished(() => transport.close());
   const post = (url: string) =>
     transport.post({ partner, url, headers: {}, body: '{"data":"sealed"}', deadlineMs: 600_000 });
-  return { proxy, told, post, transport };
+  return { proxy, told, kinds, post, transport };
 }
 
 function live(): Promise<Peer> {
@@ -104,6 +106,25 @@ test("every address of a name is tried before the origin counts as failed", asyn
   const resolve = () => Promise.resolve(["127.0.0.2", "127.0.0.1"]);
   const { post } = through(proxy.port, { transport: { resolve } });
   expect(await post(`https://callback.test:${peer.port}/ipn`)).toMatchObject({ address: "127.0.0.1", httpStatus: 200 });
+});
+
+test("each tunnel that does not open is counted by its reason, and by the proxy if no origin can be reached", async () => {
+  const proxy = await connectProxy();
+  const { post, kinds } = through(proxy.port);
+  for (const [nth, status] of [407, 403, 502].entries()) {
+    proxy.answers.set(`127.0.0.1:${9000 + nth}`, status);
+    await post(`https://${nth}.test:${9000 + nth}/ipn`);
+  }
+  expect(kinds).toEqual(["unauthorized", "refused", "every_origin"]);
+  const away = through(await dead());
+  await away.post("https://callback.test:8443/ipn");
+  expect(away.kinds).toEqual(["unreachable"]);
+  const [other, peer] = [await connectProxy(), await live()];
+  other.answers.set("127.0.0.1:9000", 502);
+  const one = through(other.port);
+  await one.post("https://callback.test:9000/ipn");
+  await one.post(`https://callback.test:${peer.port}/ipn`);
+  expect(one.kinds).toEqual(["origin"]);
 });
 
 test("the hosts that are excepted are connected to directly", async () => {

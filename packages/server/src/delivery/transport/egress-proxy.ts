@@ -17,6 +17,8 @@ export interface EgressProxyOptions {
   /** For the proxy's own name. */
   readonly resolve: Resolve;
   readonly clock: Pick<Clock, "monotonicMs">;
+  /** Called for each tunnel that did not open. */
+  readonly onNotOpened?: (kind: EgressFailureKind) => void;
   /** The proxy fails, and no partner's endpoint. Called at most once in ten minutes for each failure. */
   readonly onFailure?: (detail: string) => void;
 }
@@ -31,6 +33,13 @@ export class NotConnected extends Error {
     this.status = status;
   }
 }
+
+/**
+ * Why a tunnel did not open: the proxy cannot be reached, does not accept our password, or refuses the origin; the
+ * origin fails; every origin does.
+ */
+export const egressFailureKinds = ["unreachable", "unauthorized", "refused", "origin", "every_origin"] as const;
+export type EgressFailureKind = (typeof egressFailureKinds)[number];
 
 /** Origins that fail one after the other, with nothing received from any in between: then the proxy fails. */
 const originsToFail = 3;
@@ -155,9 +164,11 @@ export class EgressProxy {
     this.#failing.add(origin);
     const isDown = !isAsked || this.#failing.size >= originsToFail;
     if (isDown) this.#hold();
+    const isOrigin = status === null || [502, 503, 504].includes(Number(status));
+    this.#options.onNotOpened?.(isDown && isAsked ? "every_origin" : isOrigin ? "origin" : kindOf(status));
     const detail = `The egress proxy ${this.name} ${this.#words(origin, cause, status)}`;
     if (!isDown && status === null) return new TransportFailure("connect_timeout", detail);
-    if (!isDown && [502, 503, 504].includes(Number(status))) return new TransportFailure("connect", detail);
+    if (!isDown && isOrigin) return new TransportFailure("connect", detail);
     this.#tell(isDown && isAsked ? `The egress proxy ${this.name} connects to nothing.` : detail);
     return new TransportFailure("egress", detail);
   }
@@ -210,6 +221,11 @@ export class EgressProxy {
     this.#toldAtMs.set(detail, nowMs);
     this.#options.onFailure?.(detail);
   }
+}
+
+function kindOf(status: number | undefined): EgressFailureKind {
+  if (status === undefined) return "unreachable";
+  return status === 407 ? "unauthorized" : "refused";
 }
 
 function isRange(text: string): boolean {

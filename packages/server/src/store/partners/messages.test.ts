@@ -30,6 +30,17 @@ test("a message that was not accepted is tried again with its id", async () => {
   expect(await messages.informed()).not.toContainEqual(expect.objectContaining({ partnerId: partner }));
 });
 
+test("a message that was given up is claimed again only after the trouble is forgotten", async () => {
+  await claim("failing", -1);
+  await messages.giveUp(partner, "failing", "mail");
+  expect(await claim("failing")).toBeUndefined();
+  expect(await messages.informed()).toContainEqual(
+    expect.objectContaining({ partnerId: partner, channel: "mail", isInformed: false }),
+  );
+  await messages.forget(partner, "mail");
+  expect(await claim("failing")).toBeDefined();
+});
+
 test("a recovery is told once, and only where the trouble was told", async () => {
   expect(await claim("recovered")).toBeUndefined();
   await claim("failing");
@@ -37,7 +48,12 @@ test("a recovery is told once, and only where the trouble was told", async () =>
   await messages.sent(partner, "failing", "mail");
   const notificationId = newId<"notification">();
   await messages.found(partner, notificationId);
-  expect(await messages.informed()).toContainEqual({ partnerId: partner, channel: "mail", notificationId });
+  expect(await messages.informed()).toContainEqual({
+    partnerId: partner,
+    channel: "mail",
+    notificationId,
+    isInformed: true,
+  });
   expect(await messages.claim(partner, "recovered", "webhook", null, 300)).toBeUndefined();
   expect(await claim("recovered")).toBeDefined();
   await messages.sent(partner, "recovered", "mail");

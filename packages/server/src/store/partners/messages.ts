@@ -39,6 +39,12 @@ export class PostgresPartnerMessages implements PartnerMessageStore {
     await this.#pool.query(text, [partnerId, kind, channel]);
   }
 
+  async giveUp(partnerId: PartnerId, kind: PartnerMessageKind, channel: PartnerChannel): Promise<void> {
+    const text = `UPDATE partner_messages SET claimed_until = 'infinity'
+      WHERE partner_id = $1 AND kind = $2 AND channel = $3`;
+    await this.#pool.query(text, [partnerId, kind, channel]);
+  }
+
   async found(partnerId: PartnerId, notificationId: NotificationId): Promise<void> {
     const text = `UPDATE partner_messages SET notification_id = $2
       WHERE partner_id = $1 AND kind <> 'recovered' AND notification_id IS DISTINCT FROM $2`;
@@ -47,8 +53,9 @@ export class PostgresPartnerMessages implements PartnerMessageStore {
 
   async informed(): Promise<readonly InformedPartner[]> {
     const text = `SELECT DISTINCT ON (partner_id, channel)
-        partner_id AS "partnerId", channel, notification_id AS "notificationId"
-      FROM partner_messages WHERE kind <> 'recovered' AND sent_at IS NOT NULL`;
+        partner_id AS "partnerId", channel, notification_id AS "notificationId", sent_at IS NOT NULL AS "isInformed"
+      FROM partner_messages WHERE kind <> 'recovered' AND (sent_at IS NOT NULL OR claimed_until = 'infinity')
+      ORDER BY partner_id, channel, sent_at`;
     return (await this.#pool.query<InformedPartner>(text)).rows;
   }
 
