@@ -36,6 +36,12 @@ export default defineConfig({
   resolve: { conditions: ["paybell-source", "module", "browser", "development|production"] },
   // The service puts a nonce of its own in for each answer.
   html: { cspNonce: "%PAYBELL_NONCE%" },
-  build: { target: "es2023", assetsInlineLimit: 0, reportCompressedSize: false, chunkSizeWarningLimit: 1_000 },
+  build: {
+    target: "es2023",
+    assetsInlineLimit: 0,
+    reportCompressedSize: false,
+    chunkSizeWarningLimit: 1_000,
+    license: { fileName: "THIRD-PARTY-LICENSES.md" },
+  },
   server: { proxy: { "/console/session": service, "/operator": service, "/v1": service, "/openapi.json": service } },
 });

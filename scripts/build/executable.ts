@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, globSync, mkdirSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, globSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { promisify } from "node:util";
 import { type Plugin, rolldown } from "rolldown";
@@ -14,7 +14,8 @@ const entry = "paybell-executable";
 /**
  * Makes `paybell` one executable file for this kind of machine: Node, the code of the staged packages and of everything
  * that they depend on, and the files that they read. Node shows these as a virtual file system, in which each has the
- * place that it has in `staging`: code that finds its files by `import.meta` finds them there, too.
+ * place that it has in `staging`: code that finds its files by `import.meta` finds them there, too. Next to it is
+ * THIRD-PARTY-LICENSES, with the licence of Node and of every package whose code is in it.
  *
  * @param staging has each package in a folder of its name
  * @returns its path below `destination`
@@ -56,7 +57,36 @@ export async function packExecutable(
   mkdirSync(destination, { recursive: true });
   writeFileSync(join(folder, "sea.json"), JSON.stringify(config));
   await run(process.execPath, ["--build-sea", join(folder, "sea.json")]);
+  writeFileSync(join(destination, "THIRD-PARTY-LICENSES"), thirdPartyLicenses(root, code, files.values()));
   return made;
+}
+
+/**
+ * The licences of Node and of each package of the modules, then what the builds of the pages wrote of theirs.
+ *
+ * @param modules paths of the bundled modules
+ * @param files paths of the files that are shipped beside them
+ */
+function thirdPartyLicenses(root: string, modules: Iterable<string>, files: Iterable<string>): string {
+  const node = join(
+    root,
+    "node_modules",
+    `node-${process.platform === "darwin" ? "bin-darwin" : process.platform}-${process.arch}`,
+  );
+  const bundled = [...modules].flatMap((path) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []);
+  const sections = [...new Set([node, ...bundled])].map((folder) => {
+    const { name, version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8"));
+    const all = readdirSync(folder);
+    const textOf = (file: string) => readFileSync(join(folder, file), "utf8").trim();
+    const texts = all.filter((file) => /^(?:licen[cs]e|copying|notice)/i.test(file)).map(textOf);
+    // Some packages have it at the end of their README alone.
+    const readme = texts.length === 0 ? all.filter((file) => /^readme/i.test(file)).map(textOf) : [];
+    texts.push(...readme.flatMap((text) => /^#+ *licen[cs]e\b.*/ims.exec(text)?.[0] ?? []));
+    return [`${name} ${version}: ${license}`, ...texts].join("\n\n");
+  });
+  const ofPages = [...files].filter((path) => path.endsWith("/THIRD-PARTY-LICENSES.md"));
+  const pages = ofPages.map((path) => readFileSync(path, "utf8").trim());
+  return `${[...sections.sort(), ...pages].join(`\n\n${"-".repeat(80)}\n\n`)}\n`;
 }
 
 /** Finds the staged packages by their names, and the command's code, which is imported for what it does. */

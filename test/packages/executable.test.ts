@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { byTheLibrary, startEndpoint } from "../certify/endpoints.ts";
@@ -42,6 +42,25 @@ test("the executable prints its version and its commands", async () => {
   const { stdout } = await command(["--help"]);
   for (const one of ["certify", "listen", "trigger", "serve", "migrate", "check"])
     expect(stdout).toContain(`  ${one} `);
+});
+
+test("the licences of Node and of every package in the executable are next to it", () => {
+  const text = readFileSync(join(dirname(paybell), "THIRD-PARTY-LICENSES"), "utf8");
+  const sections = text.split(`\n\n${"-".repeat(80)}\n\n`);
+  const titles = sections.map((section) => section.split(":")[0]);
+
+  const needed = ["cli", "server"].flatMap((name) => {
+    const manifest = readFileSync(join(import.meta.dirname, "../../packages", name, "package.json"), "utf8");
+    return Object.entries<string>(JSON.parse(manifest).dependencies).filter(([one]) => !one.startsWith("@paybell/"));
+  });
+  expect(needed.length).toBeGreaterThan(15);
+  expect(titles).toEqual(expect.arrayContaining(needed.map(([name, version]) => `${name} ${version}`)));
+  expect(text).toContain("Node.js is licensed for use as follows");
+  expect(text).toContain("## react - ");
+  // Used only to build it.
+  expect(text).not.toMatch(/^(?:rolldown|typescript|vitest) /m);
+  // Below its title each has a text.
+  expect(sections.filter((section) => !section.includes("\n\n"))).toEqual([]);
 });
 
 test("the executable certifies an endpoint", async () => {
