@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-import { type Acquirer, NotSent } from "../acquirer.ts";
+import { type Acquirer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
 import { SimulatedAcquirer } from "../simulator/simulator.ts";
 import { Till } from "../till.fixture.ts";
 import { OpenAcquirers } from "./open-acquirers.ts";
@@ -112,4 +112,28 @@ test("one that cannot be opened is listed, and says why", async () => {
   });
   await expect(all.of("first").ask(new Till().sale("tok_approve"), patient)).rejects.toBeInstanceOf(NotSent);
   expect(troubles).toHaveLength(1);
+});
+
+test("an answer that comes before the service has started is reported once it can be", async () => {
+  let unmatched: (answer: UnmatchedAnswer) => void = () => expect.fail("nobody listens to the link");
+  const ofSettings: Acquirer = {
+    approvals: new Set(["00"]),
+    ask: () => Promise.reject(new NotSent("nothing is asked")),
+    refusesToken: () => undefined,
+    onUnmatchedAnswer(listener) {
+      unmatched = listener;
+    },
+    close: async () => undefined,
+  };
+  const store = { versions: async () => new Map(), find: async () => undefined };
+  const open = () => expect.fail("none is registered");
+  acquirers = new OpenAcquirers({ ofSettings, store, open, drainMs: 0, onTrouble: () => undefined });
+  const answers = ["1", "2"].map((field11) => ({ known: { field11 } }) as unknown as UnmatchedAnswer);
+  for (const answer of answers) unmatched(answer);
+  const reported: [string, UnmatchedAnswer][] = [];
+  acquirers.onUnmatchedAnswer((...given) => void reported.push(given));
+  await acquirers.start();
+  expect(reported).toEqual(answers.map((answer) => ["", answer]));
+  unmatched(answers[0] as UnmatchedAnswer);
+  expect(reported).toHaveLength(3);
 });

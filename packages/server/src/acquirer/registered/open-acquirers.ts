@@ -30,6 +30,7 @@ interface Opened {
 }
 
 const refreshEveryMs = 5_000;
+const unreportedMax = 10_000;
 
 /**
  * The acquirers that can be asked now: the one of the settings, and a link to each registered one. A registration that
@@ -44,17 +45,21 @@ export class OpenAcquirers implements Acquirers {
   #refreshing: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
   #isStopped = false;
-  #onUnmatched: (name: string, answer: UnmatchedAnswer) => void = () => undefined;
+  /** Answers that came before there was a listener. */
+  readonly #unreported: [name: string, answer: UnmatchedAnswer][] = [];
+  #onUnmatched: (name: string, answer: UnmatchedAnswer) => void = (...given) => {
+    if (this.#unreported.length < unreportedMax) this.#unreported.push(given);
+  };
 
   constructor(parts: OpenAcquirersParts) {
     this.#parts = parts;
+    // Its link may connect before the service has started, and the host then send what it still owes.
+    parts.ofSettings?.onUnmatchedAnswer?.((answer) => this.#onUnmatched("", answer));
     this.#updateNames();
   }
 
   /** Resolves once every registered one is open. Rejects when they cannot be read. */
   async start(): Promise<void> {
-    const { ofSettings } = this.#parts;
-    ofSettings?.onUnmatchedAnswer?.((answer) => this.#onUnmatched("", answer));
     await this.#refresh();
     this.#timer = setInterval(() => void this.refresh(), refreshEveryMs);
   }
@@ -78,9 +83,10 @@ export class OpenAcquirers implements Acquirers {
     return this.#names;
   }
 
-  /** From now on reports answers without a waiting caller. */
+  /** From now on reports answers without a waiting caller, and those that have come so far. */
   onUnmatchedAnswer(listener: (name: string, answer: UnmatchedAnswer) => void): void {
     this.#onUnmatched = listener;
+    for (const given of this.#unreported.splice(0)) listener(...given);
   }
 
   /** No link is replaced any more: each one that closes, closes with the process. */
