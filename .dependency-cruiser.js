@@ -19,7 +19,7 @@ const places = {
   cli: { path: "^packages/cli/src/", imports: ["contract", "partner"], dynamic: ["server/index"] },
   console: { path: "^packages/console/src/", imports: ["contract"] },
   server: { path: "^packages/server/src/(config/|guards/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },
-  ...folder("commands"),
+  ...folder("commands", [], ["ipn"]),
   ...folder("ipn"),
   ...folder("partners"),
   ...folder("leases"),

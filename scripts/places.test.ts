@@ -38,11 +38,11 @@ test.each([
     "which commands charge, and which can be voided",
     /SALE["'](?:,| \|| \|\| command ===) ["']PREAUTH_COMPLETE|"SALE", "PREAUTH"/,
     // The order in which a report's original is looked for is of its own.
-    ["contract/src/commands.ts", "server/src/ledger/report-identity.ts"],
+    ["contract/src/commands.ts", "server/src/ledger/reports.ts"],
   ],
   ["a header of an IPN's POST", /\[headerNames\.attempt\]: /, ["contract/src/notification-headers.ts"]],
   ["a sample card IPN", /cardScheme: "VISA"/, ["contract/src/sample.ts"]],
-  ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/complete-card.ts"]],
+  ["how a card command ends", /\bjudge\(outcome, signing\)/, ["server/src/commands/card-facts.ts"]],
 ])("%s is in one place", (_, definition, files) => {
   const found = sources.filter((path) => {
     const text = readFileSync(join(root, "packages", path), "utf8");

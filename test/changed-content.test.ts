@@ -15,6 +15,7 @@ async function accepted(service: WholeService): Promise<{ readonly partner: Test
 
 const changes = [
   ["its content", `content = replace(content::text, '"fields":{', '"fields":{"amount":"1.00",')::json`],
+  ["its original's reqId", `content = replace(content::text, '{"kind"', '{"originalReqId":"r","kind"')::json`],
   ["its URL", "callback_url = 'https://localhost/elsewhere'"],
   ["its original", "original_id = transaction_id"],
   ["its original at the switch", "original_external_id = 'another'"],

@@ -2,7 +2,7 @@ import { createDecipheriv, createHmac, randomUUID } from "node:crypto";
 import { open, sealingKey } from "@paybell/contract";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { PartnerInput } from "../packages/server/src/partners/settings.ts";
-import { ipnOf, type ReceivedDelivery } from "./support/receiver.ts";
+import type { ReceivedDelivery } from "./support/receiver.ts";
 import { startTestService, type TestPartner } from "./support/service.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -233,49 +233,4 @@ test("with Node's AES-256-GCM and HMAC-SHA256 alone the IPN opens, and its signa
     `&mid=${ipn["mid"]}&traceNo=${ipn["traceNo"]}&batchNo=${ipn["batchNo"]}`;
   const signingKey = Buffer.from(partner.secrets.signingKey, "base64");
   expect(signature).toBe(createHmac("sha256", signingKey).update(signed).digest("hex"));
-});
-
-test("the Void of a PreAuth is a CANCEL", async () => {
-  const partner = await service.register();
-  const [preAuth, cancel] = [cardFields("PREAUTH"), cardFields("VOID")];
-  const common = { partnerId: partner.id };
-  await service.report([
-    { ...common, externalId: "preauth", command: "PREAUTH", ...preAuth },
-    { ...common, externalId: "cancel", originalExternalId: "preauth", command: "VOID", ...cancel },
-  ]);
-  const deliveries = await partner.server.next(2);
-  const types = Object.fromEntries(
-    deliveries.map((delivery) => [ipnOf(delivery)["id"], ipnOf(delivery)["transaction_type"]]),
-  );
-  expect(types).toEqual({ [String(preAuth["id"])]: "SALE", [String(cancel["id"])]: "CANCEL" });
-});
-
-test("a field that a switch leaves out is sent as an empty string, and a time of 14 digits as given", async () => {
-  const partner = await service.register({ timeZone: "Asia/Ho_Chi_Minh" });
-  const failure = { status: "ERROR", isoResponseCode: "51", transDateTime: "20260301120000" };
-  await service.report([{ partnerId: partner.id, externalId: "bare", command: "SALE", ...failure }]);
-  const [delivery] = await partner.server.next(1);
-  const { id, signature: _, ...ipn } = ipnOf(delivery);
-  expect(id).toMatch(/^[0-9a-f-]{36}$/);
-  const known = { ...failure, paymentType: "card", transaction_type: "SALE" };
-  const empty = Object.keys(cardFields("SALE")).filter((name) => name !== "id" && !(name in known));
-  expect(ipn).toEqual({ ...Object.fromEntries(empty.map((name) => [name, ""])), ...known });
-});
-
-test("a completion that is reported twice is a duplicate: one transaction, one IPN", async () => {
-  const partner = await service.register();
-  const completion: Fields = { partnerId: partner.id, externalId: "twice", command: "SALE", ...cardFields("SALE") };
-  const answers = await Promise.all(
-    Array.from({ length: 10 }, () =>
-      service.operator("POST", "/operator/v1/completions", { completions: [completion] }),
-    ),
-  );
-  const results = answers.flatMap(({ body }) => body["results"] as { result: string; transactionId: string }[]);
-  expect(results.filter(({ result }) => result === "accepted")).toHaveLength(1);
-  expect(results.filter(({ result }) => result === "duplicate")).toHaveLength(9);
-  expect(new Set(results.map(({ transactionId }) => transactionId))).toEqual(new Set([completion["id"]]));
-  const sentinel = randomUUID();
-  await service.report([{ ...completion, externalId: "sentinel", id: sentinel }]);
-  const deliveries = await partner.server.until((all) => all.some(({ received }) => received?.ipn.id === sentinel));
-  expect(deliveries).toHaveLength(2);
 });

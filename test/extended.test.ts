@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { receiver } from "@paybell/partner";
 import { afterAll, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
+import { inHomes } from "./support/database.ts";
 import { startTestService, type TestPartner } from "./support/service.ts";
 
 const service = await startTestService();
@@ -101,6 +102,10 @@ test("an IPN that is older than the setting says what the ledger knows, pulled a
   const expected = { id: voided.id, command: "VOID", originalId: sold.id, originalReqId: sold.reqId };
   expect(opened).toMatchObject({ fields: "extended", command: "VOID", originalTransactionId: sold.id, ipn: expected });
 
+  // The reqId was committed with the content: what somebody makes of it in the ledger changes no IPN.
+  await inHomes(service.database, (client) =>
+    client.query("UPDATE transactions SET req_id = $2 WHERE id = $1", [sold.id, randomUUID()]),
+  );
   await partner.call("POST", `/v1/notifications/${id}/redeliver`, { json: {} });
   const [, , again] = await partner.server.next(3);
   expect(again?.received?.ipn).toMatchObject(expected);

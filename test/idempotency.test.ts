@@ -47,37 +47,6 @@ test("the reqId in other letters, and the fields in another order, are the same 
   expect(await deliveriesOf(first.body["id"])).toBe(1);
 });
 
-test("the same reqId with another body is refused, before and after the outcome, and charges nothing", async () => {
-  const command = sale();
-  const booked = service.acquirer.bank.all().length;
-  const held = holdAnswers(service.acquirer);
-  const begun = await partner.run(command, { prefer: "respond-async" });
-  const during = await partner.run({ ...command, amount: "150001" });
-  expect(during).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
-  const again = partner.run(command);
-  await held.begun(3);
-  held.go();
-  const { body } = await again;
-  expect(body).toMatchObject({ id: begun.body["id"], status: "SUCCESS" });
-  const after = await partner.run({ ...command, amount: "150001" });
-  expect(after).toMatchObject({ status: 409, body: { code: "req_id_reused" } });
-  expect(service.acquirer.bank.all()).toHaveLength(booked + 1);
-});
-
-test("a decline is a result too: repeated, not tried again", async () => {
-  const command = sale({ card: { token: "tok_decline_05" } });
-  const first = await partner.run(command);
-  const again = await partner.run(command);
-  expect(again.body).toMatchObject({ id: first.body["id"], traceNo: first.body["traceNo"], isoResponseCode: "05" });
-  expect(await deliveriesOf(first.body["id"])).toBe(1);
-});
-
-test("a refusal does not use up the reqId: the corrected command runs under it", async () => {
-  const command = sale();
-  expect((await partner.run({ ...command, amount: "0" })).status).toBe(400);
-  expect(await partner.run(command)).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
-});
-
 test("another partner's command with the same reqId is independent", async () => {
   const other = await service.register();
   const command = sale();

@@ -39,11 +39,3 @@ test("Logon, Reversal and Batch Upload that a switch reports are kept, and not n
     expect(body).toMatchObject({ command: reported[index]?.["command"], status: "SUCCESS", notification: null });
   }
 });
-
-test("a partner's pull holds no system command either", async () => {
-  const { body: answer } = await partner.run(sale());
-  await partner.listed((answer["notification"] as { id: string }).id);
-  const { body } = await partner.call("GET", "/v1/notifications");
-  const items = body["items"] as { id: string; headers: Record<string, string> }[];
-  expect(new Set(items.map(({ headers }) => headers["paybell-command"]))).toEqual(new Set(["SALE"]));
-});

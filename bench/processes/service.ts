@@ -10,7 +10,7 @@ import { readProfile } from "../../packages/server/src/acquirer/iso8583/profile/
 import { SimulatedAcquirer } from "../../packages/server/src/acquirer/simulator/simulator.ts";
 import { type Service, startService } from "../../packages/server/src/app.ts";
 import { systemClock } from "../../packages/server/src/clock.ts";
-import type { CompletionRequest } from "../../packages/server/src/commands/request.ts";
+import type { CompletionRequest } from "../../packages/server/src/commands/reports/completion.ts";
 import { readConfig } from "../../packages/server/src/config.ts";
 import type { PartnerId } from "../../packages/server/src/ids.ts";
 import { createLog } from "../../packages/server/src/log.ts";

@@ -1,13 +1,13 @@
 import {
   batchTransitions,
-  beginnings,
   guards,
+  references,
   reversalTransitions,
   statusTransitions,
+  type TransactionStatus,
   type Transition,
   transactionTransitions,
 } from "../../packages/server/src/commands/states.ts";
-import type { TransactionStatus } from "../../packages/server/src/commands/transaction-status.ts";
 import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
 function diagram(transitions: readonly Transition<string>[]): string {
@@ -28,12 +28,14 @@ function transitionTable(transitions: readonly Transition<string>[]): string {
 }
 
 function begun(): Transition<TransactionStatus>[] {
-  return beginnings.map(({ from, command, of, to, guards: held }) => ({
-    from,
-    event: `${command} of ${of.join(", ")} begins`,
-    to,
-    guard: held.map((guard) => guards[guard]).join(", "),
-  }));
+  return Object.entries(references).flatMap(([command, { of, cases }]) =>
+    cases.map(({ from, to, guards: held }) => ({
+      from,
+      event: `${command} of ${of.join(", ")} begins`,
+      to,
+      guard: ["no switch reported it", ...held.map((guard) => guards[guard])].join(", "),
+    })),
+  );
 }
 
 const statusMeanings: Readonly<Record<TransactionStatus, string>> = {

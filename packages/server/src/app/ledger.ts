@@ -4,7 +4,7 @@ import type { LeaseHolder } from "../leases/lease.ts";
 import { CardVault } from "../ledger/card-vault.ts";
 import { Comparer } from "../ledger/comparer.ts";
 import { Completer } from "../ledger/completer.ts";
-import { DueWatch } from "../ledger/due-watch.ts";
+import { DueWatch } from "../ledger/due-work.ts";
 import { Ledger } from "../ledger/ledger.ts";
 import { MoneyOperations } from "../ledger/money-operations.ts";
 import { Reports } from "../ledger/reports.ts";
@@ -15,15 +15,13 @@ import { UnmatchedAnswers } from "../ledger/unmatched-answers.ts";
 import { WaitingReports } from "../ledger/waiting-reports.ts";
 import type { LongPolls } from "../notifications/long-polls.ts";
 import { PostgresReversals } from "../store/reversals/reversals.ts";
-import { PostgresUnmatchedAnswers } from "../store/reversals/unmatched-answers.ts";
 import { PostgresComparisons } from "../store/settlements/comparisons.ts";
 import { PostgresSettlements } from "../store/settlements/settlements.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
-import { PostgresDueKinds } from "../store/transactions/due-kinds.ts";
+import { PostgresDueKinds, PostgresWaitingReports } from "../store/transactions/due.ts";
 import { PostgresMoney } from "../store/transactions/search.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
-import { PostgresWaitingReports } from "../store/transactions/waiting-reports.ts";
 import { type DeliveryParts, deliveryNotifier } from "./delivery.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import type { PartnerParts } from "./partners.ts";
@@ -81,7 +79,7 @@ export function wireLedger(
     around: traces && ((begun, run) => traces.command(begun, run)),
   });
   const unmatched = new UnmatchedAnswers({
-    store: new PostgresUnmatchedAnswers(database.homes),
+    store: reversals,
     transactions,
     acquirers,
     ledger,

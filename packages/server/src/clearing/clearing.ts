@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { cardNumberProblem } from "../commands/card-number.ts";
+import { cardNumberProblem } from "../commands/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
 import { dayIn } from "../ipn/time.ts";

@@ -44,6 +44,13 @@ export function parseAmount(text: string, decimals: number): bigint {
   return toMinor(whole, fraction, decimals);
 }
 
+/** The same for any text; undefined for one that is not a sum of a currency with this many decimals. */
+export function minorOf(text: string, decimals: number): bigint | undefined {
+  if (amountShapeProblem(text, decimals) !== undefined) return undefined;
+  const [whole = "", fraction = ""] = text.split(".");
+  return toMinor(whole, fraction, decimals);
+}
+
 function toMinor(whole: string, fraction: string, decimals: number): bigint {
   return BigInt(whole + fraction.padEnd(decimals, "0"));
 }

@@ -1,6 +1,5 @@
 import { cardSchemes, contradicts, swipeTypes } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
-import { maskedNumberProblem } from "./masked-number.ts";
 import type { CardRequest } from "./request.ts";
 import { broken } from "./rules.ts";
 
@@ -60,4 +59,100 @@ function cardSchemeProblem(field: string, text: string): FieldProblem | undefine
 export function swipeTypeProblem(field: string, text: string): FieldProblem | undefined {
   if (swipeTypes.some(({ code }) => code === text)) return undefined;
   return broken(field, "invalid_value", `must be one of ${swipeTypes.map(({ code }) => code).join(", ")}`);
+}
+
+const firstShownMax = 6;
+/** Numbers of 16 digits and more begin with an eight-digit issuer number (ISO/IEC 7812-1:2017). */
+const firstShownOfLongMax = 8;
+const longNumber = 16;
+const lengthMax = 19;
+
+const maskedPattern = /^(\d{0,8})[*Xx]{3,}\d{0,4}$/;
+
+/** card.number shows at most the first six or eight digits and the last four. Spaces and dashes may group it. */
+export function maskedNumberProblem(field: string, text: string): FieldProblem | undefined {
+  const number = text.replace(/[ -]/g, "");
+  const first = maskedPattern.exec(number)?.[1];
+  const firstMax = number.length >= longNumber ? firstShownOfLongMax : firstShownMax;
+  if (first !== undefined && first.length <= firstMax && number.length <= lengthMax) return undefined;
+  return broken(
+    field,
+    "invalid_card_number",
+    "must show at most the first six (eight of 16 or more) and the last four digits, * or X between",
+  );
+}
+
+/** A number that a switch truncated in its own way is sent as given, if it shows no more digits than that. */
+export function shownDigitsProblem(field: string, text: string): FieldProblem | undefined {
+  const shownMax = firstShownOfLongMax + 4;
+  const shown = text.replace(/\D/g, "").length;
+  return shown <= shownMax
+    ? undefined
+    : broken(field, "invalid_card_number", `must show at most ${shownMax} digits, found ${shown}`);
+}
+
+/** Chip data that must not be in the clear: tracks 1 and 2 or parts of them; the card's number; its holder. */
+const clearTags: ReadonlySet<string> = new Set(["56", "57", "5A", "5F20", "9F1F", "9F20", "9F6B"]);
+const hexadecimal = /^(?:[0-9A-Fa-f]{2})+$/;
+/** As a reader returns it: number, separator, expiry, and the rest. */
+const clearTrack = /^[0-9]{12,19}[D=][0-9]{4}/i;
+const pinBlockDigits: readonly number[] = [16, 32];
+
+/** The fields of {@link chipProblems}: ciphertext may contain any digits, so only these rules apply to them. */
+export const chipFields: ReadonlySet<string> = new Set(["card.track2", "card.pinBlock", "card.emv"]);
+
+/** Data that the POS passes on to the acquirer is encrypted end to end: account data in the clear is refused. */
+export function chipProblems({ sequenceNumber = "", track2 = "", pinBlock = "", emv = "" }: CardRequest) {
+  return [
+    sequenceNumber === "" || /^[0-9]{1,3}$/.test(sequenceNumber)
+      ? undefined
+      : broken("card.sequenceNumber", "invalid_value", "must be up to three digits"),
+    track2 === "" ? undefined : trackProblem(track2),
+    pinBlock === "" || (hexadecimal.test(pinBlock) && pinBlockDigits.includes(pinBlock.length))
+      ? undefined
+      : broken("card.pinBlock", "invalid_value", "must be 8 or 16 bytes in hexadecimal"),
+    emv === "" ? undefined : emvProblem(emv),
+  ];
+}
+
+function trackProblem(track2: string): FieldProblem | undefined {
+  const isClear = clearTrack.test(track2) || /^[0-9]+$/.test(track2);
+  if (isClear) return broken("card.track2", "card_number_in_clear", "must be encrypted by the POS");
+  return hexadecimal.test(track2) ? undefined : broken("card.track2", "invalid_value", "must be bytes in hexadecimal");
+}
+
+function emvProblem(emv: string): FieldProblem | undefined {
+  if (!hexadecimal.test(emv)) return broken("card.emv", "invalid_value", "must be bytes in hexadecimal");
+  const isClear = tagsOf(Buffer.from(emv, "hex")).some((tag) => clearTags.has(tag));
+  return isClear
+    ? broken("card.emv", "card_number_in_clear", "must have card numbers and tracks encrypted by the POS")
+    : undefined;
+}
+
+/** The tags of BER-TLV, including nested ones. Bytes that cannot be parsed, such as ciphertext, have none. */
+function tagsOf(bytes: Buffer): string[] {
+  const tags: string[] = [];
+  let at = 0;
+  while (at < bytes.length) {
+    const start = at;
+    const isConstructed = ((bytes[at] ?? 0) & 0x20) !== 0;
+    if (((bytes[at] ?? 0) & 0x1f) === 0x1f)
+      do at += 1;
+      while (at < bytes.length && ((bytes[at] ?? 0) & 0x80) !== 0);
+    at += 1;
+    const tag = bytes.subarray(start, at).toString("hex").toUpperCase();
+    let length = bytes[at] ?? 0;
+    at += 1;
+    if (length > 0x80) {
+      const lengthBytes = length - 0x80;
+      if (lengthBytes > 3 || at + lengthBytes > bytes.length) break;
+      length = bytes.readUIntBE(at, lengthBytes);
+      at += lengthBytes;
+    }
+    if (at + length > bytes.length) break;
+    tags.push(tag);
+    if (isConstructed) tags.push(...tagsOf(bytes.subarray(at, at + length)));
+    at += length;
+  }
+  return tags;
 }

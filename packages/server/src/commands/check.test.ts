@@ -1,9 +1,10 @@
 import { defaultSigning } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { type RuleContext, requestProblems } from "./check.ts";
+import { requestProblems } from "./check.ts";
 import type { CardRequest, CommandRequest, SaleRequest } from "./request.ts";
+import { exemptDevice, type RuleContext } from "./rules.ts";
 
-const context: RuleContext = { signing: defaultSigning, registeredDeviceIds: new Set() };
+const context: RuleContext = { signing: defaultSigning };
 const reqId = "8f14e45f-ceea-467f-a8a6-3c7a0e2ab111";
 
 const card: CardRequest = {
@@ -206,17 +207,15 @@ describe("a full card number", () => {
     expect(JSON.stringify(problems)).not.toContain(pan);
   });
 
-  test("is not what a device id is that the operator registered", () => {
-    expect(saleWith({ deviceId: "378282246310005" })).toEqual(["deviceId card_number_in_clear"]);
-    expect(
-      found({ ...sale, deviceId: "378282246310005" }, { registeredDeviceIds: new Set(["378282246310005"]) }),
-    ).toEqual([]);
-    expect(
-      found({ ...sale, billId: "378282246310005" }, { registeredDeviceIds: new Set(["378282246310005"]) }),
-    ).toEqual(["billId card_number_in_clear"]);
-    expect(found({ ...sale, deviceId: "378282246310005" }, { registeredDeviceIds: new Set(["D-1"]) })).toEqual([
-      "deviceId card_number_in_clear",
-    ]);
+  test("is not what a device id is that the operator registered, and no other field is exempt", async () => {
+    const pan15 = "378282246310005";
+    const problems = requestProblems({ ...sale, deviceId: pan15, billId: pan15 }, context);
+    const codes = async (isRegistered: boolean) =>
+      (await exemptDevice(problems, async () => isRegistered)).map(({ field, code }) => `${field} ${code}`);
+    expect(await codes(true)).toEqual(["billId card_number_in_clear"]);
+    expect((await codes(false)).sort()).toEqual(["billId card_number_in_clear", "deviceId card_number_in_clear"]);
+    const unasked = () => Promise.reject(new Error("the registration decides nothing"));
+    expect(await exemptDevice(requestProblems({ ...sale, billId: pan15 }, context), unasked)).toHaveLength(1);
   });
 });
 

@@ -1,18 +1,27 @@
 import { currencyDecimals, defaultPaymentType } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
 import { isUuidV4 } from "../ids.ts";
-import { cardProblems } from "./card.ts";
-import { cardNumberProblem } from "./card-number.ts";
-import { chipFields, chipProblems } from "./chip.ts";
-import { completionKind } from "./completion.ts";
-import { delimiterProblem } from "./delimiter.ts";
-import type { TextField } from "./field.ts";
-import { type CommandRequest, type ReversalRequest, reqIdField, requestFields, type SaleRequest } from "./request.ts";
-import { amountRule, broken, bytesProblem, currencyRule, paymentTypeRule, type RuleContext } from "./rules.ts";
-import { textProblem } from "./text.ts";
-
-export { completionProblems, completionWarnings } from "./check-completion.ts";
-export type { RuleContext } from "./rules.ts";
+import { cardProblems, chipFields, chipProblems } from "./card.ts";
+import { completionKind } from "./reports/completion.ts";
+import {
+  type CommandRequest,
+  type ReversalRequest,
+  reqIdField,
+  requestFields,
+  type SaleRequest,
+  type TextField,
+} from "./request.ts";
+import {
+  amountRule,
+  broken,
+  bytesProblem,
+  cardNumberProblem,
+  currencyRule,
+  delimiterProblem,
+  paymentTypeRule,
+  type RuleContext,
+  textProblem,
+} from "./rules.ts";
 
 /**
  * Everything wrong with a command beyond its shape; empty if it can be processed. Never repeats a value. Whether its
@@ -54,11 +63,7 @@ function textProblems({ path, field, value }: Text, request: CommandRequest, con
   const unsendable = textProblem(path, value);
   if (unsendable !== undefined) return [unsendable];
   // A text that its field cannot hold is refused anyway: measured, 64 kB of it kept the card guard busy for 60 ms.
-  const exempt =
-    value.length > field.maxLength ||
-    uuidFields.has(path) ||
-    chipFields.has(path) ||
-    (path === "deviceId" && context.registeredDeviceIds.has(value));
+  const exempt = value.length > field.maxLength || uuidFields.has(path) || chipFields.has(path);
   return found([
     bytesProblem(path, field, value),
     delimiterProblem(path, value, completionKind(request.command), context.signing),

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { ErrorCode } from "../errors.ts";
 import { dayMs, approvedPreAuth as preAuth, preAuthDays, approvedSale as sale } from "./original.fixture.ts";
-import { completeRefusal, type OriginalState, reversalRefusal, voidRefusal } from "./original.ts";
+import { originalRefusal } from "./original.ts";
+import type { OriginalState, ReferringCommand } from "./states.ts";
 
-const refusals = {
-  void: (original: OriginalState, _nowMs = 0) => voidRefusal(original),
-  complete: (original: OriginalState, nowMs = 0, amountMinor = original.amountMinor) =>
-    completeRefusal(original, amountMinor, nowMs, preAuthDays),
-  reverse: (original: OriginalState) => reversalRefusal(original),
-};
+const ask =
+  (command: ReferringCommand) =>
+  (original: OriginalState, nowMs = 0, amountMinor = original.amountMinor) =>
+    originalRefusal(original, { command, amountMinor, nowMs, preAuthDays });
+const refusals = { void: ask("VOID"), complete: ask("PREAUTH_COMPLETE"), reverse: ask("REVERSAL") };
 type Verb = keyof typeof refusals;
 const successor = (command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL", state: "in_flight" | "in_doubt" | "done") => ({
   successor: { command, state },

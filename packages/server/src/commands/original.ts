@@ -1,98 +1,112 @@
-import { type Command, chargingCommands, isCharging, isVoidable, voidableCommands } from "@paybell/contract";
-import { type Refusal, settlementInProgress } from "./refusal.ts";
-import { type OriginalState, type TransactionStatus, transactionStatusOf } from "./transaction-status.ts";
+import { type ErrorCode, ServiceError } from "../errors.ts";
+import {
+  type Guard,
+  type OriginalState,
+  type ReferringCommand,
+  references,
+  type TransactionStatus,
+  transactionStatusOf,
+} from "./states.ts";
 
-export { type Refusal, refusalError } from "./refusal.ts";
-export type { OriginalState } from "./transaction-status.ts";
+/** Why the state forbids a command, before anything of it is accepted. */
+export interface Refusal {
+  readonly code: ErrorCode;
+  /** The state that forbids it, and what to do instead. */
+  readonly message: string;
+  /** If the state passes by itself. */
+  readonly retryAfterS?: number;
+}
+
+export function refusalError({ code, message, retryAfterS }: Refusal): ServiceError {
+  return new ServiceError(code, message, retryAfterS === undefined ? {} : { retryAfterS });
+}
+
+/** A settlement takes one exchange with the acquirer, or a few; retrying sooner is pointless. */
+const settlementRetryAfterS = 5;
+
+export function settlementInProgress(what: string): Refusal {
+  return {
+    code: "settlement_in_progress",
+    message: `${what} is being settled: repeat the same request once the settlement has ended.`,
+    retryAfterS: settlementRetryAfterS,
+  };
+}
 
 const dayMs = 86_400_000;
 
-/**
- * Why a transaction cannot be voided now; undefined if it can. A PreAuth can be voided at any age: that releases a
- * hold.
- */
-export function voidRefusal(original: OriginalState): Refusal | undefined {
-  const { id, command } = original;
-  if (original.origin === "switch") return ownedBySwitch(id, "void");
-  if (!isVoidable(command)) {
-    return { code: "not_voidable", message: `${id} is a ${command}: void a ${anyOf(voidableCommands)}.` };
-  }
-  const status = transactionStatusOf(original);
-  return status === "APPROVED" ? undefined : statusRefusal(original, status, "void");
-}
-
-/**
- * Why a transaction cannot be completed now; undefined if it can. `amountMinor` is the amount to charge, in the
- * smallest unit of the original's currency.
- */
-export function completeRefusal(
-  original: OriginalState,
-  amountMinor: bigint,
-  nowMs: number,
-  preAuthDays: number,
-): Refusal | undefined {
-  const { id, command } = original;
-  if (original.origin === "switch") return ownedBySwitch(id, "complete");
-  if (command !== "PREAUTH") {
-    return { code: "not_completable", message: `${id} is a ${command}: complete a PREAUTH.` };
-  }
-  const status = transactionStatusOf(original);
-  if (status !== "APPROVED") return statusRefusal(original, status, "complete");
-  const expired = expiry(original, nowMs, preAuthDays);
-  if (expired !== undefined || amountMinor <= original.amountMinor) return expired;
-  return {
-    code: "amount_above_authorised",
-    message: `The PreAuth ${id} was authorised for less: complete at most its amount, and charge the rest with a SALE.`,
-  };
-}
-
-/**
- * Why a transaction cannot be reversed by its partner; undefined if it can: in flight, even while its batch waits to be
- * settled, or successful and neither used nor settled. One that did not succeed and is being reversed already can, too:
- * the partner's REVERSAL waits for that.
- */
-export function reversalRefusal(original: OriginalState): Refusal | undefined {
-  const { id, command } = original;
-  if (original.origin === "switch") return ownedBySwitch(id, "reverse");
-  if (!isVoidable(command)) {
-    return { code: "not_reversible", message: `${id} is a ${command}: reverse a ${anyOf(voidableCommands)}.` };
-  }
-  const status = transactionStatusOf(original);
-  if (status === "APPROVED" || status === "IN_FLIGHT" || isBeingReversed(original)) return undefined;
-  return statusRefusal(original, status, "reverse");
-}
-
-/** It ended without an answer, and no REVERSAL waits for its own Reversal yet. */
-export function isBeingReversed({ state, reversal, successor }: OriginalState): boolean {
-  return state === "ERROR" && reversal === "pending" && successor === null;
-}
-
-/**
- * Why this amount of a transaction cannot be refunded now; undefined if it can: once its batch is settled, and in parts
- * up to its amount. `amountMinor` is in the smallest unit of its currency.
- */
-export function refundRefusal(original: OriginalState, amountMinor: bigint): Refusal | undefined {
-  const { id, command } = original;
-  if (original.origin === "switch") return ownedBySwitch(id, "refund");
-  if (!isCharging(command)) {
-    return { code: "not_refundable", message: `${id} is a ${command}: refund a ${anyOf(chargingCommands)}.` };
-  }
-  const status = transactionStatusOf(original);
-  if (status === "APPROVED") {
-    return { code: "not_settled", message: `The batch of ${id} is not settled yet: void it while that is so.` };
-  }
-  if (status !== "SETTLED") return statusRefusal(original, status, "refund");
-  if (original.refundedMinor + amountMinor <= original.amountMinor) return undefined;
-  return {
-    code: "amount_above_refundable",
-    message: `Less than that is left of ${id}: its Refunds come to its amount at most.`,
-  };
+/** What a command asks of the transaction it refers to. */
+export interface OriginalAsks {
+  readonly command: ReferringCommand;
+  /** The amount to complete or refund, in the smallest unit of the original's currency. */
+  readonly amountMinor: bigint;
+  readonly nowMs: number;
+  readonly preAuthDays: number;
 }
 
 type Verb = "void" | "complete" | "reverse" | "refund";
 
-function anyOf(commands: readonly Command[]): string {
-  return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(commands);
+const verbOf: Readonly<Record<ReferringCommand, Verb>> = {
+  VOID: "void",
+  PREAUTH_COMPLETE: "complete",
+  REVERSAL: "reverse",
+  REFUND: "refund",
+};
+const wrongCommandCodes = {
+  void: "not_voidable",
+  complete: "not_completable",
+  reverse: "not_reversible",
+  refund: "not_refundable",
+} as const;
+
+/** Why a command cannot begin on this transaction now; undefined if it can: exactly in the cases of `references`. */
+export function originalRefusal(original: OriginalState, asks: OriginalAsks): Refusal | undefined {
+  const { id, command, origin } = original;
+  const verb = verbOf[asks.command];
+  if (origin === "switch") return ownedBySwitch(id, verb);
+  const { of, cases } = references[asks.command];
+  if (!of.includes(command)) {
+    const named = new Intl.ListFormat("en-GB", { type: "disjunction" }).format(of);
+    return { code: wrongCommandCodes[verb], message: `${id} is a ${command}: ${verb} a ${named}.` };
+  }
+  const status = transactionStatusOf(original);
+  const beginning = cases.find(({ from }) => from === status);
+  if (beginning === undefined) return statusRefusal(original, status, verb);
+  for (const guard of beginning.guards) {
+    const refusal = guardRefusals[guard](original, asks);
+    if (refusal !== undefined) return refusal;
+  }
+  return undefined;
+}
+
+const guardRefusals: Readonly<Record<Guard, (original: OriginalState, asks: OriginalAsks) => Refusal | undefined>> = {
+  within_days: ({ id, createdAtMs }, { nowMs, preAuthDays }) =>
+    nowMs - createdAtMs <= preAuthDays * dayMs
+      ? undefined
+      : {
+          code: "preauth_expired",
+          message: `The PreAuth ${id} is older than ${preAuthDays} days: void it, and send a new SALE or PREAUTH.`,
+        },
+  within_amount: ({ id, amountMinor: authorised }, { amountMinor }) =>
+    amountMinor <= authorised
+      ? undefined
+      : {
+          code: "amount_above_authorised",
+          message: `The PreAuth ${id} was authorised for less: complete at most its amount, and charge the rest with a SALE.`,
+        },
+  within_refundable: ({ id, amountMinor: charged, refundedMinor }, { amountMinor }) =>
+    refundedMinor + amountMinor <= charged
+      ? undefined
+      : {
+          code: "amount_above_refundable",
+          message: `Less than that is left of ${id}: its Refunds come to its amount at most.`,
+        },
+  being_reversed: (original, { command }) =>
+    isBeingReversed(original) ? undefined : inDoubt(original, verbOf[command]),
+};
+
+/** It ended without an answer, and no REVERSAL waits for its own Reversal yet. */
+export function isBeingReversed({ state, reversal, successor }: OriginalState): boolean {
+  return state === "ERROR" && reversal === "pending" && successor === null;
 }
 
 function ownedBySwitch(id: string, verb: Verb): Refusal {
@@ -102,17 +116,11 @@ function ownedBySwitch(id: string, verb: Verb): Refusal {
   };
 }
 
-function expiry({ id, createdAtMs }: OriginalState, nowMs: number, preAuthDays: number): Refusal | undefined {
-  if (nowMs - createdAtMs <= preAuthDays * dayMs) return undefined;
-  return {
-    code: "preauth_expired",
-    message: `The PreAuth ${id} is older than ${preAuthDays} days: void it, and send a new SALE or PREAUTH.`,
-  };
-}
-
-function statusRefusal(original: OriginalState, status: Exclude<TransactionStatus, "APPROVED">, verb: Verb): Refusal {
+function statusRefusal(original: OriginalState, status: TransactionStatus, verb: Verb): Refusal {
   const { id } = original;
   switch (status) {
+    case "APPROVED":
+      return { code: "not_settled", message: `The batch of ${id} is not settled yet: void it while that is so.` };
     case "IN_FLIGHT":
       return {
         code: "in_flight",

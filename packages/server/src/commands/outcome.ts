@@ -1,8 +1,6 @@
 import type { Signing } from "@paybell/contract";
 import type { FieldProblem } from "../errors.ts";
-import { delimiterProblem } from "./delimiter.ts";
-import { broken } from "./rules.ts";
-import { replaceUnsendable } from "./text.ts";
+import { broken, delimiterProblem, replaceUnsendable } from "./rules.ts";
 
 /** An acquirer's answer, field by field. */
 export interface AcquirerReply {

@@ -1,8 +1,7 @@
 import { type Command, commands, ipnFields } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { completionFields, completionKind } from "./completion.ts";
-import type { RequestField } from "./field.ts";
-import { requestFields } from "./request.ts";
+import { completionFields, completionKind } from "./reports/completion.ts";
+import { type RequestField, requestFields } from "./request.ts";
 
 const fieldsOf = (command: Command): readonly RequestField[] => requestFields[command];
 const names = (command: Command, required: boolean) =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answer, approvals, reqId, start } from "./original-facts.fixture.ts";
+import { answer, approvals, reqId, start } from "./original.fixture.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
 import { beginReversal, reversalStateAfter, succeedReversal } from "./reversal.ts";
 

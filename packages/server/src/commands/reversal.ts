@@ -1,6 +1,6 @@
+import type { TransactionStart } from "./card-facts.ts";
 import type { AcquirerOutcome } from "./outcome.ts";
 import type { ReversalRequest } from "./request.ts";
-import type { TransactionStart } from "./sale.ts";
 import { beginSystemCommand, type CompletedSystemCommand, type SystemFacts } from "./system.ts";
 
 /** The fields that a Reversal inherits from its original, including its trace number. */

@@ -1,14 +1,26 @@
-import { paymentTypes, type Signing } from "@paybell/contract";
+import { type IpnKind, paymentTypes, type Signing, signedFields } from "@paybell/contract";
 import type { ErrorCode, FieldProblem } from "../errors.ts";
+import { holdsCardNumber, merchantIdHoldsCardNumber } from "../guards/card-number.ts";
 import { amountOrZeroProblem, amountProblem } from "./amount.ts";
-import type { TextField } from "./field.ts";
+import type { TextField } from "./request.ts";
 
-/** The context in which a request or a report is checked. */
+/** The context in which a request is checked. */
 export interface RuleContext {
   /** The partner's setting: it determines which fields are signed. */
   readonly signing: Signing;
-  /** Device ids that the operator registered for the partner: known not to be card numbers. */
-  readonly registeredDeviceIds: ReadonlySet<string>;
+}
+
+/**
+ * The problems without that of a deviceId which looks like a card number, if the operator registered that device for the
+ * partner. The registration is read only if it decides.
+ */
+export async function exemptDevice(
+  problems: readonly FieldProblem[],
+  isRegistered: () => Promise<boolean>,
+): Promise<readonly FieldProblem[]> {
+  const isOfDevice = ({ field, code }: FieldProblem) => field === "deviceId" && code === "card_number_in_clear";
+  if (!problems.some(isOfDevice) || !(await isRegistered())) return problems;
+  return problems.filter((problem) => !isOfDevice(problem));
 }
 
 /** A broken rule of one field; `rule` continues from the field's name. Never repeats the value. */
@@ -44,4 +56,66 @@ export function currencyRule(currency: string, decimals: number | undefined): Fi
 export function paymentTypeRule(paymentType: string): FieldProblem | undefined {
   if (paymentType === "" || paymentTypes.some((known) => known === paymentType)) return undefined;
   return broken("paymentType", "invalid_value", `must be one of ${paymentTypes.join(", ")}`);
+}
+
+/** Neither PostgreSQL nor a strict JSON parser accepts NUL, and half of a surrogate pair has no UTF-8 form. */
+export function isSendable(text: string): boolean {
+  return text.isWellFormed() && !text.includes("\0");
+}
+
+export function textProblem(field: string, text: string): FieldProblem | undefined {
+  if (isSendable(text)) return undefined;
+  return broken(field, "invalid_text", "holds NUL or half of a surrogate pair, which no IPN can carry");
+}
+
+/** Replaces every character that cannot be sent by U+FFFD, in a text that must not be refused. */
+export function replaceUnsendable(text: string): string {
+  return isSendable(text) ? text : text.toWellFormed().replaceAll("\0", "\ufffd");
+}
+
+const merchantId = /(^|\.)(mid|merchantId)$/;
+
+/** The check for one field. The message never repeats the value. */
+export function cardNumberProblem(field: string, text: string): FieldProblem | undefined {
+  const holds = merchantId.test(field) ? merchantIdHoldsCardNumber(text) : holdsCardNumber(text);
+  if (!holds) return undefined;
+  return broken(
+    field,
+    "card_number_in_clear",
+    "holds what looks like a full card number, a card's security code, PIN or track",
+  );
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it looks for.
+const delimiterPattern = /[&\u0000-\u001f\u007f-\u009f]/;
+
+/** The IPN fields filled by a command's field, if the names differ. */
+const filledBy: Readonly<Record<string, readonly string[]>> = {
+  mid: ["mid", "merchantId"],
+  merchantId: ["mid", "merchantId"],
+  callBackUrl: ["callbackUrl"],
+  "card.number": ["cardNumber"],
+  "card.scheme": ["cardScheme"],
+  "card.aid": ["aid"],
+  "card.swipeType": ["swipeType"],
+  "card.holder": ["cardHolder"],
+  "card.expiry": ["expDate"],
+  "card.tc": ["tc"],
+};
+
+/**
+ * A signed value that contains `&` or a control character: key=value pairs are joined with `&` without escaping, so two
+ * different IPNs could have one signed string (section 5.1). With `whole` signing nothing is joined, and nothing is
+ * refused.
+ */
+export function delimiterProblem(
+  field: string,
+  text: string,
+  kind: IpnKind,
+  signing: Signing,
+): FieldProblem | undefined {
+  if (signing.mode === "whole" || !delimiterPattern.test(text)) return undefined;
+  const signed = signedFields(kind, signing);
+  if (!(filledBy[field] ?? [field]).some((name) => signed.includes(name))) return undefined;
+  return broken(field, "delimiter_in_signed_field", "is signed and holds & or a control character");
 }

@@ -1,20 +1,9 @@
-import { currencyDecimals, type SettlementEntry } from "@paybell/contract";
+import { type Command, currencyDecimals, isCharging, type SettlementEntry } from "@paybell/contract";
+import type { SettlementFacts } from "../ipn/facts.ts";
 import { formatAmount } from "./amount.ts";
+import type { TransactionStart } from "./card-facts.ts";
 import type { SettlementRequest } from "./request.ts";
-import type { TransactionStart } from "./sale.ts";
 import type { TerminalSequence } from "./terminal.ts";
-import type { SettlementTotals } from "./totals.ts";
-
-/** The IPN facts of a Settlement, by the names of section 2.3, and what else is stored of it. */
-export interface SettlementCommandFacts {
-  readonly kind: "settlement";
-  readonly command: "SETTLEMENT";
-  /** Without totalAmount, whose computation is the partner's setting. */
-  readonly fields: Readonly<Record<string, string>>;
-  readonly settlementList: readonly SettlementEntry[];
-  /** ISO 4217; absent until the totals are frozen, and for an empty batch. */
-  readonly currency?: string;
-}
 
 /** The acquirer's final answer to a Settlement. An unanswered one stays open, and is repeated. */
 export type SettlementOutcome =
@@ -30,7 +19,7 @@ interface AcquirerSays {
 
 export interface CompletedSettlement {
   readonly state: "SUCCESS" | "ERROR";
-  readonly facts: SettlementCommandFacts;
+  readonly facts: SettlementFacts;
 }
 
 /** The facts of a Settlement at INIT: its batch is closing, and nothing is counted yet. */
@@ -38,7 +27,7 @@ export function beginSettlement(
   request: SettlementRequest,
   terminal: Pick<TerminalSequence, "batchNo" | "deviceId">,
   start: TransactionStart,
-): SettlementCommandFacts {
+): SettlementFacts {
   return {
     kind: "settlement",
     command: "SETTLEMENT",
@@ -60,10 +49,10 @@ export function beginSettlement(
 
 /** The same facts with the totals of the batch, before the acquirer is asked. `list` has the counted transactions. */
 export function freezeSettlement(
-  begun: SettlementCommandFacts,
+  begun: SettlementFacts,
   totals: SettlementTotals,
   list: readonly SettlementEntry[],
-): SettlementCommandFacts {
+): SettlementFacts {
   const { currency, saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor } = totals;
   const decimals = currencyDecimals(currency) ?? 0;
   const fields = {
@@ -82,10 +71,58 @@ export function freezeSettlement(
  * The facts once the acquirer answered. A refused one keeps the totals that were sent, and lists nothing. Response
  * code, refId and settlement date are stored with them; section 2.3 has a field for none of them, nor has its IPN.
  */
-export function completeSettlement(frozen: SettlementCommandFacts, outcome: SettlementOutcome): CompletedSettlement {
+export function completeSettlement(frozen: SettlementFacts, outcome: SettlementOutcome): CompletedSettlement {
   const state = outcome.settled ? "SUCCESS" : "ERROR";
   const isoResponseCode = outcome.settled ? "00" : outcome.code;
   const { refId = "", settlementDate = "" } = outcome;
   const fields = { ...frozen.fields, status: state, isoResponseCode, refId, settlementDate };
   return { state, facts: { ...frozen, fields, settlementList: outcome.settled ? frozen.settlementList : [] } };
+}
+
+/** A transaction of a batch, with the fields for its totals. */
+export interface BatchRow {
+  readonly command: Command;
+  readonly state: "INIT" | "SUCCESS" | "ERROR";
+  /** In the smallest unit of the batch's currency. */
+  readonly amountMinor: bigint;
+  /** A Void of it succeeded. */
+  readonly voided: boolean;
+  /** Its Reversal is done; a parked one reversed nothing. */
+  readonly reversed: boolean;
+}
+
+/** The totals of a batch. */
+export interface SettlementTotals {
+  /** ISO 4217; empty for an empty batch. */
+  readonly currency: string;
+  readonly saleQuantity: number;
+  readonly saleTotalMinor: bigint;
+  readonly voidQuantity: number;
+  readonly voidTotalMinor: bigint;
+}
+
+/**
+ * Whether it is counted in the totals: a Sale or PreAuth-Complete that succeeded and was not reversed, voided or not.
+ */
+function counts({ command, state, reversed }: BatchRow): boolean {
+  return isCharging(command) && state === "SUCCESS" && !reversed;
+}
+
+/** Whether it is neither voided nor reversed, and so in settlementList. */
+export function isCounted(row: BatchRow): boolean {
+  return counts(row) && !row.voided;
+}
+
+/** The totals of a batch's transactions, exactly: voided ones count on both sides, Voids not by themselves. */
+export function settlementTotals(rows: Iterable<BatchRow>, currency: string): SettlementTotals {
+  const totals = { saleQuantity: 0, saleTotalMinor: 0n, voidQuantity: 0, voidTotalMinor: 0n };
+  for (const row of rows) {
+    if (!counts(row)) continue;
+    totals.saleQuantity += 1;
+    totals.saleTotalMinor += row.amountMinor;
+    if (!row.voided) continue;
+    totals.voidQuantity += 1;
+    totals.voidTotalMinor += row.amountMinor;
+  }
+  return { currency: totals.saleQuantity === 0 ? "" : currency, ...totals };
 }

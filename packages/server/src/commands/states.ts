@@ -1,7 +1,73 @@
 import { type Command, chargingCommands, voidableCommands } from "@paybell/contract";
-import type { TransactionStatus } from "./transaction-status.ts";
 
-/** One transition of a state machine. Transitions that are in no table do not happen. */
+/** A transaction that another command refers to, in the ledger under lock. */
+export interface OriginalState {
+  readonly id: string;
+  readonly command: Command;
+  readonly state: "INIT" | "SUCCESS" | "ERROR";
+  /** This service processed it, or the operator's switch, which only reported it. */
+  readonly origin: "command" | "switch";
+  /** The Void, Complete or partner's Reversal that holds or ended it; null again once one of them failed. */
+  readonly successor: {
+    readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL";
+    readonly state: "in_flight" | "in_doubt" | "done";
+    /** The state of the successor's own Reversal. */
+    readonly reversal?: "pending" | "done" | "parked" | null;
+  } | null;
+  /** The state of its own Reversal. */
+  readonly reversal: "pending" | "done" | "parked" | null;
+  /** The state of its batch; a PreAuth has none. */
+  readonly batch: "open" | "closing" | "closed" | "none";
+  readonly amountMinor: bigint;
+  /** The sum of its Refunds that did not fail. */
+  readonly refundedMinor: bigint;
+  /** ISO 4217. */
+  readonly currency: string;
+  readonly createdAtMs: number;
+}
+
+/** The status of a transaction, as far as it determines which command may refer to it. */
+export const transactionStatuses = [
+  "IN_FLIGHT",
+  "FAILED",
+  "APPROVED",
+  "RESERVED",
+  "IN_DOUBT",
+  "VOIDED",
+  "COMPLETED",
+  "REVERSED",
+  "SETTLING",
+  "SETTLED",
+] as const;
+export type TransactionStatus = (typeof transactionStatuses)[number];
+
+const ended = { VOID: "VOIDED", PREAUTH_COMPLETE: "COMPLETED", REVERSAL: "REVERSED" } as const;
+
+/** Final states come first: a voided transaction stays voided while its batch is settled. */
+export function transactionStatusOf(original: OriginalState): TransactionStatus {
+  const { state, successor, reversal } = original;
+  const reversing = reversal === "pending" || reversal === "parked";
+  if (state === "ERROR") return reversing ? "IN_DOUBT" : "FAILED";
+  if (reversal === "done") return "REVERSED";
+  if (successor?.state === "done") return ended[successor.command];
+  if (reversing || successor?.state === "in_doubt") return "IN_DOUBT";
+  if (successor !== null) return "RESERVED";
+  return unheld(original);
+}
+
+function unheld({ command, state, batch }: OriginalState): TransactionStatus {
+  // A PreAuth belongs to no batch. Another transaction without a batch cannot be proved unsettled.
+  const inNone = command === "PREAUTH";
+  if (!inNone && batch !== "open" && batch !== "closing") return "SETTLED";
+  if (state === "INIT") return "IN_FLIGHT";
+  return !inNone && batch === "closing" ? "SETTLING" : "APPROVED";
+}
+
+/**
+ * One transition of a state machine. The tables of transitions are a picture for docs/internals/states.md: the pure
+ * rules (outcome.ts, reversal.ts, terminal.ts) and the statements of the store make them happen, and states.test.ts
+ * holds the tables against the rules. What may refer to a transaction is no picture: `references` decides it.
+ */
 export interface Transition<State extends string> {
   /** null: the initial transition. */
   readonly from: State | null;
@@ -81,8 +147,8 @@ export const reversalTransitions: readonly Transition<"PENDING" | "DONE" | "PARK
   { from: "PARKED", event: "the original is approved late", to: "PENDING" },
 ];
 
+/** Guards of the cases below, and how the documents name them. */
 export const guards = {
-  processed_here: "no switch reported it",
   within_days: "at most PAYBELL_PREAUTH_DAYS old",
   within_amount: "at most the authorised amount",
   within_refundable: "all its Refunds together are at most its amount",
@@ -90,44 +156,38 @@ export const guards = {
 } as const;
 export type Guard = keyof typeof guards;
 
-/** A command that refers to a transaction holds it. */
-export interface Beginning {
-  readonly from: TransactionStatus;
-  readonly command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
-  /** The transactions it may refer to. */
+/** A command that refers to a transaction. */
+export type ReferringCommand = "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | "REFUND";
+
+export interface Reference {
+  /** The commands it may refer to, unless a switch reported them. */
   readonly of: readonly Command[];
-  readonly to: TransactionStatus;
-  readonly guards: readonly Guard[];
+  /** Every case in which it is accepted. */
+  readonly cases: readonly {
+    readonly from: TransactionStatus;
+    readonly to: TransactionStatus;
+    readonly guards: readonly Guard[];
+  }[];
 }
 
-/** Every case in which a Void, PreAuth-Complete, Refund or partner's Reversal is accepted. */
-export const beginnings: readonly Beginning[] = [
-  { from: "APPROVED", command: "VOID", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
-  {
-    from: "APPROVED",
-    command: "PREAUTH_COMPLETE",
+/** `originalRefusal` (original.ts) accepts a command exactly in these cases. */
+export const references: Readonly<Record<ReferringCommand, Reference>> = {
+  VOID: { of: voidableCommands, cases: [{ from: "APPROVED", to: "RESERVED", guards: [] }] },
+  PREAUTH_COMPLETE: {
     of: ["PREAUTH"],
-    to: "RESERVED",
-    guards: ["processed_here", "within_days", "within_amount"],
+    cases: [{ from: "APPROVED", to: "RESERVED", guards: ["within_days", "within_amount"] }],
   },
-  { from: "APPROVED", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
-  { from: "IN_FLIGHT", command: "REVERSAL", of: voidableCommands, to: "RESERVED", guards: ["processed_here"] },
-  {
-    from: "IN_DOUBT",
-    command: "REVERSAL",
+  REVERSAL: {
     of: voidableCommands,
-    to: "IN_DOUBT",
-    guards: ["processed_here", "being_reversed"],
+    cases: [
+      { from: "APPROVED", to: "RESERVED", guards: [] },
+      { from: "IN_FLIGHT", to: "RESERVED", guards: [] },
+      { from: "IN_DOUBT", to: "IN_DOUBT", guards: ["being_reversed"] },
+    ],
   },
   // There may be several, so none holds it.
-  {
-    from: "SETTLED",
-    command: "REFUND",
-    of: chargingCommands,
-    to: "SETTLED",
-    guards: ["processed_here", "within_refundable"],
-  },
-];
+  REFUND: { of: chargingCommands, cases: [{ from: "SETTLED", to: "SETTLED", guards: ["within_refundable"] }] },
+};
 
 const open = "a PreAuth, or its batch is OPEN";
 const closing = "its batch is CLOSING";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { answer, approvals, numbers, reqId, start } from "./original-facts.fixture.ts";
+import { answer, approvals, numbers, reqId, start } from "./original.fixture.ts";
 import { beginTerminalCommand, completeSystemCommand } from "./system.ts";
 
 describe.each([

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ServiceError } from "../errors.ts";
-import { refusalError } from "./refusal.ts";
+import { refusalError } from "./original.ts";
 import { type TerminalAsks, type TerminalState, terminalRefusal } from "./terminal.ts";
 
 const terminal: TerminalState = {

@@ -1,4 +1,4 @@
-import { type Refusal, settlementInProgress } from "./refusal.ts";
+import { type Refusal, settlementInProgress } from "./original.ts";
 
 /** The numbers and registration that a terminal contributes to one command. */
 export interface TerminalSequence {

@@ -79,11 +79,21 @@ test("an extended IPN names its original's reqId, and waits while that cannot be
     return "r-0";
   };
   await attempt(delivery, extended, held);
-  const { settings, keys } = extended;
-  const [post] = posts;
+  expect(openedBy(extended, posts[0]?.body)).toMatchObject({ command: "SALE", originalId, originalReqId: "r-0" });
+});
+
+function openedBy({ settings, keys }: typeof partner, body: unknown) {
   const how = { sealing: settings, encryptionKeys: [keys.encryption], signingKeys: [keys.signing.key] };
-  const { ipn } = openAndVerify(String(post?.body), { ...how, signing: settings.signing, fields: ["extended"] });
-  expect(ipn).toMatchObject({ command: "SALE", originalId, originalReqId: "r-0" });
+  return openAndVerify(String(body), { ...how, signing: settings.signing, fields: ["extended"] }).ipn;
+}
+
+test("an extended IPN has its original's reqId from its content, whose MAC covers it, and nothing is read", async () => {
+  const extended = partnerSnapshot({ callBackUrl: "https://callback.test/ipn", fields: "extended" });
+  const { transport, posts } = answering({ httpStatus: 204, address: "203.0.113.1", answer: null });
+  const attempt = attemptMaker(partsOf({ transport }));
+  const withReqId = JSON.stringify({ ...(JSON.parse(content) as object), originalReqId: "r-1" });
+  await attempt(deliveryOf(extended.id, { content: withReqId, originalId: newId<"transaction">() }), extended, held);
+  expect(openedBy(extended, posts[0]?.body)).toMatchObject({ originalReqId: "r-1" });
 });
 
 test("a 2xx is an accepted attempt, with its URL and key version", async () => {

@@ -133,7 +133,7 @@ async function tryOnce(
   }
   const keyId = partner.keys.encryption.id;
   let originalReqId: string | undefined;
-  const reading = originalReqIdFor(partner, delivery.originalId, parts.reqIdOf);
+  const reading = originalReqIdFor(partner, delivery, parts.reqIdOf);
   if (reading !== undefined) {
     try {
       originalReqId = await reading;

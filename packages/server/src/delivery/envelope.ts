@@ -26,13 +26,15 @@ export type SealedFor = Pick<Partner, "settings" | "keys">;
 /** The reqId of a transaction; empty if it has none. */
 export type ReqIdOf = (partnerId: PartnerId, id: TransactionId) => Promise<string>;
 
-/** Reads what an extended IPN says of its original and the facts do not. Other IPNs need nothing. */
+/** Reads what an extended IPN says of its original, if the facts do not have it. Other IPNs need nothing. */
 export function originalReqIdFor(
   { id, settings }: Pick<Partner, "id" | "settings">,
-  originalId: TransactionId | null,
+  { originalId, content }: { readonly originalId: TransactionId | null; readonly content: string },
   reqIdOf: ReqIdOf,
 ): Promise<string> | undefined {
-  return settings.fields === "extended" && originalId !== null ? reqIdOf(id, originalId) : undefined;
+  if (settings.fields !== "extended" || originalId === null) return undefined;
+  const facts = readFacts(content);
+  return facts.kind === "card" && facts.originalReqId === undefined ? reqIdOf(id, originalId) : undefined;
 }
 
 /** One attempt's bytes: section 4.1. */

@@ -1,15 +1,10 @@
 import { type Command, commands } from "@paybell/contract";
-import { completionProblems, requestProblems } from "../commands/check.ts";
-import { convertReport } from "../commands/convert-report.ts";
-import {
-  type CommandRequest,
-  type CompletionRequest,
-  completionFields,
-  completionKind,
-  reqIdField,
-  requestFields,
-} from "../commands/request.ts";
-import { broken } from "../commands/rules.ts";
+import { requestProblems } from "../commands/check.ts";
+import { completionProblems } from "../commands/reports/check-completion.ts";
+import { type CompletionRequest, completionFields, completionKind } from "../commands/reports/completion.ts";
+import { convertReport } from "../commands/reports/convert-report.ts";
+import { type CommandRequest, reqIdField, requestFields } from "../commands/request.ts";
+import { broken, exemptDevice } from "../commands/rules.ts";
 import type { FieldProblem } from "../errors.ts";
 import { isUuidV4, type PartnerId, readId } from "../ids.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
@@ -49,10 +44,7 @@ export async function everyProblemOfCommand(
   // Without a known command the allowed fields are unknown, but a value that no command accepts is wrong anyway.
   if (command === undefined) return withOthers(known, problemsOfAnyCommand(body));
   const request = { command, ...wellTyped([reqIdField, ...requestFields[command]], body) } as unknown as CommandRequest;
-  const { signing } = partner.settings;
-  const found = await judged(request, partner, judges, (registeredDeviceIds) =>
-    requestProblems(request, { signing, registeredDeviceIds }),
-  );
+  const found = await judged(request, requestProblems(request, partner.settings), partner, judges);
   const token = "card" in request ? request.card.token : "";
   const tid = "tid" in request ? (request.tid ?? "") : "";
   const refusal = token === "" ? undefined : await judges.refusesToken(partner.id, tid, token);
@@ -71,9 +63,7 @@ export async function everyProblemOfCompletion(
   const partner = await partnerOf(given, judges).catch(() => null);
   const agreement = partner?.settings.reports ?? defaultSettings.reports;
   const completion = convertReport(given, agreement);
-  const found = await judged(completion, partner ?? undefined, judges, (registeredDeviceIds) =>
-    completionProblems(completion, { registeredDeviceIds, zeroAmounts: agreement.zeroAmounts }),
-  );
+  const found = await judged(completion, completionProblems(completion, agreement), partner ?? undefined, judges);
   if (partner === undefined && completion.partnerId !== "") {
     found.push({ field: "partnerId", code: "unknown_partner", message: "No partner has this partnerId." });
   }
@@ -94,23 +84,19 @@ async function partnerOf({ partnerId }: CompletionRequest, { directory }: Judges
   return id && (await directory.find(id));
 }
 
+/** By what is known of the partner. Without it, the registration of the device is unknown. */
 async function judged(
   values: { readonly deviceId?: string | undefined; readonly callBackUrl?: string | undefined } | CommandRequest,
+  problems: readonly FieldProblem[],
   partner: Partner | undefined,
   { sandbox = false, isRegisteredDevice }: Judges,
-  rules: (registeredDeviceIds: ReadonlySet<string>) => FieldProblem[],
 ): Promise<FieldProblem[]> {
-  const deviceId = "deviceId" in values ? values.deviceId : undefined;
+  const deviceId = "deviceId" in values ? (values.deviceId ?? "") : "";
   const callBackUrl = "callBackUrl" in values ? values.callBackUrl : undefined;
-  let found = rules(new Set());
-  if (deviceId && found.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear")) {
-    // Without the partner, the registration of the device is unknown.
-    const isExempt = partner === undefined || (await isRegisteredDevice(partner.id, deviceId));
-    if (isExempt) found = rules(new Set([deviceId]));
-  }
-  if (!callBackUrl) return found;
-  const problem = callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, partner?.settings);
-  return problem === undefined ? found : [...found, problem];
+  const isRegistered = async () => partner === undefined || (await isRegisteredDevice(partner.id, deviceId));
+  const found = await exemptDevice(problems, isRegistered);
+  const problem = callBackUrl && callbackUrlProblem("callBackUrl", callBackUrl, { sandbox }, partner?.settings);
+  return problem ? [...found, problem] : [...found];
 }
 
 /** The shape's problems replace other problems of the same field and of its parts. */

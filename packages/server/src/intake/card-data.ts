@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { cardNumberProblem } from "../commands/card-number.ts";
+import { cardNumberProblem } from "../commands/rules.ts";
 import { holdsCardNumber, isCardNumber } from "../guards/card-number.ts";
 import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
 import { isSensitive, namesSensitive } from "../guards/sensitive-keys.ts";

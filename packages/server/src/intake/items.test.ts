@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { CompletionRequest } from "../commands/request.ts";
+import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
 import type { ReportResult } from "../ledger/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";

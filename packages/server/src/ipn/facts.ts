@@ -13,6 +13,11 @@ export interface CardFacts {
   /** True for the Void of a PreAuth, whose transaction_type differs. */
   readonly voidsPreAuth?: boolean;
   /**
+   * The reqId of its original, in lower case, for an extended IPN; empty: it has none. Absent if the original was not
+   * known, or in facts of an older version: then it is read when the IPN is sent, and no MAC covers it.
+   */
+  readonly originalReqId?: string;
+  /**
    * The acquirer's or the switch's values are kept for the operator: the IPN of a failed command has neither
    * approveCode nor refId, and that of a Void no refId.
    *

@@ -8,7 +8,7 @@ import { createLog } from "../log.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { CardVault } from "./card-vault.ts";
 import { bookUnmatched, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 const preAuthDays = 30;
 const card = { cardToken: "tok_approve", swipeType: "C", expDate: "12/29" };

@@ -1,6 +1,6 @@
 import type { SettlementEntry } from "@paybell/contract";
 import type { Logger } from "pino";
-import { type HeldTransaction, SettlementComparison } from "../commands/settlement-difference.ts";
+import { type HeldTransaction, SettlementComparison } from "../commands/reports/settlement-difference.ts";
 import type { NewEvent } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
 import { isAfter } from "../ipn/time.ts";
@@ -62,43 +62,28 @@ const heldForMs = 120_000;
  * Compares settlements reported by a switch with the ledger, ten minutes after they arrived, so that late reports of
  * their batch are included. A difference is an event. Their IPNs do not wait for it.
  */
-export class Comparer {
+export class Comparer extends DueWork<DueComparison> {
   readonly #parts: ComparerParts;
-  readonly #work: DueWork<DueComparison>;
   #isComparing = false;
 
   constructor(parts: ComparerParts) {
+    super("comparisons", parts.log);
     this.#parts = parts;
-    this.#work = new DueWork({
-      name: "comparisons",
-      log: parts.log,
-      // One at a time: nobody waits for them, and each reads a whole batch.
-      claim: async () => (this.#isComparing ? [] : parts.comparisons.claimDue(1, heldForMs)),
-      run: (due) => this.#compareAlone(due),
-    });
   }
 
-  start(): void {
-    this.#work.start();
+  /** One at a time: nobody waits for them, and each reads a whole batch. */
+  protected async claim(): Promise<readonly DueComparison[]> {
+    return this.#isComparing ? [] : await this.#parts.comparisons.claimDue(1, heldForMs);
   }
 
-  /** Looks for due work now. */
-  wake(): void {
-    this.#work.wake();
-  }
-
-  stop(): Promise<void> {
-    return this.#work.stop();
-  }
-
-  async #compareAlone(due: DueComparison): Promise<void> {
+  protected async run(due: DueComparison): Promise<void> {
     this.#isComparing = true;
     try {
       await this.#compare(due);
     } finally {
       this.#isComparing = false;
     }
-    this.#work.wake();
+    this.wake();
   }
 
   async #compare(due: DueComparison): Promise<void> {

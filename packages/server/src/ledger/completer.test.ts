@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { NewEvent } from "../events.ts";
 import { newId } from "../ids.ts";
 import { Completer, type CompleterParts } from "./completer.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 test("a field that was sent with a delimiter is an event of its transaction", async () => {
   const events: NewEvent[] = [];

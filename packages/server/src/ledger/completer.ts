@@ -6,8 +6,7 @@ import type { IpnFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory } from "../partners/partner.ts";
 import { type NewNotification, type Notifier, notificationOf } from "./notifier.ts";
-import type { Completion, CompletionStore } from "./store.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Completion, CompletionStore, Transaction } from "./store.ts";
 
 export interface CompleterParts {
   readonly completions: CompletionStore;
@@ -55,8 +54,8 @@ export class Completer {
    */
   async complete(begun: Transaction, result: CommandResult, leaseId: LeaseId): Promise<Transaction | undefined> {
     const { state, facts, amountMinor, warnings = [], original = null, reversal = null, batch = null } = result;
-    const isTold = facts.kind !== "system" && result.silent !== true;
-    const notification = isTold ? this.#notificationOf(begun, facts, batch) : null;
+    const isNotified = facts.kind !== "system" && result.silent !== true;
+    const notification = isNotified ? this.#notificationOf(begun, facts, batch) : null;
     const { partnerId, id } = begun;
     const begunMs = systemClock.monotonicMs();
     const completed = await this.#parts.completions.complete({
@@ -78,8 +77,8 @@ export class Completer {
       this.#parts.metrics.notificationsCreated.inc({ command: notification.command });
       this.#parts.notifier.notify(notification, completed.atMs, begunMs);
     }
-    const told = notification ? { id: notification.id, state: "pending" as const } : null;
-    const ended = { state, facts, notification: told, runBy: null, completedAtMs: completed.atMs };
+    const pending = notification ? { id: notification.id, state: "pending" as const } : null;
+    const ended = { state, facts, notification: pending, runBy: null, completedAtMs: completed.atMs };
     return { ...begun, ...ended, amountMinor: amountMinor ?? begun.amountMinor };
   }
 

@@ -1,25 +1,76 @@
 import type { Logger } from "pino";
 
-export interface DueWorkOptions<Item> {
-  /** The name in the log. */
-  readonly name: string;
-  readonly log: Logger;
-  /** Claims due items, so that no other instance has them meanwhile. */
-  claim(): Promise<readonly Item[]>;
-  run(item: Item): Promise<void>;
+/** `commands`: INITs, which may be in doubt. */
+export type DueKind = "commands" | "reversals" | "settlements" | "comparisons" | "reports";
+
+export interface DueKinds {
+  /** The kinds of which at least one row is due. */
+  due(): Promise<readonly DueKind[]>;
 }
 
-/** Runs work that is stored in the database until it is done, by any instance, whenever it is woken. */
-export class DueWork<Item> {
-  readonly #options: DueWorkOptions<Item>;
+export interface DueWatchParts {
+  readonly store: DueKinds;
+  readonly log: Logger;
+  /** Takes the due work of a kind. Must not throw. */
+  readonly wake: Readonly<Record<DueKind, () => void>>;
+}
+
+const checkEveryMs = 1_000;
+
+/** Finds stored work that is due: one question each second for all kinds. */
+export class DueWatch {
+  readonly #parts: DueWatchParts;
+  #timer: NodeJS.Timeout | undefined;
+  #isChecking = false;
+
+  constructor(parts: DueWatchParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#timer ??= setInterval(() => void this.#check(), checkEveryMs);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const { store, log, wake } = this.#parts;
+    try {
+      for (const kind of await store.due()) wake[kind]();
+    } catch (error) {
+      log.warn({ err: error }, "due work could not be read");
+    } finally {
+      this.#isChecking = false;
+    }
+  }
+}
+
+/**
+ * Runs work that is stored in the database until it is done, by any instance, whenever it is woken. Nothing runs before
+ * `start`.
+ */
+export abstract class DueWork<Item> {
+  readonly #name: string;
+  readonly #log: Logger;
   readonly #running = new Set<Promise<void>>();
   #claiming: Promise<void> | undefined;
   #again = false;
   #stopped = true;
 
-  constructor(options: DueWorkOptions<Item>) {
-    this.#options = options;
+  /** @param name in the log */
+  constructor(name: string, log: Logger) {
+    this.#name = name;
+    this.#log = log;
   }
+
+  /** Claims due items, so that no other instance has them meanwhile. */
+  protected abstract claim(): Promise<readonly Item[]>;
+
+  protected abstract run(item: Item): Promise<void>;
 
   start(): void {
     this.#stopped = false;
@@ -29,7 +80,7 @@ export class DueWork<Item> {
   wake(): void {
     if (this.#stopped) return;
     this.#again = true;
-    this.#claiming ??= this.#claim().finally(() => {
+    this.#claiming ??= this.#claimAll().finally(() => {
       this.#claiming = undefined;
     });
   }
@@ -41,24 +92,30 @@ export class DueWork<Item> {
     await Promise.all(this.#running);
   }
 
-  async #claim(): Promise<void> {
-    const { name, log, claim: take, run } = this.#options;
+  async #claimAll(): Promise<void> {
     while (this.#again && !this.#stopped) {
       this.#again = false;
       try {
-        for (const item of await take()) this.#keep(run(item));
+        for (const item of await this.claim()) this.#keep(this.run(item));
       } catch (error) {
-        log.warn({ err: error }, `${name}: due work could not be read`);
+        this.#log.warn({ err: error }, `${this.#name}: due work could not be read`);
       }
     }
   }
 
   #keep(work: Promise<void>): void {
-    const { name, log } = this.#options;
     const kept = work.catch((error: unknown) =>
-      log.error({ err: error }, `${name}: failed, and is tried again when it is due`),
+      this.#log.error({ err: error }, `${this.#name}: failed, and is tried again when it is due`),
     );
     this.#running.add(kept);
     void kept.finally(() => this.#running.delete(kept));
   }
+}
+
+/** Seconds before a Reversal or settlement is repeated that the acquirer did not answer; the last one repeats. */
+const backoffS = [1, 2, 5, 10, 30, 60] as const;
+
+/** The wait after the given number of tries, in milliseconds. */
+export function backoffMs(tries: number): number {
+  return (backoffS[Math.min(tries, backoffS.length) - 1] ?? 60) * 1_000;
 }

@@ -27,18 +27,18 @@ import { PostgresSettlements } from "../store/settlements/settlements.ts";
 import { PostgresTerminals } from "../store/terminals/terminals.ts";
 import { PostgresCards } from "../store/transactions/cards.ts";
 import { PostgresCompletions } from "../store/transactions/completions.ts";
-import { PostgresDueKinds } from "../store/transactions/due-kinds.ts";
+import { PostgresDueKinds } from "../store/transactions/due.ts";
 import { PostgresTransactions } from "../store/transactions/transactions.ts";
 import { CardVault } from "./card-vault.ts";
 import { Completer } from "./completer.ts";
-import { DueWatch } from "./due-watch.ts";
+import { DueWatch } from "./due-work.ts";
 import { type CommandAnswer, Ledger } from "./ledger.ts";
 import { type CrashPoint, InstanceLife } from "./life.fixture.ts";
 import type { NewNotification } from "./notifier.ts";
 import { Reverser } from "./reverser.ts";
 import { type SettlementStore, Settler } from "./settler.ts";
+import type { Transaction } from "./store.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
-import type { Transaction } from "./transaction.ts";
 
 /** A link whose treatment of a message can be ruled. */
 export type ScriptedLink = Acquirer & Pick<SimulatedAcquirer, "behave">;

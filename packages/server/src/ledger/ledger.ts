@@ -14,6 +14,7 @@ import { requestProblems } from "../commands/check.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
 import type { CommandRequest, ReversalRequest } from "../commands/request.ts";
 import { beginReversal, succeedReversal } from "../commands/reversal.ts";
+import { exemptDevice } from "../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { type LeaseId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { LeaseHolder } from "../leases/lease.ts";
@@ -23,13 +24,20 @@ import { callbackUrlProblem } from "../partners/callback-rules.ts";
 import type { Partner } from "../partners/partner.ts";
 import { CommandSlots } from "./command-slots.ts";
 import type { Completer } from "./completer.ts";
-import { type InitParts, refusedBy, toInit, toTransaction } from "./init.ts";
-import { type Procedure, procedureFor, resultOf, reversalResult } from "./procedure.ts";
+import {
+  type InitParts,
+  type Procedure,
+  procedureFor,
+  refusedBy,
+  resultOf,
+  reversalResult,
+  toInit,
+  toTransaction,
+} from "./procedure.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 import type { Settler } from "./settler.ts";
-import type { Begun, Init, TransactionStore } from "./store.ts";
+import type { Begun, Init, Transaction, TransactionStore } from "./store.ts";
 import type { TerminalAcquirers } from "./terminal-acquirers.ts";
-import type { Transaction } from "./transaction.ts";
 
 export interface LedgerParts extends InitParts {
   readonly transactions: TransactionStore;
@@ -39,7 +47,7 @@ export interface LedgerParts extends InitParts {
   readonly settler: Pick<Settler, "wake" | "stop">;
   /** Without any, commands are refused before anything is accepted. */
   readonly acquirers: Acquirers;
-  readonly terminals: Pick<TerminalAcquirers, "of" | "readAnew">;
+  readonly terminals: Pick<TerminalAcquirers, "of" | "reread">;
   readonly lease: Pick<LeaseHolder, "current">;
   readonly clock: Clock;
   readonly log: Logger;
@@ -72,10 +80,10 @@ const answerGraceMs = 5_000;
 const repeatWaitMs = 10_000;
 const takeOverRowsMax = 500;
 /** After a write failed. */
-const lookAfterMs = [0, 1_000, 3_000, 7_000, 15_000, 30_000, 60_000] as const;
+const searchAfterMs = [0, 1_000, 3_000, 7_000, 15_000, 30_000, 60_000] as const;
 const notSent: AcquirerOutcome = { kind: "not_sent" };
-const pollFirstMs = 10;
-const pollMostMs = 250;
+const pollMinMs = 10;
+const pollMaxMs = 250;
 const reverseAgainMs = 1_000;
 /** A terminal that has another acquirer at each look is being changed over and over. */
 const reroutesMax = 3;
@@ -90,12 +98,12 @@ export class Ledger {
   readonly #beginning = new Set<TransactionId>();
   /** Commands of dead instances, and own ones whose result could not be stored: they have not ended yet. */
   readonly #inDoubt = new Map<TransactionId, Transaction>();
-  /** When to look for INITs that are this instance's without its knowledge. */
-  #looksMs: readonly number[] = [];
+  /** When to search for INITs that are this instance's without its knowledge. */
+  #searchesMs: readonly number[] = [];
   readonly #slots: CommandSlots;
   #stopping = false;
-  /** Settlements continue on another instance: nobody waits for them here. */
-  #passedOn = false;
+  /** Settlements continue on another instance: nobody on this one waits for them. */
+  #isHandedOver = false;
 
   constructor(parts: LedgerParts) {
     this.#parts = parts;
@@ -123,25 +131,25 @@ export class Ledger {
     await this.#requireValid(partner, request);
     if (this.#parts.acquirers.names().length === 0) throw new ServiceError("no_acquirer");
     const leaseId = this.#parts.lease.current();
-    const leavePlace = leaseId === undefined || this.#stopping ? undefined : this.#slots.acquire(partner.id);
-    if (leaseId === undefined || leavePlace === undefined) {
+    const releaseSlot = leaseId === undefined || this.#stopping ? undefined : this.#slots.acquire(partner.id);
+    if (leaseId === undefined || releaseSlot === undefined) {
       throw new ServiceError("unavailable", "No more commands can be accepted now.", { retryAfterS: 1 });
     }
     const { begun, init, procedure } = await this.#begin(partner, request, leaseId).catch((error: unknown) => {
-      leavePlace();
-      if (!(error instanceof ServiceError)) this.#mayOwnMore();
+      releaseSlot();
+      if (!(error instanceof ServiceError)) this.#searchOwnLater();
       throw error;
     });
-    if (begun.outcome !== "begun") leavePlace();
+    if (begun.outcome !== "begun") releaseSlot();
     if (begun.outcome === "repeated") return this.#repeat(partner, begun, options.respondAsync);
     if (begun.outcome !== "begun") throw refusedBy(begun, init);
     const transaction = toTransaction(init, begun.facts, begun.createdAtMs);
     const { id } = transaction;
     const { around } = this.#parts;
-    const run = () => this.#carryOut(partner, transaction, request, procedure);
+    const run = () => this.#execute(partner, transaction, request, procedure);
     const running = (around === undefined ? run() : around(transaction, run)).finally(() => {
       this.#running.delete(id);
-      leavePlace();
+      releaseSlot();
     });
     this.#running.set(id, running);
     // INIT is durable. After any failure the answer is the outcome, or that it is not known yet: an error would make
@@ -149,7 +157,7 @@ export class Ledger {
     const outcome = running.catch((error: unknown) => {
       this.#parts.log.error({ err: error, transaction: id }, "the outcome of a command is not known");
       // No other instance takes it over while the lease of this one lives.
-      if (!carriesItself(transaction)) this.#inDoubt.set(id, transaction);
+      if (!isRunBySettler(transaction)) this.#inDoubt.set(id, transaction);
       return undefined;
     });
     if (options.respondAsync) return { transaction, done: false };
@@ -184,7 +192,7 @@ export class Ledger {
       this.#beginning.add(start.id);
       const begun = await transactions.begin(init).finally(() => this.#beginning.delete(start.id));
       if (begun.outcome !== "rerouted" || tries === reroutesMax) return { begun, init, procedure };
-      acquirer = await terminals.readAnew(partner.id, procedure.tid);
+      acquirer = await terminals.reread(partner.id, procedure.tid);
       const problem = await this.#tokenProblem(partner.id, request);
       if (problem !== undefined) throw badFields([problem]);
     }
@@ -210,7 +218,7 @@ export class Ledger {
     const { terminals, acquirers } = this.#parts;
     const refusal = acquirers.of(await terminals.of(partnerId, tid)).refusesToken(token);
     // The terminal may have another acquirer by now, without a notice.
-    return refusal && acquirers.of(await terminals.readAnew(partnerId, tid)).refusesToken(token);
+    return refusal && acquirers.of(await terminals.reread(partnerId, tid)).refusesToken(token);
   }
 
   async #tokenProblem(partnerId: PartnerId, request: CommandRequest): Promise<FieldProblem | undefined> {
@@ -228,9 +236,9 @@ export class Ledger {
     const leaseId = this.#parts.lease.current();
     if (leaseId === undefined) return 0;
     const nowMs = this.#parts.clock.monotonicMs();
-    if (this.#looksMs.some((atMs) => atMs <= nowMs)) await this.#findOwn(leaseId, nowMs);
+    if (this.#searchesMs.some((atMs) => atMs <= nowMs)) await this.#findOwn(leaseId, nowMs);
     const taken = await this.#parts.transactions.takeOver(leaseId, takeOverRowsMax).catch((error: unknown) => {
-      this.#mayOwnMore();
+      this.#searchOwnLater();
       throw error;
     });
     for (const transaction of taken) this.#inDoubt.set(transaction.id, transaction);
@@ -240,22 +248,22 @@ export class Ledger {
   }
 
   /** A write failed. It may have been committed, or may be yet: the server, or the network, may still have it. */
-  #mayOwnMore(): void {
+  #searchOwnLater(): void {
     const nowMs = this.#parts.clock.monotonicMs();
-    this.#looksMs = lookAfterMs.map((afterMs) => nowMs + afterMs);
+    this.#searchesMs = searchAfterMs.map((afterMs) => nowMs + afterMs);
   }
 
   /** Finds INITs of this instance that it does not run, because the answer to a write was lost. */
   async #findOwn(leaseId: LeaseId, nowMs: number): Promise<void> {
     const known = () => [...this.#beginning, ...this.#running.keys(), ...this.#inDoubt.keys()];
     const before = known();
-    this.#looksMs = this.#looksMs.filter((atMs) => atMs > nowMs);
+    this.#searchesMs = this.#searchesMs.filter((atMs) => atMs > nowMs);
     const own = await this.#parts.transactions.initsOf(leaseId).catch((error: unknown) => {
-      this.#mayOwnMore();
+      this.#searchOwnLater();
       throw error;
     });
-    const carriedOut = new Set([...before, ...known()]);
-    for (const init of own) if (!carriedOut.has(init.id)) this.#inDoubt.set(init.id, init);
+    const running = new Set([...before, ...known()]);
+    for (const init of own) if (!running.has(init.id)) this.#inDoubt.set(init.id, init);
   }
 
   async #endTaken(taken: Transaction, partnerOf: (id: PartnerId) => Promise<Partner | undefined>): Promise<void> {
@@ -277,24 +285,20 @@ export class Ledger {
    */
   async stop(): Promise<void> {
     this.#stopping = true;
-    const passedOn = this.#parts.settler.stop().then(() => {
-      this.#passedOn = true;
+    const handedOver = this.#parts.settler.stop().then(() => {
+      this.#isHandedOver = true;
     });
     // Not only those that run: a command whose INIT is being written is accepted, and would find the link closed.
-    await Promise.all([this.#slots.idle(), passedOn]);
+    await Promise.all([this.#slots.idle(), handedOver]);
     // Only now: a REVERSAL, and a command without an answer, need it until they have ended.
     await this.#parts.reverser.stop();
   }
 
   async #requireValid(partner: Partner, request: CommandRequest): Promise<void> {
     const { settings } = partner;
-    const context = { signing: settings.signing, sandbox: this.#parts.sandbox, registeredDeviceIds: new Set<string>() };
-    let problems: FieldProblem[] = requestProblems(request, context);
-    const deviceId = "deviceId" in request ? request.deviceId : undefined;
-    const looksLikeCard = problems.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
-    if (deviceId && looksLikeCard && (await this.#parts.isRegisteredDevice(partner.id, deviceId))) {
-      problems = requestProblems(request, { ...context, registeredDeviceIds: new Set([deviceId]) });
-    }
+    const deviceId = "deviceId" in request ? (request.deviceId ?? "") : "";
+    const isRegistered = () => this.#parts.isRegisteredDevice(partner.id, deviceId);
+    const problems = [...(await exemptDevice(requestProblems(request, settings), isRegistered))];
     const callBackUrl = "callBackUrl" in request && request.callBackUrl ? request.callBackUrl : undefined;
     if (callBackUrl !== undefined) {
       const rules = { sandbox: this.#parts.sandbox };
@@ -351,7 +355,7 @@ export class Ledger {
     return { transaction, done: transaction.state !== "INIT" };
   }
 
-  /** The outcome of a command that may still run, here or on another instance. */
+  /** The outcome of a command that may still run, on this instance or another. */
   async #awaitFirst(partnerId: PartnerId, id: TransactionId): Promise<Transaction | undefined> {
     const running = this.#running.get(id);
     if (running === undefined) return this.#awaitEnd(partnerId, id, repeatWaitMs);
@@ -369,7 +373,7 @@ export class Ledger {
     isOver = () => false,
   ): Promise<Transaction | undefined> {
     const deadlineMs = this.#parts.clock.monotonicMs() + timeoutMs;
-    for (let waitMs = pollFirstMs; ; waitMs = Math.min(waitMs * 2, pollMostMs)) {
+    for (let waitMs = pollMinMs; ; waitMs = Math.min(waitMs * 2, pollMaxMs)) {
       const transaction = await this.#parts.transactions.find(partnerId, id);
       if (transaction !== undefined && transaction.state !== "INIT") return transaction;
       if (isOver() || this.#parts.clock.monotonicMs() >= deadlineMs) return undefined;
@@ -377,7 +381,7 @@ export class Ledger {
     }
   }
 
-  async #carryOut(
+  async #execute(
     partner: Partner,
     begun: Transaction,
     request: CommandRequest,
@@ -510,11 +514,11 @@ export class Ledger {
     return ended;
   }
 
-  /** The settler runs it, here or on another instance. */
+  /** The settler runs it, on this instance or another. */
   async #settle(begun: Transaction): Promise<Transaction> {
     this.#parts.settler.wake();
     const waitMs = this.#parts.acquirerTimeoutMs + answerGraceMs;
-    return (await this.#awaitEnd(begun.partnerId, begun.id, waitMs, () => this.#passedOn)) ?? begun;
+    return (await this.#awaitEnd(begun.partnerId, begun.id, waitMs, () => this.#isHandedOver)) ?? begun;
   }
 
   /**
@@ -571,7 +575,7 @@ function withChipAnswer(ended: Transaction, outcome: AcquirerOutcome): Transacti
 }
 
 /** The settler runs it, on any instance. */
-function carriesItself({ command }: Pick<Transaction, "command">): boolean {
+function isRunBySettler({ command }: Pick<Transaction, "command">): boolean {
   return command === "SETTLEMENT" || command === "BATCH_UPLOAD";
 }
 

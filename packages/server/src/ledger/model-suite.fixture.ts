@@ -4,7 +4,7 @@ import type { CommandRequest } from "../commands/request.ts";
 import { audit } from "./books.fixture.ts";
 import { field, type LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import { callers, type Ending, isCrash, type Op, op, RealTill, turnsOnLink } from "./model.fixture.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 export interface ModelOptions {
   readonly open: () => Promise<LedgerBench>;

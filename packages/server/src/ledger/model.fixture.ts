@@ -6,7 +6,7 @@ import type { CommandRequest } from "../commands/request.ts";
 import type { TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { LedgerBench, LedgerInstance, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 /** The acquirer's treatments of a command, and the crashes of its instance. */
 export const endings = [

@@ -1,40 +1,36 @@
-import { currencyDecimals } from "@paybell/contract";
+import { createHmac, type KeyObject } from "node:crypto";
+import { canonicalJson, currencyDecimals } from "@paybell/contract";
 import type { AcquirerMessage, Card, OriginalReference } from "../acquirer/acquirer.ts";
 import { parseAmount } from "../commands/amount.ts";
-import { completeCard } from "../commands/complete-card.ts";
 import {
-  completeRefusal,
-  type OriginalState,
-  type Refusal,
-  refundRefusal,
-  reversalRefusal,
-  voidRefusal,
-} from "../commands/original.ts";
+  beginFollowUp,
+  beginSale,
+  completeCard,
+  type FollowUpRequest,
+  followingAmountProblem,
+  type TransactionStart,
+} from "../commands/card-facts.ts";
+import { type OriginalAsks, originalRefusal, type Refusal, refusalError } from "../commands/original.ts";
 import type { AcquirerOutcome } from "../commands/outcome.ts";
-import { beginPreAuthComplete, followingAmountProblem } from "../commands/preauth-complete.ts";
-import { beginRefund } from "../commands/refund.ts";
 import type {
   CommandRequest,
-  PreAuthCompleteRequest,
-  RefundRequest,
   ReversalRequest,
   SaleRequest,
   SettlementRequest,
   TerminalRequest,
-  VoidRequest,
 } from "../commands/request.ts";
 import { beginReversal, succeedReversal } from "../commands/reversal.ts";
-import { beginSale, type TransactionStart } from "../commands/sale.ts";
 import { beginSettlement } from "../commands/settlement.ts";
+import type { OriginalState } from "../commands/states.ts";
 import { beginTerminalCommand, completeSystemCommand } from "../commands/system.ts";
 import { type TerminalSequence, type TerminalState, terminalRefusal } from "../commands/terminal.ts";
-import { beginVoid } from "../commands/void.ts";
-import { badFields } from "../errors.ts";
+import { badFields, ServiceError } from "../errors.ts";
+import type { ChainId, LeaseId, TransactionId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
+import type { CardVault } from "./card-vault.ts";
 import type { CommandResult } from "./completer.ts";
-import type { Init } from "./store.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Begun, Init, Transaction } from "./store.ts";
 
 type Facts = Transaction["facts"];
 
@@ -64,11 +60,9 @@ export function procedureFor(request: CommandRequest, context: ProcedureContext)
     case "PREAUTH":
       return saleProcedure(request, context.start);
     case "VOID":
-      return voidProcedure(request, context);
     case "PREAUTH_COMPLETE":
-      return completeProcedure(request, context);
     case "REFUND":
-      return refundProcedure(request, context);
+      return followUpProcedure(request, context);
     case "SETTLEMENT":
       return settlementProcedure(request, context.start);
     case "REVERSAL":
@@ -108,76 +102,35 @@ function saleProcedure(request: SaleRequest, start: TransactionStart): Procedure
   };
 }
 
-function voidProcedure(request: VoidRequest, { start, original }: ProcedureContext): Procedure {
-  const { tid, mid, money } = placeOf(original);
-  const voidsPreAuth = original?.command === "PREAUTH";
+function followUpProcedure(request: FollowUpRequest, context: ProcedureContext): Procedure {
+  const { start, original } = context;
+  const { command } = request;
+  const { tid, mid, otherMid, elsewhere, amountMinor, currency } = followUpPlace(request, original);
+  const voidsPreAuth = command === "VOID" && original?.command === "PREAUTH";
   return {
     tid,
     mid,
     callBackUrl: given(request.callBackUrl),
     card: null,
-    takes: { ...takesNumbers, batch: !voidsPreAuth },
-    ...money,
+    takes: { ...takesNumbers, invoiceNo: command === "REFUND" || otherMid !== null, batch: !voidsPreAuth },
+    amountMinor,
+    currency,
     refusal: (terminal, state) =>
-      judged(asFound(state, original), voidRefusal) ??
+      refusalBy(original, state, { command, amountMinor, context }) ??
       onTerminal({
-        mid: null,
+        mid: otherMid,
         acquirer: voidsPreAuth ? undefined : original?.acquirer,
-        entersBatchWith: null,
+        entersBatchWith: command === "VOID" ? null : currency,
         money: true,
       })(terminal),
-    begin: (terminal) => beginVoid(request, cardOf(original), terminal, start, { voidsPreAuth }),
+    begin: (terminal) => beginFollowUp(request, cardOf(original), terminal, start, elsewhere(terminal)),
     message: (begun) => ({
-      command: "VOID",
+      command,
       ...numbersOf(begun),
-      amountMinor: money.amountMinor ?? 0n,
-      currency: money.currency ?? "",
+      amountMinor: amountMinor ?? 0n,
+      currency: currency ?? "",
       original: originalReference(original),
     }),
-  };
-}
-
-function completeProcedure(request: PreAuthCompleteRequest, context: ProcedureContext): Procedure {
-  const { start, original, preAuthDays } = context;
-  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
-  return {
-    tid,
-    mid,
-    callBackUrl: given(request.callBackUrl),
-    card: null,
-    takes: { ...takesNumbers, invoiceNo: otherMid !== null, batch: true },
-    ...money,
-    refusal: (terminal, state) =>
-      judged(asFound(state, original), (known) => completeRefusal(known, money.amountMinor, start.atMs, preAuthDays)) ??
-      onTerminal({ mid: otherMid, acquirer: original?.acquirer, entersBatchWith: money.currency, money: true })(
-        terminal,
-      ),
-    begin: (terminal) => beginPreAuthComplete(request, cardOf(original), terminal, start, elsewhere(terminal)),
-    message: (begun) => ({
-      command: "PREAUTH_COMPLETE",
-      ...numbersOf(begun),
-      ...money,
-      original: originalReference(original),
-    }),
-  };
-}
-
-function refundProcedure(request: RefundRequest, { start, original }: ProcedureContext): Procedure {
-  const { tid, mid, otherMid, elsewhere, ...money } = followingPlace(request, original);
-  return {
-    tid,
-    mid,
-    callBackUrl: given(request.callBackUrl),
-    card: null,
-    takes: { ...takesNumbers, invoiceNo: true, batch: true },
-    ...money,
-    refusal: (terminal, state) =>
-      judged(state, (known) => refundRefusal(known, money.amountMinor)) ??
-      onTerminal({ mid: otherMid, acquirer: original?.acquirer, entersBatchWith: money.currency, money: true })(
-        terminal,
-      ),
-    begin: (terminal) => beginRefund(request, cardOf(original), terminal, start, elsewhere(terminal)),
-    message: (begun) => ({ command: "REFUND", ...numbersOf(begun), ...money, original: originalReference(original) }),
   };
 }
 
@@ -202,8 +155,9 @@ function settlementProcedure(request: SettlementRequest, start: TransactionStart
   };
 }
 
-function reversalProcedure(request: ReversalRequest, { start, original }: ProcedureContext): Procedure {
-  const { tid, mid, money } = placeOf(original);
+function reversalProcedure(request: ReversalRequest, context: ProcedureContext): Procedure {
+  const { start, original } = context;
+  const { tid, mid, ...money } = placeOf(original);
   const reversed = original && { id: original.id, tid, mid, traceNo: original.facts.fields["traceNo"] ?? "" };
   return {
     tid,
@@ -212,7 +166,7 @@ function reversalProcedure(request: ReversalRequest, { start, original }: Proced
     card: null,
     takes: { traceNo: false, invoiceNo: false, batch: false, settlement: null },
     ...money,
-    refusal: (_terminal, state) => judged(state, reversalRefusal),
+    refusal: (_, state) => refusalBy(undefined, state, { command: "REVERSAL", amountMinor: null, context }),
     begin: () => beginReversal(request, reversed, start),
     message: undefined,
   };
@@ -280,44 +234,46 @@ function onTerminal(asks: Parameters<typeof terminalRefusal>[1]) {
 }
 
 /**
- * An original that ended since it was found still counts as in flight: its successor inherits fields that came with its
- * end.
+ * Why the locked original does not allow the command. One that ended since it was found still counts as in flight,
+ * because its successor inherits fields that came with its end. A REVERSAL inherits nothing.
  */
-function asFound(state: OriginalState | undefined, found: Transaction | undefined): OriginalState | undefined {
-  return state && found?.state === "INIT" ? { ...state, state: found.state } : state;
+function refusalBy(
+  found: Transaction | undefined,
+  state: OriginalState | undefined,
+  asks: Pick<OriginalAsks, "command"> & { readonly amountMinor: bigint | null; readonly context: ProcedureContext },
+): Refusal | undefined {
+  if (state === undefined) return undefined;
+  const { command, amountMinor, context } = asks;
+  const { start, preAuthDays } = context;
+  const known = found?.state === "INIT" ? { ...state, state: found.state } : state;
+  return originalRefusal(known, { command, amountMinor: amountMinor ?? 0n, nowMs: start.atMs, preAuthDays });
 }
 
-function judged(state: OriginalState | undefined, judge: (state: OriginalState) => Refusal | undefined) {
-  return state === undefined ? undefined : judge(state);
-}
-
-/** The terminal and batch of an original, for follow-up commands there. */
+/** The terminal and money of an original, for follow-up commands there. */
 function placeOf(original: Transaction | undefined) {
-  const fields = original?.facts.fields ?? {};
-  const money = { amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
-  return { tid: fields["tid"] ?? "", mid: fields["mid"] ?? "", money };
+  const { tid = "", mid = "" } = original?.facts.fields ?? {};
+  return { tid, mid, amountMinor: original?.amountMinor ?? null, currency: original?.currency ?? null };
 }
 
 /**
- * The terminal of a PreAuth-Complete or Refund: the one that it names, otherwise its original's.
+ * The terminal of a follow-up, which is the one that it names, otherwise its original's, and its money: a Void's is its
+ * original's.
  *
  * @throws ServiceError `invalid_amount` if the amount does not fit the original's currency
  */
-function followingPlace(
-  { tid: named, amount }: { readonly tid?: string | undefined; readonly amount: string },
-  original: Transaction | undefined,
-) {
-  const { tid: originalTid, mid, money } = placeOf(original);
-  const tid = given(named) ?? originalTid;
-  const isElsewhere = tid !== originalTid;
-  const currency = money.currency ?? "";
-  const problem = currency === "" ? undefined : followingAmountProblem(amount, currency);
+function followUpPlace(request: FollowUpRequest, original: Transaction | undefined) {
+  const place = placeOf(original);
+  if (request.command === "VOID") return { ...place, otherMid: null, elsewhere: () => undefined };
+  const { mid, currency } = place;
+  const tid = given(request.tid) ?? place.tid;
+  const isElsewhere = tid !== place.tid;
+  const problem = currency === null ? undefined : followingAmountProblem(request.amount, currency);
   if (problem !== undefined) throw badFields([problem]);
   return {
     tid,
     mid,
-    amountMinor: currency === "" ? 0n : parseAmount(amount, currencyDecimals(currency) ?? 0),
-    currency,
+    amountMinor: currency === null ? 0n : parseAmount(request.amount, currencyDecimals(currency) ?? 0),
+    currency: currency ?? "",
     /** The other terminal must belong to the same merchant. */
     otherMid: isElsewhere ? mid : null,
     elsewhere: ({ deviceId, appName }: TerminalSequence) => (isElsewhere ? { tid, deviceId, appName } : undefined),
@@ -341,4 +297,114 @@ function numbersOf({ fields }: Facts) {
 /** An empty string counts as absent. */
 function given(text: string | undefined): string | null {
   return text === undefined || text === "" ? null : text;
+}
+
+export interface InitParts {
+  readonly cards: CardVault;
+  /** The key for comparing bodies. With a plain hash a reader of the row could guess the card's token. */
+  readonly bodyKey: KeyObject;
+  readonly sandbox: boolean;
+  /** The number of terminals that a partner's commands may claim. */
+  readonly claimsMax: number;
+}
+
+export interface InitStart {
+  readonly id: TransactionId;
+  readonly leaseId: LeaseId;
+  readonly acquirer: string;
+  readonly site: string | null;
+  readonly procedure: Procedure;
+  readonly original: Transaction | undefined;
+}
+
+/** Makes the INIT of a request. */
+export function toInit(
+  { bodyKey, cards, sandbox, claimsMax }: InitParts,
+  partner: Partner,
+  request: CommandRequest,
+  start: InitStart,
+): Init {
+  const { id, leaseId, acquirer, site, procedure, original } = start;
+  const reqId = request.reqId.toLowerCase();
+  const { tid, mid, takes, amountMinor, currency, card, callBackUrl, refusal } = procedure;
+  const chainId = original?.chainId ?? (id as string as ChainId);
+  return {
+    partnerId: partner.id,
+    id,
+    leaseId,
+    command: request.command,
+    reqId,
+    bodyHash: createHmac("sha256", bodyKey)
+      .update(canonicalJson({ ...request, reqId }))
+      .digest(),
+    originalId: original?.id ?? null,
+    chainId,
+    tid,
+    mid,
+    callBackUrl,
+    openTerminals: partner.settings.terminals === "open",
+    sharesTerminals: sandbox,
+    claimsMax,
+    takes,
+    amountMinor,
+    currency,
+    acquirer,
+    site,
+    sealedCard: card && cards.seal({ partnerId: partner.id, chainId, acquirer }, card),
+    refusal,
+    facts: (terminal) => procedure.begin(terminal),
+  };
+}
+
+/** The refusal as the caller gets it. */
+export function refusedBy(
+  begun: Exclude<Begun, { outcome: "begun" | "repeated" }>,
+  { tid, reqId }: Init,
+): ServiceError {
+  if (begun.outcome === "refused") return refusalError(begun.refusal);
+  if (begun.outcome === "reversed_before_arrival") {
+    const detail = `A REVERSAL of the reqId ${reqId} came before the command, which was not sent to the acquirer.`;
+    return new ServiceError("reversed_before_arrival", detail);
+  }
+  if (begun.outcome === "rerouted") {
+    return new ServiceError("unavailable", `tid ${tid} is being given another acquirer.`, { retryAfterS: 1 });
+  }
+  if (begun.outcome === "terminal_taken") {
+    return new ServiceError("terminal_taken", `tid ${tid} with this mid is another partner's terminal.`);
+  }
+  if (begun.outcome === "terminal_quota") {
+    const message = `tid ${tid} is new, and you use as many terminals without a registration as you may.`;
+    return new ServiceError("too_many_terminals", message);
+  }
+  return new ServiceError("terminal_not_registered", `tid ${tid} is not registered.`);
+}
+
+/** The transaction that a durable INIT began. */
+export function toTransaction(init: Init, facts: Transaction["facts"], createdAtMs: number): Transaction {
+  const { partnerId, id, command, reqId, originalId, chainId, callBackUrl, amountMinor, currency, acquirer, site } =
+    init;
+  return {
+    partnerId,
+    id,
+    origin: "command",
+    command,
+    state: "INIT",
+    reqId,
+    externalId: null,
+    originalId,
+    originalExternalId: null,
+    chainId,
+    callBackUrl,
+    amountMinor,
+    currency,
+    acquirer,
+    site,
+    batch: null,
+    reversal: null,
+    facts,
+    notification: null,
+    runBy: init.leaseId,
+    createdAtMs,
+    completedAtMs: null,
+  };
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 let till: LedgerTill;
 const bench = await LedgerBench.open();

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { CompletionRequest } from "../commands/request.ts";
+import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
 import { createMetrics } from "../metrics.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";

@@ -1,23 +1,49 @@
 import { createHash } from "node:crypto";
-import { commands } from "@paybell/contract";
+import { type Command, commands, voidableCommands } from "@paybell/contract";
 import { systemClock } from "../clock.ts";
-import { completionProblems, completionWarnings } from "../commands/check.ts";
-import { convertReport } from "../commands/convert-report.ts";
-import { redactItem } from "../commands/redact-item.ts";
-import { reportDifference } from "../commands/report-difference.ts";
-import { reportedBatch } from "../commands/reported-batch.ts";
-import { reportedFacts } from "../commands/reported-facts.ts";
-import type { CompletionRequest } from "../commands/request.ts";
-import { broken } from "../commands/rules.ts";
+import { completionProblems, completionWarnings } from "../commands/reports/check-completion.ts";
+import type { CompletionRequest } from "../commands/reports/completion.ts";
+import { convertReport } from "../commands/reports/convert-report.ts";
+import { redactItem } from "../commands/reports/redact-item.ts";
+import { reportDifference, reportedBatch, reportedFacts } from "../commands/reports/reported-facts.ts";
+import { broken, exemptDevice } from "../commands/rules.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { type ChainId, newId, type PartnerId, readId, type TransactionId } from "../ids.ts";
 import type { Metrics } from "../metrics.ts";
 import { callbackUrlProblem } from "../partners/callback-rules.ts";
-import type { Partner, PartnerDirectory } from "../partners/partner.ts";
+import type { Partner, PartnerDirectory, ReportSettings } from "../partners/partner.ts";
 import { type Notifier, notificationOf } from "./notifier.ts";
-import { identityOf, originalIdentities } from "./report-identity.ts";
 import type { CompletionStore, Reported, ReportedCompletion, ReportedOriginal, TransactionStore } from "./store.ts";
+
+type Identity = Pick<ReportSettings, "identity">;
+
+/** The key of a switch's report. If a Sale and its Void share a number, the command is part of it. */
+function identityOf({ identity }: Identity, externalId: string, command: Command): string {
+  return identity === "externalId" ? externalId : `${externalId} #${command}`;
+}
+
+/** The possible originals of a command, the more likely first. */
+const originalsOf: Readonly<Partial<Record<Command, readonly Command[]>>> = {
+  VOID: ["PREAUTH_COMPLETE", "SALE", "PREAUTH"],
+  PREAUTH_COMPLETE: ["PREAUTH"],
+  REVERSAL: [...voidableCommands, "VOID"],
+};
+
+type Following = Pick<CompletionRequest, "command" | "originalExternalId" | "originalCommand">;
+
+/** The possible keys of a report's original, the more likely first; empty if it names none. */
+export function originalIdentities(settings: Identity, completion: Following): readonly string[] {
+  const { command, originalExternalId = "", originalCommand } = completion;
+  if (originalExternalId === "") return [];
+  if (settings.identity === "externalId") return [originalExternalId];
+  const originalCommands = originalCommand ? [originalCommand as Command] : (originalsOf[command] ?? []);
+  // Reports from before the command was part of the key are stored under the number only.
+  return [
+    ...originalCommands.map((original) => identityOf(settings, originalExternalId, original)),
+    originalExternalId,
+  ];
+}
 
 export interface ReportsParts {
   readonly transactions: TransactionStore;
@@ -46,12 +72,11 @@ export interface RefusedItem {
 }
 
 /** The number of refused items remembered as recorded, because a switch repeats refused items. */
-const refusedToldMax = 10_000;
+const refusedRecordedMax = 10_000;
 
 type Originals = ReadonlyMap<string, ReportedOriginal>;
 
 const noOriginals: Originals = new Map();
-const noDevices: ReadonlySet<string> = new Set();
 
 interface ValidReport {
   readonly completion: CompletionRequest;
@@ -67,7 +92,7 @@ type Judged = ValidReport | { readonly completion: CompletionRequest; readonly p
 /** Accepts commands that the operator's switch completed. Items are independent: an invalid one affects no other. */
 export class Reports {
   readonly #parts: ReportsParts;
-  readonly #told = new Set<string>();
+  readonly #recorded = new Set<string>();
 
   constructor(parts: ReportsParts) {
     this.#parts = parts;
@@ -82,11 +107,11 @@ export class Reports {
   async #recordRefused({ item, externalId, problems }: RefusedItem): Promise<void> {
     const kept = redactItem(item);
     const detail = { externalId: redactItem(externalId), problems, item: kept };
-    const told = createHash("sha256").update(JSON.stringify(detail)).digest("base64");
-    if (this.#told.has(told)) return;
-    this.#told.add(told);
-    const [oldest] = this.#told;
-    if (this.#told.size > refusedToldMax && oldest !== undefined) this.#told.delete(oldest);
+    const digest = createHash("sha256").update(JSON.stringify(detail)).digest("base64");
+    if (this.#recorded.has(digest)) return;
+    this.#recorded.add(digest);
+    const [oldest] = this.#recorded;
+    if (this.#recorded.size > refusedRecordedMax && oldest !== undefined) this.#recorded.delete(oldest);
     const given = typeof item === "object" && item !== null && "partnerId" in item ? item.partnerId : undefined;
     const partnerId = typeof given === "string" ? (readId<"partner">(given) ?? null) : null;
     await this.#parts.events.record({ kind: "report_refused", partnerId, subjectId: null, detail });
@@ -122,8 +147,8 @@ export class Reports {
         partnerId && (this.#parts.directory.peek(partnerId) ?? (await this.#parts.directory.find(partnerId)));
       const partner = requireReportable(known);
       completion = convertReport(given, partner.settings.reports);
-      const problems = this.#problemsOf(completion, partner, noDevices);
-      if (problems.length > 0) await this.#forgiveDevice(completion, partner, problems);
+      const problems = this.#problemsOf(completion, partner);
+      if (problems.length > 0) await this.#requireExempt(completion, partner, problems);
       const id = completion.id ? readId<"transaction">(completion.id) : undefined;
       const { reports } = partner.settings;
       return {
@@ -149,11 +174,11 @@ export class Reports {
     const results = await Promise.all(first.map((one) => this.#accept(one, originals)));
     if (later.length === 0) return results;
     const resultOf = new Map(first.map((one, index) => [one, results[index]]));
-    for (const turn of later) {
+    for (const wave of later) {
       const problem = [...resultOf.values()].find((result) => result?.problem?.code === "unavailable")?.problem;
-      const tried = turn.map((one) => (problem && !("problem" in one) ? { ...one, problem } : one));
+      const tried = wave.map((one) => (problem && !("problem" in one) ? { ...one, problem } : one));
       const answers = await Promise.all(tried.map((one) => this.#accept(one, originals)));
-      for (const [index, one] of turn.entries()) resultOf.set(one, answers[index]);
+      for (const [index, one] of wave.entries()) resultOf.set(one, answers[index]);
     }
     return judged.flatMap((one) => resultOf.get(one) ?? []);
   }
@@ -185,10 +210,10 @@ export class Reports {
   }
 
   /** An identical report is a duplicate. Anything else under a known externalId would be lost, so it is a conflict. */
-  async #repeated(sound: ValidReport, known: Reported & { outcome: "known" }): Promise<ReportResult> {
-    const { completion, partner } = sound;
+  async #repeated(valid: ValidReport, known: Reported & { outcome: "known" }): Promise<ReportResult> {
+    const { completion, partner } = valid;
     const { externalId, command, id: given = "" } = completion;
-    const now = toReport(sound, noOriginals);
+    const now = toReport(valid, noOriginals);
     const differs = reportDifference(now, known.before, given !== "");
     const transactionId = known.id;
     if (differs.length === 0) return { externalId, result: "duplicate", transactionId };
@@ -204,12 +229,8 @@ export class Reports {
     };
   }
 
-  /** @param devices device ids of the partner that are known not to be card numbers */
-  #problemsOf(completion: CompletionRequest, partner: Partner, devices: ReadonlySet<string>): FieldProblem[] {
-    const problems = completionProblems(completion, {
-      registeredDeviceIds: devices,
-      zeroAmounts: partner.settings.reports.zeroAmounts,
-    });
+  #problemsOf(completion: CompletionRequest, partner: Partner): readonly FieldProblem[] {
+    const problems = completionProblems(completion, partner.settings.reports);
     const { callBackUrl } = completion;
     if (!callBackUrl) return problems;
     const { sandbox } = this.#parts;
@@ -217,21 +238,15 @@ export class Reports {
     return problem ? [...problems, problem] : problems;
   }
 
-  /**
-   * A value that looks like a card number may be the id of a registered device. The registration is read only if it
-   * decides.
-   */
-  async #forgiveDevice(completion: CompletionRequest, partner: Partner, found: readonly FieldProblem[]): Promise<void> {
-    const { deviceId } = completion;
-    const looksLikeCard = found.some(({ field, code }) => field === "deviceId" && code === "card_number_in_clear");
-    const isDevice = deviceId && looksLikeCard && (await this.#parts.isRegisteredDevice(partner.id, deviceId));
-    const [first, ...others] = isDevice ? this.#problemsOf(completion, partner, new Set([deviceId])) : found;
+  async #requireExempt({ deviceId = "" }: CompletionRequest, partner: Partner, found: readonly FieldProblem[]) {
+    const isRegistered = () => this.#parts.isRegisteredDevice(partner.id, deviceId);
+    const [first, ...others] = await exemptDevice(found, isRegistered);
     if (first) throw badFields([first, ...others]);
   }
 
-  async #write(sound: ValidReport, originals: Originals): Promise<Reported> {
-    const { partner, completion } = sound;
-    const report = toReport(sound, originals);
+  async #write(valid: ValidReport, originals: Originals): Promise<Reported> {
+    const { partner, completion } = valid;
+    const report = toReport(valid, originals);
     const begunMs = systemClock.monotonicMs();
     const reported = await this.#parts.completions.report(report);
     if (reported.outcome !== "accepted") return reported;
@@ -254,9 +269,9 @@ export class Reports {
 
   /** The known originals, by partner and key: reported before, or in this call. */
   async #originals(judged: readonly Judged[]): Promise<Originals> {
-    const sound = judged.filter((one): one is ValidReport => !("problem" in one));
+    const valid = judged.filter((one): one is ValidReport => !("problem" in one));
     const wanted = new Map<PartnerId, Set<string>>();
-    for (const { partner, originals } of sound) {
+    for (const { partner, originals } of valid) {
       const identities = wanted.get(partner.id) ?? new Set();
       for (const identity of originals) identities.add(identity);
       wanted.set(partner.id, identities);
@@ -268,7 +283,7 @@ export class Reports {
       for (const [identity, original] of originals) found.set(`${partnerId} ${identity}`, original);
     }
     // In order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
-    for (const one of sound) {
+    for (const one of valid) {
       const { partner, completion, id, identity } = one;
       const key = `${partner.id} ${identity}`;
       if (!wanted.get(partner.id)?.has(identity) || found.has(key)) continue;
@@ -276,7 +291,7 @@ export class Reports {
       const chainId = original?.chainId ?? (id as string as ChainId);
       const { fields } = reportedFacts(completion, { id });
       const batchId = reportedBatch(partner.id, fields) ?? original?.batchId ?? null;
-      found.set(key, { id, chainId, command: completion.command, batchId });
+      found.set(key, { id, chainId, command: completion.command, reqId: reqIdOf(completion), batchId });
     }
     return found;
   }
@@ -308,21 +323,21 @@ function wavesOf(judged: readonly Judged[]): readonly (readonly Judged[])[] {
   }
   const named = new Map<string, ValidReport>();
   for (const one of judged) if (!("problem" in one)) named.set(`${one.partner.id} ${one.identity}`, one);
-  const turns: Judged[][] = Array.from({ length: wavesOfChain + 1 }, () => []);
-  for (const one of judged) turns[waveOf(one, named)]?.push(one);
-  return turns.filter((turn) => turn.length > 0);
+  const waves: Judged[][] = Array.from({ length: wavesOfChain + 1 }, () => []);
+  for (const one of judged) waves[waveOf(one, named)]?.push(one);
+  return waves.filter((wave) => wave.length > 0);
 }
 
 function waveOf(judged: Judged, named: ReadonlyMap<string, ValidReport>): number {
   if (judged.completion.command === "SETTLEMENT") return wavesOfChain;
-  let turn = 0;
+  let wave = 0;
   let original = "problem" in judged ? undefined : namedOriginal(judged, named);
   // Two may refer to each other.
-  while (original !== undefined && turn < wavesOfChain - 1) {
-    turn += 1;
+  while (original !== undefined && wave < wavesOfChain - 1) {
+    wave += 1;
     original = namedOriginal(original, named);
   }
-  return turn;
+  return wave;
 }
 
 function namedOriginal(
@@ -339,13 +354,17 @@ function knownCommand(item: unknown): string {
   return commands.find((known) => known === command) ?? "unknown";
 }
 
-function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
-  const { partner, completion, id, identity, originals } = sound;
-  const original = originalOf(sound, known);
+function toReport(valid: ValidReport, known: Originals): ReportedCompletion {
+  const { partner, completion, id, identity, originals } = valid;
+  const original = originalOf(valid, known);
   const originalExternalId = originals.at(-1) ?? null;
   const chainId = original?.chainId ?? (id as string as ChainId);
   const voidsPreAuth = completion.command === "VOID" && (original?.command ?? completion.originalCommand) === "PREAUTH";
-  const facts = reportedFacts(completion, { id, voidsPreAuth });
+  const facts = reportedFacts(completion, {
+    id,
+    voidsPreAuth,
+    ...(original && { originalReqId: original.reqId ?? "" }),
+  });
   const originalId = original?.id ?? null;
   const batchId = reportedBatch(partner.id, facts.fields) ?? original?.batchId ?? null;
   const report = {
@@ -358,7 +377,7 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
     callBackUrl: completion.callBackUrl || null,
     command: completion.command,
     state: completion.status === "SUCCESS" ? ("SUCCESS" as const) : ("ERROR" as const),
-    reqId: completion.reqId ? completion.reqId.toLowerCase() : null,
+    reqId: reqIdOf(completion),
     batchId,
     facts,
   };
@@ -366,6 +385,10 @@ function toReport(sound: ValidReport, known: Originals): ReportedCompletion {
   const about = { partnerId: partner.id, transactionId: id, originalId, originalExternalId, chainId };
   const notification = notificationOf({ ...about, callBackUrl: report.callBackUrl, facts, batchId }, partner.settings);
   return { ...report, notification, waitsForOriginal: waitsForOriginal(completion, original) };
+}
+
+function reqIdOf({ reqId }: CompletionRequest): string | null {
+  return reqId ? reqId.toLowerCase() : null;
 }
 
 /** Whether the IPN depends on an original that is unknown and not described in the report. */

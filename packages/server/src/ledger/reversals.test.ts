@@ -325,16 +325,6 @@ describe("a late answer", () => {
   });
 });
 
-test.each(["09", "19", "68", "90", "91", "96"])("a Reversal that is answered %s is sent again", async (code) => {
-  instance.nextFares("REVERSAL", { declines: code });
-  const till = new LedgerTill();
-  const sale = await instance.ended(partner, till.sale("tok_timeout"));
-  await expect.poll(() => bench.reversalOf(sale.id), { interval: 5 }).toMatchObject({ state: "PENDING", code });
-  await bench.runDueNow();
-  await bench.reversed(sale.id);
-  expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-});
-
 test("a Reversal that is retried for long is reported once, and retried further", async () => {
   const fails = instance.acquirer.behave(({ command }) => (command === "REVERSAL" ? { declines: "96" } : undefined));
   const sale = await instance.ended(partner, new LedgerTill().sale("tok_timeout"));
@@ -426,11 +416,6 @@ test("an approved part is a success for a command that allows it, and its amount
     state: "SUCCESS",
     facts: { fields: { saleTotalAmount: "150000", voidTotalAmount: "75000", isoResponseCode: "00" } },
   });
-});
-
-test("a decline is not reversed", async () => {
-  const sale = await instance.ended(partner, new LedgerTill().sale("tok_decline_51"));
-  expect(await bench.reversalOf(sale.id)).toBeUndefined();
 });
 
 describe("a partner's REVERSAL", () => {

@@ -12,13 +12,11 @@ import { lateAfterTries, reversalStateAfter, unknownCode } from "../commands/rev
 import type { NewEvent } from "../events.ts";
 import { newId, type PartnerId, type TransactionId } from "../ids.ts";
 import { headerOf, referable, referenceTo } from "./acquirer-message.ts";
-import { backoffMs } from "./backoff.ts";
 import type { CardVault } from "./card-vault.ts";
 import { type Completer, eventOf } from "./completer.ts";
-import { DueWork } from "./due-work.ts";
+import { backoffMs, DueWork } from "./due-work.ts";
 import { reversalResult } from "./procedure.ts";
-import type { TransactionStore } from "./store.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction, TransactionStore } from "./store.ts";
 
 /** Running Reversals: one per transaction, until the acquirer has answered it. */
 export interface ReversalStore {
@@ -85,36 +83,25 @@ const graceMs = 10_000;
 const endTriesMax = 64;
 
 /** Sends Reversals, and repeats them across restarts until the acquirer answers. */
-export class Reverser {
+export class Reverser extends DueWork<DueReversal> {
   readonly #parts: ReverserParts;
-  readonly #work: DueWork<DueReversal>;
   readonly #stopping = new AbortController();
 
   constructor(parts: ReverserParts) {
+    super("reversals", parts.log);
     this.#parts = parts;
-    this.#work = new DueWork({
-      name: "reversals",
-      log: parts.log,
-      claim: () => parts.reversals.claimDue(rowsMax, parts.acquirerTimeoutMs + graceMs),
-      run: (due) => this.#reverse(due),
-    });
   }
 
-  start(): void {
-    this.#work.start();
-  }
-
-  /** Looks for queued Reversals now. */
-  wake(): void {
-    this.#work.wake();
-  }
-
-  stop(): Promise<void> {
+  override stop(): Promise<void> {
     this.#stopping.abort();
-    return this.#work.stop();
+    return super.stop();
   }
 
-  async #reverse(due: DueReversal): Promise<void> {
+  protected claim(): Promise<readonly DueReversal[]> {
+    return this.#parts.reversals.claimDue(rowsMax, this.#parts.acquirerTimeoutMs + graceMs);
+  }
+
+  protected async run(due: DueReversal): Promise<void> {
     const { reversals, transactions, completer } = this.#parts;
     const transaction = await transactions.find(due.partnerId, due.transactionId);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.transactionId} to reverse.`);

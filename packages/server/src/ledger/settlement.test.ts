@@ -1,7 +1,7 @@
 import { afterAll, describe, expect, onTestFinished, test } from "vitest";
 import type { AcquirerMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction } from "./store.ts";
 
 const bench = await LedgerBench.open();
 const instance = await bench.start();

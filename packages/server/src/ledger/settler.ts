@@ -15,12 +15,10 @@ import { completeSettlement, freezeSettlement } from "../commands/settlement.ts"
 import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
 import { headerOf, referenceTo } from "./acquirer-message.ts";
-import { backoffMs } from "./backoff.ts";
 import type { CardVault } from "./card-vault.ts";
 import type { Completer } from "./completer.ts";
-import { DueWork } from "./due-work.ts";
-import type { TransactionStore } from "./store.ts";
-import type { Transaction } from "./transaction.ts";
+import { backoffMs, DueWork } from "./due-work.ts";
+import type { Transaction, TransactionStore } from "./store.ts";
 
 /** Running settlements and Batch Uploads, and their batches. */
 export interface SettlementStore {
@@ -146,33 +144,22 @@ const unansweredAfterTries = 4;
  * Runs settlements: waits until the batch is quiet, sends its totals, uploads it if they differ, sends them again, and
  * closes or reopens the batch. Each step is stored in the database, so that any instance can continue.
  */
-export class Settler {
+export class Settler extends DueWork<DueSettlement> {
   readonly #parts: SettlerParts;
-  readonly #work: DueWork<DueSettlement>;
   #stopping = false;
 
   constructor(parts: SettlerParts) {
+    super("settlements", parts.log);
     this.#parts = parts;
-    this.#work = new DueWork({
-      name: "settlements",
-      log: parts.log,
-      claim: () => parts.settlements.claimDue(rowsMax, this.#heldForMs),
-      run: (due) => this.#run(due),
-    });
   }
 
-  start(): void {
-    this.#work.start();
-  }
-
-  /** Looks for a new settlement now. */
-  wake(): void {
-    this.#work.wake();
-  }
-
-  stop(): Promise<void> {
+  override stop(): Promise<void> {
     this.#stopping = true;
-    return this.#work.stop();
+    return super.stop();
+  }
+
+  protected claim(): Promise<readonly DueSettlement[]> {
+    return this.#parts.settlements.claimDue(rowsMax, this.#heldForMs);
   }
 
   /** Ends a running one as ERROR 96, on the operator's decision. False if it has ended already. */
@@ -189,7 +176,7 @@ export class Settler {
     return this.#parts.acquirerTimeoutMs + graceMs;
   }
 
-  async #run(due: DueSettlement): Promise<void> {
+  protected async run(due: DueSettlement): Promise<void> {
     const { settlements } = this.#parts;
     const transaction = await this.#parts.transactions.find(due.partnerId, due.id);
     if (transaction === undefined) throw new Error(`There is no transaction ${due.id} for this settlement.`);
@@ -237,7 +224,7 @@ export class Settler {
     if (due.kind === "BATCH_UPLOAD") return this.#advance(due, { step: "uploading" });
     if (await this.#parts.settlements.isQuiet(due.partnerId, due.tid)) return this.#advance(due, { step: "sending" });
     await this.#parts.settlements.postpone(due, quietPollMs);
-    setTimeout(() => this.#work.wake(), quietPollMs).unref();
+    setTimeout(() => this.wake(), quietPollMs).unref();
     return undefined;
   }
 

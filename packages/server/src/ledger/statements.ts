@@ -1,5 +1,5 @@
 import { type Command, currencyDecimals, isCharging, type NotifiedCommand } from "@paybell/contract";
-import { amountShapeProblem, formatAmount } from "../commands/amount.ts";
+import { formatAmount, minorOf } from "../commands/amount.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { csvCell } from "../guards/safe-text.ts";
 import type { PartnerId } from "../ids.ts";
@@ -93,43 +93,8 @@ export interface Statement {
   totals(): readonly StatementTotals[];
 }
 
-export interface StatementLine {
-  readonly kind: "transaction" | "reversal";
-  readonly at: string;
-  readonly id: string;
-  readonly notificationId: string | null;
-  readonly command: NotifiedCommand;
-  readonly status: "SUCCESS" | "ERROR";
-  readonly isoResponseCode: string;
-  readonly currency: string;
-  readonly amount: string;
-  /** The amount that the line adds to the partner's balance, with its sign; empty if it has none. */
-  readonly movement: string;
-  readonly reqId: string;
-  readonly merchantTransId: string;
-  readonly tid: string;
-  readonly mid: string;
-  readonly batchNo: string;
-  readonly traceNo: string;
-  readonly refId: string;
-  readonly approveCode: string;
-  readonly originalId: string;
-}
-
-export interface StatementTotals {
-  readonly currency: string;
-  readonly saleQuantity: number;
-  readonly saleTotalAmount: string;
-  readonly voidQuantity: number;
-  readonly voidTotalAmount: string;
-  readonly refundQuantity: number;
-  readonly refundTotalAmount: string;
-  /** Sales, Completes and Refunds that a Reversal undid on this day. */
-  readonly reversedQuantity: number;
-  readonly reversedTotalAmount: string;
-  /** The sum of all movements. */
-  readonly netAmount: string;
-}
+export type StatementLine = ReturnType<typeof lineOf>;
+export type StatementTotals = ReturnType<typeof totalsOf>;
 
 /** A result is stored in a transaction that began shortly before it is visible. */
 const commitDelayMs = 60_000;
@@ -201,9 +166,12 @@ function effectOf({ kind, command, state, originalCommand }: StatementRow) {
   return command === "VOID" && originalCommand !== "PREAUTH" ? ({ total: "void", sign: -1n } as const) : undefined;
 }
 
-type Total = "sale" | "void" | "refund" | "reversed";
+const totalNames = ["sale", "void", "refund", "reversed"] as const;
+type Total = (typeof totalNames)[number];
 
+/** Of one currency. */
 interface Sum {
+  /** The sum of all movements. */
   net: bigint;
   readonly quantity: Record<Total, number>;
   readonly minor: Record<Total, bigint>;
@@ -217,6 +185,7 @@ class Totals {
     const { currency = "", amount = "" } = row.fields;
     const decimals = currencyDecimals(currency);
     const effect = effectOf(row);
+    // A switch reports some without an amount.
     const minor = decimals === undefined ? undefined : minorOf(amount, decimals);
     const movement = minor === undefined ? undefined : minor * (effect?.sign ?? 0n);
     if (effect !== undefined && minor !== undefined && movement !== undefined) {
@@ -229,42 +198,36 @@ class Totals {
     return lineOf(row, movement === undefined ? "" : formatAmount(movement, decimals ?? 0));
   }
 
+  /** By currency. */
   all(): readonly StatementTotals[] {
-    const inOrder = [...this.#sums].sort(([a], [b]) => (a < b ? -1 : 1));
-    return inOrder.map(([currency, { net, quantity, minor }]) => {
-      const written = (value: bigint) => formatAmount(value, currencyDecimals(currency) ?? 0);
-      return {
-        currency,
-        saleQuantity: quantity.sale,
-        saleTotalAmount: written(minor.sale),
-        voidQuantity: quantity.void,
-        voidTotalAmount: written(minor.void),
-        refundQuantity: quantity.refund,
-        refundTotalAmount: written(minor.refund),
-        reversedQuantity: quantity.reversed,
-        reversedTotalAmount: written(minor.reversed),
-        netAmount: written(net),
-      };
-    });
+    return [...this.#sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([currency, sum]) => totalsOf(currency, sum));
   }
 }
 
 function noSum(): Sum {
+  const quantity = { sale: 0, void: 0, refund: 0, reversed: 0 };
+  return { net: 0n, quantity, minor: { sale: 0n, void: 0n, refund: 0n, reversed: 0n } };
+}
+
+function totalsOf(currency: string, { quantity, minor, net }: Sum) {
+  const written = (sum: bigint) => formatAmount(sum, currencyDecimals(currency) ?? 0);
   return {
-    net: 0n,
-    quantity: { sale: 0, void: 0, refund: 0, reversed: 0 },
-    minor: { sale: 0n, void: 0n, refund: 0n, reversed: 0n },
+    currency,
+    saleQuantity: quantity.sale,
+    saleTotalAmount: written(minor.sale),
+    voidQuantity: quantity.void,
+    voidTotalAmount: written(minor.void),
+    refundQuantity: quantity.refund,
+    refundTotalAmount: written(minor.refund),
+    // Sales, Completes and Refunds that a Reversal undid on this day.
+    reversedQuantity: quantity.reversed,
+    reversedTotalAmount: written(minor.reversed),
+    netAmount: written(net),
   };
 }
 
-/** Undefined for a text that is no amount: a switch reports some without one. */
-function minorOf(amount: string, decimals: number): bigint | undefined {
-  if (amountShapeProblem(amount, decimals) !== undefined) return undefined;
-  const [whole = "", fraction = ""] = amount.split(".");
-  return BigInt(whole + fraction.padEnd(decimals, "0"));
-}
-
-function lineOf(row: StatementRow, movement: string): StatementLine {
+/** @param movement the amount that it adds to the partner's balance, with its sign; empty if it has none */
+function lineOf(row: StatementRow, movement: string) {
   const { kind, fields, command, state } = row;
   const isSuccess = state === "SUCCESS";
   return {
@@ -372,31 +335,12 @@ type Cells = Partial<Record<(typeof columns)[number], string | number | null>>;
 export async function* statementCsv({ pages, totals }: Statement) {
   yield `${columns.join(",")}\r\n`;
   for await (const page of pages) yield page.map((line) => csvLine({ ...line, quantity: 1 })).join("");
-  for (const one of totals()) {
-    const { currency } = one;
-    yield csvLine({
-      kind: "total",
-      command: "SALE",
-      currency,
-      quantity: one.saleQuantity,
-      amount: one.saleTotalAmount,
-    });
-    yield csvLine({
-      kind: "total",
-      command: "VOID",
-      currency,
-      quantity: one.voidQuantity,
-      amount: one.voidTotalAmount,
-    });
-    const { refundQuantity, refundTotalAmount, reversedQuantity, reversedTotalAmount, netAmount } = one;
-    yield csvLine({ kind: "total", command: "REFUND", currency, quantity: refundQuantity, amount: refundTotalAmount });
-    yield csvLine({
-      kind: "total",
-      command: "REVERSAL",
-      currency,
-      quantity: reversedQuantity,
-      amount: reversedTotalAmount,
-    });
+  for (const { currency, netAmount, ...sums } of totals()) {
+    for (const name of totalNames) {
+      const [quantity, amount] = [sums[`${name}Quantity`], sums[`${name}TotalAmount`]];
+      const command = name === "reversed" ? "REVERSAL" : name.toUpperCase();
+      yield csvLine({ kind: "total", command, currency, quantity, amount });
+    }
     yield csvLine({ kind: "total", command: "NET", currency, movement: netAmount });
   }
 }

@@ -24,10 +24,10 @@ export class TerminalAcquirers {
 
   async of(partnerId: PartnerId, tid: string): Promise<string> {
     if (tid === "" || this.#acquirers.names().every((name) => name === "")) return "";
-    return this.#known.get(`${partnerId} ${tid}`) ?? (await this.readAnew(partnerId, tid));
+    return this.#known.get(`${partnerId} ${tid}`) ?? (await this.reread(partnerId, tid));
   }
 
-  async readAnew(partnerId: PartnerId, tid: string): Promise<string> {
+  async reread(partnerId: PartnerId, tid: string): Promise<string> {
     const acquirer = await this.#store.acquirerOf(partnerId, tid);
     const [oldest] = this.#known.keys();
     if (this.#known.size >= terminalsMax && oldest !== undefined) this.#known.delete(oldest);

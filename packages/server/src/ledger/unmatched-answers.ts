@@ -6,8 +6,7 @@ import type { PartnerId, TransactionId } from "../ids.ts";
 import { headerOf } from "./acquirer-message.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Settler } from "./settler.ts";
-import type { TransactionStore } from "./store.ts";
-import type { Transaction } from "./transaction.ts";
+import type { Transaction, TransactionStore } from "./store.ts";
 
 export interface Undecided {
   readonly partnerId: PartnerId;
@@ -36,7 +35,7 @@ export interface UnmatchedAnswersParts {
 const rowsMax = 500;
 /** A command in flight has ended, or was taken over, by then. */
 const endsWithinMs = 60_000;
-const lookEveryMs = 250;
+const pollEveryMs = 250;
 
 /**
  * Finds the transaction of an answer that matches no open request: its instance died, or it is very late. Its command
@@ -80,8 +79,8 @@ export class UnmatchedAnswers {
   async #ended(transaction: Transaction): Promise<Transaction> {
     const { partnerId, id } = transaction;
     let latest: Transaction | undefined = transaction;
-    for (let waitedMs = 0; latest?.state === "INIT" && waitedMs < endsWithinMs; waitedMs += lookEveryMs) {
-      await sleep(lookEveryMs, undefined, { ref: false });
+    for (let waitedMs = 0; latest?.state === "INIT" && waitedMs < endsWithinMs; waitedMs += pollEveryMs) {
+      await sleep(pollEveryMs, undefined, { ref: false });
       latest = await this.#parts.transactions.find(partnerId, id);
     }
     return latest ?? transaction;

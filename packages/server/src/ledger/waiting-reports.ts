@@ -1,13 +1,13 @@
 import type { Logger } from "pino";
 import { systemClock } from "../clock.ts";
-import { reportedBatch } from "../commands/reported-batch.ts";
+import { reportedBatch } from "../commands/reports/reported-facts.ts";
 import type { ChainId, NotificationId, PartnerId, TransactionId } from "../ids.ts";
 import type { CardFacts } from "../ipn/facts.ts";
 import type { Metrics } from "../metrics.ts";
 import type { PartnerDirectory, PartnerSettings } from "../partners/partner.ts";
 import { DueWork } from "./due-work.ts";
 import { type Notifier, notificationOf } from "./notifier.ts";
-import { originalIdentities } from "./report-identity.ts";
+import { originalIdentities } from "./reports.ts";
 import type { CompletionStore, ReportedOriginal, TransactionStore } from "./store.ts";
 
 /** A Void that a switch reported before its original. Its IPN depends on whether the original is a PreAuth. */
@@ -44,38 +44,23 @@ const rowsMax = 100;
 const heldForMs = 30_000;
 /** As long as a notification waits for an earlier one. */
 const waitMaxMs = 600_000;
-const lookFirstMs = 1_000;
-const lookMostMs = 60_000;
+const intervalMinMs = 1_000;
+const intervalMaxMs = 60_000;
 
 /** Notifies of reported Voids once their originals are known, or after ten minutes without them. */
-export class WaitingReports {
+export class WaitingReports extends DueWork<WaitingReport> {
   readonly #parts: WaitingReportsParts;
-  readonly #work: DueWork<WaitingReport>;
 
   constructor(parts: WaitingReportsParts) {
+    super("waiting reports", parts.log);
     this.#parts = parts;
-    this.#work = new DueWork({
-      name: "waiting reports",
-      log: parts.log,
-      claim: () => parts.waiting.claimDue(rowsMax, heldForMs),
-      run: (report) => this.#releaseDue(report),
-    });
   }
 
-  start(): void {
-    this.#work.start();
+  protected claim(): Promise<readonly WaitingReport[]> {
+    return this.#parts.waiting.claimDue(rowsMax, heldForMs);
   }
 
-  /** Looks for due work now. */
-  wake(): void {
-    this.#work.wake();
-  }
-
-  stop(): Promise<void> {
-    return this.#work.stop();
-  }
-
-  async #releaseDue(report: WaitingReport): Promise<void> {
+  protected async run(report: WaitingReport): Promise<void> {
     const { waiting, completions, directory, notifier, metrics } = this.#parts;
     const { partnerId, id, ageMs } = report;
     const settings = (await directory.find(partnerId))?.settings;
@@ -83,7 +68,7 @@ export class WaitingReports {
     const original = await this.#originalOf(report, settings.reports);
     if (original === undefined && ageMs < waitMaxMs) {
       // The interval grows: a row that waits is looked up a dozen times in all.
-      const delayMs = Math.max(lookFirstMs, Math.min(ageMs, lookMostMs, waitMaxMs - ageMs));
+      const delayMs = Math.max(intervalMinMs, Math.min(ageMs, intervalMaxMs, waitMaxMs - ageMs));
       return waiting.postpone(report, delayMs);
     }
     const released = releaseOf(report, original, settings);
@@ -107,7 +92,11 @@ export class WaitingReports {
 
 function releaseOf(report: WaitingReport, original: ReportedOriginal | undefined, settings: PartnerSettings) {
   const { partnerId, id, notificationId, originalExternalId, callBackUrl } = report;
-  const facts = original?.command === "PREAUTH" ? { ...report.facts, voidsPreAuth: true } : report.facts;
+  const facts = {
+    ...report.facts,
+    ...(original?.command === "PREAUTH" && { voidsPreAuth: true }),
+    ...(original && { originalReqId: original.reqId ?? "" }),
+  };
   const originalId = original?.id ?? null;
   const chainId = original?.chainId ?? (id as string as ChainId);
   const batchId = reportedBatch(partnerId, facts.fields) ?? original?.batchId ?? null;

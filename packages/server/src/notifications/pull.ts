@@ -57,7 +57,7 @@ export function sealing(
   return async (partner, notification, callbackUrl) => {
     requireAsCommitted(contents, partner.id, notification);
     await seals.spend(partner.id, partner.keys.encryption.id);
-    const originalReqId = await originalReqIdFor(partner, notification.originalId, reqIdOf);
+    const originalReqId = await originalReqIdFor(partner, notification, reqIdOf);
     return makeEnvelope(notification.content, partner, {
       notificationId: notification.id,
       command: notification.command,

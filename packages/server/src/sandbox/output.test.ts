@@ -11,7 +11,7 @@ import type { ReceivedIpn } from "@paybell/partner";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { requestProblems } from "../commands/check.ts";
 import { cardFields, requestFields, type SaleRequest } from "../commands/request.ts";
-import type { Transaction } from "../ledger/transaction.ts";
+import type { Transaction } from "../ledger/store.ts";
 import {
   bannerLines,
   drainingLines,

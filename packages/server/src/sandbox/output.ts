@@ -1,7 +1,7 @@
 import { isAbsolute, relative } from "node:path";
 import { responseMeaning } from "@paybell/contract";
 import type { ReversalEnd } from "../ledger/reverser.ts";
-import type { Transaction } from "../ledger/transaction.ts";
+import type { Transaction } from "../ledger/store.ts";
 import { indent } from "./output-ipn.ts";
 import {
   columnsOf,

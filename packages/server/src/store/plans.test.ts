@@ -20,7 +20,7 @@ import {
 import { Partitions } from "./schema/partitions.ts";
 import { PostgresComparisons } from "./settlements/comparisons.ts";
 import { PostgresCompletions } from "./transactions/completions.ts";
-import { PostgresDueKinds } from "./transactions/due-kinds.ts";
+import { PostgresDueKinds } from "./transactions/due.ts";
 import { PostgresTransactions } from "./transactions/transactions.ts";
 
 /** Numbers of pending rows, with a notification and a transaction each. TEST_ROWS=1000000 for the largest. */

@@ -20,7 +20,7 @@ import type { AttemptedDelivery, AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { ServiceError } from "../errors.ts";
 import type { NewNotification } from "../ledger/notifier.ts";
-import type { Transaction } from "../ledger/transaction.ts";
+import type { Transaction } from "../ledger/store.ts";
 
 /** The ids of a span. */
 type SpanIds = Pick<SpanContext, "traceId" | "spanId">;

@@ -20,7 +20,7 @@ import { everyProblemOfCommand } from "../../input/every-problem.ts";
 import { commandSchema } from "../../input/shapes.ts";
 import type { CardFacts } from "../../ipn/facts.ts";
 import { renderIpn } from "../../ipn/render.ts";
-import type { Transaction } from "../../ledger/transaction.ts";
+import type { Transaction } from "../../ledger/store.ts";
 import { notificationStates, registeredUrl } from "../../notification.ts";
 import type { Partner, PartnerSettings } from "../../partners/partner.ts";
 import type { HttpDependencies, PartnerRoutes } from "../dependencies.ts";

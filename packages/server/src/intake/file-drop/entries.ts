@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs";
-import { completionFields } from "../../commands/request.ts";
+import { completionFields } from "../../commands/reports/completion.ts";
 import { badFields, ServiceError } from "../../errors.ts";
 import { safeFieldName } from "../../guards/safe-text.ts";
 import { readJson } from "../../input/json.ts";

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { eventually } from "../../../../../test/support/service.ts";
-import type { CompletionRequest } from "../../commands/request.ts";
+import type { CompletionRequest } from "../../commands/reports/completion.ts";
 import { ServiceError } from "../../errors.ts";
 import type { NewEvent } from "../../events.ts";
 import { newId } from "../../ids.ts";

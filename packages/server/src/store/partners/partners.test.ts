@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { systemClock } from "../../clock.ts";
-import { cardNumberProblem } from "../../commands/card-number.ts";
+import { cardNumberProblem } from "../../commands/rules.ts";
 import type { ServiceError } from "../../errors.ts";
 import { type KeyId, newId, type PartnerId } from "../../ids.ts";
 import { CachedPartners } from "../../partners/directory.ts";

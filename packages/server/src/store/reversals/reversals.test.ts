@@ -6,7 +6,6 @@ import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } fr
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
 import { PostgresReversals } from "./reversals.ts";
-import { PostgresUnmatchedAnswers } from "./unmatched-answers.ts";
 
 const heldForMs = 60_000;
 const hourMs = 3_600_000;
@@ -162,12 +161,11 @@ test("of one that ends again after it was sent once more, the first end is the d
 });
 
 test("a transaction is undecided while it is in flight, and until two days after its Reversal is done", async () => {
-  const unmatched = new PostgresUnmatchedAnswers(connections.homes);
   const inFlight = sampleInit(partnerId, leaseId);
   await transactions.begin(inFlight);
   const reversed = await timedOut();
   const undecided = async (tid: string) =>
-    (await unmatched.undecided(tid, 500)).filter(({ transactionId: id }) => id === inFlight.id || id === reversed);
+    (await reversals.undecided(tid, 500)).filter(({ transactionId: id }) => id === inFlight.id || id === reversed);
   const both = [
     { partnerId, transactionId: reversed },
     { partnerId, transactionId: inFlight.id },

@@ -1,5 +1,6 @@
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
+import type { Undecided, UnmatchedAnswerStore } from "../../ledger/unmatched-answers.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
@@ -13,9 +14,10 @@ const takeDue = {
       WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
     FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
-    RETURNING r.partner_id, r.transaction_id, r.tries, r.created_at,
-      coalesce(r.response_code, '') AS last_code,
-      extract(epoch FROM now() - r.left_by)::float8 * 1000 AS since_left_ms`,
+    RETURNING r.partner_id AS "partnerId", r.transaction_id AS "transactionId", r.tries,
+      floor(extract(epoch FROM r.created_at) * 1000)::float8 AS "queuedAtMs",
+      coalesce(r.response_code, '') AS "lastCode",
+      extract(epoch FROM now() - r.left_by)::float8 * 1000 AS "sinceLeftMs"`,
 };
 
 // If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time.
@@ -100,11 +102,25 @@ const retry = {
     SELECT FROM again`,
 };
 
+// Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an
+// answer can no longer be matched.
+const undecided = (name: string, ofTerminal: string) => ({
+  name,
+  text: `
+    SELECT partner_id AS "partnerId", transaction_id AS "transactionId", created_at AS at FROM reversals
+    WHERE ${ofTerminal} AND (created_at > now() - interval '2 days' OR state <> 'DONE')
+    UNION ALL
+    SELECT partner_id, id, created_at FROM transactions WHERE state = 'INIT' AND origin = 'command' AND ${ofTerminal}
+    ORDER BY at DESC LIMIT $2`,
+});
+const undecidedOfTerminal = undecided("undecided_of_terminal", "tid = $1");
+const undecidedOfAny = undecided("undecided_of_any", "$1::text = ''");
+
 /**
  * Running Reversals, in PostgreSQL. Its statements lock a Reversal before its transaction and its original; others may
  * need them in the opposite order.
  */
-export class PostgresReversals implements ReversalStore {
+export class PostgresReversals implements ReversalStore, UnmatchedAnswerStore {
   readonly #homes: Homes;
   readonly #alerting: boolean;
 
@@ -114,25 +130,9 @@ export class PostgresReversals implements ReversalStore {
     this.#alerting = alerting;
   }
 
-  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
-    interface Row {
-      readonly partner_id: PartnerId;
-      readonly transaction_id: TransactionId;
-      readonly tries: number;
-      readonly created_at: Date;
-      readonly since_left_ms: number;
-      readonly last_code: string;
-    }
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
     const values = [this.#homes.share(rowsMax), heldForMs];
-    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
-    return rows.map((row) => ({
-      partnerId: row.partner_id,
-      transactionId: row.transaction_id,
-      tries: row.tries,
-      queuedAtMs: row.created_at.getTime(),
-      sinceLeftMs: row.since_left_ms,
-      lastCode: row.last_code,
-    }));
+    return this.#homes.gather(async ({ engine }) => (await engine.query<DueReversal>({ ...takeDue, values })).rows);
   }
 
   async postpone(
@@ -185,5 +185,16 @@ export class PostgresReversals implements ReversalStore {
     await despiteConflicts(() =>
       this.#homes.of(partnerId).engine.query({ ...repeat, values: [partnerId, transactionId] }),
     );
+  }
+
+  async undecided(tid: string, rowsMax: number): Promise<readonly Undecided[]> {
+    type Row = Undecided & { readonly at: Date };
+    const statement = tid === "" ? undecidedOfAny : undecidedOfTerminal;
+    const values = [tid, rowsMax];
+    const rows = await this.#homes.gather(
+      async ({ engine }) => (await engine.query<Row>({ ...statement, values })).rows,
+    );
+    const newest = [...rows].sort((a, b) => b.at.getTime() - a.at.getTime()).slice(0, rowsMax);
+    return newest.map(({ partnerId, transactionId }) => ({ partnerId, transactionId }));
   }
 }

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { SettlementEntry } from "@paybell/contract";
 import { beforeEach, describe, expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import type { HeldTransaction } from "../../commands/settlement-difference.ts";
+import type { HeldTransaction } from "../../commands/reports/settlement-difference.ts";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { ComparedSettlement } from "../../ledger/comparer.ts";
 import type { ReportedCompletion } from "../../ledger/store.ts";

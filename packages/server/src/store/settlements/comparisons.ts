@@ -1,8 +1,7 @@
 import { chargingCommands, type SettlementEntry } from "@paybell/contract";
 import type { PoolClient } from "pg";
-import type { HeldTransaction } from "../../commands/settlement-difference.ts";
+import type { HeldTransaction } from "../../commands/reports/settlement-difference.ts";
 import type { NewEvent } from "../../events.ts";
-import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
 import { alongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
@@ -17,7 +16,7 @@ const takeDue = {
       WHERE t.compare_at <= now() ORDER BY t.compare_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE transactions t SET compare_at = now() + $2 * interval '1 millisecond'
     FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
-    RETURNING t.partner_id, t.id`,
+    RETURNING t.partner_id AS "partnerId", t.id`,
 };
 
 // The instance that ends it first writes the event, so that nothing is reported twice.
@@ -92,11 +91,9 @@ export class PostgresComparisons implements ComparisonStore {
     this.#homes = homes;
   }
 
-  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
-    type Row = { readonly partner_id: PartnerId; readonly id: TransactionId };
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
     const values = [this.#homes.share(rowsMax), heldForMs];
-    const rows = await this.#homes.gather(async ({ engine }) => (await engine.query<Row>({ ...takeDue, values })).rows);
-    return rows.map(({ partner_id: partnerId, id }) => ({ partnerId, id }));
+    return this.#homes.gather(async ({ engine }) => (await engine.query<DueComparison>({ ...takeDue, values })).rows);
   }
 
   async read(

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { chargingCommands } from "@paybell/contract";
 import type { ClientBase } from "pg";
 import type { BatchTotals } from "../../acquirer/acquirer.ts";
-import type { ChainId, PartnerId, TransactionId } from "../../ids.ts";
+import type { PartnerId, TransactionId } from "../../ids.ts";
 import type {
   BatchEntry,
   DueSettlement,
@@ -15,6 +15,10 @@ import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
 
+const due = `
+    s.partner_id AS "partnerId", s.id, s.kind, s.tid, s.batch_id AS "batchId", s.step, s.is_uploaded AS "isUploaded",
+    s.uploaded_up_to AS "uploadedUpTo", s.tries`;
+
 const takeDue = {
   name: "take_due_settlements",
   text: `
@@ -23,14 +27,13 @@ const takeDue = {
       WHERE s.due_at <= now() ORDER BY s.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
     UPDATE settlements s SET due_at = now() + $2 * interval '1 millisecond', tries = s.tries + 1
     FROM due WHERE s.partner_id = due.partner_id AND s.id = due.id
-    RETURNING s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries`,
+    RETURNING ${due}`,
 };
 
 const findDue = {
   name: "find_settlement",
   text: `
-    SELECT s.partner_id, s.id, s.kind, s.tid, s.batch_id, s.step, s.is_uploaded, s.uploaded_up_to, s.tries
-    FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
+    SELECT ${due} FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
 };
 
 // Each claim has another number of tries at its step, and no step comes again.
@@ -95,16 +98,14 @@ const isQuiet = {
 // The counted transactions: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
 // reversed ones.
 const sales = `(${chargingCommands.map((command) => `'${command}'`).join(", ")})`;
+const counted = (name: string, commands: string) => `
+      count(*) FILTER (WHERE t.command ${commands}) AS "${name}Quantity",
+      coalesce(sum(t.amount_minor) FILTER (WHERE t.command ${commands}), 0)::text AS "${name}TotalMinor"`;
 const countBatch = {
   name: "count_batch",
   text: `
-    SELECT max(t.currency) AS currency,
-      count(*) FILTER (WHERE t.command IN ${sales}) AS sale_quantity,
-      coalesce(sum(t.amount_minor) FILTER (WHERE t.command IN ${sales}), 0)::text AS sale_total,
-      count(*) FILTER (WHERE t.command = 'VOID') AS void_quantity,
-      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'VOID'), 0)::text AS void_total,
-      count(*) FILTER (WHERE t.command = 'REFUND') AS refund_quantity,
-      coalesce(sum(t.amount_minor) FILTER (WHERE t.command = 'REFUND'), 0)::text AS refund_total
+    SELECT coalesce(max(t.currency), '') AS currency,
+      ${counted("sale", `IN ${sales}`)}, ${counted("void", "= 'VOID'")}, ${counted("refund", "= 'REFUND'")}
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done'`,
 };
@@ -112,7 +113,8 @@ const countBatch = {
 const listEntries = {
   name: "list_batch_entries",
   text: `
-    SELECT t.id, t.chain_id, t.command, t.facts, t.amount_minor::text AS amount_text, t.currency,
+    SELECT t.id, t.chain_id AS "chainId", t.command, t.facts -> 'fields' AS fields,
+      t.amount_minor::text AS "amountText", t.currency,
       t.successor_command IS NOT DISTINCT FROM 'VOID' AND t.successor_state IS NOT DISTINCT FROM 'done' AS voided
     FROM transactions t
     WHERE t.partner_id = $1 AND t.batch_id = $2 AND t.id > $3 AND t.command <> 'VOID' AND t.state = 'SUCCESS'
@@ -120,8 +122,8 @@ const listEntries = {
     ORDER BY t.id LIMIT $4`,
 };
 
-const listStanding = {
-  name: "list_batch_standing",
+const listCounted = {
+  name: "list_batch_counted",
   text: `
     SELECT coalesce(t.facts #>> '{fields,reqId}', '') AS "reqId", coalesce(t.facts #>> '{fields,refId}', '') AS "refNo"
     FROM transactions t
@@ -142,8 +144,7 @@ const lateOf = {
 const unanswered = (name: string, ofTerminal: string) => ({
   name,
   text: `
-    SELECT t.partner_id, u.id, t.tid, u."batchId" AS batch_id, u."isUploaded" AS is_uploaded, u."traceNo" AS trace_no,
-      u."atMs" AS at_ms, u.totals
+    SELECT t.partner_id AS "partnerId", u.id, t.tid, u."batchId", u."isUploaded", u."traceNo", u."atMs", u.totals
     FROM terminals t CROSS JOIN LATERAL jsonb_to_recordset(t.unanswered_settlements) AS u (id uuid, "batchId" uuid,
       "isUploaded" boolean, "traceNo" integer, "atMs" double precision, totals jsonb, "untilMs" double precision)
     WHERE ${ofTerminal} AND t.unanswered_settlements IS NOT NULL AND u."untilMs" > extract(epoch FROM now()) * 1000
@@ -208,19 +209,14 @@ export class PostgresSettlements implements SettlementStore {
     this.#homes = homes;
   }
 
-  async claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
+  claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
     const values = [this.#homes.share(rowsMax), heldForMs];
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<SettlementRow>({ ...takeDue, values })).rows,
-    );
-    return rows.map(readSettlement);
+    return this.#homes.gather(async ({ engine }) => (await engine.query<DueSettlement>({ ...takeDue, values })).rows);
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {
-    const { rows } = await this.#homes
-      .of(partnerId)
-      .engine.query<SettlementRow>({ ...findDue, values: [partnerId, id] });
-    return rows.map(readSettlement)[0];
+    const { engine } = this.#homes.of(partnerId);
+    return (await engine.query<DueSettlement>({ ...findDue, values: [partnerId, id] })).rows[0];
   }
 
   async postpone(settlement: DueSettlement, delayMs: number): Promise<boolean> {
@@ -268,18 +264,12 @@ export class PostgresSettlements implements SettlementStore {
     const statement = tid === "" ? unansweredOfAny : unansweredOfTerminal;
     return this.#homes.gather(async ({ engine }) => {
       const { rows } = await engine.query<UnansweredRow>({ ...statement, values: [tid] });
-      return rows.map((row) => ({
-        partnerId: row.partner_id,
-        id: row.id,
-        tid: row.tid,
-        batchId: row.batch_id,
-        isUploaded: row.is_uploaded,
+      return rows.map(({ traceNo, atMs, totals, ...sent }) => ({
+        ...sent,
         // The message was sent with the time as a Date has it.
         numbers:
-          row.trace_no === null || row.at_ms === null
-            ? undefined
-            : { traceNo: sixDigits(row.trace_no), atMs: Math.floor(row.at_ms) },
-        totals: row.totals === null ? undefined : totalsFromJson(row.totals),
+          traceNo === null || atMs === null ? undefined : { traceNo: sixDigits(traceNo), atMs: Math.floor(atMs) },
+        totals: totals === null ? undefined : totalsFromJson(totals),
       }));
     });
   }
@@ -306,9 +296,7 @@ export class PostgresSettlements implements SettlementStore {
         await client.query({ ...keepLate, values: [partnerId, tid, late] });
         return state;
       }
-      const sales = [totals.saleQuantity, totals.saleTotalMinor];
-      const others = [totals.voidQuantity, totals.voidTotalMinor, totals.refundQuantity, totals.refundTotalMinor];
-      const values = [partnerId, tid, late, batchId, batchNo, totals.currency, settlementId, ...sales, ...others];
+      const values = [partnerId, tid, late, batchId, batchNo, totals.currency, settlementId, ...figuresOf(totals)];
       await client.query({ ...closeLate, values });
       return state;
     });
@@ -329,29 +317,15 @@ export class PostgresSettlements implements SettlementStore {
     after: TransactionId | null,
     rowsMax: number,
   ): Promise<readonly BatchEntry[]> {
-    const { rows } = await this.#homes.of(partnerId).engine.query<{
-      id: TransactionId;
-      chain_id: ChainId;
-      command: BatchEntry["command"];
-      facts: { readonly fields: Readonly<Record<string, string>> };
-      amount_text: string;
-      currency: string;
-      voided: boolean;
-    }>({ ...listEntries, values: [partnerId, batchId, after ?? nil, rowsMax] });
-    return rows.map((row) => ({
-      id: row.id,
-      chainId: row.chain_id,
-      command: row.command,
-      fields: row.facts.fields,
-      amountMinor: BigInt(row.amount_text),
-      currency: row.currency,
-      voided: row.voided,
-    }));
+    type Row = Omit<BatchEntry, "amountMinor"> & { readonly amountText: string };
+    const values = [partnerId, batchId, after ?? nil, rowsMax];
+    const { rows } = await this.#homes.of(partnerId).engine.query<Row>({ ...listEntries, values });
+    return rows.map(({ amountText, ...entry }) => ({ ...entry, amountMinor: BigInt(amountText) }));
   }
 
   async counted(partnerId: PartnerId, batchId: string): Promise<readonly { reqId: string; refNo: string }[]> {
     const { rows } = await this.#homes.of(partnerId).engine.query<{ reqId: string; refNo: string }>({
-      ...listStanding,
+      ...listCounted,
       values: [partnerId, batchId],
     });
     return rows;
@@ -368,26 +342,10 @@ async function totalsNow(
   partnerId: PartnerId,
   batchId: string,
 ): Promise<BatchTotals> {
-  const { rows } = await client.query<{
-    currency: string | null;
-    sale_quantity: number;
-    sale_total: string;
-    void_quantity: number;
-    void_total: string;
-    refund_quantity: number;
-    refund_total: string;
-  }>({ ...countBatch, values: [partnerId, batchId] });
+  const { rows } = await client.query<TotalsInJson>({ ...countBatch, values: [partnerId, batchId] });
   const [row] = rows;
   if (row === undefined) throw new Error("A count always has an answer.");
-  return {
-    currency: row.currency ?? "",
-    saleQuantity: row.sale_quantity,
-    saleTotalMinor: BigInt(row.sale_total),
-    voidQuantity: row.void_quantity,
-    voidTotalMinor: BigInt(row.void_total),
-    refundQuantity: row.refund_quantity,
-    refundTotalMinor: BigInt(row.refund_total),
-  };
+  return totalsFromJson(row);
 }
 
 function claimOf({ partnerId, id, step, isUploaded, uploadedUpTo, tries }: DueSettlement): unknown[] {
@@ -399,6 +357,12 @@ type TotalsInJson = {
   readonly [Name in keyof BatchTotals]: BatchTotals[Name] extends bigint ? string : BatchTotals[Name];
 };
 
+/** In the order of the columns of `batches`. */
+export function figuresOf(totals: BatchTotals): readonly (number | bigint)[] {
+  const { saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor } = totals;
+  return [saleQuantity, saleTotalMinor, voidQuantity, voidTotalMinor, refundQuantity, refundTotalMinor];
+}
+
 export function totalsInJson(totals: BatchTotals): string {
   return JSON.stringify(totals, (_, value: unknown) => (typeof value === "bigint" ? `${value}` : value));
 }
@@ -409,39 +373,8 @@ function totalsFromJson({ saleTotalMinor, voidTotalMinor, refundTotalMinor, ...o
   return { ...others, ...(Object.fromEntries(minor) as Record<keyof typeof amounts, bigint>) };
 }
 
-interface UnansweredRow {
-  readonly partner_id: PartnerId;
-  readonly id: TransactionId;
-  readonly tid: string;
-  readonly batch_id: string;
-  readonly is_uploaded: boolean;
-  readonly trace_no: number | null;
-  readonly at_ms: number | null;
+interface UnansweredRow extends Omit<UnansweredSettlement, "numbers" | "totals"> {
+  readonly traceNo: number | null;
+  readonly atMs: number | null;
   readonly totals: TotalsInJson | null;
-}
-
-interface SettlementRow {
-  readonly partner_id: PartnerId;
-  readonly id: TransactionId;
-  readonly kind: DueSettlement["kind"];
-  readonly tid: string;
-  readonly batch_id: string;
-  readonly step: DueSettlement["step"];
-  readonly is_uploaded: boolean;
-  readonly uploaded_up_to: TransactionId | null;
-  readonly tries: number;
-}
-
-function readSettlement(row: SettlementRow): DueSettlement {
-  return {
-    partnerId: row.partner_id,
-    id: row.id,
-    kind: row.kind,
-    tid: row.tid,
-    batchId: row.batch_id,
-    step: row.step,
-    isUploaded: row.is_uploaded,
-    uploadedUpTo: row.uploaded_up_to,
-    tries: row.tries,
-  };
 }

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
-import { claimTerminals } from "./claims.ts";
+import { claimTerminals } from "./terminals.ts";
 
 const connections = await openTestDatabase();
 await createHistory(connections.pool);

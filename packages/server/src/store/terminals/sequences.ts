@@ -34,7 +34,7 @@ const bound = {
           AND t.state = 'INIT' LIMIT 1))`,
 };
 
-const turns = new Columns<TerminalGroup>({
+const terminalGroups = new Columns<TerminalGroup>({
   partner_id: ["uuid", ({ first }) => first.partnerId],
   tid: ["text", ({ first }) => first.tid],
   mid: ["text", ({ first }) => first.mid],
@@ -45,10 +45,10 @@ const turns = new Columns<TerminalGroup>({
 });
 // A terminal is inserted with its first command.
 const take = {
-  name: "take_turns",
+  name: "allot_sequences",
   text: `
     INSERT INTO terminals AS t (partner_id, tid, mid, trace_no, invoice_no, batch_currency, batch_closing)
-    SELECT * FROM ${turns.rows}
+    SELECT * FROM ${terminalGroups.rows}
     ON CONFLICT (partner_id, tid) DO UPDATE SET
       trace_no = (t.trace_no + excluded.trace_no - 1) % 999999 + 1,
       invoice_no = CASE WHEN excluded.invoice_no = 0 THEN t.invoice_no
@@ -154,7 +154,7 @@ export async function allotSequences(
   if (groups.length === 0) return new Map();
   const { rows } = await client.query<TerminalRow>({
     ...take,
-    values: turns.values(groups),
+    values: terminalGroups.values(groups),
   });
   const given = new Map(rows.map((row) => [`${row.partner_id} ${row.tid}`, row]));
   const allotted = new Map<Init, AllottedSequence>();
@@ -162,7 +162,7 @@ export async function allotSequences(
     const row = given.get(terminalOf(first));
     if (row === undefined) continue;
     if (!row.is_new && !known.has(terminalOf(first))) continue;
-    for (const [init, turn] of assignNumbers(row, all)) allotted.set(init, turn);
+    for (const [init, sequence] of assignNumbers(row, all)) allotted.set(init, sequence);
   }
   return allotted;
 }
@@ -190,8 +190,8 @@ function assignNumbers(row: TerminalRow, inits: readonly Init[]): (readonly [Ini
 }
 
 /** The numbers for one command: only one that enters, closes or uploads a batch gets the batch number. */
-export function sequenceFor({ takes }: Init, turn: AllottedSequence): TerminalSequence {
-  return takes.batch || takes.settlement !== null ? turn : { ...turn, batchNo: "" };
+export function sequenceFor({ takes }: Init, sequence: AllottedSequence): TerminalSequence {
+  return takes.batch || takes.settlement !== null ? sequence : { ...sequence, batchNo: "" };
 }
 
 /** Counters run from 000001 to 999999 and start again, so numbers below 1 are those before the wrap-around. */

@@ -37,7 +37,7 @@ const sweep = {
     gone AS (
       DELETE FROM cards c USING judged j
       WHERE NOT j.needed AND c.partner_id = j.partner_id AND c.chain_id = j.chain_id)
-    SELECT count(*)::integer AS looked, count(*) FILTER (WHERE NOT needed)::integer AS deleted FROM judged`,
+    SELECT count(*)::integer AS scanned, count(*) FILTER (WHERE NOT needed)::integer AS deleted FROM judged`,
 };
 
 const rowsMax = 500;
@@ -71,12 +71,12 @@ export class PostgresCards implements CardStore {
 async function sweepHome({ engine }: Home, preAuthDays: number): Promise<number> {
   let all = 0;
   for (;;) {
-    const { rows } = await engine.query<{ looked: number; deleted: number }>({
+    const { rows } = await engine.query<{ scanned: number; deleted: number }>({
       ...sweep,
       values: [rowsMax, preAuthDays],
     });
-    const [{ looked, deleted } = { looked: 0, deleted: 0 }] = rows;
+    const [{ scanned, deleted } = { scanned: 0, deleted: 0 }] = rows;
     all += deleted;
-    if (looked < rowsMax) return all;
+    if (scanned < rowsMax) return all;
   }
 }

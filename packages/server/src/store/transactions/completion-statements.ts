@@ -49,6 +49,15 @@ export const reportsWhole = new Columns<ReportedCompletion, MacOf>({
   settles_batch: ["uuid", ({ notification }) => notification?.settlesBatch ?? null],
 });
 
+const insertTransactions = (rows: string) => `
+      INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
+        compare_at, notify_at, completed_at)
+      SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
+        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
+        ${notifiedAt}, now()
+      FROM ${rows}`;
+
 /**
  * Reports with all consequences, in one statement that is a transaction of its own. It fails as a whole if one of them
  * was reported before: that is rare, and the other way finds out which. Measured: it saves one of two round trips, and
@@ -57,16 +66,11 @@ export const reportsWhole = new Columns<ReportedCompletion, MacOf>({
 export const insertReportsInOneStatement = {
   name: "insert_whole_reports",
   text: `
-    WITH result AS (
-      INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
-        original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-        compare_at, notify_at, completed_at)
-      SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
-        original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
-        ${notifiedAt}, now()
-      FROM ${reportsWhole.some(`
+    WITH result AS (${insertTransactions(
+      reportsWhole.some(`
         partner_id, transaction_id, command, state, req_id, external_id, original_id, original_external_id,
-        chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, waits`)}),
+        chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, waits`),
+    )}),
     history AS (
       INSERT INTO notifications ${historyColumns}
       SELECT partner_id, id, transaction_id, original_id, CASE WHEN original_id IS NULL THEN original_external_id END,
@@ -88,14 +92,7 @@ export const insertReportsInOneStatement = {
 /** The transactions only: those reported before are left out, and recognized by their absence. */
 export const insertReports = {
   name: "insert_reports",
-  text: `
-    INSERT INTO transactions (partner_id, id, origin, command, state, req_id, external_id, original_id,
-      original_external_id, chain_id, callback_url, facts, merchant_trans_id, notification_id, reported_batch,
-      compare_at, notify_at, completed_at)
-    SELECT partner_id, transaction_id, 'switch', command, state, req_id, external_id, original_id,
-      original_external_id, chain_id, callback_url, facts, merchant_trans_id, id, reported_batch, ${comparedAt},
-      ${notifiedAt}, now()
-    FROM ${reports.rows}
+  text: `${insertTransactions(reports.rows)}
     ON CONFLICT DO NOTHING
     RETURNING partner_id, external_id, created_at AS at`,
 };

@@ -13,8 +13,8 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import * as statements from "./completion-statements.ts";
+import { releaseReport } from "./due.ts";
 import { writeEffects } from "./effects.ts";
-import { releaseReport } from "./waiting-reports.ts";
 
 // A result that changed nothing is late, unless it is our own, made durable by an unknown COMMIT. One without an IPN is
 // known by its response code.

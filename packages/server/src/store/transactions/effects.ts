@@ -2,7 +2,7 @@ import type { PoolClient } from "pg";
 import { newId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { BatchEnd, Completion } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
-import { totalsInJson } from "../settlements/settlements.ts";
+import { figuresOf, totalsInJson } from "../settlements/settlements.ts";
 
 interface Held {
   readonly partnerId: PartnerId;
@@ -145,12 +145,7 @@ function endBatch(client: PoolClient, { partnerId, id, facts }: Completion, batc
       id,
       facts.fields["batchNo"] ?? "",
       totals.currency,
-      totals.saleQuantity,
-      totals.saleTotalMinor,
-      totals.voidQuantity,
-      totals.voidTotalMinor,
-      totals.refundQuantity,
-      totals.refundTotalMinor,
+      ...figuresOf(totals),
       // The id of the batch that is open from now on.
       newId(),
     ];

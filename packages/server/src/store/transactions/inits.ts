@@ -1,5 +1,5 @@
 import type { PoolClient } from "pg";
-import type { OriginalState } from "../../commands/original.ts";
+import type { OriginalState } from "../../commands/states.ts";
 import type { TerminalState } from "../../commands/terminal.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Begun, Init } from "../../ledger/store.ts";
@@ -8,7 +8,6 @@ import { GroupCommit, type GroupCommitHooks } from "../database/group-commit.ts"
 import type { Home, Homes, PerHome } from "../database/homes.ts";
 import { assertCommitted, isUniqueViolation } from "../database/transaction.ts";
 import { searchable } from "../notifications/search.ts";
-import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/claims.ts";
 import {
   type AllottedSequence,
   allotSequences,
@@ -17,6 +16,7 @@ import {
   sequenceFor,
   terminalOf,
 } from "../terminals/sequences.ts";
+import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/terminals.ts";
 import { lockOriginals, reserveOriginals } from "./originals.ts";
 
 // One look-up each, in this order. Measured: a plan made while the table was empty, and kept by its connection, read
@@ -113,7 +113,7 @@ const deleteAbandoned = {
 };
 
 /** After the last of them a minute has passed: the server has ended a COMMIT that the network delivered late. */
-const abandonLooksMax = 7;
+const abandonTriesMax = 7;
 
 interface UsedRow {
   readonly partner_id: PartnerId;
@@ -186,14 +186,14 @@ export class Inits {
   /** The row may appear after a look: the server, or the network, may still have the COMMIT. */
   async #abandon(init: Init): Promise<void> {
     const { partnerId, id, leaseId } = init;
-    for (let looks = 0; looks < abandonLooksMax; ) {
+    for (let tries = 0; tries < abandonTriesMax; ) {
       let waitMs = 1_000;
       try {
         const { engine } = this.#homes.of(partnerId);
         const { rowCount } = await engine.query({ ...deleteAbandoned, values: [partnerId, id, leaseId] });
         if (rowCount === 1) return;
-        waitMs *= 2 ** looks;
-        looks += 1;
+        waitMs *= 2 ** tries;
+        tries += 1;
       } catch {
         // The database is still away.
       }
@@ -271,9 +271,9 @@ async function writeAllowed(
   known: ReadonlySet<string>,
   results: Results,
 ): Promise<boolean> {
-  const turns = await allotSequences(client, allowed, known);
+  const sequences = await allotSequences(client, allowed, known);
   const ready = allowed.flatMap((init) => {
-    const taken = init.takes.traceNo ? turns.get(init) : noSequence;
+    const taken = init.takes.traceNo ? sequences.get(init) : noSequence;
     return taken === undefined ? [] : [{ init, taken, facts: init.facts(sequenceFor(init, taken)) }];
   });
   if (ready.length < allowed.length) {

@@ -1,6 +1,5 @@
-import type { Command } from "@paybell/contract";
 import type { PoolClient } from "pg";
-import type { OriginalState } from "../../commands/original.ts";
+import type { OriginalState } from "../../commands/states.ts";
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { Init } from "../../ledger/store.ts";
 import { Columns } from "../database/columns.ts";
@@ -9,9 +8,13 @@ import { Columns } from "../database/columns.ts";
 const lock = {
   name: "lock_originals",
   text: `
-    SELECT t.partner_id, t.id, t.origin, t.command, t.state, t.tid, t.batch_id, t.successor_command, t.successor_state,
-      t.reversal_state, t.amount_minor::text, t.currency, t.created_at, r.batch_id AS open_batch_id, r.batch_closing,
-      s.reversal_state AS successor_reversal
+    SELECT t.partner_id AS "partnerId", t.id, t.origin, t.command, t.state, t.reversal_state AS reversal,
+      CASE WHEN t.batch_id IS NULL THEN 'none' WHEN t.batch_id IS DISTINCT FROM r.batch_id THEN 'closed'
+        WHEN r.batch_closing THEN 'closing' ELSE 'open' END AS batch,
+      CASE WHEN t.successor_command IS NOT NULL AND t.successor_state IS NOT NULL THEN json_build_object(
+        'command', t.successor_command, 'state', t.successor_state, 'reversal', s.reversal_state) END AS successor,
+      coalesce(t.amount_minor, 0)::text AS "amountText", coalesce(t.currency, '') AS currency,
+      t.created_at AS "createdAt"
     FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY AS i (partner_id, id, nth)
     JOIN transactions t ON t.partner_id = i.partner_id AND t.id = i.id
     LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid
@@ -49,22 +52,11 @@ const hold = {
     WHERE t.partner_id = i.partner_id AND t.id = i.id`,
 };
 
-interface OriginalRow {
-  readonly partner_id: PartnerId;
+interface OriginalRow extends Omit<OriginalState, "amountMinor" | "refundedMinor" | "createdAtMs"> {
+  readonly partnerId: PartnerId;
   readonly id: TransactionId;
-  readonly origin: "command" | "switch";
-  readonly command: Command;
-  readonly state: "INIT" | "SUCCESS" | "ERROR";
-  readonly batch_id: string | null;
-  readonly successor_command: "VOID" | "PREAUTH_COMPLETE" | "REVERSAL" | null;
-  readonly successor_state: "in_flight" | "in_doubt" | "done" | null;
-  readonly reversal_state: "pending" | "done" | "parked" | null;
-  readonly amount_minor: string | null;
-  readonly currency: string | null;
-  readonly created_at: Date;
-  readonly open_batch_id: string | null;
-  readonly batch_closing: boolean | null;
-  readonly successor_reversal: OriginalRow["reversal_state"];
+  readonly amountText: string;
+  readonly createdAt: Date;
 }
 
 /** Locks the originals of these commands, and returns their states. */
@@ -78,7 +70,13 @@ export async function lockOriginals(client: PoolClient, inits: readonly Init[]):
     values: [wanted.map(({ partnerId }) => partnerId), wanted.map(({ originalId }) => originalId)],
   });
   const refunded = await refundedOf(client, inits);
-  return new Map(rows.map((row) => [`${row.partner_id} ${row.id}`, toState(row, refunded.get(row.id) ?? 0n)]));
+  return new Map(
+    rows.map(({ partnerId, amountText, createdAt, ...same }) => {
+      const refundedMinor = refunded.get(same.id) ?? 0n;
+      const state = { ...same, amountMinor: BigInt(amountText), refundedMinor, createdAtMs: createdAt.getTime() };
+      return [`${partnerId} ${same.id}`, state];
+    }),
+  );
 }
 
 async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<ReadonlyMap<TransactionId, bigint>> {
@@ -95,27 +93,4 @@ async function refundedOf(client: PoolClient, inits: readonly Init[]): Promise<R
 export async function reserveOriginals(client: PoolClient, inits: readonly Init[]): Promise<void> {
   const holding = inits.filter((init) => init.originalId !== null && init.command !== "REFUND");
   if (holding.length > 0) await client.query({ ...hold, values: holders.values(holding) });
-}
-
-function toState(row: OriginalRow, refundedMinor: bigint): OriginalState {
-  const { successor_command: command, successor_state: state, successor_reversal: reversal } = row;
-  return {
-    id: row.id,
-    command: row.command,
-    state: row.state,
-    origin: row.origin,
-    successor: command === null || state === null ? null : { command, state, reversal },
-    reversal: row.reversal_state,
-    batch: batchOf(row),
-    amountMinor: BigInt(row.amount_minor ?? 0),
-    refundedMinor,
-    currency: row.currency ?? "",
-    createdAtMs: row.created_at.getTime(),
-  };
-}
-
-function batchOf(row: OriginalRow): OriginalState["batch"] {
-  if (row.batch_id === null) return "none";
-  if (row.batch_id !== row.open_batch_id) return "closed";
-  return row.batch_closing === true ? "closing" : "open";
 }

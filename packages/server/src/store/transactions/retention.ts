@@ -105,15 +105,15 @@ const dropReversals = {
 const dropBatches = {
   name: "ledger_drop_batches",
   text: `
-    WITH looked_at AS (
+    WITH scanned AS (
       SELECT b.id, b.closed_at FROM batches b WHERE b.partner_id = $1 AND b.id > $2 ORDER BY b.id LIMIT ${batchRows}),
     gone AS (
-      DELETE FROM batches b USING looked_at l
+      DELETE FROM batches b USING scanned l
       WHERE b.partner_id = $1 AND b.id = l.id AND l.closed_at < $3
         AND NOT EXISTS (SELECT FROM transactions t WHERE t.partner_id = $1 AND t.batch_id = b.id)
       RETURNING b.id)
-    SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM looked_at)::integer AS looked_at,
-      (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last`,
+    SELECT (SELECT count(*) FROM gone)::integer AS gone, (SELECT count(*) FROM scanned)::integer AS scanned,
+      (SELECT id FROM scanned ORDER BY id DESC LIMIT 1) AS last`,
 };
 
 /**
@@ -166,13 +166,13 @@ export class LedgerRetention {
     let after: readonly string[] = [lowestUuid, ...from];
     while (!this.#stopping) {
       const [id, ...at] = after;
-      const looked = await this.#transaction(partnerId, async (client) => {
+      const scanned = await this.#transaction(partnerId, async (client) => {
         const { rows } = await client.query<Scanned>({ name, text, values: [partnerId, id, last, ...at] });
         if (rows.length > 0) await this.#dropChainsOf(client, partnerId, before, rows);
         return rows;
       });
-      const lastSeen = looked?.at(-1);
-      if (lastSeen === undefined || looked?.length !== batchRows) return;
+      const lastSeen = scanned?.at(-1);
+      if (lastSeen === undefined || scanned?.length !== batchRows) return;
       after = lastSeen.at === null ? [lastSeen.id] : [lastSeen.id, lastSeen.at];
     }
   }
@@ -181,11 +181,11 @@ export class LedgerRetention {
     client: PoolClient,
     partnerId: PartnerId,
     before: Date,
-    looked: readonly Scanned[],
+    scanned: readonly Scanned[],
   ): Promise<void> {
     const { rows } = await client.query<{ of: TransactionId; id: TransactionId }>({
       ...families,
-      values: [partnerId, looked.map(({ id }) => id)],
+      values: [partnerId, scanned.map(({ id }) => id)],
     });
     const all = [...new Set(rows.map(({ id }) => id))].sort();
     const over = await client.query<{ id: TransactionId }>({ ...lockOver, values: [partnerId, all, before] });
@@ -202,13 +202,13 @@ export class LedgerRetention {
   async #dropBatches(partnerId: PartnerId, before: Date): Promise<void> {
     let after = lowestUuid;
     while (!this.#stopping) {
-      const { rows } = await this.#engine(partnerId).query<{ gone: number; looked_at: number; last: string | null }>({
+      const { rows } = await this.#engine(partnerId).query<{ gone: number; scanned: number; last: string | null }>({
         ...dropBatches,
         values: [partnerId, after, before],
       });
-      const [{ gone, looked_at: looked, last } = { gone: 0, looked_at: 0, last: null }] = rows;
+      const [{ gone, scanned, last } = { gone: 0, scanned: 0, last: null }] = rows;
       this.#options.onDropped("batches", gone);
-      if (last === null || looked < batchRows) return;
+      if (last === null || scanned < batchRows) return;
       after = last;
     }
   }

@@ -7,11 +7,12 @@ import type {
   MoneyKind,
   MoneySearch,
   MoneyStore,
+  StoredSettlement,
 } from "../../ledger/money-operations.ts";
-import type { StoredSettlement } from "../../ledger/settlement-detail.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
+import { withChain } from "./transactions.ts";
 
 const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
@@ -135,22 +136,11 @@ const indexed: Readonly<Partial<Record<MoneyKind, readonly string[]>>> = {
 /** Few at any time, and by terminal in their index: all of them are read, so that no plan walks the key past others. */
 const few: ReadonlySet<string> = new Set(["INIT", "PENDING"]);
 
-// From a transaction up to its first original, then down to all that refer to one of them: a Sale has few.
-const chain = `
-  WITH RECURSIVE first AS (
-    SELECT t.id, t.original_id, 1 AS depth FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
-    UNION ALL
-    SELECT t.id, t.original_id, f.depth + 1 FROM first f
-    JOIN transactions t ON t.partner_id = $1 AND t.id = f.original_id WHERE f.depth < 10),
-  linked AS (
-    (SELECT f.id, 1 AS depth FROM first f ORDER BY f.depth DESC LIMIT 1)
-    UNION ALL
-    SELECT t.id, l.depth + 1 FROM linked l
-    JOIN transactions t ON t.partner_id = $1 AND t.original_id = l.id WHERE l.depth < 10)
+const chain = `${withChain}
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns},
     x.facts #>> '{fields,merchantTransId}' AS "merchantTransId", x.notification_id AS "notificationId",
     x.batch_id AS "batchId", x.successor_command AS "successorCommand", x.successor_state AS "successorState"
-  FROM (SELECT DISTINCT l.id FROM linked l LIMIT 100) AS l
+  FROM (SELECT id FROM down LIMIT 100) AS l
   JOIN transactions x ON x.partner_id = $1 AND x.id = l.id AND NOT x.is_tombstone
   ORDER BY x.created_at, x.id`;
 

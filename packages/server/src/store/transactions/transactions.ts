@@ -1,16 +1,7 @@
-import type { Command } from "@paybell/contract";
 import type { Pool } from "pg";
 import type { ReqIdOf } from "../../delivery/envelope.ts";
-import {
-  type ChainId,
-  type LeaseId,
-  type NotificationId,
-  newId,
-  type PartnerId,
-  type TransactionId,
-} from "../../ids.ts";
-import type { Begun, Init, ReportedOriginal, TransactionStore } from "../../ledger/store.ts";
-import type { BatchState, Transaction } from "../../ledger/transaction.ts";
+import { type LeaseId, type NotificationId, newId, type PartnerId, type TransactionId } from "../../ids.ts";
+import type { Begun, Init, ReportedOriginal, Transaction, TransactionStore } from "../../ledger/store.ts";
 import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
@@ -19,17 +10,19 @@ import { Inits, type InitsOptions } from "./inits.ts";
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
 // result has changed, at every call until its connection ends.
 const columns = `
-  t.partner_id, t.id, t.origin, t.command, t.state, t.req_id, t.external_id, t.original_id, t.original_external_id,
-  t.chain_id, t.callback_url, t.amount_minor::text AS amount_text, t.currency, t.acquirer, t.site, t.reversal_state,
-  t.lease_id, t.facts, t.notification_id, t.created_at, t.completed_at`;
+  t.partner_id AS "partnerId", t.id, t.origin, t.command, t.state, t.req_id AS "reqId", t.external_id AS "externalId",
+  t.original_id AS "originalId", t.original_external_id AS "originalExternalId", t.chain_id AS "chainId",
+  t.callback_url AS "callBackUrl", t.amount_minor::text AS "amountText", t.currency, t.acquirer, t.site,
+  t.reversal_state AS reversal, t.lease_id AS "runBy", t.facts, t.notification_id AS "notificationId",
+  t.created_at AS "createdAt", t.completed_at AS "completedAt"`;
 
-const carriesItself = "('SETTLEMENT', 'BATCH_UPLOAD')";
+const runBySettler = "('SETTLEMENT', 'BATCH_UPLOAD')";
 
 // A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
 const findLeasesOfInits = {
   name: "find_leases_of_inits",
   text: `
-    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself}`,
+    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${runBySettler}`,
 };
 const findGoneLeases = {
   name: "find_gone_leases",
@@ -48,17 +41,17 @@ const takeOver = {
     UPDATE transactions t SET lease_id = $1
     WHERE (t.partner_id, t.id) IN (
       SELECT f.partner_id, f.id FROM transactions f
-      WHERE f.state = 'INIT' AND f.command NOT IN ${carriesItself} AND f.lease_id = ANY ($2::uuid[])
+      WHERE f.state = 'INIT' AND f.command NOT IN ${runBySettler} AND f.lease_id = ANY ($2::uuid[])
       LIMIT $3
       FOR UPDATE SKIP LOCKED)
-    RETURNING ${columns}, NULL AS notification_state, NULL AS batch_state`,
+    RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`,
 };
 
 const findInitsOfLease = {
   name: "find_inits_of_lease",
   text: `
-    SELECT ${columns}, NULL AS notification_state, NULL AS batch_state FROM transactions t
-    WHERE t.state = 'INIT' AND t.command NOT IN ${carriesItself} AND t.lease_id = $1`,
+    SELECT ${columns}, NULL AS "notificationState", NULL AS batch FROM transactions t
+    WHERE t.state = 'INIT' AND t.command NOT IN ${runBySettler} AND t.lease_id = $1`,
 };
 
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
@@ -71,12 +64,12 @@ const selectTransaction = `
     WHEN t.batch_id IS NULL THEN NULL
     WHEN r.batch_id IS DISTINCT FROM t.batch_id THEN 'closed'
     WHEN r.batch_closing THEN 'closing'
-    ELSE 'open' END AS batch_state, CASE
+    ELSE 'open' END AS batch, CASE
     WHEN t.notification_id IS NULL THEN NULL
     WHEN t.notify_at IS NOT NULL THEN 'pending'
     WHEN EXISTS (SELECT FROM pending p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'pending'
     WHEN EXISTS (SELECT FROM parked p WHERE p.partner_id = t.partner_id AND p.id = t.notification_id) THEN 'parked'
-    ELSE 'accepted' END AS notification_state
+    ELSE 'accepted' END AS "notificationState"
   FROM transactions t LEFT JOIN terminals r ON r.partner_id = t.partner_id AND r.tid = t.tid`;
 
 const findById = {
@@ -103,11 +96,11 @@ const redirect = {
     UPDATE transactions SET site = $4 WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3`,
 };
 
-// From any transaction of a chain up to its first, and down to all that refer to one of them. A switch may report two
-// that refer to each other: UNION ends the recursion.
-const findChain = {
-  name: "find_chain",
-  text: `
+/**
+ * From any transaction of a chain ($2) up to its first, and `down` to all that refer to one of them. A switch may report
+ * two that refer to each other: UNION ends the recursion.
+ */
+export const withChain = `
     WITH RECURSIVE up AS (
       SELECT t.id, t.original_id FROM transactions t WHERE t.partner_id = $1 AND t.id = $2
       UNION
@@ -115,7 +108,11 @@ const findChain = {
     down AS (
       SELECT id FROM up
       UNION
-      SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)
+      SELECT t.id FROM down JOIN transactions t ON t.partner_id = $1 AND t.original_id = down.id)`;
+
+const findChain = {
+  name: "find_chain",
+  text: `${withChain}
     ${selectTransaction} JOIN down ON down.id = t.id WHERE t.partner_id = $1 ORDER BY t.id LIMIT 100`,
 };
 
@@ -133,35 +130,18 @@ const insertTombstone = {
 const findReported = {
   name: "find_reported",
   text: `
-    SELECT t.id, t.external_id, t.chain_id, t.command, t.reported_batch FROM unnest($2::text[]) AS i (external_id)
+    SELECT t.external_id, t.id, t.chain_id AS "chainId", t.command, t.req_id AS "reqId", t.reported_batch AS "batchId"
+    FROM unnest($2::text[]) AS i (external_id)
     JOIN transactions t ON (t.partner_id = $1) IS TRUE AND t.external_id = i.external_id AND t.origin = 'switch'`,
 };
 
-interface TransactionRow {
-  readonly partner_id: PartnerId;
-  readonly id: TransactionId;
-  readonly origin: "command" | "switch";
-  readonly command: Command;
-  readonly state: "INIT" | "SUCCESS" | "ERROR";
-  readonly req_id: string | null;
-  readonly external_id: string | null;
-  readonly original_id: TransactionId | null;
-  readonly original_external_id: string | null;
-  readonly chain_id: ChainId;
-  readonly callback_url: string | null;
-  readonly amount_text: string | null;
-  readonly currency: string | null;
-  readonly acquirer: string;
-  readonly site: string | null;
-  readonly batch_state: BatchState | null;
-  readonly reversal_state: Transaction["reversal"];
-  readonly lease_id: LeaseId | null;
-  readonly facts: Transaction["facts"];
-  readonly notification_id: NotificationId | null;
-  readonly notification_state: NotificationState | null;
-  readonly created_at: Date;
-  readonly completed_at: Date | null;
-}
+type TransactionRow = Omit<Transaction, "amountMinor" | "notification" | "createdAtMs" | "completedAtMs" | "emv"> & {
+  readonly amountText: string | null;
+  readonly notificationId: NotificationId | null;
+  readonly notificationState: NotificationState | null;
+  readonly createdAt: Date;
+  readonly completedAt: Date | null;
+};
 
 /** The ledger's transactions in PostgreSQL. INITs are group-committed. */
 export class PostgresTransactions implements TransactionStore {
@@ -215,19 +195,11 @@ export class PostgresTransactions implements TransactionStore {
     partnerId: PartnerId,
     externalIds: readonly string[],
   ): Promise<ReadonlyMap<string, ReportedOriginal>> {
-    const { rows } = await this.#homes.of(partnerId).engine.query<{
-      id: TransactionId;
-      external_id: string;
-      chain_id: ChainId;
-      command: Command;
-      reported_batch: string | null;
-    }>({ ...findReported, values: [partnerId, externalIds] });
-    return new Map(
-      rows.map(({ id, external_id, chain_id, command, reported_batch }) => [
-        external_id,
-        { id, chainId: chain_id, command, batchId: reported_batch },
-      ]),
-    );
+    const { rows } = await this.#homes.of(partnerId).engine.query<ReportedOriginal & { readonly external_id: string }>({
+      ...findReported,
+      values: [partnerId, externalIds],
+    });
+    return new Map(rows.map(({ external_id: externalId, ...original }) => [externalId, original]));
   }
 
   async redirect(partnerId: PartnerId, id: TransactionId, leaseId: LeaseId, site: string): Promise<boolean> {
@@ -274,29 +246,12 @@ export function readReqId(homes: Homes): ReqIdOf {
 }
 
 function toTransaction(row: TransactionRow): Transaction {
+  const { amountText, notificationId: id, notificationState: state, createdAt, completedAt, ...same } = row;
   return {
-    partnerId: row.partner_id,
-    id: row.id,
-    origin: row.origin,
-    command: row.command,
-    state: row.state,
-    reqId: row.req_id,
-    externalId: row.external_id,
-    originalId: row.original_id,
-    originalExternalId: row.original_external_id,
-    chainId: row.chain_id,
-    callBackUrl: row.callback_url,
-    amountMinor: row.amount_text === null ? null : BigInt(row.amount_text),
-    currency: row.currency,
-    acquirer: row.acquirer,
-    site: row.site,
-    batch: row.batch_state,
-    reversal: row.reversal_state,
-    runBy: row.lease_id,
-    facts: row.facts,
-    notification:
-      row.notification_id && row.notification_state ? { id: row.notification_id, state: row.notification_state } : null,
-    createdAtMs: row.created_at.getTime(),
-    completedAtMs: row.completed_at?.getTime() ?? null,
+    ...same,
+    amountMinor: amountText === null ? null : BigInt(amountText),
+    notification: id && state ? { id, state } : null,
+    createdAtMs: createdAt.getTime(),
+    completedAtMs: completedAt?.getTime() ?? null,
   };
 }

@@ -1,29 +1,27 @@
 import { currencyDecimals, type IpnKind, type SettlementEntry, voidableCommands } from "@paybell/contract";
-import type { FieldProblem } from "../errors.ts";
-import { isUuid, isUuidV4 } from "../ids.ts";
-import { swipeTypeProblem } from "./card.ts";
-import { cardNumberProblem } from "./card-number.ts";
-import { settlementProblems } from "./check-settlement.ts";
-import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
-import { delimiterProblem } from "./delimiter.ts";
-import type { TextField } from "./field.ts";
-import { shownDigitsProblem } from "./masked-number.ts";
-import { isReportedTime } from "./reported-time.ts";
+import type { FieldProblem } from "../../errors.ts";
+import { isUuid, isUuidV4 } from "../../ids.ts";
+import { amountShapeProblem } from "../amount.ts";
+import { shownDigitsProblem, swipeTypeProblem } from "../card.ts";
+import type { TextField } from "../request.ts";
 import {
   amountOrZeroRule,
   amountRule,
   broken,
   bytesProblem,
+  cardNumberProblem,
   currencyRule,
+  delimiterProblem,
   paymentTypeRule,
   type RuleContext,
-} from "./rules.ts";
-import { textProblem } from "./text.ts";
+  textProblem,
+} from "../rules.ts";
+import { type CompletionRequest, completionFields, completionKind, reportedCommands } from "./completion.ts";
 
 /** A list is checked until this many entries are invalid: that is enough to find the cause. */
 const entryProblemsMax = 100;
 
-interface Judge extends Pick<RuleContext, "registeredDeviceIds"> {
+interface Judge {
   /** `any`: a card that was only verified is reported as a success with amount zero. Default `declined`. */
   readonly zeroAmounts?: "declined" | "any";
 }
@@ -35,7 +33,7 @@ interface Judge extends Pick<RuleContext, "registeredDeviceIds"> {
 export function completionProblems(completion: CompletionRequest, context: Judge): FieldProblem[] {
   const kind = completionKind(completion.command);
   const found = new Found();
-  judgeTexts(completion, kind, context, found);
+  judgeTexts(completion, kind, found);
   if (completion.settlementList !== undefined) judgeEntries(completion.settlementList, found);
   judgeRules(completion, kind, context, found);
   return found.problems;
@@ -88,7 +86,7 @@ const finalStatuses = ["SUCCESS", "ERROR"];
 /** UUIDs, and checked as such: by chance, one may look like a card number. */
 const uuidFields: ReadonlySet<string> = new Set(["partnerId", "id", "reqId"]);
 
-function judgeTexts(completion: CompletionRequest, kind: IpnKind, context: Judge, found: Found): void {
+function judgeTexts(completion: CompletionRequest, kind: IpnKind, found: Found): void {
   const { fields, required } = tables[kind];
   for (const name in completion) {
     const value = completion[name as keyof CompletionRequest];
@@ -99,8 +97,7 @@ function judgeTexts(completion: CompletionRequest, kind: IpnKind, context: Judge
     } else if (typeof value === "string" && value !== "") {
       found.add(textProblem(name, value));
       found.add(bytesProblem(name, field, value));
-      const exempt = uuidFields.has(name) || (name === "deviceId" && context.registeredDeviceIds.has(value));
-      if (!exempt) found.add(cardNumberProblem(name, value));
+      if (!uuidFields.has(name)) found.add(cardNumberProblem(name, value));
     }
   }
   for (const name of required) {
@@ -167,4 +164,88 @@ function oneOf(field: string, value: string, allowed: readonly string[]): FieldP
 function timeRule(field: string, value = ""): FieldProblem | undefined {
   if (value === "" || isReportedTime(value)) return undefined;
   return broken(field, "invalid_value", "must be yyyymmddhhmmss or an ISO 8601 time with its zone, and exist");
+}
+
+const quantities = ["quantity", "saleQuantity", "voidQuantity"] as const;
+const totals = ["saleTotalAmount", "voidTotalAmount", "totalAmount"] as const;
+/** Without these a partner cannot reconcile; the others follow from them. */
+const requiredOfSuccess = ["saleQuantity", "saleTotalAmount", "voidQuantity"] as const;
+
+const quantityPattern = /^(?:0|[1-9]\d{0,8})$/;
+
+/** Checks the totals of a reported Settlement, individually and for consistency. */
+function settlementProblems(settlement: CompletionRequest): FieldProblem[] {
+  const problems = [...quantityProblems(settlement), ...totalProblems(settlement)];
+  if (settlement.status === "SUCCESS") {
+    const required =
+      settlement.voidQuantity === "0" ? requiredOfSuccess : ([...requiredOfSuccess, "voidTotalAmount"] as const);
+    const missing = required.filter((name) => (settlement[name] ?? "") === "");
+    problems.push(
+      ...missing.map((name) => broken(name, "missing_field", "is required of a settlement that succeeded")),
+    );
+  }
+  return problems.length > 0 ? problems : countProblems(settlement);
+}
+
+function quantityProblems(settlement: CompletionRequest): FieldProblem[] {
+  return quantities.flatMap((name) => {
+    const value = settlement[name] ?? "";
+    return value === "" || quantityPattern.test(value)
+      ? []
+      : [broken(name, "invalid_value", "must be a whole number without leading zeros, at most 999999999")];
+  });
+}
+
+function totalProblems(settlement: CompletionRequest): FieldProblem[] {
+  const decimals = currencyDecimals(settlement.currency ?? "");
+  return totals.flatMap((name) => {
+    const value = settlement[name] ?? "";
+    const problem = value === "" ? undefined : amountShapeProblem(value, decimals);
+    return problem === undefined ? [] : [broken(name, "invalid_amount", problem)];
+  });
+}
+
+/**
+ * Section 2.3: quantity is the number of Sales minus that of Voids, and the list contains exactly those that are not
+ * voided. A voided Sale counts on both sides, so there are never more Voids than Sales.
+ */
+function countProblems(settlement: CompletionRequest): FieldProblem[] {
+  const { quantity = "", saleQuantity = "", voidQuantity = "", settlementList, status } = settlement;
+  if (saleQuantity === "" || voidQuantity === "") return [];
+  const counted = Number(saleQuantity) - Number(voidQuantity);
+  if (counted < 0) {
+    return [broken("voidQuantity", "invalid_value", "must be at most saleQuantity, which includes the voided ones")];
+  }
+  if (quantity !== "" && Number(quantity) !== counted) {
+    return [broken("quantity", "invalid_value", `must be saleQuantity less voidQuantity, ${counted}`)];
+  }
+  if (status !== "SUCCESS" || settlementList === undefined || settlementList.length === counted) return [];
+  const rule = `must list the ${counted} transactions of quantity, found ${settlementList.length}`;
+  return [broken("settlementList", "invalid_value", rule)];
+}
+
+const digitsPattern = /^\d{14}$/;
+/** With its zone, because otherwise the instant is ambiguous. */
+const instantPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+const monthDays = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** Whether a switch may report this time: 14 digits, which are sent as given, or an ISO 8601 instant; it must exist. */
+export function isReportedTime(text: string): boolean {
+  if (digitsPattern.test(text)) return exists(text, 0);
+  return instantPattern.test(text) && exists(text, 1);
+}
+
+/** @param gap the number of characters between two parts */
+function exists(text: string, gap: number): boolean {
+  const pair = (nth: number) => Number(text.slice(4 + nth * (2 + gap) + gap, 6 + nth * (2 + gap) + gap));
+  const year = Number(text.slice(0, 4));
+  const month = pair(0);
+  const day = pair(1);
+  return day >= 1 && day <= daysIn(year, month) && pair(2) <= 23 && pair(3) <= 59 && pair(4) <= 59;
+}
+
+/** Zero for a month that does not exist. */
+function daysIn(year: number, month: number): number {
+  const isLeapDay = month === 2 && year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
+  return (monthDays[month - 1] ?? 0) + (isLeapDay ? 1 : 0);
 }

@@ -1,6 +1,6 @@
 import { type Command, isCharging, type SettlementEntry } from "@paybell/contract";
-import { formatAmount } from "./amount.ts";
-import { type BatchRow, isCounted, type SettlementTotals, settlementTotals } from "./totals.ts";
+import { formatAmount } from "../amount.ts";
+import { type BatchRow, isCounted, type SettlementTotals, settlementTotals } from "../settlement.ts";
 
 /** A successful transaction of a batch in the ledger, with the fields that are compared. */
 export interface HeldTransaction {
@@ -65,7 +65,7 @@ export class SettlementComparison {
   /** Voids and Reversals. */
   readonly #following: HeldTransaction[] = [];
   /** The number of counted transactions with this name. */
-  readonly #standing = new Map<string, number>();
+  readonly #counted = new Map<string, number>();
   readonly #listed = new Set<string>();
   readonly #unknown = new Sample();
   #entries = 0;
@@ -83,14 +83,14 @@ export class SettlementComparison {
     const amountMinor = unitsOf(amount) ?? 0n;
     const undone = { voided: false, reversed: false };
     this.#sales.set(id, { transaction, name, command, state: "SUCCESS", amountMinor, ...undone });
-    count(this.#standing, name, 1);
+    count(this.#counted, name, 1);
   }
 
   /** Called after all transactions. */
   addEntry({ reqId, refNo }: SettlementEntry): void {
     this.#join();
     const names = [byReqId(reqId.toLowerCase()), byRefId(refNo)];
-    if (!names.some((name) => (this.#standing.get(name) ?? 0) > 0)) this.#unknown.add(reqId || refNo);
+    if (!names.some((name) => (this.#counted.get(name) ?? 0) > 0)) this.#unknown.add(reqId || refNo);
     for (const name of names) this.#listed.add(name);
     this.#entries += 1;
   }
@@ -153,7 +153,7 @@ export class SettlementComparison {
   #end(id: string, how: "reversed" | "voided"): void {
     const sale = this.#sales.get(id);
     if (sale === undefined) return;
-    if (isCounted(sale)) count(this.#standing, sale.name, -1);
+    if (isCounted(sale)) count(this.#counted, sale.name, -1);
     sale[how] = true;
   }
 }

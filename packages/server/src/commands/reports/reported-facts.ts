@@ -1,45 +1,46 @@
 import {
+  type Command,
   cardSchemeFor,
   defaultPaymentType,
   type IpnKind,
   ipnFields,
   notifiedCommands,
-  type SettlementEntry,
 } from "@paybell/contract";
-import type { CardCommandFacts } from "./complete-card.ts";
+import { idOfText } from "../../ids.ts";
+import type { IpnFacts } from "../../ipn/facts.ts";
+import type { SystemFacts } from "../system.ts";
 import { type CompletionRequest, completionKind } from "./completion.ts";
 
 /** The IPN facts of a reported command, by the names of its table; a system command has none, and is only recorded. */
-export type ReportedFacts =
-  | CardCommandFacts
-  | {
-      readonly kind: "settlement";
-      readonly command: "SETTLEMENT";
-      readonly fields: Readonly<Record<string, string>>;
-      readonly settlementList: readonly SettlementEntry[];
-      readonly currency?: string;
-    }
-  | { readonly kind: "system"; readonly fields: Readonly<Record<string, string>> };
+export type ReportedFacts = IpnFacts | SystemFacts;
 
 export interface ReportedAs {
   /** The transaction's id: the switch's own if it assigned one. */
   readonly id: string;
   /** The Void's original is known to be a PreAuth. */
   readonly voidsPreAuth?: boolean;
+  /** The reqId of its original; absent: the original is not known. */
+  readonly originalReqId?: string;
 }
 
 /** The facts of an accepted report. Values stay as given; unknown ones are derived from other fields where possible. */
-export function reportedFacts(completion: CompletionRequest, as: ReportedAs): ReportedFacts {
+export function reportedFacts(completion: CompletionRequest, { id, ...known }: ReportedAs): ReportedFacts {
   const { command } = completion;
   if (command === "SETTLEMENT") {
     const { settlementList = [], currency = "" } = completion;
-    const facts = { kind: "settlement", command, fields: settlementFields(completion, as.id), settlementList } as const;
+    const facts = { kind: "settlement", command, fields: settlementFields(completion, id), settlementList } as const;
     return currency === "" ? facts : { ...facts, currency };
   }
   const card = notifiedCommands.find((notified) => notified === command);
-  if (card === undefined || card === "SETTLEMENT") return { kind: "system", fields: tableFields(completion, as.id) };
-  const facts = { kind: "card", command: card, fields: cardFields(completion, as.id) } as const;
-  return as.voidsPreAuth === true ? { ...facts, voidsPreAuth: true } : facts;
+  if (card === undefined || card === "SETTLEMENT") return { kind: "system", fields: tableFields(completion, id) };
+  const { voidsPreAuth, originalReqId } = known;
+  return {
+    kind: "card",
+    command: card,
+    ...(voidsPreAuth === true && { voidsPreAuth }),
+    ...(originalReqId !== undefined && { originalReqId }),
+    fields: cardFields(completion, id),
+  };
 }
 
 /**
@@ -93,4 +94,45 @@ function cardFields(completion: CompletionRequest, id: string): Record<string, s
     if (scheme !== "") fields["cardScheme"] = scheme;
   }
   return fields;
+}
+
+/**
+ * The id of the batch that a switch assigned a transaction to, or settled with it: the same for all reports with one
+ * mid, tid and batch number, as given. A reused number has the same id again; time distinguishes the rounds. Null
+ * without a batch number, and without both mid and tid.
+ *
+ * @param fields the report's facts, by the names of its table
+ */
+export function reportedBatch(partnerId: string, fields: Readonly<Record<string, string>>): string | null {
+  const { batchNo = "", mid = "", tid = "" } = fields;
+  if (batchNo === "" || (mid === "" && tid === "")) return null;
+  // No value contains a NUL, so different values cannot collide.
+  return idOfText([partnerId, mid, tid, batchNo].join("\0"));
+}
+
+/** The content of a report that a repetition must have as well. */
+export interface ReportContent {
+  readonly command: Command;
+  readonly originalExternalId: string | null;
+  readonly callBackUrl: string | null;
+  readonly facts: ReportedFacts;
+}
+
+/**
+ * The names of the differences between a report and an earlier one with its externalId; empty for a repetition.
+ *
+ * @param isIdGiven whether the switch assigned the transaction's id: otherwise each report has another one
+ */
+export function reportDifference(now: ReportContent, before: ReportContent, isIdGiven: boolean): string[] {
+  if (now.command !== before.command) return ["command"];
+  const differs = (["originalExternalId", "callBackUrl"] as const).filter((name) => now[name] !== before[name]);
+  const names = new Set([...Object.keys(now.facts.fields), ...Object.keys(before.facts.fields)]);
+  if (!isIdGiven) names.delete("id");
+  const fields = [...names].filter((name) => now.facts.fields[name] !== before.facts.fields[name]).sort();
+  return [...differs, ...fields, ...(listOf(now.facts) === listOf(before.facts) ? [] : ["settlementList"])];
+}
+
+function listOf(facts: ReportedFacts): string {
+  if (facts.kind !== "settlement") return "";
+  return JSON.stringify(facts.settlementList.map(({ reqId, refNo }) => [reqId, refNo]));
 }

@@ -1,9 +1,9 @@
 import { cardIpnFields, defaultSigning, settlementIpnFields } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
-import { completionProblems, completionWarnings } from "./check.ts";
+import { completionProblems, completionWarnings, isReportedTime } from "./check-completion.ts";
 import type { CompletionRequest } from "./completion.ts";
 
-const context = { registeredDeviceIds: new Set<string>() };
+const context = {};
 
 const sale: CompletionRequest = {
   partnerId: "01980000-0000-7000-8000-000000000009",
@@ -165,9 +165,7 @@ describe("a report", () => {
     expect(
       settlementWith({ ...one, settlementList: [{ reqId: "41111111-1111-4111-8111-111111111111", refNo: "" }] }),
     ).toEqual([]);
-    const device = "378282246310005";
-    expect(saleWith({ deviceId: device })).toEqual(["deviceId card_number_in_clear"]);
-    expect(found({ ...sale, deviceId: device }, { registeredDeviceIds: new Set([device]) })).toEqual([]);
+    expect(saleWith({ deviceId: "378282246310005" })).toEqual(["deviceId card_number_in_clear"]);
   });
 
   test.each<[Partial<CompletionRequest>, string[]]>([
@@ -243,5 +241,40 @@ describe("a report", () => {
     const settlementList = Array.from({ length: 5_000 }, () => ({ reqId: "", refNo: "\0" }));
     const counts = { quantity: "5000", saleQuantity: "5001" };
     expect(settlementWith({ ...counts, settlementList })).toHaveLength(100);
+  });
+});
+
+describe("reported time", () => {
+  test.each([
+    "20261121010203",
+    "20240229235959",
+    "20000229000000",
+    "2026-11-21T01:02:03Z",
+    "2026-11-21T01:02:03.456Z",
+    "2026-11-21T08:02:03+07:00",
+  ])("%s is a time", (text) => {
+    expect(isReportedTime(text)).toBe(true);
+  });
+
+  test.each([
+    "20260229000000",
+    "19000229000000",
+    "20261301000000",
+    "20260001000000",
+    "20260100000000",
+    "20260431000000",
+    "20261121240000",
+    "20261121006000",
+    "20261121000060",
+    "2026112101020",
+    "202611210102033",
+    "2026-11-21 01:02:03",
+    "2026-11-21T01:02:03",
+    "2026-02-30T01:02:03Z",
+    "2026-11-21T01:02:03+25:00",
+    "21/11/2026",
+    "1795222923000",
+  ])("%s is none", (text) => {
+    expect(isReportedTime(text)).toBe(false);
   });
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { newId } from "../../ids.ts";
 import { createHistory, insertLease, insertPartner, sampleInit } from "../rows.fixture.ts";
-import { PostgresDueKinds } from "./due-kinds.ts";
+import { PostgresDueKinds } from "./due.ts";
 import { PostgresTransactions } from "./transactions.ts";
 
 const connections = await openTestDatabase();

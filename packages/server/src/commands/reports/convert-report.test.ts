@@ -1,6 +1,7 @@
+import { currencies } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
 import type { CompletionRequest } from "./completion.ts";
-import { convertReport, type ReportFormat } from "./convert-report.ts";
+import { convertReport, currencyOfNumber, type ReportFormat } from "./convert-report.ts";
 
 const plain: ReportFormat = { amounts: "major", responseCodes: "1987", schemes: {} };
 const sale = { partnerId: "p", externalId: "SW-1", command: "SALE", status: "SUCCESS" } as const;
@@ -68,5 +69,27 @@ describe("as agreed,", () => {
     ["an unknown one stays", { responseCodes: "1993" }, { isoResponseCode: "777" }, { isoResponseCode: "777" }],
   ])("%s", (_, agreement, given, expected) => {
     expect(agreed(given, agreement)).toMatchObject(expected);
+  });
+});
+
+describe("numeric currency", () => {
+  const numbers = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, "0"));
+
+  test("every currency of the contract has one number of ISO 4217, and no number has a currency beyond it", () => {
+    const found = numbers.flatMap((number) => currencyOfNumber(number) ?? []);
+    expect(found.sort()).toEqual([...currencies.keys()].sort());
+  });
+
+  test.each([
+    ["704", "VND"],
+    ["840", "USD"],
+    ["978", "EUR"],
+    ["392", "JPY"],
+    ["036", "AUD"],
+    ["36", undefined],
+    ["VND", undefined],
+    ["999", undefined],
+  ])("%s is %s", (number, currency) => {
+    expect(currencyOfNumber(number)).toBe(currency);
   });
 });

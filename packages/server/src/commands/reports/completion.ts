@@ -10,7 +10,15 @@ import {
   settlementListFields,
   voidableCommands,
 } from "@paybell/contract";
-import { type CompletionField, extraDataBytesMax, type ListField, type TextField } from "./field.ts";
+import {
+  type CompletionField,
+  callBackUrl,
+  extraDataBytesMax,
+  type ListField,
+  optionalText,
+  requiredText,
+  type TextField,
+} from "../request.ts";
 
 /** The maximum number of entries in a settlement: the size of a batch. */
 const settlementListItemsMax = 50_000;
@@ -36,54 +44,30 @@ const lengthMax: Readonly<Record<string, number>> = {
 const textLengthMax = 64;
 
 const ownFields = [
-  { type: "string", name: "partnerId", required: true, maxLength: 36, meaning: "The partner to notify" },
-  {
-    type: "string",
-    name: "externalId",
-    required: true,
-    maxLength: 128,
-    meaning: "The switch's own id of the transaction; the same one again, for the same partner, is a duplicate",
-  },
-  {
-    type: "string",
-    name: "command",
-    required: true,
-    maxLength: 16,
-    meaning: "What was completed; a system command is recorded and not notified",
+  requiredText("partnerId", 36, "The partner to notify"),
+  requiredText(
+    "externalId",
+    128,
+    "The switch's own id of the transaction; the same one again, for the same partner, is a duplicate",
+  ),
+  requiredText("command", 16, "What was completed; a system command is recorded and not notified", {
     values: reportedCommands,
-  },
-  {
-    type: "string",
-    name: "originalExternalId",
-    required: false,
-    maxLength: 128,
-    meaning: "The externalId of the transaction that this one voids or completes",
-  },
-  {
-    type: "string",
-    name: "originalCommand",
-    required: false,
-    maxLength: 16,
-    meaning:
-      "What originalExternalId names, for a Void: without it, a Void that is reported before its original waits for it",
-    values: voidableCommands,
-  },
-  {
-    type: "string",
-    name: "callBackUrl",
-    required: false,
-    maxLength: 2048,
-    meaning: "Receives this transaction's IPN in place of the registered URL; HTTPS, within the partner's addresses",
-  },
+  }),
+  optionalText("originalExternalId", 128, "The externalId of the transaction that this one voids or completes"),
+  optionalText(
+    "originalCommand",
+    16,
+    "What originalExternalId names, for a Void: without it, a Void that is reported before its original waits for it",
+    { values: voidableCommands },
+  ),
+  callBackUrl,
 ] as const satisfies readonly TextField[];
 
-const settlementCurrency = {
-  type: "string",
-  name: "currency",
-  required: false,
-  maxLength: 3,
-  meaning: "ISO 4217 code or number of the totals; the settlement IPN has no field for it",
-} as const satisfies TextField;
+const settlementCurrency = optionalText(
+  "currency",
+  3,
+  "ISO 4217 code or number of the totals; the settlement IPN has no field for it",
+);
 
 /** The table of the specification that has a reported command's fields. System commands use the card's. */
 export function completionKind(command: Command): IpnKind {

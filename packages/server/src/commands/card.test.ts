@@ -1,0 +1,106 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { chipProblems, maskedNumberProblem, shownDigitsProblem } from "./card.ts";
+import type { CardRequest } from "./request.ts";
+
+describe("masked number", () => {
+  describe("card.number", () => {
+    test.each([
+      "411111******1111",
+      "41111111****1111",
+      "4111 11** **** 1111",
+      "4111-11XX-XXXX-1111",
+      "************1111",
+      "****************",
+      "37828******0005",
+      "621234*********1234",
+      "411111***1111",
+      "xxxxxxxxxxxx1111",
+    ])("%s is masked", (text) => {
+      expect(maskedNumberProblem("card.number", text)).toBeUndefined();
+    });
+
+    test.each([
+      ["a full one", "4111111111111111"],
+      ["nothing hidden but one digit", "411111111111111*"],
+      ["nine digits first", "411111111***1111"],
+      ["eight digits first of a short one", "41111111***1111"],
+      ["five digits last", "411111*****11111"],
+      ["two digits hidden", "41111111**1111"],
+      ["digits in the middle", "4111**11**1111"],
+      ["other text", "VISA 1111"],
+      ["more than any card number has", "411111****************1111"],
+      ["other marks", "411111......1111"],
+    ])("%s is not", (_, text) => {
+      expect(maskedNumberProblem("card.number", text)?.code).toBe("invalid_card_number");
+    });
+  });
+
+  describe("a reported cardNumber", () => {
+    test.each(["411111******1111", "1111", "411111-1111", "41111111…1111", ""])("%j goes out as given", (text) => {
+      expect(shownDigitsProblem("cardNumber", text)).toBeUndefined();
+    });
+
+    test.each(["4111111111111", "411111111111****1"])("%s shows too much", (text) => {
+      const problem = shownDigitsProblem("cardNumber", text);
+      expect(problem?.code).toBe("invalid_card_number");
+      expect(JSON.stringify(problem)).not.toContain("411");
+    });
+  });
+});
+
+describe("chip", () => {
+  function problemsOf(chip: Partial<CardRequest>): string[] {
+    const found = chipProblems({ token: "tok_approve", ...chip });
+    return found.flatMap((problem) => (problem ? [`${problem.field} ${problem.code}`] : []));
+  }
+
+  const ciphertext = "A1B2C3D4E5F60718293A4B5C6D7E8F90A1B2C3D4E5F60718";
+  const cryptogram = "9F2608A1B2C3D4E5F607189F2701809F10120110A0000F240000DAC000000000000000FF9A03261122";
+
+  describe("chip data", () => {
+    test("is taken as the POS encrypted it, and so are cryptograms, which hold no account data", () => {
+      const chip = { sequenceNumber: "001", track2: ciphertext, pinBlock: "0123456789ABCDEF", emv: cryptogram };
+      expect(problemsOf(chip)).toEqual([]);
+      expect(problemsOf({ emv: ciphertext })).toEqual([]);
+      expect(problemsOf({})).toEqual([]);
+    });
+
+    test.each([
+      ["a track with its separator", { track2: "4111111111111111D29122010000000000" }, "card.track2"],
+      ["a track as a reader gives it", { track2: "4111111111111111=29122010000000000" }, "card.track2"],
+      ["a number alone", { track2: "4111111111111111" }, "card.track2"],
+      ["a card number among chip data", { emv: `${cryptogram}5A084111111111111111` }, "card.emv"],
+      ["a track among chip data", { emv: "57114111111111111111D29122010000000000" }, "card.emv"],
+      ["a card number inside a template", { emv: "700A5A084111111111111111" }, "card.emv"],
+      [
+        "a card number inside a long template",
+        { emv: `70819E9F108190${"00".repeat(144)}5A084111111111111111` },
+        "card.emv",
+      ],
+      ["a long length before a card number", { emv: "9F108102FFFF5A084111111111111111" }, "card.emv"],
+    ] as const)("is refused where it has %s in the clear, without repeating it", (_, chip, field) => {
+      expect(problemsOf(chip)).toEqual([`${field} card_number_in_clear`]);
+      expect(JSON.stringify(chipProblems({ token: "tok_approve", ...chip }))).not.toContain("4111");
+    });
+
+    test("is refused where it is no hexadecimal, or has another length", () => {
+      expect(problemsOf({ sequenceNumber: "0001", track2: "XY", pinBlock: "0123", emv: "9F2" })).toEqual([
+        "card.sequenceNumber invalid_value",
+        "card.track2 invalid_value",
+        "card.pinBlock invalid_value",
+        "card.emv invalid_value",
+      ]);
+    });
+
+    test("ends its reading whatever the bytes are", () => {
+      fc.assert(
+        fc.property(fc.uint8Array({ minLength: 1, maxLength: 60 }), (bytes) => {
+          const found = problemsOf({ emv: Buffer.from(bytes).toString("hex") });
+          expect(found.every((problem) => problem === "card.emv card_number_in_clear")).toBe(true);
+        }),
+        { numRuns: 2_000 },
+      );
+    });
+  });
+});
