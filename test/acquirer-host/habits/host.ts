@@ -39,6 +39,11 @@ export class HabitualHost {
     return (this.#server.address() as AddressInfo).port;
   }
 
+  /** Answers and bookings that are still to come from it. */
+  get owed(): number {
+    return this.#timers.size + this.#undelivered.length;
+  }
+
   async close(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const socket of this.#sockets) socket.destroy();

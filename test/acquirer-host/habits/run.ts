@@ -44,7 +44,7 @@ export async function runHabits(
   await sold;
   note("the host has no habits any more");
   host.hasHabits = false;
-  await quiet(deployment, note);
+  await quiet(deployment, host, note);
   const met = new Map<string, number>();
   for (const name of [...host.metBy.values()].flat()) met.set(name, (met.get(name) ?? 0) + 1);
   return { differences: await differencesOf(deployment, host), met, reached: host.reached.size };
@@ -124,20 +124,25 @@ async function kill(
   }
 }
 
-/** Until nothing is in doubt but what waits for the operator, and every IPN has been delivered. */
-async function quiet({ query }: Deployment, note: (line: string) => void): Promise<void> {
+/**
+ * Until nothing is in doubt but what waits for the operator, every IPN has been delivered, and the host has sent what it
+ * owes: twice in a row, because an event of an answer that nobody asked for is written a moment later.
+ */
+async function quiet({ query }: Deployment, host: HabitualHost, note: (line: string) => void): Promise<void> {
   const open = `
     SELECT (SELECT count(*) FROM transactions WHERE state = 'INIT')::int AS commands,
       (SELECT count(*) FROM reversals WHERE state = 'PENDING')::int AS reversals,
       (SELECT count(*) FROM pending)::int AS deliveries`;
   const untilMs = performance.now() + quietWithinMs;
-  for (let nth = 0; ; nth += 1) {
+  for (let nth = 0, quietRounds = 0; ; nth += 1) {
     // Their tries are minutes apart, which nobody needs to wait for.
     await query(
       "UPDATE reversals SET due_at = now() WHERE state = 'PENDING' AND due_at > now() + interval '3 seconds'",
     );
-    const [left] = await query(open);
-    if (Object.values(left ?? {}).every((count) => count === 0)) return;
+    const [found] = await query(open);
+    const left = { ...found, owed: host.owed };
+    quietRounds = Object.values(left).every((count) => count === 0) ? quietRounds + 1 : 0;
+    if (quietRounds === 10) return;
     if (nth % 20 === 0) note(`open: ${JSON.stringify(left)}`);
     if (performance.now() > untilMs) throw new Error(`It does not come to rest: ${JSON.stringify(left)}`);
     await pause(500);
