@@ -78,13 +78,18 @@ async function launchOnce(options: LaunchOptions, socketDirectory: string): Prom
   const { location, passwords, log, logPath } = options;
   const { child, gone, isGone, lastWords } = await spawnServer(options, socketDirectory);
   const socket = { socketDirectory, port: socketPort };
+  // Another start, at once, must not meet it while it ends.
+  const end = async () => {
+    child.kill("SIGINT");
+    await goneWithin({ gone }, quitTimeoutMs);
+  };
   const startedMs = performance.now();
   let nextProgressMs = startedMs + progressEveryMs;
   while (!isGone()) {
     const file = await readPostmasterFile(location.dataDirectory);
     if (file !== undefined && file.pid === child.pid && file.status === "ready") {
-      const version = await serverVersion(socket, passwords, location).catch((error: unknown) => {
-        child.kill("SIGINT");
+      const version = await serverVersion(socket, passwords, location).catch(async (error: unknown) => {
+        await end();
         throw error;
       });
       const signal = async (name: NodeJS.Signals) => void child.kill(name);
@@ -96,7 +101,7 @@ async function launchOnce(options: LaunchOptions, socketDirectory: string): Prom
       nextProgressMs += progressEveryMs;
     }
     if (nowMs - startedMs > startTimeoutMs) {
-      child.kill("SIGINT");
+      await end();
       throw new PostgresStartError(
         "start_timeout",
         `PostgreSQL was not ready within ${startTimeoutMs / 60_000} minutes.`,
@@ -160,7 +165,7 @@ export async function stopPostmaster(
   await cleanSocketDirectory(postmaster.socketDirectory);
 }
 
-function goneWithin({ gone }: Postmaster, boundMs: number): Promise<boolean> {
+function goneWithin({ gone }: Pick<Postmaster, "gone">, boundMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     // Not unref'd: it alone keeps this process alive until the server is gone.
     const bound = setTimeout(() => resolve(false), boundMs);
