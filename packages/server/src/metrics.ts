@@ -186,11 +186,10 @@ export function createMetrics() {
     ),
     feedLagSeconds: gauge(
       "feed_lag_seconds",
-      "Age of the oldest event that has not been read; `reader` is `http`, or `target` for that of PAYBELL_FEED",
-      "reader",
+      "Age of the oldest entry that this instance has to write to the target of PAYBELL_FEED",
     ),
     feedWaiting: gauge(
-      "feed_waiting_entries",
+      "feed_entries_waiting",
       "Events and entries of the audit that this instance has to write to the target of PAYBELL_FEED, up to 1000",
     ),
     alerts: counter("alerts_total", "Events that alert the operator", "kind"),

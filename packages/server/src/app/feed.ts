@@ -17,7 +17,6 @@ export function wireFeed(
 ): { readonly feed: EventFeed; start(): void; stop(): Promise<void> } {
   const open = () => new EventFeed(database.homes.all.map((home) => new PostgresFeed(home)));
   const feed = open();
-  metrics.onRead(async () => metrics.feedLagSeconds.set({ reader: "http" }, feed.lagMs(systemClock.nowMs()) / 1_000));
   const { feedUrl } = config;
   if (feedUrl === null) return { feed, start: () => undefined, stop: async () => feed.stop() };
   const lock = new PostgresIntakeLocks(() => database.connectDirectly());
@@ -43,7 +42,7 @@ export function wireFeed(
   metrics.onRead(async () => {
     const { entries, sinceMs } = stream.unwritten ?? { entries: 0, sinceMs: systemClock.nowMs() };
     metrics.feedWaiting.set(entries);
-    metrics.feedLagSeconds.set({ reader: "target" }, Math.max(0, systemClock.nowMs() - sinceMs) / 1_000);
+    metrics.feedLagSeconds.set(Math.max(0, systemClock.nowMs() - sinceMs) / 1_000);
   });
   const stop = async () => {
     feed.stop();

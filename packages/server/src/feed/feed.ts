@@ -57,8 +57,6 @@ export class EventFeed {
   readonly #homes: readonly FeedStore[];
   readonly #stopping = new AbortController();
   #waiting = 0;
-  /** The time of the last event that was read, if more follow; milliseconds since 1970. */
-  #readUntilMs: number | undefined;
 
   constructor(homes: readonly FeedStore[]) {
     this.#homes = homes;
@@ -88,11 +86,6 @@ export class EventFeed {
     return page;
   }
 
-  /** How old the events are that follow the last ones that were read; 0: none follow. */
-  lagMs(nowMs: number): number {
-    return this.#readUntilMs === undefined ? 0 : Math.max(0, nowMs - this.#readUntilMs);
-  }
-
   /** Ends all waits. */
   stop(): void {
     this.#stopping.abort();
@@ -120,8 +113,6 @@ export class EventFeed {
       const settled = { position: { xid: history.horizon, id: nilId }, asOfMs: history.nowMs };
       next.push(writeCursor(isWhole ? settled : end, history.cluster));
     }
-    const last = items.length < limit ? undefined : items.at(-1);
-    this.#readUntilMs = last && Date.parse(last.at);
     return { items, next: next.join(separator) };
   }
 }
