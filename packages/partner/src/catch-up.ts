@@ -1,5 +1,6 @@
 import { ApiError, type Client } from "./client.ts";
-import { checkNames, checkOption, type OptionRule, PaybellError } from "./misused.ts";
+import { checkNames, PaybellError } from "./misused.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
 import { openWithoutSource, type ReceivedIpn, type Receiver } from "./receiver.ts";
 
 /** One notification, fetched, opened and verified. */

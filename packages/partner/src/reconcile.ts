@@ -1,5 +1,6 @@
 import type { CardIpn, SettlementEntry, SettlementIpn } from "@paybell/contract";
-import { checkNames, checkOption, Misused, type OptionRule } from "./misused.ts";
+import { checkNames, Misused } from "./misused.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
 
 /** The fields of a transaction that reconciling needs. Its card IPN has them, and your own record may. */
 export interface Reconcilable

@@ -18,7 +18,8 @@ import {
   wireNames,
 } from "@paybell/contract";
 import { encryptionKeys, signingKeys, webhookKeys } from "./keys.ts";
-import { checkNames, checkOption, Misused, type OptionRule } from "./misused.ts";
+import { checkNames, Misused } from "./misused.ts";
+import { checkOption, type OptionRule } from "./option-checks.ts";
 import { type ReceiverOptions, readSettings } from "./options.ts";
 import { openWithoutSource, type ReceivedIpn, receiver } from "./receiver.ts";
 

@@ -1,4 +1,5 @@
-import { type SeenIpn, type SeenStore, serializer } from "./store.ts";
+import { serializer } from "./serializer.ts";
+import type { SeenIpn, SeenStore } from "./store.ts";
 
 /**
  * Records IPNs in this process only, until it ends: for tests, and for effects that end with the process too.

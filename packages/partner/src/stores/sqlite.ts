@@ -1,12 +1,5 @@
-import {
-  checkedDays,
-  checkedTable,
-  type KnownIpn,
-  noTable,
-  retentionDaysDefault,
-  type SqlStore,
-  serializer,
-} from "./store.ts";
+import { serializer } from "./serializer.ts";
+import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
 
 /** The part of node:sqlite's DatabaseSync and of better-sqlite3's Database that is used. */
 export interface SqliteDatabase {

@@ -80,8 +80,10 @@ export interface AttemptView extends Omit<RecordedAttempt, "startedAtMs" | "answ
 }
 
 export function summaryOf(status: NotificationStatus): NotificationSummary {
-  const { callBackUrl: _, schedule: __, createdAtMs, outcomeAtMs, waiting, ...shown } = status;
+  const { id, callBackUrl: _, schedule: __, createdAtMs, outcomeAtMs, waiting, ...shown } = status;
   return {
+    // First, where a person looks for it.
+    id,
     ...shown,
     kind: kindOf(shown.command),
     nextAttemptAt: isoOrNull(waiting?.untilMs ?? null),
@@ -116,10 +118,11 @@ export const unknownSubject: NotificationSubject = {
   lastFour: null,
 };
 
-export function attemptView({ startedAtMs, answer, ...attempt }: RecordedAttempt): AttemptView {
+export function attemptView({ attemptNo, startedAtMs, answer, ...attempt }: RecordedAttempt): AttemptView {
   return {
-    ...attempt,
+    attemptNo,
     startedAt: isoTime(startedAtMs),
+    ...attempt,
     answer: answer === null ? null : new TextDecoder().decode(answer),
   };
 }
