@@ -11,7 +11,7 @@ test("another checkout is measured in turns with this one", async () => {
   const cleanup = new Cleanup();
   onTestFinished(() => cleanup.run());
   const result = await measurePairs(root, plan, cleanup, () => undefined);
-  expect(result.rows).toHaveLength(6);
+  expect(result.rows).toHaveLength(7);
   for (const { rate, processor } of result.rows) {
     expect(rate.median).toBeGreaterThan(0);
     expect(processor.median).toBeGreaterThan(0);

@@ -45,6 +45,8 @@ interface PairedRow {
 }
 
 const saturatingCallers = 128;
+/** Sales that two cores take with a host over TCP and everything else beside. */
+const salesPerS = 300;
 const settleMs = 300;
 
 /** @param folder another checkout of this repository, with its dependencies installed */
@@ -68,11 +70,12 @@ export async function measurePairs(
     const rowOf = (side: CalledService) => (name === "engine" ? engineRow(side) : calledRow(name, side));
     rows.push(await pairOf(around, plan, [rowOf(own), rowOf(other)], { durationMs: plan.roundMs }));
   }
-  for (const ratePerS of plan.ratesPerS) {
-    note(`${ratePerS} a second, in turns`);
-    const ofSides: Pair<Row> = [calledRow("service", own), calledRow("service", other)];
+  const paced = [...plan.ratesPerS.map((ratePerS) => ["service", ratePerS] as const), ["commands", salesPerS] as const];
+  for (const [name, ratePerS] of paced) {
+    note(`${name} at ${ratePerS} a second, in turns`);
     const load = { durationMs: plan.roundMs, ratePerS };
-    rows.push({ ...(await pairOf(around, plan, ofSides, load)), label: `service at ${ratePerS} a second`, ratePerS });
+    const row = await pairOf(around, plan, [calledRow(name, own), calledRow(name, other)], load);
+    rows.push({ ...row, label: `${name} at ${ratePerS} a second`, ratePerS });
   }
   const latency: PairsResult["latency"][number][] = [];
   for (const ratePerS of plan.ratesPerS) {
