@@ -1,13 +1,13 @@
 import type { Pool, PoolClient } from "pg";
 import { type Alert, alertKinds, type EventStore } from "../alerts/store.ts";
 import type { EventKind, NewEvent } from "../events.ts";
-import { type EventId, lowestId, newId, type PartnerId, shardOf } from "../ids.ts";
+import { type EventId, lowestId, newId, nilId, type PartnerId, shardOf } from "../ids.ts";
 import type { RecordedEvent } from "../notifications/store.ts";
 import { queryAlongIndexes } from "./database/along-indexes.ts";
 import type { Homes } from "./database/homes.ts";
 
 /** The service itself, or all partners together, in keys that need a partner. */
-export const serviceId = "00000000-0000-0000-0000-000000000000" as PartnerId;
+export const serviceId = nilId as PartnerId;
 
 const insert = {
   name: "insert_events",

@@ -15,7 +15,7 @@ import type {
   WatchedAcquirer,
 } from "../../clearing/store.ts";
 import type { NewEvent } from "../../events.ts";
-import { lowestId, newId, type PartnerId } from "../../ids.ts";
+import { lowestId, newId, nilId, type PartnerId } from "../../ids.ts";
 import { alongIndexes, queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Home, Homes } from "../database/homes.ts";
@@ -211,7 +211,7 @@ export class PostgresClearing implements ClearingStore {
     const { pool } = this.#homes.of(serviceId);
     const { rows } = await pool.query<{ id: string; fileId: string; line: ClearingLine; due: Date }>(sql.waiting, [
       acquirer,
-      after ?? sql.nilId,
+      after ?? nilId,
       rowsMax,
     ]);
     return rows.map(({ due, ...row }) => ({ ...row, dueAtMs: due.getTime() }));

@@ -1,8 +1,6 @@
 import { cardCommands, chargingCommands } from "@paybell/contract";
 import { serviceId } from "../events.ts";
 
-export const nilId = "00000000-0000-0000-0000-000000000000";
-
 export const addChunk = "INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)";
 
 export const addFile = `

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from "node:util";
 import { chargingCommands } from "@paybell/contract";
 import type { ClientBase } from "pg";
 import type { BatchTotals } from "../../acquirer/acquirer.ts";
-import type { PartnerId, TransactionId } from "../../ids.ts";
+import { nilId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type {
   BatchEntry,
   DueSettlement,
@@ -199,8 +199,6 @@ const resolveLate = {
     WHERE partner_id = $1 AND late_settlement ->> 'settlementId' = $2 AND late_settlement ->> 'state' = 'entered'`,
 };
 
-const nil = "00000000-0000-0000-0000-000000000000";
-
 /** Running settlements and Batch Uploads, and their batches, in PostgreSQL. */
 export class PostgresSettlements implements SettlementStore {
   readonly #homes: Homes;
@@ -318,7 +316,7 @@ export class PostgresSettlements implements SettlementStore {
     rowsMax: number,
   ): Promise<readonly BatchEntry[]> {
     type Row = Omit<BatchEntry, "amountMinor"> & { readonly amountText: string };
-    const values = [partnerId, batchId, after ?? nil, rowsMax];
+    const values = [partnerId, batchId, after ?? nilId, rowsMax];
     const { rows } = await this.#homes.of(partnerId).engine.query<Row>({ ...listEntries, values });
     return rows.map(({ amountText, ...entry }) => ({ ...entry, amountMinor: BigInt(amountText) }));
   }

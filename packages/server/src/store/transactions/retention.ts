@@ -1,6 +1,6 @@
 import type { Pool, PoolClient } from "pg";
 import type { Clock } from "../../clock.ts";
-import { lowestId, type PartnerId, type TransactionId } from "../../ids.ts";
+import { lowestId, nilId, type PartnerId, type TransactionId } from "../../ids.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { dayMs } from "../schema/partitions.ts";
@@ -17,7 +17,6 @@ export interface LedgerRetentionOptions {
 const batchRows = 500;
 // An arbitrary number, the same in every version of the service.
 const retentionLock = 7_420_003;
-const lowestUuid = "00000000-0000-0000-0000-000000000000";
 
 interface Scanned {
   readonly id: TransactionId;
@@ -163,7 +162,7 @@ export class LedgerRetention {
   }
 
   async #walk(partnerId: PartnerId, before: Date, { name, text, last, from }: Walk): Promise<void> {
-    let after: readonly string[] = [lowestUuid, ...from];
+    let after: readonly string[] = [nilId, ...from];
     while (!this.#stopping) {
       const [id, ...at] = after;
       const scanned = await this.#transaction(partnerId, async (client) => {
@@ -200,7 +199,7 @@ export class LedgerRetention {
   }
 
   async #dropBatches(partnerId: PartnerId, before: Date): Promise<void> {
-    let after = lowestUuid;
+    let after = nilId;
     while (!this.#stopping) {
       const { rows } = await this.#engine(partnerId).query<{ gone: number; scanned: number; last: string | null }>({
         ...dropBatches,

@@ -1,11 +1,10 @@
 import { notifiedCommands } from "@paybell/contract";
-import { lowestId, type PartnerId } from "../../ids.ts";
+import { lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 
 const pageRows = 500;
-const lowestUuid = "00000000-0000-0000-0000-000000000000";
 const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
 const clockSkewMs = 3_600_000;
@@ -35,7 +34,7 @@ interface Source {
 
 const highOf = (beforeMs: number) => lowestId(beforeMs + clockSkewMs);
 const byTime: Pick<Source, "first" | "next"> = {
-  first: (fromMs) => [new Date(fromMs - soonMs).toISOString(), lowestUuid],
+  first: (fromMs) => [new Date(fromMs - soonMs).toISOString(), nilId],
   next: ({ key, id }) => [key, id],
 };
 
