@@ -46,7 +46,8 @@ test("the bench measures a burst, and a backlog with what each statement cost", 
 });
 
 test("the bench lets all receivers come back at once: what was accepted meanwhile is delivered", () => {
-  expect(result.recovery).toMatchObject({ lost: 0, withoutProbe: 0 });
+  // Down for so short a time, a circuit need not have opened, and without one no probe goes ahead.
+  expect(result.recovery?.lost).toBe(0);
   expect(result.recovery?.completions).toBeGreaterThan(0);
   expect(table()).toContain("recovery after 0.3 s down");
 });
