@@ -4,7 +4,7 @@ import { cliReference } from "./generate/cli.ts";
 import { consoleApi, partnerApi } from "./generate/client.ts";
 import { clientContracts, vectorsReference } from "./generate/clients.ts";
 import type { GeneratedFile, Generator } from "./generate/document.ts";
-import { codesReference, fieldsReference } from "./generate/ipn.ts";
+import { codesReference, fieldsReference, headersReference } from "./generate/ipn.ts";
 import { openApiReference } from "./generate/openapi.ts";
 import { retryPicture } from "./generate/retries.ts";
 import { errorsReference, metricsReference, partnerSettingFlags, settingsReference } from "./generate/service.ts";
@@ -15,6 +15,7 @@ import { statesReference } from "./generate/states.ts";
 export const generators: readonly Generator[] = [
   fieldsReference,
   codesReference,
+  headersReference,
   signingReference,
   errorsReference,
   settingsReference,

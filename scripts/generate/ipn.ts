@@ -94,7 +94,7 @@ function commandsOf(type: TransactionType): string {
   return names.map(([name]) => (name === "VOID_PREAUTH" ? "`VOID` of a `PREAUTH`" : code(name))).join(", ");
 }
 
-/** Every code that an IPN, its headers or a command can carry. */
+/** Every code that an IPN or a command can carry. */
 export function codesReference(): GeneratedFile {
   const currencyRows = [...new Set(currencies.values())].sort().map((decimals) => {
     const codes = [...currencies].filter(([, digits]) => digits === decimals).map(([name]) => name);
@@ -124,6 +124,11 @@ export function codesReference(): GeneratedFile {
       responseCodes.map((response) => [code(response.code), response.meaning]),
     ),
     currency: table(["Decimals", "Currencies"], currencyRows),
+  });
+}
+
+export function headersReference(): GeneratedFile {
+  return withParts("docs/partner/headers.md", {
     headers: table(
       ["Header", "Meaning"],
       Object.entries(headerNames).map(([key, name]) => [code(name), headerMeanings[key as keyof typeof headerNames]]),
