@@ -12,7 +12,7 @@ import { errors } from "../../errors.ts";
 import { createLog } from "../../log.ts";
 import { handleFailures } from "../problems.ts";
 import { HttpTestService } from "../service.fixture.ts";
-import { staticFiles } from "./pages.ts";
+import { docsRoutes, staticFiles } from "./pages.ts";
 
 let service: HttpTestService;
 const closesService = () => afterEach(() => service.close());
@@ -41,6 +41,28 @@ async function pages(): Promise<Map<string, string>> {
   }
   return found;
 }
+
+test("the OpenAPI document is served before the guides are built", async () => {
+  const unbuilt = await mkdtemp(join(tmpdir(), "paybell-guides-"));
+  try {
+    for (const [listener, isForOperators] of [
+      ["partners", false],
+      ["operators", true],
+    ] as const) {
+      const app = Fastify();
+      docsRoutes(app, { docs: "on" }, listener, unbuilt);
+      const guides = await app.inject("/docs/");
+      expect([guides.statusCode, guides.headers["retry-after"]]).toEqual([503, "30"]);
+      const answer = await app.inject("/openapi.json");
+      expect(answer.headers["content-type"]).toMatch(/^application\/json/);
+      const { paths } = answer.json<{ paths: object }>();
+      expect("/operator/v1/overview" in paths).toBe(isForOperators);
+      await app.close();
+    }
+  } finally {
+    await rm(unbuilt, { recursive: true });
+  }
+});
 
 describe("the guides", () => {
   closesService();

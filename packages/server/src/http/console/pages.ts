@@ -26,7 +26,7 @@ export function consolePageRoutes(
   app: FastifyInstance,
   { oidc }: { readonly oidc: "none" | "offered" | "only" },
 ): void {
-  const built = builtAt("console", "../../../../console/dist");
+  const built = builtAt("console", join(import.meta.dirname, "../../../../console/dist"));
   const index = join(built, "index.html");
   app.register((scope, _, done) => {
     staticFiles(scope, {
@@ -65,13 +65,21 @@ const guidesNotBuilt =
   "The guides are not built yet. After the first `npm start` this takes half a minute: load this page again. " +
   '"npm run guides" builds them in the repository.\n';
 
+const repositoryDocs = join(import.meta.dirname, "../../../../../docs");
+
 /**
  * /openapi.json, the guides at /docs/ and the API reference at /docs/api: on the listener of partners without what is
  * for operators. Nothing of them where the operator turned them off.
+ *
+ * @param built the folder of the built guides
  */
-export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">, listener: HttpListener): void {
+export function docsRoutes(
+  app: FastifyInstance,
+  { docs }: Pick<Config, "docs">,
+  listener: HttpListener,
+  built: string = builtAt("guides", join(repositoryDocs, ".vitepress/dist")),
+): void {
   if (docs === "off") return;
-  const built = builtAt("guides", "../../../../../docs/.vitepress/dist");
   const readers = listener === "partners" ? "partners" : "operators";
   // The files are compressed on disk and sent in chunks: a client that does not read holds a chunk, not a file. A
   // package's files all have one date, so neither it nor a tag made of it tells two versions apart.
@@ -96,7 +104,11 @@ export function docsRoutes(app: FastifyInstance, { docs }: Pick<Config, "docs">,
     return reply.sendFile(name, { cacheControl: false });
   };
   const openApi = listener === "partners" ? "partner/openapi.json" : "reference/openapi.json";
-  app.get("/openapi.json", { schema }, (request, reply) => send(request, reply, openApi));
+  app.get("/openapi.json", { schema }, async (request, reply) => {
+    // In the repository it is there before the guides are built.
+    const source = existsSync(join(built, "build.json")) ? undefined : await readIfBuilt(join(repositoryDocs, openApi));
+    return source === undefined ? send(request, reply, openApi) : reply.type("application/json").send(source);
+  });
   app.get("/docs", { schema }, async (_, reply) => reply.redirect("/docs/"));
   app.get<{ Params: { "*": string } }>("/docs/*", { schema }, (request, reply) =>
     send(request, reply, fileOf(request.params["*"])),
@@ -112,7 +124,7 @@ function fileOf(path: string): string {
 /** Published, pages are in the package of the server; in the repository where they are built. */
 function builtAt(published: string, inRepository: string): string {
   const inPackage = join(import.meta.dirname, "../..", published);
-  return existsSync(inPackage) ? inPackage : join(import.meta.dirname, inRepository);
+  return existsSync(inPackage) ? inPackage : inRepository;
 }
 
 /** Read each time: pages may be built while the service runs. */
