@@ -1,6 +1,7 @@
 import type { Client, Pool } from "pg";
 import type { BackupSource } from "../../backups/take.ts";
 import { withClient } from "../database/client.ts";
+import { readExcessRights } from "../database/service-role.ts";
 import {
   type IncompatibleSchema,
   inspectSchema,
@@ -17,6 +18,8 @@ export interface Inspection extends PostgresVersion {
   readonly clockAheadMs: number;
   readonly listenWorks: boolean;
   readonly canCreate: boolean;
+  /** Tables of which the role could change more than the service does; none for the schema's owner, who may all. */
+  readonly excessRights: readonly string[];
   readonly schema: SchemaState | IncompatibleSchema;
   /** Undefined if no service was started on this database yet. */
   readonly masterKeyCheck: Buffer | undefined;
@@ -52,6 +55,7 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
     const kept = row.known
       ? await client.query<{ sealed: Buffer }>("SELECT sealed FROM sealed_values WHERE name = 'check'")
       : { rows: [] };
+    const schema = await inspectSchema(client);
     return {
       ...(await readPostgresVersion(client)),
       durability: settings.rows,
@@ -59,7 +63,8 @@ export async function inspectDatabase(connectionString: string): Promise<Inspect
       clockAheadMs: row.now.getTime() - (askedMs + answeredMs) / 2,
       listenWorks: await listens(client),
       canCreate: row.can_create,
-      schema: await inspectSchema(client),
+      excessRights: row.can_create || !row.known ? [] : await readExcessRights(client),
+      schema,
       masterKeyCheck: kept.rows[0]?.sealed,
     };
   });

@@ -215,11 +215,15 @@ async function apply(client: Client, migration: Migration): Promise<void> {
     await client.query("SET LOCAL lock_timeout = '5s'");
     if (migration.isBreaking) await requireNoHolders(client, migration.name);
     const schemas = migration.isOfHomes ? await schemasOfHomes(client) : [];
-    if (schemas.length === 0) await client.query(migration.sql);
+    // Citus forwards a statement to its nodes together with everything sent with it.
+    const statements = statementsOf(migration.sql);
+    const inSteps = async () => {
+      for (const statement of statements) await client.query(statement);
+    };
+    if (schemas.length === 0) await inSteps();
     for (const schema of schemas) {
       await enterHome(client, schema);
-      // Citus forwards a statement together with everything sent with it.
-      for (const statement of statementsOf(migration.sql)) await client.query(statement);
+      await inSteps();
     }
     if (!migration.isOfHomes) await copyReferenceTables(client);
     if (schemas.length > 0) await client.query("SET LOCAL search_path TO DEFAULT");
@@ -270,8 +274,9 @@ async function readMigrations(folder: URL): Promise<readonly Migration[]> {
 export function statementsOf(sql: string): readonly string[] {
   const marked = sql.split("$$").map((part, at) => (at % 2 === 0 ? part.replaceAll(/;$/gm, ";\0") : part));
   const statements = marked.join("$$").split("\0");
-  // After the last one is at most a comment.
-  return statements.slice(0, -1).map((statement) => statement.trim());
+  const isMore = (line: string) => line.trim() !== "" && !line.trimStart().startsWith("--");
+  // After the last one there may be a comment.
+  return statements.map((text) => text.trim()).filter((text) => text.split("\n").some(isMore));
 }
 
 export interface PostgresVersion {
