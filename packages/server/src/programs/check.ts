@@ -103,15 +103,22 @@ async function databaseFindings({ databaseUrl, ownerUrl }: SchemaUrls, config: C
   ];
 }
 
-function permissionFinding({ canCreate, schema }: Inspection, hasOwner: boolean): CheckFinding {
+function permissionFinding({ canCreate, excessRights, schema }: Inspection, hasOwner: boolean): CheckFinding {
   const what = "permission";
   const isBehind = !(schema instanceof IncompatibleSchema) && schema.missing > 0;
   if (isBehind && !canCreate && !hasOwner) {
     const detail = "the schema is not up to date, and this role may not change it";
     return error(what, detail, "Run `paybell migrate` with PAYBELL_MIGRATION_DATABASE_URL.");
   }
-  if (!canCreate) return ok(what, "reads and writes rows; another role owns the schema");
-  return warning(what, ownsTheSchema, "Use two roles: docs/operator/production.md, Two roles.");
+  if (canCreate) return warning(what, ownsTheSchema, "Use two roles: docs/operator/production.md, Two roles.");
+  if (excessRights.length > 0) {
+    return warning(
+      what,
+      `this role may change more than the service does, of ${excessRights.join(", ")}`,
+      "Run `paybell migrate`, which takes it back. Releases of Citus before 13.1 cannot for partner_keys: upgrade Citus.",
+    );
+  }
+  return ok(what, "reads and writes rows; another role owns the schema");
 }
 
 function schemaFinding(schema: Inspection["schema"]): CheckFinding {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { createDatabase } from "../../../../test/support/database.ts";
+import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
 import { freePort } from "../../../../test/support/instance.ts";
 import { runProgram } from "../backups/programs.ts";
 import { appendTo } from "../operators/audit.ts";
@@ -128,6 +128,13 @@ test("one role for the schema and the service is warned of: at each start, and b
     const { findings } = JSON.parse(checked.printed()) as { findings: { what: string; level: string }[] };
     expect(findings.find(({ what }) => what === "permission")).toMatchObject({ level: warns ? "warning" : "ok" });
   }
+  const role = await withAdmin(stored.serviceUrl, async (service) => {
+    return (await service.query<{ role: string }>("SELECT current_user AS role")).rows[0]?.role;
+  });
+  await withAdmin(stored.url, (owner) => owner.query(`GRANT UPDATE ON notifications TO ${role}`));
+  const checked = processOf({ DATABASE_URL: stored.serviceUrl, PAYBELL_MASTER_KEY: masterKey, PAYBELL_HOME: home });
+  await runCheck(checked, { json: false });
+  expect(checked.printed()).toContain("this role may change more than the service does, of notifications");
 });
 
 test("a start that hangs ends at the second signal", async () => {

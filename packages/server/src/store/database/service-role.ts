@@ -32,6 +32,15 @@ export const narrowedRights: Readonly<
   },
 };
 
+/** A table, with the rights that a role has on it. */
+interface TableRights {
+  readonly name: string;
+  readonly table: string;
+  readonly rights: readonly string[];
+  /** Of which it may update, by a right on the table or on the column. */
+  readonly columns: readonly string[];
+}
+
 const rightsOfTables = `
   SELECT c.oid::regclass::text AS name, c.relname AS table, array(
     SELECT p FROM unnest($3::text[]) AS p WHERE has_table_privilege($1, c.oid, p)) AS rights, array(
@@ -41,6 +50,29 @@ const rightsOfTables = `
   FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
   WHERE s.nspname = ANY (current_schema() || $2::text[])
     AND c.relkind IN ('r', 'p') AND NOT c.relispartition`;
+
+async function readRights(client: ClientBase, role: string, schemas: readonly string[]) {
+  return (await client.query<TableRights>(rightsOfTables, [role, schemas, everything])).rows;
+}
+
+/** The rights that the service's statements need on a table, and whether the role has others, or lacks one. */
+function compare({ table, rights, columns }: TableRights) {
+  const { rights: wanted, columns: updated = [] } = narrowedRights[table] ?? { rights: everything };
+  const mayUpdate = (column: string) => wanted.includes("UPDATE") || updated.includes(column);
+  return {
+    wanted,
+    updated,
+    isMore: rights.some((right) => !wanted.includes(right)) || !columns.every(mayUpdate),
+    isLess: wanted.some((right) => !rights.includes(right)) || updated.some((one) => !columns.includes(one)),
+  };
+}
+
+/** The tables of which this connection's role could change more than a statement of the service does. */
+export async function readExcessRights(client: ClientBase): Promise<readonly string[]> {
+  const { rows } = await client.query<{ role: string }>("SELECT current_user::text AS role");
+  const tables = await readRights(client, rows[0]?.role ?? "", await schemasOfHomes(client));
+  return [...new Set(tables.filter((one) => compare(one).isMore).map(({ table }) => table))].sort();
+}
 
 const missingGrants = `
   WITH schemas AS (
@@ -67,17 +99,11 @@ const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rol
 export async function grantToService(owner: ClientBase, role: string): Promise<void> {
   if ((await owner.query(cannotBeNarrowed, [role])).rowCount !== 0) return;
   const schemas = await schemasOfHomes(owner);
-  const { rows: tables } = await owner.query<{
-    readonly name: string;
-    readonly table: string;
-    readonly rights: readonly string[];
-    readonly columns: readonly string[];
-  }>(rightsOfTables, [role, schemas, everything]);
+  const tables = await readRights(owner, role, schemas);
   const quoted = `"${role.replaceAll('"', '""')}"`;
-  for (const { name, table, rights, columns } of tables) {
-    const { rights: wanted, columns: updated = [] } = narrowedRights[table] ?? { rights: everything };
-    const isMore = rights.some((right) => !wanted.includes(right));
-    const isLess = wanted.some((right) => !rights.includes(right)) || updated.some((one) => !columns.includes(one));
+  for (const one of tables) {
+    const { name } = one;
+    const { wanted, updated, isMore, isLess } = compare(one);
     if (!isMore && !isLess) continue;
     const give = async (update: string) => {
       await owner.query("BEGIN");
