@@ -96,7 +96,6 @@ export class PostgresServer {
     const postmaster = await launchPostmaster({
       location: this.#place,
       binaries: this.#program.binaries,
-      passwords,
       settings: { ...settings, ...more },
       logPath: join(this.#folder, "postgres.log"),
       log: () => undefined,
@@ -125,8 +124,7 @@ export class PostgresServer {
   }
 
   url(database?: string): string {
-    const socket = { socketDirectory: this.#socketDirectory, port: 5432 };
-    return connectionString(socket, "superuser", passwords, database);
+    return connectionString(this.#socketDirectory, "superuser", passwords, database);
   }
 
   async query(sql: string, values: readonly unknown[] = [], database = "postgres"): Promise<Record<string, unknown>[]> {

@@ -1,7 +1,7 @@
 import { chmod, mkdtemp, stat, utimes } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { identify } from "../../packages/server/src/postgres/process.ts";
+import { isRunning } from "../../packages/server/src/postgres/testing/homes.ts";
 import { spawnService } from "../../packages/server/src/postgres/testing/service-process.ts";
 import { parentOfRuns, removeLeftovers, testHomePrefix } from "./leftovers.ts";
 
@@ -21,9 +21,9 @@ test("the server and the folder of a killed run are removed, those of a living r
   await Promise.all([dead, living].map((folder) => utimes(folder, longAgo, longAgo)));
 
   await removeLeftovers();
-  expect(await identify(orphan.pid)).toBeUndefined();
+  expect(await isRunning(orphan.pid)).toBe(false);
   await expect(stat(dead)).rejects.toMatchObject({ code: "ENOENT" });
-  expect(await identify(server.pid)).toBeDefined();
+  expect(await isRunning(server.pid)).toBe(true);
 
   await running.stop();
   await removeLeftovers();

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startEmbeddedPostgres } from "../../packages/server/src/postgres/embedded.ts";
 import { readPostmasterFile } from "../../packages/server/src/postgres/postmaster.ts";
-import { livingHolders } from "../../packages/server/src/postgres/service-lock.ts";
+import { requireFreeHome } from "../../packages/server/src/postgres/service-lock.ts";
 
 export const testHomePrefix = "paybell-test-";
 
@@ -38,7 +38,12 @@ export async function removeLeftovers(): Promise<void> {
 async function removeIfLeft(folder: string): Promise<void> {
   const home = join(folder, "home");
   const changedMs = (await stat(folder).catch(() => undefined))?.mtimeMs ?? Date.now();
-  if (Date.now() - changedMs < startingMs || (await livingHolders(home)).length > 0) return;
+  if (Date.now() - changedMs < startingMs) return;
+  const isFree = await requireFreeHome(home).then(
+    () => true,
+    () => false,
+  );
+  if (!isFree) return;
   if ((await readPostmasterFile(join(home, "postgres"))) !== undefined) {
     // Adopted, to be stopped. Where another run removes the same leftovers, it holds the home, and does this.
     const options = { home, log: () => undefined, systemDirectory: join(folder, "system") };

@@ -4,7 +4,7 @@ import type { FastifyInstance } from "fastify";
 import type { Config } from "../config.ts";
 import type { HttpDependencies } from "../http/dependencies.ts";
 import { createHttp } from "../http/server.ts";
-import { acquireServiceLock, livingHolders } from "../postgres/service-lock.ts";
+import { requireFreeHome } from "../postgres/service-lock.ts";
 
 export interface Listeners {
   /** @returns the URLs for partners */
@@ -127,8 +127,4 @@ async function tryPort(host: string, port: number): Promise<void> {
     throw error;
   }
   await once(server.close(), "close");
-}
-
-async function requireFreeHome(home: string): Promise<void> {
-  if ((await livingHolders(home)).length > 0) await (await acquireServiceLock(home)).release();
 }

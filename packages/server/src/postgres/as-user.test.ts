@@ -23,7 +23,8 @@ describe.runIf(isRoot)("as an ordinary user", () => {
       "postgres-passwords.json",
       "postgres-socket",
       "postgres.log",
-      "service.lock",
+      "service.lock.sqlite",
+      "service.pid",
     ]);
     expect(await stat(home)).toMatchObject({ uid: nobody.uid });
     expect(((await stat(home)).mode & 0o777).toString(8)).toBe("700");
@@ -65,6 +66,6 @@ describe.runIf(isRoot)("as an ordinary user", () => {
       remedy: expect.stringContaining("/etc/passwd"),
     });
     await service.stop();
-    expect((await readdir(join(owned, "home"))).sort()).toEqual(["postgres-passwords.json", "service.lock"]);
+    expect((await readdir(join(owned, "home"))).sort()).toEqual(["postgres-passwords.json", "service.lock.sqlite"]);
   });
 });

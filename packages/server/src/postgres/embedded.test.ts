@@ -2,8 +2,7 @@ import { appendFile, readFile, stat, truncate, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, isAlive } from "./process.ts";
-import { queryOnce, temporaryFolder } from "./testing/homes.ts";
+import { isRunning, queryOnce, temporaryFolder } from "./testing/homes.ts";
 
 const folder = await temporaryFolder();
 // A comma, a quote, a space and an accent: each has its way of breaking a path on the way to PostgreSQL.
@@ -63,10 +62,9 @@ test("the socket's folder and the log are closed to others", async () => {
 
 test("committed rows are there after a restart, and a stop leaves neither process nor socket", async () => {
   await queryOnce(postgres.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
-  const before = await identify(postgres.pid);
-  const { socketDirectory } = postgres;
+  const { socketDirectory, pid } = postgres;
   await Promise.all([postgres.stop(), postgres.stop()]);
-  expect(before !== undefined && (await isAlive(before))).toBe(false);
+  expect(await isRunning(pid)).toBe(false);
   await expect(stat(socketDirectory)).rejects.toMatchObject({ code: "ENOENT" });
   postgres = await startEmbeddedPostgres({ home, ...quiet });
   expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);

@@ -1,10 +1,10 @@
 import { mkdir, realpath } from "node:fs/promises";
 import { join } from "node:path";
 import { installedBinaries, usableBinaries } from "./binaries.ts";
-import { connectionString, ensureCluster, ensureDatabase, keptPasswords, type Passwords } from "./cluster.ts";
-import { chooseDataLocation, recordDataLocation } from "./location.ts";
-import { type LaunchedPostmaster, launchPostmaster, logTail, stopOrphan, stopPostmaster } from "./postmaster.ts";
-import { acquireServiceLock } from "./service-lock.ts";
+import { connectionString, ensureCluster, ensureDatabase, keptPasswords } from "./cluster.ts";
+import { chooseDataLocation, recordDataLocation, socketPort } from "./location.ts";
+import { launchPostmaster, logTail, stopOrphan, stopPostmaster } from "./postmaster.ts";
+import { acquireServiceLock, type ServiceLock } from "./service-lock.ts";
 import { defaultSettings } from "./settings.ts";
 import { startErrorOf } from "./start-error.ts";
 
@@ -61,8 +61,7 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
     const home = await openHome(options.home);
     const lock = await acquireServiceLock(home);
     try {
-      const postmaster = await runPostmaster(home, options);
-      return await supervise(postmaster, join(home, "postgres.log"), options, () => lock.release());
+      return await run(home, options, lock);
     } catch (error) {
       await lock.release();
       throw error;
@@ -70,26 +69,6 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   } catch (error) {
     throw startErrorOf(error, options.home);
   }
-
-  async function runPostmaster(
-    home: string,
-    { settings, systemDirectory = "/var/lib/paybell", log, stopTimeoutMs }: EmbeddedPostgresOptions,
-  ): Promise<Running> {
-    const location = await chooseDataLocation(home, systemDirectory, log);
-    const passwords = await keptPasswords(home, location.dataDirectory);
-    await stopOrphan(location.dataDirectory, log, stopTimeoutMs);
-    const all = { ...defaultSettings, ...settings };
-    const copyTo = location.account === undefined ? home : systemDirectory;
-    const binaries = await usableBinaries(await installedBinaries(), location.account, copyTo);
-    await ensureCluster(location, binaries, passwords.superuser, all["fsync"] !== "off");
-    await recordDataLocation(location);
-    const logPath = join(home, "postgres.log");
-    return { ...(await launchPostmaster({ location, binaries, passwords, settings: all, logPath, log })), passwords };
-  }
-}
-
-interface Running extends LaunchedPostmaster {
-  readonly passwords: Passwords;
 }
 
 async function openHome(home: string): Promise<string> {
@@ -98,22 +77,24 @@ async function openHome(home: string): Promise<string> {
   return realpath(home);
 }
 
-async function supervise(
-  postmaster: Running,
-  logPath: string,
-  options: EmbeddedPostgresOptions,
-  release: () => Promise<void>,
+async function run(
+  home: string,
+  { settings, systemDirectory = "/var/lib/paybell", log, stopTimeoutMs }: EmbeddedPostgresOptions,
+  lock: ServiceLock,
 ): Promise<EmbeddedPostgres> {
+  const location = await chooseDataLocation(home, systemDirectory, log);
+  const passwords = await keptPasswords(home, location.dataDirectory);
+  await stopOrphan(location.dataDirectory, log, stopTimeoutMs);
+  const all = { ...defaultSettings, ...settings };
+  const copyTo = location.account === undefined ? home : systemDirectory;
+  const binaries = await usableBinaries(await installedBinaries(), location.account, copyTo);
+  await ensureCluster(location, binaries, passwords.superuser, all["fsync"] !== "off");
+  await recordDataLocation(location);
+  const logPath = join(home, "postgres.log");
+  const postmaster = await launchPostmaster({ location, binaries, settings: all, logPath, log });
   let stopping: Promise<void> | undefined;
-  const stopOnce = async () => {
-    try {
-      await stopPostmaster(postmaster, options.log, options.stopTimeoutMs);
-    } finally {
-      await release();
-    }
-  };
   const stop = () => {
-    stopping ??= stopOnce();
+    stopping ??= stopPostmaster(postmaster, log, stopTimeoutMs).then(() => lock.release());
     return stopping;
   };
   const died = new Promise<string>((resolve) => {
@@ -121,22 +102,17 @@ async function supervise(
       if (stopping === undefined) resolve(await logTail(logPath));
     });
   });
-  const { socketDirectory, port, version, pid, passwords } = postmaster;
-  const socket = { socketDirectory, port };
+  const { pid, socketDirectory } = postmaster;
   try {
-    await ensureDatabase(socket, passwords);
+    const version = await ensureDatabase(socketDirectory, passwords, home);
+    return {
+      connectionString: connectionString(socketDirectory, "service", passwords),
+      ownerConnectionString: connectionString(socketDirectory, "owner", passwords),
+      superuserConnectionString: connectionString(socketDirectory, "superuser", passwords),
+      ...{ socketDirectory, port: socketPort, version, pid, died, stop },
+    };
   } catch (error) {
     await stop();
     throw error;
   }
-  return {
-    connectionString: connectionString(socket, "service", passwords),
-    ownerConnectionString: connectionString(socket, "owner", passwords),
-    superuserConnectionString: connectionString(socket, "superuser", passwords),
-    ...socket,
-    version,
-    pid,
-    died,
-    stop,
-  };
 }

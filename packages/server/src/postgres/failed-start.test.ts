@@ -87,10 +87,6 @@ test.each([
   ],
   ["FATAL:  could not map anonymous shared memory: Cannot allocate memory", "shared_memory"],
   ['FATAL:  data directory "/d" has invalid permissions', "home_not_permitted"],
-  [
-    "DETAIL:  initialized by PostgreSQL version 17, which is not compatible with this version 18.4.",
-    "other_major_version",
-  ],
   ["PANIC:  could not locate a valid checkpoint record", "data_refused"],
 ])("PostgreSQL's words %j are read as %s", (output, code) => {
   expect(refusalError({ output, dataDirectory: "/d", socketDirectory: "/s" })).toMatchObject({ code });

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync } from "node:fs";
 import { chmod, chown, lstat, mkdir, readdir, readFile, rename, rm, rmdir, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,23 +28,26 @@ export async function chooseDataLocation(
   log: (line: string) => void,
 ): Promise<DataLocation> {
   const recorded = await recordedBase(home);
-  if (recorded !== undefined) return recordedPlace(home, recorded);
-  const inHome = join(home, "postgres");
-  const account = await postgresAccount(inHome);
-  if (await canEnter(account, home)) return { home, base: home, dataDirectory: inHome, account };
-  if (await isDirectory(inHome)) throw homeNotPermitted(`${home} as the user that owns its data`);
+  if (recorded !== undefined) return recordedLocation(home, recorded);
+  const inHome = await locationIn(home, home);
+  if (await canEnter(inHome.account, home)) return inHome;
+  if (existsSync(inHome.dataDirectory)) throw homeNotPermitted(`${home} as the user that owns its data`);
   const base = join(systemDirectory, createHash("sha256").update(home).digest("hex").slice(0, 16));
   // Others may pass through to what they own, and list nothing.
   await mkdir(base, { recursive: true, mode: 0o755 });
   const why = `PostgreSQL does not run as root, and its user cannot enter ${home}`;
   log(`${why}: its data is in ${base}; keep and back up both.`);
+  return locationIn(home, base);
+}
+
+async function locationIn(home: string, base: string): Promise<DataLocation> {
   const dataDirectory = join(base, "postgres");
   return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
 }
 
 /** Whether a PostgreSQL has run on this home. */
 export async function hasData(home: string): Promise<boolean> {
-  return (await recordedBase(home)) !== undefined || (await isDirectory(join(home, "postgres")));
+  return (await recordedBase(home)) !== undefined || existsSync(join(home, "postgres"));
 }
 
 /** Written once the data exist, so that a home never refers to missing data. */
@@ -54,13 +58,11 @@ export async function recordDataLocation(location: DataLocation): Promise<void> 
   await rename(draft, join(location.home, locationFile));
 }
 
-async function recordedPlace(home: string, base: string): Promise<DataLocation> {
-  const dataDirectory = join(base, "postgres");
-  const found = await stat(dataDirectory).catch((error: unknown) => {
-    if (error instanceof Error && "code" in error && error.code !== "ENOENT") throw homeNotPermitted(base, error);
-    return undefined;
+async function recordedLocation(home: string, base: string): Promise<DataLocation> {
+  const found = await stat(join(base, "postgres")).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "ENOENT") throw homeNotPermitted(base, error);
   });
-  if (found !== undefined) return { home, base, dataDirectory, account: await postgresAccount(dataDirectory) };
+  if (found !== undefined) return locationIn(home, base);
   // An empty start here would look healthy, but would have lost every transaction.
   throw new PostgresStartError(
     "data_missing",
@@ -74,10 +76,6 @@ async function recordedBase(home: string): Promise<string | undefined> {
   return text.trim() === "" ? undefined : text.trim();
 }
 
-async function isDirectory(path: string): Promise<boolean> {
-  return (await stat(path).catch(() => undefined))?.isDirectory() ?? false;
-}
-
 /**
  * PostgreSQL refuses to run as root: then it runs as the owner of existing data, otherwise as `postgres`, otherwise as
  * `nobody`. Undefined means "as ourselves".
@@ -87,8 +85,10 @@ export async function postgresAccount(dataDirectory: string, passwdFile = "/etc/
   const owner = await stat(dataDirectory).catch(() => undefined);
   if (owner !== undefined && owner.uid !== 0) return { uid: owner.uid, gid: owner.gid };
   const passwd = await readFile(passwdFile, "utf8").catch(() => "");
-  const account = entry(passwd, "postgres") ?? entry(passwd, "nobody");
-  if (account !== undefined) return account;
+  for (const name of ["postgres", "nobody"]) {
+    const [, uid, gid] = new RegExp(`^${name}:[^:]*:([1-9]\\d*):(\\d+):`, "m").exec(passwd) ?? [];
+    if (uid !== undefined) return { uid: Number(uid), gid: Number(gid) };
+  }
   throw new PostgresStartError(
     "account_unusable",
     "PostgreSQL does not run as root, and this system has neither a user `postgres` nor `nobody`.",
@@ -103,17 +103,6 @@ export async function canEnter(account: Account | undefined, directory: string):
   return result.exitCode === 0;
 }
 
-function entry(passwd: string, name: string): Account | undefined {
-  const fields = passwd
-    .split("\n")
-    .map((line) => line.split(":"))
-    .find(([user]) => user === name);
-  const [uid, gid] = [Number(fields?.[2]), Number(fields?.[3])];
-  return fields !== undefined && Number.isSafeInteger(uid) && Number.isSafeInteger(gid) && uid !== 0
-    ? { uid, gid }
-    : undefined;
-}
-
 /** The kernel's bound on the path of a unix socket, its closing zero byte not counted. */
 const socketPathBytesMax = process.platform === "darwin" ? 103 : 107;
 
@@ -125,15 +114,23 @@ export const socketPort = 5432;
  * out: mode 0700, ours. If the path is too long, a short one below the system's temporary folder is used, the same at
  * each start.
  */
-export async function makeSocketDirectory(location: DataLocation): Promise<string> {
-  const directory = socketDirectoryOf(location.base);
-  try {
-    await mkdir(directory, { mode: 0o700 });
-    if (location.account !== undefined) await chown(directory, location.account.uid, location.account.gid);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+export async function makeSocketDirectory({ base, account }: DataLocation): Promise<string> {
+  const directory = socketDirectoryOf(base);
+  const ourselves = process.getuid?.();
+  await mkdir(directory, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== "EEXIST") throw error;
+  });
+  // The temporary folder is everybody's: a folder of that name may have been put there to listen in our stead. Root may
+  // have been stopped between making its own and giving it away.
+  const found = await lstat(directory);
+  if (!found.isDirectory() || (found.uid !== ourselves && found.uid !== account?.uid)) {
+    throw new PostgresStartError(
+      "socket_unusable",
+      `${directory} belongs to someone else, so the database's socket is not safe there.`,
+      `Remove ${directory}, or set PAYBELL_HOME to a folder with a shorter path.`,
+    );
   }
-  await requireOurs(directory, location);
+  if (account !== undefined) await chown(directory, account.uid, account.gid);
   await chmod(directory, 0o700);
   return directory;
 }
@@ -156,23 +153,6 @@ export async function cleanSocketDirectory(directory: string): Promise<void> {
     if (name.startsWith(".s.PGSQL.")) await rm(join(directory, name), { force: true });
   }
   await rmdir(directory).catch(() => undefined);
-}
-
-/** The temporary folder is everybody's: a folder of that name may have been put there to listen in our stead. */
-async function requireOurs(directory: string, location: DataLocation): Promise<void> {
-  const found = await lstat(directory);
-  const owner = location.account?.uid ?? process.getuid?.();
-  // Root may have been stopped between making the folder and giving it away.
-  if (found.isDirectory() && found.uid === 0 && location.account !== undefined) {
-    await chown(directory, location.account.uid, location.account.gid);
-    return;
-  }
-  if (found.isDirectory() && found.uid === owner) return;
-  throw new PostgresStartError(
-    "socket_unusable",
-    `${directory} belongs to someone else, so the database's socket is not safe there.`,
-    `Remove ${directory}, or set PAYBELL_HOME to a folder with a shorter path.`,
-  );
 }
 
 function fits(directory: string): boolean {

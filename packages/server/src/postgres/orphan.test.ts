@@ -5,8 +5,7 @@ import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, isAlive } from "./process.ts";
-import { queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
+import { isRunning, queryOnce, temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 
 const folder = await temporaryFolder();
@@ -18,7 +17,6 @@ test("the next start stops a PostgreSQL whose service was killed, and has what w
   const orphan = await service.report;
   await queryOnce(orphan.superuserConnectionString, "CREATE TABLE kept AS SELECT 42 AS answer");
   await service.kill();
-  const identity = await identify(orphan.pid);
   const lines: string[] = [];
   const postgres = await startEmbeddedPostgres({
     home,
@@ -27,7 +25,7 @@ test("the next start stops a PostgreSQL whose service was killed, and has what w
     settings: withoutSync,
   });
   expect(postgres.pid).not.toBe(orphan.pid);
-  expect(identity !== undefined && (await isAlive(identity))).toBe(false);
+  expect(await isRunning(orphan.pid)).toBe(false);
   expect(postgres.connectionString).toBe(orphan.connectionString);
   expect(lines.join()).toContain(`process ${orphan.pid}`);
   expect(await queryOnce(postgres.superuserConnectionString, "SELECT answer FROM kept")).toEqual([{ answer: 42 }]);

@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
-import { type FileHandle, open, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { createReadStream } from "node:fs";
+import { open, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Binaries } from "./binaries.ts";
-import { type Passwords, serverVersion } from "./cluster.ts";
 import { cleanSocketDirectory, type DataLocation, makeSocketDirectory, socketPort } from "./location.ts";
-import { cleanEnvironment, commandLine, identify, isAlive, type ProcessIdentity } from "./process.ts";
+import { cleanEnvironment, commandLine } from "./process.ts";
 import { ownSettings, settingArguments } from "./settings.ts";
 import { explainFailedStart, PostgresStartError } from "./start-error.ts";
 
@@ -19,17 +20,10 @@ export interface Postmaster {
   readonly gone: Promise<void>;
 }
 
-/** One that is a child of this process, and answers. */
-export interface LaunchedPostmaster extends Postmaster {
-  readonly port: number;
-  readonly version: string;
-}
-
 export interface LaunchOptions {
   readonly location: DataLocation;
   readonly binaries: Binaries;
   readonly settings: Readonly<Record<string, string>>;
-  readonly passwords: Passwords;
   /** PostgreSQL's own log. */
   readonly logPath: string;
   /** Messages for the operator. */
@@ -48,10 +42,10 @@ const progressEveryMs = 10_000;
 const leftoversTimeoutMs = 10_000;
 const leftoversPauseMs = 50;
 
-/** Starts a server and waits until it answers. */
-export async function launchPostmaster(options: LaunchOptions): Promise<LaunchedPostmaster> {
-  const { location } = options;
-  const socketDirectory = await makeSocketDirectory(location);
+/** Starts a server, as a child of this process, and waits until it takes connections. */
+export async function launchPostmaster(options: LaunchOptions): Promise<Postmaster> {
+  const { dataDirectory } = options.location;
+  const socketDirectory = await makeSocketDirectory(options.location);
   const deadlineMs = performance.now() + leftoversTimeoutMs;
   try {
     for (;;) {
@@ -59,11 +53,7 @@ export async function launchPostmaster(options: LaunchOptions): Promise<Launched
       if (typeof launched !== "string") return launched;
       const isLeftover = /pre-existing shared memory block .* is still in use/.test(launched);
       if (!isLeftover || performance.now() > deadlineMs) {
-        throw await explainFailedStart({
-          output: launched,
-          dataDirectory: location.dataDirectory,
-          socketDirectory,
-        });
+        throw await explainFailedStart({ output: launched, dataDirectory, socketDirectory });
       }
       await pause(leftoversPauseMs);
     }
@@ -74,46 +64,8 @@ export async function launchPostmaster(options: LaunchOptions): Promise<Launched
 }
 
 /** The server, or its last words. */
-async function launchOnce(options: LaunchOptions, socketDirectory: string): Promise<LaunchedPostmaster | string> {
-  const { location, passwords, log, logPath } = options;
-  const { child, gone, isGone, lastWords } = await spawnServer(options, socketDirectory);
-  const socket = { socketDirectory, port: socketPort };
-  // Another start, at once, must not meet it while it ends.
-  const end = async () => {
-    child.kill("SIGINT");
-    await goneWithin({ gone }, quitTimeoutMs);
-  };
-  const startedMs = performance.now();
-  let nextProgressMs = startedMs + progressEveryMs;
-  while (!isGone()) {
-    const file = await readPostmasterFile(location.dataDirectory);
-    if (file !== undefined && file.pid === child.pid && file.status === "ready") {
-      const version = await serverVersion(socket, passwords, location).catch(async (error: unknown) => {
-        await end();
-        throw error;
-      });
-      const signal = async (name: NodeJS.Signals) => void child.kill(name);
-      if (version !== undefined) return { pid: file.pid, ...socket, version, signal, gone };
-    }
-    const nowMs = performance.now();
-    if (nowMs > nextProgressMs) {
-      log(`PostgreSQL is still starting: ${(await lastWords()).split("\n").at(-1)}`);
-      nextProgressMs += progressEveryMs;
-    }
-    if (nowMs - startedMs > startTimeoutMs) {
-      await end();
-      throw new PostgresStartError(
-        "start_timeout",
-        `PostgreSQL was not ready within ${startTimeoutMs / 60_000} minutes.`,
-        `Read ${logPath}: a slow disk or a long recovery shows there; then start again.`,
-      );
-    }
-    await pause(pollMs);
-  }
-  return lastWords();
-}
-
-async function spawnServer({ location, binaries, settings, logPath }: LaunchOptions, socketDirectory: string) {
+async function launchOnce(options: LaunchOptions, socketDirectory: string): Promise<Postmaster | string> {
+  const { location, binaries, settings, log, logPath } = options;
   const { file, sizeBytes } = await openServerLog(logPath);
   const all = { ...settings, ...ownSettings(socketDirectory, socketPort) };
   const child = spawn(
@@ -125,50 +77,76 @@ async function spawnServer({ location, binaries, settings, logPath }: LaunchOpti
   let failure: Error | undefined;
   let isGone = false;
   const gone = new Promise<void>((resolve) => {
-    const end = () => {
-      isGone = true;
-      resolve();
-    };
-    child.once("exit", end);
-    child.on("error", (error) => {
+    child.once("exit", () => resolve());
+    child.once("error", (error) => {
       failure = error;
-      if (child.pid === undefined) end();
+      resolve();
     });
+  }).then(() => {
+    isGone = true;
   });
   // The service stays alive by its own work; a program that merely forgot to stop PostgreSQL can still end.
   child.unref();
   await file.close();
-  const lastWords = async () => failure?.message ?? logTail(logPath, sizeBytes);
-  return { child, gone, isGone: () => isGone, lastWords };
+  const startedMs = performance.now();
+  let nextProgressMs = startedMs + progressEveryMs;
+  while (!isGone) {
+    const found = await readPostmasterFile(location.dataDirectory);
+    const signal = async (name: NodeJS.Signals) => void child.kill(name);
+    if (found?.pid === child.pid && found?.status === "ready") return { pid: found.pid, socketDirectory, signal, gone };
+    const nowMs = performance.now();
+    if (nowMs > nextProgressMs) {
+      log(`PostgreSQL is still starting: ${(await logTail(logPath, sizeBytes)).split("\n").at(-1)}`);
+      nextProgressMs += progressEveryMs;
+    }
+    if (nowMs - startedMs > startTimeoutMs) {
+      child.kill("SIGINT");
+      // Another start, at once, must not meet it while it ends.
+      await goneWithin({ gone }, quitTimeoutMs);
+      throw new PostgresStartError(
+        "start_timeout",
+        `PostgreSQL was not ready within ${startTimeoutMs / 60_000} minutes.`,
+        `Read ${logPath}: a slow disk or a long recovery shows there; then start again.`,
+      );
+    }
+    await pause(pollMs);
+  }
+  return failure?.message ?? logTail(logPath, sizeBytes);
 }
 
 const stopTimeoutDefaultMs = 30_000;
 /** An immediate shutdown kills what does not obey within 5 s (PostgreSQL's own bound). */
 const quitTimeoutMs = 10_000;
 
-/** Fast shutdown (SIGINT), then after the bound an immediate one (SIGQUIT), whose next start replays the log. */
+/**
+ * Fast shutdown (SIGINT), then after the bound an immediate one (SIGQUIT), whose next start replays the log.
+ *
+ * @returns whether it ended
+ */
 export async function stopPostmaster(
   postmaster: Postmaster,
   log: (line: string) => void,
   stopTimeoutMs = stopTimeoutDefaultMs,
-): Promise<void> {
+): Promise<boolean> {
   await postmaster.signal("SIGINT");
   if (!(await goneWithin(postmaster, stopTimeoutMs))) {
-    const bound = `within ${stopTimeoutMs / 1000} s`;
-    log(`PostgreSQL did not stop ${bound}: it is stopped at once and recovers at its next start.`);
+    log(
+      `PostgreSQL did not stop within ${stopTimeoutMs / 1000} s: it is stopped at once and recovers at its next start.`,
+    );
     await postmaster.signal("SIGQUIT");
     if (!(await goneWithin(postmaster, quitTimeoutMs))) {
       log(`PostgreSQL (process ${postmaster.pid}) does not end: kill -9 ${postmaster.pid}`);
-      return;
+      return false;
     }
   }
   await cleanSocketDirectory(postmaster.socketDirectory);
+  return true;
 }
 
+/** The timer is not unref'd: it alone keeps this process alive until the server is gone. */
 function goneWithin({ gone }: Pick<Postmaster, "gone">, boundMs: number): Promise<boolean> {
   return new Promise((resolve) => {
-    // Not unref'd: it alone keeps this process alive until the server is gone.
-    const bound = setTimeout(() => resolve(false), boundMs);
+    const bound = setTimeout(resolve, boundMs, false);
     void gone.then(() => {
       clearTimeout(bound);
       resolve(true);
@@ -190,35 +168,28 @@ export async function stopOrphan(
   stopTimeoutMs: number | undefined,
 ): Promise<void> {
   const found = await readPostmasterFile(dataDirectory);
-  const orphan = found && (await identify(found.pid));
-  if (found === undefined || orphan === undefined) return;
-  if (!(await isPostmasterOf(orphan.pid, dataDirectory))) return disownPostmasterFile(dataDirectory);
-  log(`Stopping PostgreSQL (process ${orphan.pid}), left running by a service that was killed.`);
-  const signal = async (name: NodeJS.Signals) => {
-    // Its number may be another program's once it has ended.
-    if (await isAlive(orphan)) process.kill(orphan.pid, name);
-  };
+  if (found === undefined) return;
   const { pid, socketDirectory } = found;
-  await stopPostmaster({ pid, socketDirectory, signal, gone: untilGone(orphan) }, log, stopTimeoutMs);
-  if (await isAlive(orphan)) {
-    throw new PostgresStartError(
-      "orphan_unresponsive",
-      `PostgreSQL (process ${pid}) is running on ${dataDirectory} and does not stop.`,
-      `End it with: kill -9 ${pid}; then start again. What was committed stays.`,
-    );
-  }
-}
-
-/** An orphan is not our child, so nobody tells us of its end. */
-function untilGone(orphan: ProcessIdentity): Promise<void> {
-  return new Promise((resolve) => {
+  const isRunning = async () => (await commandLine(pid)).includes(` -D ${dataDirectory} `);
+  if (!(await isRunning())) return disownPostmasterFile(dataDirectory);
+  log(`Stopping PostgreSQL (process ${pid}), left running by a service that was killed.`);
+  const signal = async (name: NodeJS.Signals) => {
+    if (await isRunning()) process.kill(pid, name);
+  };
+  // It is not our child, so nobody tells us of its end.
+  const gone = new Promise<void>((resolve) => {
     const timer = setInterval(async () => {
-      if (await isAlive(orphan)) return;
+      if (await isRunning()) return;
       clearInterval(timer);
       resolve();
-    }, orphanCheckEveryMs);
-    timer.unref();
+    }, orphanCheckEveryMs).unref();
   });
+  if (await stopPostmaster({ pid, socketDirectory, signal, gone }, log, stopTimeoutMs)) return;
+  throw new PostgresStartError(
+    "orphan_unresponsive",
+    `PostgreSQL (process ${pid}) is running on ${dataDirectory} and does not stop.`,
+    `End it with: kill -9 ${pid}; then start again. What was committed stays.`,
+  );
 }
 
 /** The content of `postmaster.pid`: the server's own record in its data directory. */
@@ -231,23 +202,17 @@ export interface PostmasterFile {
 
 /** Undefined when there is none, or when it is not written to its end yet. */
 export async function readPostmasterFile(dataDirectory: string): Promise<PostmasterFile | undefined> {
-  const text = await readFile(postmasterFile(dataDirectory), "utf8").catch(() => "");
+  const content = await readFile(postmasterFile(dataDirectory), "utf8").catch(() => "");
   // Then follow the data directory, the start, the port; and behind the socket folder an address and shared memory.
-  const [pidLine, , , , socketDirectory, , , status = ""] = text.split("\n");
+  const [pidLine, , , , socketDirectory, , , status = ""] = content.split("\n");
   const pid = Number(pidLine);
   if (!Number.isSafeInteger(pid) || pid <= 0 || socketDirectory === undefined) return undefined;
   return { pid, socketDirectory, status: status.trim() };
 }
 
-/** Whether that process is a PostgreSQL server on this very data directory: the number may have been reused. */
-async function isPostmasterOf(pid: number, dataDirectory: string): Promise<boolean> {
-  const command = await commandLine(pid);
-  return command !== undefined && `${command} `.includes(` -D ${dataDirectory} `);
-}
-
 /**
- * Takes a dead server's number out of the file, when another program wears it now and PostgreSQL would therefore refuse
- * to start. The file stays, with our own number: PostgreSQL knows its parent's for stale, and still reads the line of
+ * Takes a dead server's number out of the file, because PostgreSQL would refuse to start if another program has that
+ * number now. The file stays, with our own number: PostgreSQL knows its parent's for stale, and still reads the line of
  * the shared memory, to make sure that no process of the dead server is left. Deleting the file would skip that check.
  */
 async function disownPostmasterFile(dataDirectory: string): Promise<void> {
@@ -268,7 +233,7 @@ const tailLines = 20;
  * Opens the log for a new server, readable only by the owner. One larger than 10 MB becomes `<path>.1`: only at a
  * start, because a running server holds its descriptor.
  */
-async function openServerLog(path: string): Promise<{ file: FileHandle; sizeBytes: number }> {
+async function openServerLog(path: string) {
   const size = (await stat(path).catch(() => undefined))?.size ?? 0;
   if (size > rotateBytes) await rename(path, `${path}.1`);
   const file = await open(path, "a", 0o600);
@@ -277,14 +242,8 @@ async function openServerLog(path: string): Promise<{ file: FileHandle; sizeByte
 
 /** The last lines of PostgreSQL's own log written since `fromByte`; the newest come last. */
 export async function logTail(path: string, fromByte = 0): Promise<string> {
-  const file = await open(path, "r").catch(() => undefined);
-  if (file === undefined) return "";
-  try {
-    const { size } = await file.stat();
-    const start = Math.max(size - tailBytes, size < fromByte ? 0 : fromByte);
-    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(Math.max(0, size - start)), position: start });
-    return buffer.toString("utf8", 0, bytesRead).trimEnd().split("\n").slice(-tailLines).join("\n");
-  } finally {
-    await file.close();
-  }
+  const size = (await stat(path).catch(() => undefined))?.size ?? 0;
+  const start = Math.max(size - tailBytes, fromByte);
+  const tail = await text(createReadStream(path, { start })).catch(() => "");
+  return tail.trimEnd().split("\n").slice(-tailLines).join("\n");
 }

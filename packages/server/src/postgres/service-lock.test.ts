@@ -1,100 +1,43 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { readdir } from "node:fs/promises";
 import { join } from "node:path";
-import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { startEmbeddedPostgres } from "./embedded.ts";
-import { identify, type ProcessIdentity } from "./process.ts";
-import { acquireServiceLock } from "./service-lock.ts";
-import { temporaryFolder, withoutSync } from "./testing/homes.ts";
+import { acquireServiceLock, requireFreeHome } from "./service-lock.ts";
+import { isRunning, temporaryFolder, withoutSync } from "./testing/homes.ts";
 import { spawnService } from "./testing/service-process.ts";
 
 const folder = await temporaryFolder();
-const children: ChildProcess[] = [];
-const contenders: ProcessIdentity[] = [];
-
-beforeAll(async () => {
-  for (let count = 0; count < 5; count += 1) {
-    const child = spawn("sleep", ["600"]);
-    await once(child, "spawn");
-    const identity = await identify(child.pid ?? 0);
-    if (identity !== undefined) contenders.push(identity);
-    children.push(child);
-  }
-});
-
-afterAll(async () => {
-  for (const child of children) {
-    child.kill();
-    await once(child, "exit");
-  }
-});
-
-async function emptyHome(): Promise<string> {
-  const home = join(folder, "claims");
-  await rm(home, { recursive: true, force: true });
-  await mkdir(home);
-  return home;
-}
 
 test("a second service on one home names the first one's process, and the first continues", async () => {
   const home = join(folder, "home");
-  const systemDirectory = join(folder, "system");
-  const first = spawnService({ home, systemDirectory });
+  const options = { home, systemDirectory: join(folder, "system"), log: () => undefined, settings: withoutSync };
+  const first = spawnService(options);
   const { pid } = await first.report;
-  await expect(
-    startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync }),
-  ).rejects.toMatchObject({
+  const refused = {
     name: "PostgresStartError",
     code: "home_in_use",
     message: expect.stringContaining(`process ${first.pid}`),
     remedy: expect.stringContaining("PAYBELL_HOME"),
-  });
-  expect(await identify(pid)).toBeDefined();
+  };
+  await expect(startEmbeddedPostgres(options)).rejects.toMatchObject(refused);
+  await expect(requireFreeHome(home)).rejects.toMatchObject(refused);
+  expect(await isRunning(pid)).toBe(true);
   await first.stop();
-  const next = await startEmbeddedPostgres({ home, systemDirectory, log: () => undefined, settings: withoutSync });
+  const next = await startEmbeddedPostgres(options);
   await next.stop();
 });
 
-test("one process cannot take a home twice", async () => {
-  const home = await emptyHome();
-  const lock = await acquireServiceLock(home);
-  await expect(acquireServiceLock(home)).rejects.toMatchObject({ code: "home_in_use" });
-  await lock.release();
-  await (await acquireServiceLock(home)).release();
+test("one process cannot take a home twice, and of any number of claims at once one holds it", async () => {
+  const claims = Array.from({ length: 5 }, () => acquireServiceLock(folder));
+  const [held, ...others] = (await Promise.allSettled(claims)).filter((claim) => claim.status === "fulfilled");
+  expect(others).toEqual([]);
+  await expect(acquireServiceLock(folder)).rejects.toMatchObject({ code: "home_in_use" });
+  await held?.value.release();
+  await held?.value.release();
+  await (await acquireServiceLock(folder)).release();
 });
 
-test("the lock of a dead process is taken over, also if its process id was reused", async () => {
-  const home = await emptyHome();
-  const child = spawn("sleep", ["600"]);
-  await once(child, "spawn");
-  const identity = await identify(child.pid ?? 0);
-  if (identity === undefined) throw new Error("the child has no identity");
-  await acquireServiceLock(home, identity);
-  await expect(acquireServiceLock(home)).rejects.toMatchObject({ message: expect.stringContaining(`${child.pid}`) });
-  child.kill();
-  await once(child, "exit");
-  await acquireServiceLock(home, { pid: process.pid, startedAt: "another boot/1" });
-  const lock = await acquireServiceLock(home);
-  await lock.release();
-  expect(await readdir(join(home, "service.lock"))).toEqual([]);
-});
-
-test("of any number of concurrent claims at most one holds the home, and afterwards it is free again", async () => {
-  const plan = fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 2, maxLength: 5 });
-  await fc.assert(
-    fc.asyncProperty(plan, async (turns) => {
-      const home = await emptyHome();
-      const claims = turns.map(async (turnsLater, index) => {
-        for (let turn = 0; turn < turnsLater; turn += 1) await readdir(home);
-        return acquireServiceLock(home, contenders[index]);
-      });
-      const held = (await Promise.allSettled(claims)).filter((claim) => claim.status === "fulfilled");
-      expect(held.length).toBeLessThanOrEqual(1);
-      for (const { value } of held) await value.release();
-      await (await acquireServiceLock(home)).release();
-    }),
-    { numRuns: 50 },
-  );
+test("to ask whether a home is free makes none", async () => {
+  await requireFreeHome(join(folder, "absent"));
+  expect(await readdir(folder)).not.toContain("absent");
 });

@@ -1,90 +1,70 @@
-import { link, mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { setTimeout as pause } from "node:timers/promises";
-import { identify, isAlive, type ProcessIdentity } from "./process.ts";
-import { PostgresStartError } from "./start-error.ts";
+import { DatabaseSync } from "node:sqlite";
+import { homeNotPermitted, PostgresStartError } from "./start-error.ts";
 
 export interface ServiceLock {
   release(): Promise<void>;
 }
 
-const tiesMax = 5;
-const tiePauseMs = 20;
+/** SQLite's result codes. */
+const busy = 5;
+/** Another claim on the home lasts for a millisecond when it only looks whether the home is free. */
+const waitMs = 100;
 
 /**
- * Acquires the home for this process; a second service on it gets `home_in_use`, naming the first. Each claimant has a
- * file, named by its process: it writes its own, then looks for others. Two concurrent claimants see each other,
- * whatever the order on disk, so both can never hold the home; the older process tries again. A single file would have
- * to be deleted to be taken over from a dead process, and the deletion could hit a living one's.
+ * Acquires the home for this process; a second service on it gets `home_in_use`, naming the first. The lock is SQLite's
+ * on an empty file: the operating system ends it with its process, so that nothing has to be taken over from a dead one.
  */
-export async function acquireServiceLock(home: string, self?: ProcessIdentity): Promise<ServiceLock> {
-  const claimant = self ?? (await identify(process.pid));
-  if (claimant === undefined) throw new Error("this process cannot see itself in the process table");
-  for (let tie = 0; ; tie += 1) {
-    const file = await claim(home, claimant);
-    const [rival] = await livingHolders(home, claimant);
-    if (rival === undefined) return { release: () => rm(file, { force: true }) };
-    await rm(file, { force: true });
-    if (isYounger(claimant, rival) || tie === tiesMax) throw inUse(home, rival.pid);
-    await pause(tiePauseMs);
-  }
-}
-
-/** The living processes that hold this home, other than `self`; what the dead left is removed. */
-export async function livingHolders(home: string, self?: ProcessIdentity): Promise<ProcessIdentity[]> {
-  const holders: ProcessIdentity[] = [];
-  for (const name of await readdir(folder(home)).catch(() => [])) {
-    if (!name.endsWith(".lock")) continue;
-    const file = join(folder(home), name);
-    const holder = parse(await readFile(file, "utf8").catch(() => ""));
-    if (holder === undefined || (holder.pid === self?.pid && holder.startedAt === self.startedAt)) continue;
-    if (await isAlive(holder)) holders.push(holder);
-    // Its name contains the start time of a dead process, so no living one can have written it again.
-    else await rm(file, { force: true });
-  }
-  return holders;
-}
-
-async function claim(home: string, claimant: ProcessIdentity): Promise<string> {
-  await mkdir(folder(home), { recursive: true, mode: 0o700 });
-  const file = join(folder(home), `${claimant.pid}-${claimant.startedAt.replaceAll(/[^0-9a-zA-Z]/g, "-")}.lock`);
-  const draft = `${file}.${process.hrtime.bigint()}`;
+export async function acquireServiceLock(home: string): Promise<ServiceLock> {
+  const [path, holder] = [lockPath(home), join(home, "service.pid")];
+  const lock = openLock(path);
   try {
-    // Linked when complete: a partial claim is never visible.
-    await writeFile(draft, JSON.stringify(claimant), { mode: 0o600 });
-    await link(draft, file);
-    return file;
+    // Nothing is written, so no journal lies beside it.
+    lock.exec("PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") throw inUse(home, claimant.pid);
-    throw error;
-  } finally {
-    await rm(draft, { force: true });
+    lock.close();
+    if (!(error instanceof Error && "errcode" in error && error.errcode === busy)) throw homeNotPermitted(path, error);
+    throw inUse(home, (await readFile(holder, "utf8").catch(() => "unknown")).trim());
   }
-}
-
-function folder(home: string): string {
-  return join(home, "service.lock");
-}
-
-function parse(text: string): ProcessIdentity | undefined {
   try {
-    const { pid, startedAt } = JSON.parse(text);
-    return typeof pid === "number" && typeof startedAt === "string" ? { pid, startedAt } : undefined;
-  } catch {
-    return undefined;
+    await writeFile(holder, `${process.pid}\n`, { mode: 0o600 });
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+  return {
+    async release() {
+      if (!lock.isOpen) return;
+      await rm(holder, { force: true });
+      lock.close();
+    },
+  };
+}
+
+/** @throws PostgresStartError `home_in_use`, without making a home that does not exist */
+export async function requireFreeHome(home: string): Promise<void> {
+  if (existsSync(lockPath(home))) await (await acquireServiceLock(home)).release();
+}
+
+function openLock(path: string): DatabaseSync {
+  try {
+    return new DatabaseSync(path, { timeout: waitMs });
+  } catch (error) {
+    throw homeNotPermitted(path, error);
   }
 }
 
-function inUse(home: string, pid: number): PostgresStartError {
+function lockPath(home: string): string {
+  return join(home, "service.lock.sqlite");
+}
+
+function inUse(home: string, pid: string): PostgresStartError {
   return new PostgresStartError(
     "home_in_use",
     `Another Paybell (process ${pid}) is using ${home}.`,
     `Stop process ${pid} first, or give this one its own home with PAYBELL_HOME; ` +
       "several instances share one PostgreSQL through DATABASE_URL.",
   );
-}
-
-/** Any order will do, as long as both sides of a tie agree on it. */
-function isYounger(one: ProcessIdentity, other: ProcessIdentity): boolean {
-  return one.startedAt === other.startedAt ? one.pid > other.pid : one.startedAt > other.startedAt;
 }

@@ -87,79 +87,45 @@ export interface FailedStart {
 }
 
 /** @param words the last lines of the output @param part what the pattern found in its parentheses */
-type Reading = (failed: FailedStart, words: string, ...part: (string | undefined)[]) => PostgresStartError;
+type Message = (words: string, failed: FailedStart, part: string | undefined) => string;
 
-const readings: readonly (readonly [pattern: RegExp, reading: Reading])[] = [
-  [/No space left on device|Disk quota exceeded/, ({ dataDirectory }, words) => diskFull(dataDirectory, words)],
+const readings: readonly (readonly [pattern: RegExp, code: PostgresStartCode, message: Message, remedy: string])[] = [
   [
     /could not look up effective user ID (\d+)/,
-    (_, words, uid) =>
-      new PostgresStartError(
-        "account_unusable",
-        `PostgreSQL cannot create its database as user ${uid}, because the system has no user with that number.`,
-        `Run as a user that /etc/passwd lists, or add a line for ${uid} to it.`,
-        words,
-      ),
+    "account_unusable",
+    (_words, _failed, uid) =>
+      `PostgreSQL cannot create its database as user ${uid}, because the system has no user with that number.`,
+    "Run as a user that /etc/passwd lists, or add a line for that number to it.",
   ],
   [
     /error while loading shared libraries|Library not loaded|GLIBC_|Exec format error|spawn .* ENOENT/,
-    (_, words) =>
-      new PostgresStartError(
-        "binaries_unusable",
-        `The installed PostgreSQL binaries do not run on this system: ${words}`,
-        "They need glibc and this processor. On Alpine (musl) set DATABASE_URL to your own PostgreSQL.",
-      ),
+    "binaries_unusable",
+    (words) => `The installed PostgreSQL binaries do not run on this system: ${words}`,
+    "They need glibc and this processor. On Alpine (musl) set DATABASE_URL to your own PostgreSQL.",
   ],
   [
     /unrecognized configuration parameter|(?:invalid value|requires a .* value) for parameter|is outside the valid range/,
-    (_, words) =>
-      new PostgresStartError(
-        "settings_refused",
-        `PostgreSQL does not accept its settings: ${words}`,
-        "Correct the setting that the line names.",
-      ),
+    "settings_refused",
+    (words) => `PostgreSQL does not accept its settings: ${words}`,
+    "Correct the setting that the line names.",
   ],
   [
     /could not (?:create|map|resize|open) .*shared memory|Cannot allocate memory|could not create semaphores/,
-    (_, words) =>
-      new PostgresStartError(
-        "shared_memory",
-        `The system gives PostgreSQL too little shared memory: ${words}`,
-        "Give the machine or container more memory (docker run --shm-size=256m), or lower shared_buffers.",
-      ),
-  ],
-  [
-    /database files are incompatible with server|initialized by PostgreSQL version/,
-    ({ dataDirectory, output }) => {
-      const versions = /initialized by PostgreSQL version ([^\s,]+),[^\d\n]* version ([\w.]+?)\.?$/m.exec(output);
-      const [, found = "of another version", ours = "of its own"] = versions ?? [];
-      return otherMajorVersion(dataDirectory, found, ours);
-    },
+    "shared_memory",
+    (words) => `The system gives PostgreSQL too little shared memory: ${words}`,
+    "Give the machine or container more memory (docker run --shm-size=256m), or lower shared_buffers.",
   ],
   [
     /Unix-domain socket path ".*" is too long|could not create .*socket|could not bind Unix address/,
-    ({ socketDirectory = "its folder" }, words) =>
-      new PostgresStartError(
-        "socket_unusable",
-        `PostgreSQL cannot make its socket in ${socketDirectory}: ${words}`,
-        "Set PAYBELL_HOME to a folder on a local disk with a short path.",
-      ),
+    "socket_unusable",
+    (words, { socketDirectory = "its folder" }) => `PostgreSQL cannot make its socket in ${socketDirectory}: ${words}`,
+    "Set PAYBELL_HOME to a folder on a local disk with a short path.",
   ],
   [
     /lock file ".*\.s\.PGSQL\.\d+\.lock" already exists|Is another postmaster .*running/,
-    ({ dataDirectory, output }, words) => {
-      const [, pid] = /PID (\d+)/.exec(output) ?? [];
-      return new PostgresStartError(
-        "socket_taken",
-        `Another PostgreSQL${pid === undefined ? "" : ` (process ${pid})`} holds ${dataDirectory} or its socket.`,
-        "Stop that process, or choose another folder with PAYBELL_HOME.",
-        words,
-      );
-    },
-  ],
-  [
-    /Permission denied|Operation not permitted|Read-only file system|wrong ownership|invalid permissions/,
-    ({ dataDirectory }, words) => homeNotPermitted(dataDirectory, words),
+    "socket_taken",
+    (words, { dataDirectory }) => `Another PostgreSQL holds ${dataDirectory} or its socket: ${words}`,
+    "Stop that process, or choose another folder with PAYBELL_HOME.",
   ],
 ];
 
@@ -174,12 +140,18 @@ export async function explainFailedStart(failed: FailedStart): Promise<PostgresS
 
 /** Reads PostgreSQL's last words; what it cannot read is `data_refused`, with the words themselves. */
 export function refusalError(failed: FailedStart): PostgresStartError {
+  const { output, dataDirectory } = failed;
   const words = lastLines(failed);
-  for (const [pattern, reading] of readings) {
-    const found = pattern.exec(failed.output);
-    if (found !== null) return reading(failed, words, ...found.slice(1));
+  if (/No space left on device|Disk quota exceeded/.test(output)) return diskFull(dataDirectory, words);
+  for (const [pattern, code, message, remedy] of readings) {
+    const found = pattern.exec(output);
+    if (found !== null) return new PostgresStartError(code, message(words, failed, found[1]), remedy, words);
   }
-  return dataRefused(failed.dataDirectory, words);
+  return /Permission denied|Operation not permitted|Read-only file system|wrong ownership|invalid permissions/.test(
+    output,
+  )
+    ? homeNotPermitted(dataDirectory, words)
+    : dataRefused(dataDirectory, words);
 }
 
 function lastLines({ output }: FailedStart): string {

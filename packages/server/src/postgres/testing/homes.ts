@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { afterAll } from "vitest";
+import { commandLine } from "../process.ts";
 
 export const isRoot = process.getuid?.() === 0;
 
@@ -18,6 +19,11 @@ export async function temporaryFolder(): Promise<string> {
   await chmod(folder, 0o711);
   afterAll(() => rm(folder, { recursive: true, force: true }));
   return folder;
+}
+
+/** A zombie, which nobody has reaped yet, has no command line any more. */
+export async function isRunning(pid: number): Promise<boolean> {
+  return (await commandLine(pid)).trim() !== "";
 }
 
 export async function queryOnce<Row extends object>(connectionString: string, sql: string): Promise<Row[]> {
