@@ -25,7 +25,9 @@ export function cliReference(): GeneratedFile {
       variables.map(([name, meaning]) => [code(name), meaning]),
     ),
     "common-options": optionTable([...commonOptions.values()].map(optionRow)),
-    commands: leaves(root).flatMap(commandBlocks).join("\n\n"),
+    commands: leaves(root)
+      .flatMap((one, index, all) => commandBlocks(one, all.slice(0, index)))
+      .join("\n\n"),
   });
 }
 
@@ -43,6 +45,9 @@ const commonOptions: ReadonlyMap<string, Option> = new Map(
   withSealing(withAccessOptions(command("", { summary: "", examples: [] }))).options.map((one) => [one.flags, one]),
 );
 
+/** Those of nearly every command that calls the service. */
+const usualOptions = longNames(withAccessOptions(command("", { summary: "", examples: [] })).options);
+
 /** A heading and a list for each group of the help. */
 function commandLists(root: Command): string[] {
   const groups = Map.groupBy(root.commands, (one) => one.helpGroup());
@@ -59,21 +64,43 @@ function isCommon({ flags, description }: Option): boolean {
   return commonOptions.get(flags)?.description === description;
 }
 
-function commandBlocks(one: Command): string[] {
+function commandBlocks(one: Command, before: readonly Command[]): string[] {
   const { description = "", examples = [], exitCodes = {} } = describedOf(one) ?? {};
   const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
   const own = one.options.filter((option) => !isCommon(option));
-  const rows = [...one.registeredArguments.map(argumentRow), ...own.map(optionRow)];
-  const common = one.options.filter(isCommon).map(({ long }) => code(long ?? ""));
+  const like = before.find((other) => other.options.filter((option) => isIn(own, option)).length >= alikeMin);
+  const rows = [
+    ...one.registeredArguments.map(argumentRow),
+    ...own.filter((option) => !isIn(like?.options ?? [], option)).map(optionRow),
+  ];
+  const common = longNames(one.options.filter(isCommon));
   return [
     `## ${pathOf(one)}`,
     `${sentence(one.summary())}.`,
     ...paragraphs(description),
     codeBlock("sh", examples.join("\n")),
     ...(rows.length === 0 ? [] : [optionTable(rows)]),
-    ...(common.length === 0 ? [] : [`[Common options](#common-options): ${common.join(", ")}.`]),
+    ...(like === undefined ? [] : [optionsOf(like, own)]),
+    ...(common === "" || common === usualOptions ? [] : [`[Common options](#common-options): ${common}.`]),
     ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
   ];
+}
+
+/** From this many options on that another command has too, the reader finds them there. */
+const alikeMin = 8;
+
+function optionsOf(like: Command, own: readonly Option[]): string {
+  const others = longNames(like.options.filter((option) => !isCommon(option) && !isIn(own, option)));
+  const except = others === "" ? "" : `, but not ${others}`;
+  return `It also has the options of [${pathOf(like)}](#${anchorOf(like)})${except}.`;
+}
+
+function isIn(options: readonly Option[], { flags, description }: Option): boolean {
+  return options.some((option) => option.flags === flags && option.description === description);
+}
+
+function longNames(options: readonly Option[]): string {
+  return options.map(({ long }) => code(long ?? "")).join(", ");
 }
 
 /** Lists in a description are indented, and shown as in the help. */
