@@ -22,13 +22,15 @@ import { git } from "./tests/selection.ts";
 const namingImage = ["docs/operator/deploy.md"];
 const chart = "ops/helm/paybell/Chart.yaml";
 
-/** The manifests of the packages in other languages, which have the same version, and the page that shows it. */
+/** The manifests of the packages in other languages, which have the same version, and the pages that show it. */
 const clientManifests = [
   "clients/go/paybell.go",
   "clients/java/pom.xml",
   "clients/java/example/pom.xml",
   "clients/python/pyproject.toml",
-  "docs/partner/packages.md",
+  "docs/partner/quickstart-java.md",
+  "docs/partner/quickstart-php.md",
+  "docs/partner/quickstart-python.md",
 ];
 
 export interface Release {
@@ -145,7 +147,8 @@ function writeVersion(tree: string, version: string, day: string): string {
       text
         .replace(/^(version|const Version) = ".*"$/m, `$1 = "${version}"`)
         .replace(/(?<=<artifactId>paybell<\/artifactId>\s*<version>)[^<]*/, version)
-        .replaceAll(`paybell-${previous}`, `paybell-${version}`),
+        .replaceAll(`paybell-${previous}`, `paybell-${version}`)
+        .replaceAll(`:paybell:${previous}`, `:paybell:${version}`),
     );
   return notes;
 }

@@ -106,12 +106,18 @@ describe("a release", () => {
         "clients/java/pom.xml",
         "clients/python/pyproject.toml",
         "docs/operator/deploy.md",
-        "docs/partner/packages.md",
+        "docs/partner/quickstart-java.md",
+        "docs/partner/quickstart-php.md",
+        "docs/partner/quickstart-python.md",
         "ops/helm/paybell/Chart.yaml",
         "package-lock.json",
         ...manifests,
       ].sort(),
     );
+    for (const page of ["java", "php", "python"]) {
+      const shown = read(`docs/partner/quickstart-${page}.md`).match(/(?<=paybell[-:])\d+\.\d+\.\d+/g);
+      expect(new Set(shown), page).toEqual(new Set(["0.10.0"]));
+    }
     expect(read("CHANGELOG.md")).toContain(`## Unreleased\n\n## 0.10.0, ${day}\n\nThe next one.\n`);
     expect(lastReleased(read("CHANGELOG.md"))).toBe("0.10.0");
     const own = new Set(manifests.map((path) => readJson(path).name));
