@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createWriteStream } from "node:fs";
 import { mkdir, readdir, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { networkInterfaces } from "node:os";
@@ -36,6 +37,8 @@ export interface ServiceInstanceOptions {
   readonly port: number;
   /** The port of the operators' own listener. */
   readonly operatorPort: number;
+  /** Every line that it writes is kept in this file, too. */
+  readonly logFile?: string | undefined;
 }
 
 /** Three stages start nine at a time: a second of a processor each, and more where the machine has other work. */
@@ -90,7 +93,7 @@ export class ServiceInstance {
 
   /** Resolves when it is ready. */
   async start(): Promise<void> {
-    const { nodeArguments = [], serveArguments = [], env, port, operatorPort } = this.#options;
+    const { nodeArguments = [], serveArguments = [], env, port, operatorPort, logFile } = this.#options;
     const [file = "", ...first] = program;
     const child = spawn(
       process.execPath,
@@ -108,6 +111,9 @@ export class ServiceInstance {
     );
     this.#child = child;
     this.#isLeaving = false;
+    const log = logFile === undefined ? undefined : createWriteStream(logFile, { flags: "a" });
+    for (const stream of [child.stdout, child.stderr]) if (log) stream.pipe(log, { end: false });
+    child.once("close", () => log?.end());
     child.once("exit", () => {
       if (this.#child === child) this.#child = undefined;
     });

@@ -23,7 +23,8 @@ export interface Deployment {
   query(sql: string): Promise<Record<string, unknown>[]>;
 }
 
-export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deployment> {
+/** @param keep a folder for the logs of the instances */
+export async function deploy(hostPort: number, cleanup: Cleanup, keep: string | undefined): Promise<Deployment> {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-habits-")));
   cleanup.add(() => rm(folder, { recursive: true, force: true }));
   const certificate = await partnerCertificate(ownAddress);
@@ -49,6 +50,7 @@ export async function deploy(hostPort: number, cleanup: Cleanup): Promise<Deploy
       tree: ownTree,
       port: await freePort(),
       operatorPort: await freePort(),
+      logFile: keep && join(keep, `instance-${nth}.log`),
       env: {
         DATABASE_URL: postgres.url("habits"),
         PAYBELL_MASTER_KEY: masterKey,

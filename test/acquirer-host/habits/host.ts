@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createWriteStream, type WriteStream } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { SeededRandom } from "../../../faults/random.ts";
 import { Books, keyOf } from "./books.ts";
@@ -25,12 +26,15 @@ export class HabitualHost {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #timers = new Set<NodeJS.Timeout>();
+  readonly #log: WriteStream | undefined;
   #undelivered: Buffer[] = [];
   #isRestarting = false;
   #count = 0;
 
-  constructor(random: SeededRandom) {
+  /** @param logFile every message, with its time */
+  constructor(random: SeededRandom, logFile?: string) {
     this.#random = random;
+    this.#log = logFile === undefined ? undefined : createWriteStream(logFile);
     this.#server = createServer((socket) => this.#serve(socket));
   }
 
@@ -47,6 +51,7 @@ export class HabitualHost {
   async close(): Promise<void> {
     for (const timer of this.#timers) clearTimeout(timer);
     for (const socket of this.#sockets) socket.destroy();
+    this.#log?.end();
     await once(this.#server.close(), "close");
   }
 
@@ -57,7 +62,10 @@ export class HabitualHost {
     socket.on("error", () => undefined);
     socket.on("close", () => this.#sockets.delete(socket));
     socket.on("data", (bytes: Buffer) => {
-      for (const frame of frames.push(bytes)) this.#receive(unpack(frame), socket);
+      for (const frame of frames.push(bytes)) {
+        this.#note("in", frame);
+        this.#receive(unpack(frame), socket);
+      }
     });
   }
 
@@ -138,11 +146,16 @@ export class HabitualHost {
 
   /** @param onlyThere a part of a message belongs to its connection */
   #write(bytes: Buffer, socket: Socket, onlyThere = false): void {
+    this.#note(this.#sockets.has(socket) ? "out" : "out, elsewhere", bytes.subarray(2));
     if (this.#sockets.has(socket)) return void socket.write(bytes);
     if (onlyThere) return;
     const other = [...this.#sockets].at(-1);
     if (other !== undefined) other.write(bytes);
     else if (this.#undelivered.length < undeliveredMax) this.#undelivered.push(bytes);
+  }
+
+  #note(way: string, frame: Buffer): void {
+    this.#log?.write(`${new Date().toISOString()} ${way} ${frame.toString("latin1")}\n`);
   }
 }
 

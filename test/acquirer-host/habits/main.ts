@@ -3,14 +3,19 @@ import { runCommand } from "../../../bench/environment.ts";
 import { runHabits } from "./run.ts";
 
 // `npm run acquirer-habits -- --seed N --commands N`: exit code 1 if the host's books and the IPNs differ anywhere
-// without an open event of it.
+// without an open event of it. `--keep <folder>` keeps there what explains a difference: the logs of the instances, the
+// messages at the host, and the rows of the database.
 const { values } = parseArgs({
-  options: { seed: { type: "string", default: "1" }, commands: { type: "string", default: "20000" } },
+  options: {
+    seed: { type: "string", default: "1" },
+    commands: { type: "string", default: "20000" },
+    keep: { type: "string" },
+  },
 });
 const [seed, commands] = [Number(values.seed), Number(values.commands)];
 
 const code = await runCommand(async (cleanup) => {
-  const { differences, met, reached } = await runHabits({ seed, commands }, cleanup, (line) =>
+  const { differences, met, reached } = await runHabits({ seed, commands, keep: values.keep }, cleanup, (line) =>
     process.stderr.write(`${line}\n`),
   );
   for (const [habit, times] of [...met].sort()) process.stderr.write(`${habit} × ${times}\n`);

@@ -1,4 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Cleanup } from "../../../bench/environment.ts";
 import { type SeededRandom, seeded } from "../../../faults/random.ts";
@@ -9,6 +11,8 @@ import { HabitualHost } from "./host.ts";
 export interface HabitsOptions {
   readonly seed: number;
   readonly commands: number;
+  /** A folder for what explains a difference. */
+  readonly keep?: string | undefined;
 }
 
 export interface HabitsResult {
@@ -26,15 +30,16 @@ const quietWithinMs = 600_000;
 
 /** Sells at a host with habits, while instances are killed, and compares its books with the partner's IPNs. */
 export async function runHabits(
-  { seed, commands }: HabitsOptions,
+  { seed, commands, keep }: HabitsOptions,
   cleanup: Cleanup,
   note: (line: string) => void,
 ): Promise<HabitsResult> {
   const random = seeded(seed);
-  const host = new HabitualHost(random.fork("host"));
+  if (keep !== undefined) await mkdir(keep, { recursive: true });
+  const host = new HabitualHost(random.fork("host"), keep && join(keep, "host.log"));
   const port = await host.listen();
   cleanup.add(() => host.close());
-  const deployment = await deploy(port, cleanup);
+  const deployment = await deploy(port, cleanup, keep);
   const progress = { begun: 0 };
   const tills = Array.from({ length: terminals }, (_, nth) =>
     sell(deployment, nth, random.fork(`till ${nth}`), () => progress.begun++ < commands),
@@ -47,7 +52,22 @@ export async function runHabits(
   await quiet(deployment, host, note);
   const met = new Map<string, number>();
   for (const name of [...host.metBy.values()].flat()) met.set(name, (met.get(name) ?? 0) + 1);
-  return { differences: await differencesOf(deployment, host), met, reached: host.reached.size };
+  const differences = await differencesOf(deployment, host);
+  if (keep !== undefined)
+    await writeFile(join(keep, "rows.json"), JSON.stringify(await rowsOf(deployment, differences)));
+  return { differences, met, reached: host.reached.size };
+}
+
+/** What the database has of the transactions that differ, and every event of the link. */
+async function rowsOf({ query }: Deployment, differences: readonly Difference[]): Promise<unknown> {
+  const keys = differences.map(({ key }) => `'${key}'`).join();
+  return {
+    transactions: await query(`
+      SELECT to_jsonb(t) AS transaction, to_jsonb(r) AS reversal FROM transactions t
+      LEFT JOIN reversals r ON r.transaction_id = t.id
+      WHERE concat(t.tid, ' ', t.facts->'fields'->>'traceNo') IN (${keys || "''"})`),
+    events: await query("SELECT to_jsonb(e) AS event FROM events e ORDER BY id"),
+  };
 }
 
 interface Sold {
