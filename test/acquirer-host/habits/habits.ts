@@ -118,3 +118,9 @@ export const reversalHabits: Readonly<Record<string, Habit>> = {
   answersLate: (visit) => visit.send(reverses(visit), late(visit.random)),
   refuses: (visit) => visit.send(visit.answer("12")),
 };
+
+/** Those after which the line is down. */
+export const droppingHabits: ReadonlySet<string> = new Set([
+  ...["dropsUnread", "dropsAfterBooking", "booksLateAnswersNobody", "answersOverTheNextConnection"],
+  ...["restarts", "restartsUnread", "dropsAfterReversing"],
+]);

@@ -3,13 +3,15 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { SeededRandom } from "../../../faults/random.ts";
 import { Books, keyOf } from "./books.ts";
-import { moneyHabits, reversalHabits, type Visit } from "./habits.ts";
+import { droppingHabits, moneyHabits, reversalHabits, type Visit } from "./habits.ts";
 import { Frames, type Message, pack, unpack } from "./standard.ts";
 
 /** The messages out of a hundred that meet a habit. */
 const habitsOfHundred = 25;
 const signOnsRefusedOfHundred = 5;
 const restartMs = 300;
+/** A line that drops all the time is let be for half a minute, and nothing is sold. */
+const lineLastsMs = 3_000;
 /** An answer waits for a connection for so long. */
 const undeliveredMax = 500;
 
@@ -29,6 +31,7 @@ export class HabitualHost {
   readonly #log: WriteStream | undefined;
   #undelivered: Buffer[] = [];
   #isRestarting = false;
+  #droppedAtMs = 0;
   #count = 0;
 
   /** @param logFile every message, with its time */
@@ -79,7 +82,7 @@ export class HabitualHost {
     if (mti < "0300") this.reached.add(keyOf(message));
     const visit = this.#visit(message, socket);
     const habits = mti.startsWith("04") ? reversalHabits : mti < "0300" ? moneyHabits : {};
-    const names = Object.keys(habits);
+    const names = Object.keys(habits).filter((name) => !droppingHabits.has(name) || this.#mayDrop);
     if (this.hasHabits && names.length > 0 && this.#random.within(1, 100) <= habitsOfHundred) {
       const name = this.#random.pick(names);
       const own = this.metBy.get(keyOf(message)) ?? [];
@@ -88,6 +91,10 @@ export class HabitualHost {
       return;
     }
     visit.send(visit.answer(this.#plainly(message)));
+  }
+
+  get #mayDrop(): boolean {
+    return performance.now() - this.#droppedAtMs >= lineLastsMs;
   }
 
   #plainly(message: Message): string {
@@ -133,8 +140,12 @@ export class HabitualHost {
         else if (afterMs > 0) later(afterMs, () => this.#write(bytes, socket));
         else for (const byte of bytes) this.#write(Buffer.of(byte), socket, true);
       },
-      drop: () => socket.destroy(),
+      drop: () => {
+        this.#droppedAtMs = performance.now();
+        socket.destroy();
+      },
       restart: () => {
+        this.#droppedAtMs = performance.now();
         this.#isRestarting = true;
         for (const one of this.#sockets) one.destroy();
         later(restartMs, () => {

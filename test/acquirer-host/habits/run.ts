@@ -40,12 +40,13 @@ export async function runHabits(
   const port = await host.listen();
   cleanup.add(() => host.close());
   const deployment = await deploy(port, cleanup, keep);
-  const progress = { begun: 0 };
+  let taken = 0;
+  const isOver = () => taken >= commands;
   const tills = Array.from({ length: terminals }, (_, nth) =>
-    sell(deployment, nth, random.fork(`till ${nth}`), () => progress.begun++ < commands),
+    sell(deployment, nth, random.fork(`till ${nth}`), { isOver, onTaken: () => (taken += 1) }),
   );
   const sold = Promise.all(tills);
-  await kill(deployment, random.fork("kills"), commands, () => progress.begun, note);
+  await kill(deployment, random.fork("kills"), commands, () => taken, note);
   await sold;
   note("the host has no habits any more");
   host.hasHabits = false;
@@ -75,13 +76,24 @@ interface Sold {
   readonly isPreAuth: boolean;
 }
 
-/** One terminal: one command after the other, as long as `mayGoOn`. */
-async function sell(deployment: Deployment, nth: number, random: SeededRandom, mayGoOn: () => boolean): Promise<void> {
+interface Selling {
+  readonly isOver: () => boolean;
+  /** Called for each command that was not refused before anything was written. */
+  readonly onTaken: () => void;
+}
+
+/** One terminal: one command after the other. */
+async function sell(
+  deployment: Deployment,
+  nth: number,
+  random: SeededRandom,
+  { isOver, onTaken }: Selling,
+): Promise<void> {
   const { caller, partner } = deployment;
   const terminal = { tid: `T${nth.toString().padStart(7, "0")}`, mid: "M00000000000001" };
   let last: Sold | undefined;
   let unknown: string | undefined;
-  while (mayGoOn()) {
+  while (!isOver()) {
     const reqId = randomUUID();
     const command = chosen(random, last, unknown, terminal);
     const isPreAuth = command["command"] === "PREAUTH";
@@ -96,6 +108,7 @@ async function sell(deployment: Deployment, nth: number, random: SeededRandom, m
     const hasSold = status === 200 && body["status"] === "SUCCESS" && (isPreAuth || command["command"] === "SALE");
     last = hasSold ? { id: String(body["id"]), isPreAuth } : undefined;
     if (status === 409 || status === 503) await caller.pause();
+    else onTaken();
   }
 }
 
@@ -123,22 +136,22 @@ function chosen(
   };
 }
 
-/** Kills or stops an instance now and then, until all commands have begun. */
+/** Kills or stops an instance now and then, until all commands were taken. */
 async function kill(
   { instances }: Deployment,
   random: SeededRandom,
   commands: number,
-  begun: () => number,
+  taken: () => number,
   note: (line: string) => void,
 ): Promise<void> {
   const every = Math.min(commandsPerKill, commands / 2);
-  for (let next = every; begun() < commands; ) {
+  for (let next = every; taken() < commands; ) {
     await pause(50);
-    if (begun() < next) continue;
+    if (taken() < next) continue;
     next += every;
     const instance = random.pick(instances);
     const isStop = random.next() < 0.3;
-    note(`${begun()} commands; an instance is ${isStop ? "stopped" : "killed"}`);
+    note(`${taken()} commands; an instance is ${isStop ? "stopped" : "killed"}`);
     await (isStop ? instance.stop() : instance.kill());
     await instance.start();
   }
