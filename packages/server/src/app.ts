@@ -203,17 +203,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       store: notificationStore,
       waitingMax: Math.floor(config.connectionsMax * waitingShare),
     });
-    const { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards } = wireLedger(
-      infrastructure,
-      partners,
-      delivery,
-      {
+    const { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards, unmatched } =
+      wireLedger(infrastructure, partners, delivery, {
         acquirers,
         lease,
         arrivals,
         onReversalEnded: options.onReversalEnded,
-      },
-    );
+      });
     const intake = openIntakes(infrastructure, { reports, directory, sandbox, isRegisteredDevice });
     const proofs = new ProofSigner(partners.proofKey);
     const counts = new PostgresCurrentCounts(database.homes);
@@ -386,6 +382,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
           () => dueWatch.stop(),
           // Commands that still wait for the acquirer end without an answer: another instance takes them over.
           () => acquirers.stop(),
+          () => unmatched.stop(),
           () => rpc.close(),
           () => Promise.all([reverser.stop(), settler.stop(), comparer.stop(), waitingReports.stop()]),
           () => Promise.all([http.close(), delivery.stop()]),

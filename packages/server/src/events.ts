@@ -80,7 +80,7 @@ export function withoutReport(detail: NewEvent["detail"]): NewEvent["detail"] {
   return "item" in detail ? { ...detail, item: "(an operator sees it by the event's id)" } : detail;
 }
 
-/** The recorder of events. It never throws: an event that cannot be recorded now is logged. */
+/** The recorder of events. It never throws: an event that cannot be recorded now is logged, and recorded later. */
 export interface EventSink {
   record(event: NewEvent): void;
 }

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../clock.ts";
 import type { EventKind, EventSink, NewEvent } from "../events.ts";
+import { newId } from "../ids.ts";
 import { type AlertChannel, type AlertGroup, groupOf } from "./message.ts";
 import { alertKinds, type EventStore } from "./store.ts";
 
@@ -19,6 +21,9 @@ export interface AlertsParts {
   readonly quietS?: number;
 }
 
+/** An hour: what fails for longer is no lost connection. */
+const recordTriesMax = 720;
+const unrecordedMax = 10_000;
 const giveUpAfterMs = 3 * 86_400_000;
 /** The rest is sent as another group. */
 const groupMax = 10_000;
@@ -34,6 +39,8 @@ export class Alerts implements EventSink {
     Pick<AlertsParts, "onRecorded" | "onSent" | "targets">;
   /** For groups that some channels did not accept yet: the names of those that did, by the first alert's id. */
   readonly #acceptedBy = new Map<string, Set<string>>();
+  /** Events whose first try to be recorded failed. */
+  readonly #unrecorded = new Set<Promise<void>>();
   readonly #stopping = new AbortController();
   #news = false;
   #wake: () => void = () => undefined;
@@ -43,16 +50,19 @@ export class Alerts implements EventSink {
     this.#parts = { retryS: [5, 30, 120, 600, 3_600], timeoutMs: 10_000, pollMs: 5_000, quietS: 300, ...parts };
   }
 
-  /** The event is durable when this resolves. It never rejects: an event that cannot be recorded now is logged. */
+  /**
+   * The event is durable when this resolves, unless the first try failed: that is logged, and tried again until it is
+   * recorded or the service stops. It never rejects.
+   */
   async record(event: NewEvent): Promise<void> {
     this.#parts.onRecorded?.(event.kind);
-    try {
-      await this.#parts.store.record([event], this.#parts.targets !== undefined);
-    } catch (error) {
-      this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
-      return;
-    }
-    if (alertKinds.includes(event.kind)) this.#wakeSender();
+    const same = { ...event, id: event.id ?? newId<"event">() };
+    const error = await this.#tryRecord(same);
+    if (error === undefined) return;
+    this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
+    if (this.#unrecorded.size >= unrecordedMax) return;
+    const later = this.#recordLater(same).finally(() => this.#unrecorded.delete(later));
+    this.#unrecorded.add(later);
   }
 
   /**
@@ -75,7 +85,28 @@ export class Alerts implements EventSink {
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#wakeSender();
-    await this.#loop;
+    await Promise.all([this.#loop, ...this.#unrecorded]);
+  }
+
+  /** @returns the error if it failed */
+  async #tryRecord(event: NewEvent): Promise<unknown> {
+    try {
+      await this.#parts.store.record([event], this.#parts.targets !== undefined);
+    } catch (error) {
+      return error ?? "unknown";
+    }
+    if (alertKinds.includes(event.kind)) this.#wakeSender();
+    return undefined;
+  }
+
+  async #recordLater(event: NewEvent): Promise<void> {
+    const { signal } = this.#stopping;
+    for (let tries = 1; tries <= recordTriesMax; tries += 1) {
+      const isLast = signal.aborted;
+      if (!isLast) await sleep(this.#parts.pollMs, undefined, { signal, ref: false }).catch(() => undefined);
+      if ((await this.#tryRecord(event)) === undefined || isLast) return;
+    }
+    this.#parts.log.warn({ event }, "an event was given up");
   }
 
   async #run(open: () => Promise<readonly AlertChannel[]>): Promise<void> {

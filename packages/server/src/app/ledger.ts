@@ -125,5 +125,5 @@ export function wireLedger(
   });
   closing.push(() => dueWatch.stop());
   const sweepCards = () => cardStore.sweep(preAuthDays);
-  return { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards };
+  return { ledger, reports, reverser, settler, comparer, waitingReports, dueWatch, money, sweepCards, unmatched };
 }

@@ -1,4 +1,5 @@
 import { Writable } from "node:stream";
+import { setImmediate } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { noAcquirer, type UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import type { NewEvent } from "../events.ts";
@@ -17,6 +18,7 @@ async function take(
   fails = false,
   acquirer = "",
   ends?: Pick<Transaction, "state" | "reversal">,
+  stops = false,
 ) {
   const told: string[] = [];
   const events: Pick<NewEvent, "kind" | "detail">[] = [];
@@ -52,18 +54,24 @@ async function take(
       },
     },
     acquirers: { of: () => ({ ...noAcquirer, approvals: new Set(["00", "08"]) }) },
-    events: { record: ({ kind, detail }) => void events.push({ kind, detail }) },
+    events: {
+      async record({ kind, detail }) {
+        await setImmediate();
+        events.push({ kind, detail });
+      },
+    },
     settler: { answeredUnmatched: () => Promise.resolve(inDoubt.length === 1) },
     ledger: { answeredLate: ({ id }, { responseCode }) => void told.push(`${id} ${responseCode}`) },
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
-  await unmatched.handle(acquirer, {
+  const handled = unmatched.handle(acquirer, {
     ...{ tid: sale.tid, responseCode: "00", approveCode: "", refId: "", tc: "" },
     known: { field11: sale.traceNo },
     mayAnswer: ({ mid, traceNo, command, atMs: ofMs }) =>
       mid === sale.mid && traceNo === sale.traceNo && command === "SALE" && ofMs === atMs,
     ...change,
   });
+  await (stops ? unmatched.stop() : handled);
   return { told, logged, events };
 }
 
@@ -91,6 +99,12 @@ test.each([
   ["is approved is that answer once more", { state: "SUCCESS", reversal: null }, [], []],
 ] as const)("an approval of a command in flight that %s", async (_, ends, told, events) => {
   expect(await take([sale], {}, false, "", ends)).toMatchObject({ told, events });
+});
+
+test("a stop waits until an approval is an event, and for no command that another instance may end", async () => {
+  expect(await take([], {}, false, "", undefined, true)).toMatchObject({ told: [], events: approvalUnmatched });
+  const inFlight = { state: "INIT", reversal: null } as const;
+  expect(await take([sale], {}, false, "", inFlight, true)).toMatchObject({ told: [], events: approvalUnmatched });
 });
 
 test("a decline that matches nothing is no event, and an answer that may be an approval is one", async () => {

@@ -45,22 +45,39 @@ const pollEveryMs = 250;
  */
 export class UnmatchedAnswers {
   readonly #parts: UnmatchedAnswersParts;
+  readonly #handled = new Set<Promise<void>>();
+  readonly #stopping = new AbortController();
 
   constructor(parts: UnmatchedAnswersParts) {
     this.#parts = parts;
   }
 
   /** Never rejects: an approval that cannot be looked up now is an event too. */
-  async handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
+  handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
+    const handled = this.#handle(acquirer, answer).finally(() => this.#handled.delete(handled));
+    this.#handled.add(handled);
+    return handled;
+  }
+
+  /**
+   * Resolves when every answer is its transaction's, or an event: nobody else knows of it. That of a command in flight,
+   * which another instance may end, is an event.
+   */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    await Promise.all(this.#handled);
+  }
+
+  async #handle(acquirer: string, answer: UnmatchedAnswer): Promise<void> {
     const { settler, log } = this.#parts;
     try {
       const isKnown = answer.isSettlement
         ? await settler.answeredUnmatched(acquirer, answer)
         : await this.#authorisationAnswered(acquirer, answer);
-      if (!isKnown) this.#report(acquirer, answer);
+      if (!isKnown) await this.#report(acquirer, answer);
     } catch (error) {
       log.error({ err: error, ...answer.known }, "a late answer could not be looked up");
-      this.#report(acquirer, answer);
+      await this.#report(acquirer, answer);
     }
   }
 
@@ -78,19 +95,21 @@ export class UnmatchedAnswers {
   /** Only its end decides whether it is reversed. */
   async #ended(transaction: Transaction): Promise<Transaction> {
     const { partnerId, id } = transaction;
+    const { signal } = this.#stopping;
     let latest: Transaction | undefined = transaction;
     for (let waitedMs = 0; latest?.state === "INIT" && waitedMs < endsWithinMs; waitedMs += pollEveryMs) {
-      await sleep(pollEveryMs, undefined, { ref: false });
+      if (signal.aborted) break;
+      await sleep(pollEveryMs, undefined, { ref: false, signal }).catch(() => undefined);
       latest = await this.#parts.transactions.find(partnerId, id);
     }
     return latest ?? transaction;
   }
 
-  #report(acquirer: string, { responseCode, isDoubtful = false, known }: UnmatchedAnswer): void {
+  async #report(acquirer: string, { responseCode, isDoubtful = false, known }: UnmatchedAnswer): Promise<void> {
     const { acquirers, events } = this.#parts;
     if (!isDoubtful && !acquirers.of(acquirer).approvals.has(responseCode)) return;
     const detail = { ...known, responseCode, ...(acquirer !== "" && { acquirer }) };
-    void events.record({ kind: "approval_unmatched", partnerId: null, subjectId: null, detail });
+    await events.record({ kind: "approval_unmatched", partnerId: null, subjectId: null, detail });
   }
 
   async #transactionsOf(acquirer: string, answer: UnmatchedAnswer): Promise<readonly Transaction[]> {

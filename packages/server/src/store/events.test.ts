@@ -375,6 +375,32 @@ describe("an event", () => {
     expect(await rows()).toHaveLength(2);
   });
 
+  test("that the database did not take is recorded once it does, or at the stop, and only once", async () => {
+    for (const ending of ["later", "at the stop"]) {
+      await pool().query("TRUNCATE events");
+      const [failed, recorded] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      let isAway = true;
+      class Failing extends PostgresEvents {
+        override async record(events: readonly NewEvent[], alert: boolean): Promise<void> {
+          // Written, and the answer lost.
+          if (isAway) await super.record(events, alert);
+          if (isAway) failed.resolve();
+          if (isAway) throw new Error("the database is away");
+          await super.record(events, alert);
+          recorded.resolve();
+        }
+      }
+      const pollMs = ending === "later" ? 20 : 600_000;
+      const { alerts } = alertsWith({ store: new Failing(connections.homes), targets: undefined, pollMs });
+      await alerts.record(event);
+      await failed.promise;
+      isAway = false;
+      if (ending === "at the stop") await alerts.stop();
+      await recorded.promise;
+      expect(await rows(), ending).toHaveLength(1);
+    }
+  });
+
   test("that cannot be recorded is logged, and breaks nothing", async () => {
     const logged: object[] = [];
     const store = new PostgresEvents(connections.homes);
