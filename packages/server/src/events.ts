@@ -26,6 +26,7 @@ export const eventKinds = [
   "settlement_differs",
   "clearing_exception",
   "clearing_file_failed",
+  "clearing_file_cut",
   "key_limit",
   "partitions_short",
   "history_waiting",

@@ -1527,6 +1527,7 @@ export interface Api<Options> {
         | "settlement_differs"
         | "clearing_exception"
         | "clearing_file_failed"
+        | "clearing_file_cut"
         | "key_limit"
         | "partitions_short"
         | "history_waiting"

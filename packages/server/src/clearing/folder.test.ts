@@ -152,6 +152,34 @@ describe("card numbers", () => {
   });
 });
 
+test("files that an older version kept as they were are cut at the start, once, with an event each", async () => {
+  const line = `RRN,AMOUNT,DATE,CARD\n000123456789,100,20251101,${pan}\n`;
+  await mkdir(join(folder, "bank", "done"));
+  await mkdir(join(folder, "bank", "failed"));
+  await drop("done/a.csv", line);
+  await drop("done/a.csv.report.json", '{"id":"the id"}\n');
+  await drop("failed/x.csv", `bad ${pan}\n`);
+  await drop("done/new.csv", line);
+  await drop("done/new.csv.report.json", '{"id":"another","sha256":"00"}\n');
+  start();
+  start();
+  await expect.poll(() => events.length).toBe(2);
+  expect(await text("done", "a.csv")).toBe(line.replace(pan, masked));
+  expect(JSON.parse(await text("done", "a.csv.report.json"))).toEqual({ id: "the id", sha256: expect.any(String) });
+  expect(await text("failed", "x.csv")).toBe(`bad ${masked}\n`);
+  expect((await stat(join(folder, "bank", "failed", "x.csv"))).mode & 0o777).toBe(0o600);
+  expect(await text("done", "new.csv")).toBe(line);
+  expect(events.map(({ kind, detail }) => [kind, detail["acquirer"], detail["file"]])).toEqual([
+    ["clearing_file_cut", "bank", "done/a.csv"],
+    ["clearing_file_cut", "bank", "failed/x.csv"],
+  ]);
+  await Promise.all(drops.map((one) => one.stop()));
+  start();
+  await drop("b.csv", "two");
+  await retired("done");
+  expect([events.length, received]).toEqual([2, ["bank b.csv two"]]);
+});
+
 describe("a process that is killed", () => {
   test("before it removed the file leaves one copy, and one file in the database", async () => {
     await drop("a.csv", `one ${pan}`);

@@ -38,6 +38,8 @@ const lineBytesMax = 8 * 1024;
  */
 export class ClearingFolder extends FolderWatch {
   readonly #parts: ClearingFolderParts;
+  /** Files that an older version left as they were dropped, with card numbers. Undefined: not looked for yet. */
+  #uncut: Set<string> | undefined;
 
   constructor(parts: ClearingFolderParts) {
     super({ everyMs: 5_000, ...parts });
@@ -46,12 +48,27 @@ export class ClearingFolder extends FolderWatch {
 
   protected async list(): Promise<readonly string[]> {
     const { folder } = this.#parts;
-    const files: string[] = [];
+    this.#uncut ??= new Set(await this.#leftUncut());
+    const files = [...this.#uncut];
     for (const acquirer of await namesIn(folder, "isDirectory")) {
       const names = await namesIn(join(folder, acquirer), "isFile");
       files.push(...names.map((name) => `${acquirer}/${name}`));
     }
     return files;
+  }
+
+  async #leftUncut(): Promise<readonly string[]> {
+    const { folder } = this.#parts;
+    const found: string[] = [];
+    for (const acquirer of await namesIn(folder, "isDirectory")) {
+      for (const kept of [join(acquirer, "done"), join(acquirer, "failed")]) {
+        const names = (await namesIn(join(folder, kept), "isFile").catch(orMissing)) ?? [];
+        for (const name of names.filter((one) => !one.endsWith(reportEnding))) {
+          if ((await readReport(join(folder, kept, name))).sha256 === undefined) found.push(join(kept, name));
+        }
+      }
+    }
+    return found;
   }
 
   protected override lockOf(file: string): string {
@@ -60,6 +77,7 @@ export class ClearingFolder extends FolderWatch {
 
   protected async take(file: string, signal: AbortSignal): Promise<void> {
     const { folder, events, log } = this.#parts;
+    if (this.#uncut?.has(file)) return await this.#cut(file);
     const [acquirer = "", name = ""] = file.split("/");
     const path = join(folder, file);
     // Another instance may have taken it before the lock was held.
@@ -81,6 +99,26 @@ export class ClearingFolder extends FolderWatch {
     await rm(path);
     if ("id" in outcome) log.info(detail, "a clearing file was read");
     else log.warn(detail, "a clearing file could not be read");
+  }
+
+  /** Its report gets the hash last: a process that is killed leaves a file that is cut again, which changes nothing. */
+  async #cut(file: string): Promise<void> {
+    const { folder, events, log } = this.#parts;
+    const [acquirer = "", kept = "", name = ""] = file.split("/");
+    const path = join(folder, file);
+    const report = await readReport(path);
+    // Another instance may have done it before the lock was held.
+    if (report.sha256 === undefined) {
+      const copy = join(folder, acquirer, kept, `.${name}.copy`);
+      const form = await this.#formOf(acquirer, kept === "done");
+      const { isCut, sha256 } = await copyWithoutCardData(path, copy, { ...form, lineBytesMax });
+      await rename(copy, path);
+      const detail = { acquirer, file: `${kept}/${safeFieldName(name)}`, isCut };
+      await events.record({ kind: "clearing_file_cut", partnerId: null, subjectId: null, detail });
+      await writeReport(path, { ...report, sha256 });
+      log.info(detail, "a clearing file of an older version was copied without card numbers");
+    }
+    this.#uncut?.delete(file);
   }
 
   async #receive(acquirer: string, name: string, path: string, signal: AbortSignal): Promise<Outcome> {
@@ -129,13 +167,33 @@ async function keepCopy(
   await mkdir(folder, { recursive: true });
   for (let number = 1; ; number += 1) {
     const target = join(folder, number === 1 ? name : `${name}.${number}`);
-    const reportPath = `${target}.report.json`;
-    const known = await readFile(reportPath, "utf8").catch(orMissing);
-    const isFree = known === undefined && (await stat(target).catch(orMissing)) === undefined;
-    if (!isFree && !known?.includes(report.sha256)) continue;
-    await writeFile(reportPath, `${JSON.stringify(report)}\n`, { mode: 0o600, flush: true });
+    const { sha256 } = await readReport(target);
+    const isFree = sha256 === undefined && (await stat(target).catch(orMissing)) === undefined;
+    if (!isFree && sha256 !== report.sha256) continue;
+    await writeReport(target, report);
     return await rename(copy, target);
   }
+}
+
+const reportEnding = ".report.json";
+
+type Report = Partial<Outcome> & {
+  /** Of the file as it was dropped. Absent: an older version kept it as it was. */
+  readonly sha256?: string;
+};
+
+/** Empty: there is none, or its process was killed while it wrote it. */
+async function readReport(path: string): Promise<Report> {
+  const text = await readFile(`${path}${reportEnding}`, "utf8").catch(orMissing);
+  try {
+    return JSON.parse(text ?? "{}") as Report;
+  } catch {
+    return {};
+  }
+}
+
+async function writeReport(path: string, report: Report): Promise<void> {
+  await writeFile(`${path}${reportEnding}`, `${JSON.stringify(report)}\n`, { mode: 0o600, flush: true });
 }
 
 async function namesIn(folder: string, kind: "isFile" | "isDirectory"): Promise<readonly string[]> {
