@@ -1,8 +1,6 @@
 package paybell
 
 import (
-	"cmp"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -14,13 +12,6 @@ import (
 	"sync"
 )
 
-var kinds = []string{"encryptionKey", "signingKey", "webhookSecret"}
-
-type version struct {
-	id    string
-	bytes []byte
-}
-
 // Signing says what the IPN's own signature covers, as agreed with the operator.
 type Signing struct {
 	Mode       string   `json:"mode"`
@@ -28,14 +19,24 @@ type Signing struct {
 	Settlement []string `json:"settlement,omitempty"`
 }
 
+type agreement struct {
+	BaseURL, APIKey, Cipher, Encoding string
+	Signing                           Signing
+	Fields                            []string
+}
+
+type version struct {
+	id    string
+	bytes []byte
+}
+
+var kinds = []string{"encryptionKey", "signingKey", "webhookSecret"}
+
 // Keys are the keys and the agreement of a registration. Several versions of a key are those of a rotation: each is
 // accepted.
 type Keys struct {
-	encryption, signing, webhook []version
-	cipher, encoding             string
-	signed                       Signing
-	fields                       []string
-	baseURL, apiKey              string
+	agreed   agreement
+	versions map[string][]version
 }
 
 // Source gives the keys that are valid now: Keys and KeyFile are sources.
@@ -44,103 +45,102 @@ type Source interface{ Current() *Keys }
 // Current gives the keys themselves.
 func (keys *Keys) Current() *Keys { return keys }
 
-// The content of a file of keys.
-type written struct {
-	BaseURL, APIKey, Cipher, Encoding        string
-	Signing                                  *Signing
-	Fields                                   oneOrMore[string]
-	EncryptionKey, SigningKey, WebhookSecret oneOrMore[writtenKey]
-}
-
-type oneOrMore[T any] []T
-
-func (all *oneOrMore[T]) UnmarshalJSON(text []byte) error {
-	if text[0] == '[' {
-		return json.Unmarshal(text, (*[]T)(all))
+func (keys *Keys) all(kinds ...string) (all []version) {
+	for _, kind := range kinds {
+		all = append(all, keys.versions[kind]...)
 	}
-	*all = make([]T, 1)
-	return json.Unmarshal(text, &(*all)[0])
-}
-
-type writtenKey struct{ ID, Key string }
-
-func (key *writtenKey) UnmarshalJSON(text []byte) error {
-	if text[0] == '"' {
-		return json.Unmarshal(text, &key.Key)
-	}
-	type object writtenKey
-	return json.Unmarshal(text, (*object)(key))
+	return all
 }
 
 // ParseKeys reads one file's content or several: their versions are put together.
-func ParseKeys(contents ...[]byte) (*Keys, error) {
-	keys := &Keys{cipher: "aes-256-gcm", encoding: "base64", signed: Signing{Mode: "fields"}, fields: []string{"specification"}}
+func ParseKeys(contents ...[]byte) (keys *Keys, err error) {
+	defer caught(&err)
+	merged, owners := maps.Clone(contract.Defaults), map[string]string{}
+	keys = &Keys{versions: map[string][]version{}}
 	for _, content := range contents {
-		text, _, err := modern(content)
-		if err == nil {
-			err = keys.add(text)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return keys, keys.check()
-}
-
-func (keys *Keys) lists() []*[]version {
-	return []*[]version{&keys.encryption, &keys.signing, &keys.webhook}
-}
-
-func (keys *Keys) add(text []byte) error {
-	var file written
-	if json.Unmarshal(text, &file) != nil { // Its error would quote the file.
-		return mistake("wrong_option", "A member of the file of the keys has another type.")
-	}
-	keys.cipher, keys.encoding = cmp.Or(file.Cipher, keys.cipher), cmp.Or(file.Encoding, keys.encoding)
-	keys.baseURL, keys.apiKey = cmp.Or(file.BaseURL, keys.baseURL), cmp.Or(file.APIKey, keys.apiKey)
-	if file.Signing != nil {
-		keys.signed = *file.Signing
-	}
-	if file.Fields != nil {
-		keys.fields = file.Fields
-	}
-	for at, list := range [][]writtenKey{file.EncryptionKey, file.SigningKey, file.WebhookSecret} {
-		for _, one := range list {
-			key, err := keyBytes(kinds[at], one.Key)
-			if err != nil {
-				return err
+		file, _ := modern(content)
+		maps.Copy(merged, file)
+		for _, kind := range kinds {
+			list, _ := file[kind].([]any)
+			for _, one := range list {
+				written, _ := one.(object)
+				id, _ := written["id"].(string)
+				text, _ := written["key"].(string)
+				key := keyBytes(kind, text)
+				keys.versions[kind] = append(keys.versions[kind], version{id, key})
+				owner, isOwned := owners[string(key)]
+				misusedIf(isOwned && owner != kind, "shared_key", kind)
+				owners[string(key)] = kind
 			}
-			versions := keys.lists()[at]
-			*versions = append(*versions, version{one.ID, key})
 		}
 	}
-	return nil
+	for _, kind := range kinds {
+		misusedIf(keys.versions[kind] == nil, "missing_key", kind)
+	}
+	text, _ := json.Marshal(merged) // An error of Unmarshal would quote the file.
+	isOther := json.Unmarshal(text, &keys.agreed) != nil
+	misusedIf(isOther, "wrong_option", "A member of the file of the keys has another type.")
+	allowed("cipher", contract.Settings.Cipher, keys.agreed.Cipher)
+	allowed("encoding", contract.Settings.Encoding, keys.agreed.Encoding)
+	allowed("signing.mode", contract.Settings.Signing, keys.agreed.Signing.Mode)
+	allowed("fields", contract.Settings.Fields, keys.agreed.Fields...)
+	return keys, nil
 }
 
-func (keys *Keys) check() error {
-	owners := map[string]string{}
-	for at, list := range keys.lists() {
-		if len(*list) == 0 {
-			return mistake("missing_key", kinds[at]+" is missing.")
+func allowed(name string, values []string, given ...string) {
+	isOther := func(one string) bool { return !slices.Contains(values, one) }
+	finding := name + " must be one of " + strings.Join(values, ", ") + "."
+	misusedIf(len(given) == 0 || slices.ContainsFunc(given, isOther), "wrong_option", finding)
+}
+
+// A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning.
+func keyBytes(kind, text string) []byte {
+	bare, isSecret := strings.CutPrefix(text, "whsec_")
+	raw, isBase64 := decode(bare, "base64")
+	misusedIf(text == "", "missing_key", kind)
+	misusedIf(kind == "webhookSecret" && !isSecret, "no_whsec_prefix", kind)
+	misusedIf(kind != "webhookSecret" && isSecret || !isBase64, "key_not_base64", kind)
+	misusedIf(len(raw) != 32, "key_length", kind)
+	return raw
+}
+
+// modern gives the content of a file in today's shape, each key as a list of its versions: encryptionKeys, and kind and
+// secret, are those of older files.
+func modern(content []byte) (file object, isOld bool) {
+	err := json.Unmarshal(content, &file) // It would quote the file.
+	misusedIf(err != nil || file == nil, "wrong_option", "The file of the keys is not a JSON object.")
+	kind, hasKind := file["kind"].(string)
+	if secret, hasSecret := file["secret"].(string); hasKind && hasSecret {
+		if kind == "apiKey" {
+			return object{kind: secret}, true
 		}
-		for _, one := range *list {
-			if owner := cmp.Or(owners[string(one.bytes)], kinds[at]); owner != kinds[at] {
-				return mistake("shared_key", kinds[at]+" is the same key as "+owner+".")
+		key := object{"key": secret}
+		for _, name := range []string{"id", "activeFrom", "expiresOld"} {
+			if value, isThere := file[name]; isThere {
+				key[name] = value
 			}
-			owners[string(one.bytes)] = kinds[at]
+		}
+		return object{kind: []any{key}}, true
+	}
+	for _, kind := range kinds {
+		if list, isThere := file[kind+"s"]; isThere {
+			file[kind], isOld = list, true
+			delete(file, kind+"s")
+		}
+		if key, isText := file[kind].(string); isText {
+			file[kind] = []any{key}
+		}
+		list, _ := file[kind].([]any)
+		for at, one := range list {
+			if key, isText := one.(string); isText {
+				list[at] = object{"key": key}
+			}
 		}
 	}
-	for _, rule := range []struct {
-		name           string
-		given, allowed []string
-	}{{"cipher", []string{keys.cipher}, ciphers}, {"encoding", []string{keys.encoding}, encodings},
-		{"signing.mode", []string{keys.signed.Mode}, modes}, {"fields", keys.fields, fieldSets}} {
-		isOther := func(one string) bool { return !slices.Contains(rule.allowed, one) }
-		if len(rule.given) == 0 || slices.ContainsFunc(rule.given, isOther) {
-			return mistake("wrong_option", rule.name+" must be one of "+strings.Join(rule.allowed, ", ")+".")
-		}
+	if one, isText := file["fields"].(string); isText {
+		file["fields"] = []string{one}
 	}
-	return nil
+	return file, isOld
 }
 
 // KeyFile has keys in files, such as the one of the registration and those of rotations. They are read again when one
@@ -154,58 +154,54 @@ type KeyFile struct {
 
 // OpenKeys reads the files, and rewrites those of older shapes, with a warning in the log.
 func OpenKeys(paths ...string) (*KeyFile, error) {
-	stamp := stampOf(paths)
-	keys, err := readKeys(paths)
-	return &KeyFile{paths: paths, stamp: stamp, keys: keys}, err
+	file := &KeyFile{paths: paths}
+	return file, file.read()
 }
 
 // Current reads the files again if one has changed.
 func (file *KeyFile) Current() *Keys {
 	file.mutex.Lock()
 	defer file.mutex.Unlock()
-	if stamp := stampOf(file.paths); stamp != file.stamp {
-		file.stamp = stamp // before reading: a change in between is read the next time
-		if keys, err := readKeys(file.paths); err != nil {
-			slog.Warn("paybell: the keys stay as they were", "error", err)
-		} else {
-			file.keys = keys
-		}
+	if err := file.read(); err != nil {
+		slog.Warn("paybell: the keys stay as they were", "error", err)
 	}
 	return file.keys
 }
 
-func stampOf(paths []string) (stamp string) {
-	for _, path := range paths {
+func (file *KeyFile) read() (err error) {
+	defer caught(&err)
+	stamp := ""
+	for _, path := range file.paths {
 		if info, err := os.Stat(path); err == nil {
 			stamp += fmt.Sprint(info.ModTime().UnixNano(), info.Size(), ";")
 		}
 	}
-	return stamp
-}
-
-func readKeys(paths []string) (*Keys, error) {
-	contents := make([][]byte, len(paths))
-	for at, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
+	if file.keys != nil && stamp == file.stamp {
+		return nil
+	}
+	file.stamp = stamp // before reading: a change in between is read the next time
+	contents := make([][]byte, len(file.paths))
+	for at, path := range file.paths {
+		if contents[at], err = os.ReadFile(path); err != nil {
+			return err
 		}
-		text, isOld, err := modern(content)
-		if err != nil {
-			return nil, err
-		}
-		if contents[at] = text; isOld {
-			slog.Warn("paybell: a file of keys has an older shape", "path", path, "not rewritten", rewrite(path, text))
+		if content, isOld := modern(contents[at]); isOld {
+			slog.Warn("paybell: a file of keys has an older shape", "path", path, "not rewritten", rewrite(path, content))
 		}
 	}
-	return ParseKeys(contents...)
-}
-
-func rewrite(path string, content []byte) error {
-	info, err := os.Stat(path)
+	keys, err := ParseKeys(contents...)
 	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
+		file.keys = keys
 	}
+	return err
+}
+
+func rewrite(path string, content object) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
 	if err != nil {
 		return err
 	}
@@ -214,68 +210,16 @@ func rewrite(path string, content []byte) error {
 		return err
 	}
 	defer os.Remove(file.Name())
-	_, err = file.Write(content)
-	for _, step := range []func() error{file.Sync, func() error { return file.Chmod(info.Mode()) }, file.Close,
-		func() error { return os.Rename(file.Name(), path) }} {
-		if err == nil {
-			err = step()
+	defer file.Close()
+	encoder := json.NewEncoder(file)
+	encoder.SetIndent("", "  ")
+	write := func() error { return encoder.Encode(content) }
+	mode := func() error { return file.Chmod(info.Mode()) }
+	replace := func() error { return os.Rename(file.Name(), path) }
+	for _, step := range []func() error{write, mode, file.Sync, replace} {
+		if err := step(); err != nil {
+			return err
 		}
 	}
-	return err
-}
-
-// The same in today's shape: encryptionKeys and {kind, secret} are those of older files.
-func modern(content []byte) (text []byte, isOld bool, err error) {
-	var file map[string]any
-	if json.Unmarshal(content, &file) != nil || file == nil { // Its error would quote the file.
-		return nil, false, mistake("wrong_option", "The file of the keys is not a JSON object.")
-	}
-	kind, hasKind := file["kind"].(string)
-	secret, hasSecret := file["secret"].(string)
-	if isOld = hasKind && hasSecret; isOld {
-		maps.DeleteFunc(file, func(name string, _ any) bool {
-			return !slices.Contains([]string{"id", "activeFrom", "expiresOld"}, name)
-		})
-		file["key"] = secret
-		file = object{kind: []any{file}}
-		if kind == "apiKey" {
-			file[kind] = secret
-		}
-	}
-	for _, kind := range kinds {
-		if list, isList := file[kind+"s"].([]any); isList {
-			for at, one := range list {
-				if key, isText := one.(string); isText {
-					list[at] = object{"key": key}
-				}
-			}
-			file[kind], isOld = list, true
-			delete(file, kind+"s")
-		}
-	}
-	if isOld {
-		content, err = json.MarshalIndent(file, "", "  ")
-	}
-	return content, isOld, err
-}
-
-// A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning.
-func keyBytes(kind, text string) ([]byte, error) {
-	if text == "" {
-		return nil, mistake("missing_key", kind+" is missing.")
-	}
-	bare, hasPrefix := strings.CutPrefix(text, "whsec_")
-	if kind != "webhookSecret" {
-		bare = text
-	} else if !hasPrefix {
-		return nil, mistake("no_whsec_prefix", kind+" does not begin with whsec_.")
-	}
-	raw, err := base64.StdEncoding.DecodeString(bare)
-	if err != nil || base64.StdEncoding.EncodeToString(raw) != bare {
-		return nil, mistake("key_not_base64", kind+" is not base64.")
-	}
-	if len(raw) != 32 {
-		return nil, mistake("key_length", fmt.Sprintf("%s has %d bytes instead of 32.", kind, len(raw)))
-	}
-	return raw, nil
+	return nil
 }

@@ -3,9 +3,10 @@
 package paybell
 
 import (
+	"cmp"
 	_ "embed"
 	"encoding/json"
-	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,13 +21,26 @@ type table struct {
 	Signed, Extended []string
 }
 
+// try is another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place.
+type try struct {
+	Code, Cipher, Encoding string
+	Signing                Signing
+	Fields                 []string
+	Keys                   map[string][]string
+}
+
 // contract has the tables of the specification, generated from Paybell's own code.
 var contract = func() (read struct {
 	Card, Settlement, Entry table
+	Defaults                object
+	Settings                struct{ Cipher, Encoding, Signing, Fields []string }
+	SampleKeys              object
 	Errors                  map[string][2]string
+	Tries                   struct{ Signature, Body []try }
 	Samples                 map[string]struct {
-		Command string
-		IPN     map[string]any
+		Command       string
+		HasOriginal   bool
+		IPN, Extended object
 	}
 }) {
 	if err := json.Unmarshal(contractJSON, &read); err != nil {
@@ -34,6 +48,8 @@ var contract = func() (read struct {
 	}
 	return read
 }()
+
+type object = map[string]any
 
 // Error has one of the codes of Paybell's own partner library. Branch on Code; Finding and Remedy are for your log. None
 // contains a key or decrypted content.
@@ -48,13 +64,44 @@ func (err *Error) Error() string {
 	if err.Refused {
 		return "the IPN is not authentic"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s: %s %s", err.Code, err.Finding, err.Remedy))
+	return strings.TrimSpace(err.Code + ": " + err.Finding + " " + err.Remedy)
 }
 
+// finding: the table's if it is empty; of a key its kind, because the table has what is wrong with it.
 func mistake(code, finding string) *Error {
-	return &Error{Code: code, Finding: finding, Remedy: contract.Errors[code][1]}
+	known := contract.Errors[code]
+	if slices.Contains(kinds, finding) {
+		finding += " " + known[0] + "."
+	}
+	return &Error{Code: code, Finding: cmp.Or(finding, known[0]), Remedy: known[1]}
 }
 
-func refused(code string) *Error {
-	return &Error{Code: code, Finding: contract.Errors[code][0], Remedy: contract.Errors[code][1], Refused: true}
+func refused(code, finding string) *Error {
+	err := mistake(code, finding)
+	err.Refused = true
+	return err
+}
+
+// Inside of the package an *Error is thrown, as in the parsers of the standard library: these throw it if it is so.
+func misusedIf(isSo bool, code, finding string) {
+	if isSo {
+		panic(mistake(code, finding))
+	}
+}
+
+func refusedIf(isSo bool, code string) {
+	if isSo {
+		panic(refused(code, ""))
+	}
+}
+
+// caught is deferred by what returns the *Error.
+func caught(err *error) {
+	if thrown := recover(); thrown != nil {
+		found, isOwn := thrown.(*Error)
+		if !isOwn {
+			panic(thrown)
+		}
+		*err = found
+	}
 }

@@ -1,4 +1,4 @@
-import { cardSigningOrder, settlementSigningOrder } from "@paybell/contract";
+import { cardSigningOrder, ciphers, encodings, fieldSets, sealings, settlementSigningOrder } from "@paybell/contract";
 import { deliveryVectors, extendedVectors } from "../../packages/contract/scripts/vectors/deliveries.ts";
 import {
   type Column,
@@ -7,6 +7,7 @@ import {
   settlementColumns,
   settlementListColumns,
 } from "../../packages/contract/src/columns.ts";
+import { cursorRemedies } from "../../packages/partner/src/catch-up.ts";
 import { misuses } from "../../packages/partner/src/misused.ts";
 import { freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
@@ -42,7 +43,11 @@ const kinds: Readonly<Record<string, SampleIpn>> = {
   settlement: { command: "SETTLEMENT" },
 };
 
-/** The contract as the packages in other languages read it: one table for all of them, and typed fields for each. */
+/**
+ * The contract as the packages in other languages read it: one table for all of them, and typed fields for each. What
+ * none of them should write again is in it: the settings, the texts of the errors, what is tried with a body that does
+ * not open, the samples.
+ */
 export function clientContracts(): GeneratedFile[] {
   const text = `${JSON.stringify(contract(), undefined, 2)}\n`;
   return [
@@ -50,6 +55,7 @@ export function clientContracts(): GeneratedFile[] {
     { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
     { path: "clients/go/contract.json", text },
     { path: "clients/go/ipn.go", text: goTypes() },
+    { path: "clients/php/src/contract.json", text },
     ...phpClasses(),
     { path: "clients/java/src/main/resources/example/paybell/contract.json", text },
     ...javaTypes(),
@@ -61,23 +67,58 @@ function contract() {
   return {
     card: { fields: named(cardColumns), signed: cardSigningOrder, extended: extended.card },
     settlement: { fields: named(settlementColumns), signed: settlementSigningOrder, extended: extended.settlement },
-    entry: { fields: named(settlementListColumns) },
+    entry: { fields: named(settlementListColumns), signed: [], extended: [] },
+    defaults: { cipher: "aes-256-gcm", encoding: "base64", signing: { mode: "fields" }, fields: ["specification"] },
+    // In fields, the setting that says more of an IPN is the first.
+    settings: { cipher: ciphers, encoding: encodings, signing: ["fields", "whole"], fields: fieldSets.toReversed() },
     errors: {
       ...refusals,
       ...Object.fromEntries(keyMistakes.map((mistake) => [mistake, misuses[mistake]])),
       wrong_option: [misuses.wrong_option[0], "Compare it with GET /v1/self and the page on packages."],
+      no_answer: ["The connection failed.", "Check baseUrl, and try again."],
+      not_paybell: ["The answer is not one of Paybell's.", "Check baseUrl."],
+      ...Object.fromEntries(Object.entries(cursorRemedies).map(([code, remedy]) => [code, ["", remedy]])),
+    },
+    tries: {
+      // Of what was decrypted, but is not signed as expected: who may have signed it, and how.
+      signature: [
+        ...fieldSets.map((fields) => ({ code: "wrong_fields", fields: [fields] })),
+        ...["whole", "fields"].map((mode) => ({ code: "wrong_signing", signing: { mode }, fields: [...fieldSets] })),
+        { code: "swapped_keys", keys: { signingKey: ["encryptionKey", "webhookSecret"] } },
+      ],
+      // Of any other body: what decrypts it.
+      body: [
+        ...encodings.map((encoding) => ({ code: "wrong_encoding", encoding })),
+        ...sealings.map((sealing) => ({ code: "wrong_cipher", ...sealing })),
+        { code: "swapped_keys", keys: { encryptionKey: ["signingKey", "webhookSecret"] } },
+      ],
+    },
+    sampleKeys: {
+      encryptionKey: Buffer.alloc(32, 1).toString("base64"),
+      signingKey: Buffer.alloc(32, 2).toString("base64"),
+      webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
     },
     samples: Object.fromEntries(Object.entries(kinds).map(([kind, what]) => [kind, sample(what)])),
   };
 }
 
-/** Without what each sample has of its own: ids are made where the sample is used. */
+/**
+ * Without what each sample has of its own: ids are made where the sample is used, also that of the original, if the
+ * command has one.
+ */
 function sample(what: SampleIpn) {
   const clock = { nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5) };
   const { received } = sampleIpn(what, { ...sampleKeys, clock });
   const { signature: _, ...ipn } = { ...received.ipn, id: "", reqId: "" };
   const list = "settlementList" in ipn ? { settlementList: [{ reqId: "", refNo: "432198765432" }] } : {};
-  return { command: received.headers.command, ipn: { ...ipn, ...list } };
+  const { command, originalTransactionId } = received.headers;
+  const more: Record<string, string | undefined> = { command, currency: "VND" };
+  return {
+    command,
+    hasOriginal: originalTransactionId !== undefined,
+    ipn: { ...ipn, ...list },
+    extended: Object.fromEntries(extended[received.kind].map((name) => [name, more[name] ?? ""])),
+  };
 }
 
 const notice = "Generated from the code by scripts/generate.ts: change the tables there, not this file.";
@@ -131,11 +172,7 @@ function goName(name: string): string {
 
 /** One class a file, as Composer loads them. */
 function phpClasses(): GeneratedFile[] {
-  const { card, settlement, entry, errors, samples } = contract();
-  const tables = { card, settlement, entry: { ...entry, signed: [], extended: [] } };
-  const constants = Object.entries({ TABLES: tables, ERRORS: errors, SAMPLES: samples });
   const classes = {
-    Contract: constants.map(([name, value]) => `    public const ${name} = ${phpValue(value, "    ")};`).join("\n"),
     CardIpn: phpProperties(cardColumns, extended.card),
     SettlementIpn: phpProperties(settlementColumns, extended.settlement),
     SettlementEntry: phpProperties(settlementListColumns, []),
@@ -167,15 +204,6 @@ const phpJson = `
     {
         return array_filter(get_object_vars($this), fn(mixed $value) => $value !== null);
     }`;
-
-function phpValue(value: unknown, indent: string): string {
-  if (typeof value === "string") return `'${value.replaceAll(/['\\]/g, "\\$&")}'`;
-  const isList = Array.isArray(value);
-  const inner = Object.entries(value as object).map(([name, item]) => {
-    return `${indent}    ${isList ? "" : `'${name}' => `}${phpValue(item, `${indent}    `)},\n`;
-  });
-  return inner.length === 0 ? "[]" : `[\n${inner.join("")}${indent}]`;
-}
 
 /** As palantir-java-format writes them. */
 function javaTypes(): GeneratedFile[] {

@@ -24,13 +24,13 @@ final class Content
         foreach ($settings as $setting) {
             $isExtended = $setting === 'extended';
             // With the whole IPN signed, one without these fields has the same signed string.
-            if ($isExtended && array_diff_key(array_flip(Contract::TABLES[$kind]['extended']), $wire)) {
+            if ($isExtended && array_diff_key(array_flip(Contract::table($kind)['extended']), $wire)) {
                 continue;
             }
             $ipn = self::byTableNames($wire, $kind, $isExtended);
-            $text = self::signedText($keys->signed, $kind, $wire, $ipn, $isExtended);
+            $text = self::signedText($keys->signing, $kind, $wire, $ipn, $isExtended);
             $matches = fn(string $key) => hash_equals(hash_hmac('sha256', $text, $key), strtolower($ipn['signature']));
-            if (array_filter($keys->signing, $matches)) {
+            if (array_filter($keys->all('signingKey'), $matches)) {
                 return [$settles ? self::settlement($ipn) : self::card($ipn), $read];
             }
         }
@@ -49,13 +49,13 @@ final class Content
     }
 
     /** Section 5.1. The extended fields follow the agreed list, unless it names them. */
-    public static function signedText(array $signed, string $kind, array $wire, array $ipn, bool $isExtended): string
+    public static function signedText(array $signing, string $kind, array $wire, array $ipn, bool $isExtended): string
     {
-        if ($signed['mode'] === 'whole') {
+        if ($signing['mode'] === 'whole') {
             return self::canonical((object) array_diff_key($wire, ['signature' => '']));
         }
-        ['signed' => $usual, 'extended' => $added] = Contract::TABLES[$kind];
-        $names = $signed[$kind] ?? $usual;
+        ['signed' => $usual, 'extended' => $added] = Contract::table($kind);
+        $names = $signing[$kind] ?? $usual;
         // A list for both kinds of IPN may name them: they are no part of the other kind.
         $names = $isExtended ? [...$names, ...array_diff($added, $names)] : array_diff($names, $added);
         return implode('&', array_map(fn(string $name) => "$name=" . ($ipn[$name] ?? ''), $names));
@@ -63,7 +63,7 @@ final class Content
 
     private static function byTableNames(array $wire, string $table, bool $isExtended = false): array
     {
-        ['fields' => $fields, 'extended' => $added] = Contract::TABLES[$table];
+        ['fields' => $fields, 'extended' => $added] = Contract::table($table);
         $ipn = [];
         foreach ([...$fields, ...array_map(fn(string $name) => [$name, ''], $isExtended ? $added : [])] as $field) {
             [$name, $alias] = $field;

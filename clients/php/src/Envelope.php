@@ -21,8 +21,7 @@ final class Envelope
         [$kid, $iv, $sealed, $tag, $authenticated] = self::takeApart($keys, $envelope['data']);
         $cipher = $keys->cipher === 'aes-256-cbc' ? 'aes-256-cbc' : 'aes-256-gcm';
         $code = 'unknown_key';
-        foreach ($keys->encryption as $at => $key) {
-            $id = $keys->ids[$at];
+        foreach ($keys->versions['encryptionKey'] as [$id, $key]) {
             if ($kid !== null && $id !== '' && $id !== $kid) {
                 continue;
             }
@@ -75,14 +74,14 @@ final class Envelope
     /** Encrypts with the first version of the key. */
     public static function seal(Keys $keys, string $plain): string
     {
-        $isCbc = $keys->cipher === 'aes-256-cbc';
-        $isJwe = $keys->cipher === 'jwe';
-        $header = json_encode(['alg' => 'dir', 'enc' => 'A256GCM', 'kid' => $keys->ids[0]]);
+        [[$id, $key]] = $keys->versions['encryptionKey'];
+        [$isCbc, $isJwe] = [$keys->cipher === 'aes-256-cbc', $keys->cipher === 'jwe'];
+        $header = json_encode(['alg' => 'dir', 'enc' => 'A256GCM', 'kid' => $id]);
         $header = $isJwe ? self::encode($header, 'base64url') : '';
         [$iv, $tag, $cipher] = [random_bytes($isCbc ? 16 : 12), '', $isCbc ? 'aes-256-cbc' : 'aes-256-gcm'];
         $sealed = $isCbc
-            ? openssl_encrypt($plain, $cipher, $keys->encryption[0], OPENSSL_RAW_DATA, $iv)
-            : openssl_encrypt($plain, $cipher, $keys->encryption[0], OPENSSL_RAW_DATA, $iv, $tag, $header);
+            ? openssl_encrypt($plain, $cipher, $key, OPENSSL_RAW_DATA, $iv)
+            : openssl_encrypt($plain, $cipher, $key, OPENSSL_RAW_DATA, $iv, $tag, $header);
         return $isJwe
             ? "$header.." . implode('.', array_map(fn($part) => self::encode($part, 'base64url'), [$iv, $sealed, $tag]))
             : self::encode($iv . $sealed . $tag, $keys->encoding);
@@ -110,30 +109,15 @@ final class Envelope
     /** Why a body does not open, found with other settings: only for the holder of the webhook secret. */
     public static function explain(Keys $keys, string $body, string $code): string
     {
-        $both = ['specification', 'extended'];
-        $encodings = array_diff(Keys::ENCODINGS, $keys->cipher === 'jwe' ? Keys::ENCODINGS : [$keys->encoding]);
-        $tries = array_map(fn(string $encoding) => ['wrong_encoding', ['encoding' => $encoding]], $encodings);
-        foreach (array_diff(Keys::CIPHERS, [$keys->cipher]) as $cipher) {
-            foreach (Keys::ENCODINGS as $encoding) {
-                $tries[] = ['wrong_cipher', ['cipher' => $cipher, 'encoding' => $encoding]];
-            }
-        }
-        $others = [...$keys->signing, ...$keys->webhook];
-        $tries[] = ['swapped_keys', ['encryption' => $others, 'ids' => array_map(fn() => '', $others)]];
-        $isDecrypted = $code === 'signature';
-        $signatures = [
-            ['wrong_fields', ['fields' => array_values(array_diff($both, $keys->fields))]],
-            ['wrong_signing', ['signed' => ['mode' => 'whole'], 'fields' => $both]],
-            ['wrong_signing', ['signed' => ['mode' => 'fields'], 'fields' => $both]],
-            ['swapped_keys', ['signing' => [...$keys->encryption, ...$keys->webhook]]],
-        ];
-        foreach ($isDecrypted ? $signatures : $tries as [$found, $change]) {
+        foreach (Contract::table('tries')[$code === 'signature' ? 'signature' : 'body'] as $try) {
+            $swapped = array_map(fn(array $kinds) => array_map(fn(string $key) => ['', $key], $keys->all(...$kinds)), $try['keys'] ?? []);
+            $change = ['versions' => $swapped + $keys->versions] + array_diff_key($try, ['code' => '', 'keys' => '']);
             try {
                 self::open($keys->with(...$change), $body);
-                return $found;
+                return $try['code'];
             } catch (Refused $refused) {
-                if (!$isDecrypted && $refused->getCode() === 'signature') {
-                    return $found;
+                if ($code !== 'signature' && $refused->getCode() === 'signature') {
+                    return $try['code'];
                 }
             }
         }

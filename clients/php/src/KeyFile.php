@@ -52,7 +52,7 @@ final class KeyFile
             $written = json_decode((string) $content, true);
             if (!is_array($written)) {
                 $finding = $content === false ? "$path cannot be read." : "$path is not a JSON object.";
-                throw new PaybellError('wrong_option', $finding, 'Write it again.');
+                throw new PaybellError('wrong_option', $finding);
             }
             $all[] = $modern = Keys::modern($written);
             if ($modern !== $written) {

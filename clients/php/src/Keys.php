@@ -10,29 +10,19 @@ namespace Paybell;
  */
 final class Keys
 {
-    public const CIPHERS = ['aes-256-gcm', 'aes-256-cbc', 'jwe'];
-    public const ENCODINGS = ['base64', 'base64url', 'hex'];
     private const KINDS = ['encryptionKey', 'signingKey', 'webhookSecret'];
-    private const DEFAULTS = ['cipher' => 'aes-256-gcm', 'encoding' => 'base64', 'signing' => ['mode' => 'fields'],
-        'fields' => 'specification', 'baseUrl' => '', 'apiKey' => ''];
 
     /**
      * @internal Keys::of() checks what it reads.
-     * @param list<string> $encryption
-     * @param list<string> $ids those of the encryption keys
-     * @param list<string> $signing
-     * @param list<string> $webhook
-     * @param array{mode: string, card?: list<string>, settlement?: list<string>} $signed
+     * @param array<string, list<array{string, string}>> $versions by kind: each has an id and 32 bytes
+     * @param array{mode: string, card?: list<string>, settlement?: list<string>} $signing
      * @param list<string> $fields
      */
     public function __construct(
-        public readonly array $encryption,
-        public readonly array $ids,
-        public readonly array $signing,
-        public readonly array $webhook,
+        public readonly array $versions,
         public readonly string $cipher,
         public readonly string $encoding,
-        public readonly array $signed,
+        public readonly array $signing,
         public readonly array $fields,
         public readonly string $baseUrl,
         public readonly string $apiKey,
@@ -43,39 +33,34 @@ final class Keys
     public static function of(#[\SensitiveParameter] array ...$written): self
     {
         $written = array_map(self::modern(...), $written);
-        [$bytes, $ids, $owners] = [[], [], []];
+        [$versions, $owners] = [[], []];
         foreach (self::KINDS as $kind) {
             foreach (array_column($written, $kind) as $given) {
                 foreach (is_array($given) ? $given : [['key' => $given]] as $one) {
-                    $bytes[$kind][] = $key = self::bytes($kind, $one['key'] ?? '');
-                    $ids[$kind][] = $one['id'] ?? '';
+                    $versions[$kind][] = [$one['id'] ?? '', $key = self::bytes($kind, $one['key'] ?? '')];
                     if (($owners[$key] ??= $kind) !== $kind) {
-                        throw new PaybellError('shared_key', "$kind is the same key as $owners[$key].");
+                        throw PaybellError::in($kind, 'shared_key');
                     }
                 }
             }
-            isset($bytes[$kind]) || throw new PaybellError('missing_key', "$kind is missing.");
+            isset($versions[$kind]) || throw PaybellError::in($kind, 'missing_key');
         }
-        $merged = array_merge(self::DEFAULTS, ...$written);
-        $fields = array_values((array) $merged['fields']);
-        self::allow('cipher', $merged['cipher'], self::CIPHERS);
-        self::allow('encoding', $merged['encoding'], self::ENCODINGS);
-        self::allow('signing.mode', $merged['signing']['mode'] ?? '', ['fields', 'whole']);
-        foreach ($fields ?: [''] as $setting) {
-            self::allow('fields', $setting, ['specification', 'extended']);
+        $merged = array_merge(['baseUrl' => '', 'apiKey' => ''], Contract::table('defaults'), ...$written);
+        $merged['fields'] = array_values((array) $merged['fields']);
+        foreach (Contract::table('settings') as $name => $allowed) {
+            $given = $name === 'signing' ? $merged[$name]['mode'] ?? '' : $merged[$name];
+            if ($given === [] || array_filter((array) $given, fn($one) => !in_array($one, $allowed, true))) {
+                throw new PaybellError('wrong_option', "$name must be one of " . implode(', ', $allowed) . '.');
+            }
         }
-        return new self(
-            $bytes['encryptionKey'],
-            $ids['encryptionKey'],
-            $bytes['signingKey'],
-            $bytes['webhookSecret'],
-            $merged['cipher'],
-            $merged['encoding'],
-            $merged['signing'],
-            $fields,
-            $merged['baseUrl'],
-            $merged['apiKey'],
-        );
+        $used = array_intersect_key($merged, array_flip(['cipher', 'encoding', 'signing', 'fields', 'baseUrl', 'apiKey']));
+        return new self($versions, ...$used);
+    }
+
+    /** @internal @return list<string> the bytes of the keys of these kinds */
+    public function all(string ...$kinds): array
+    {
+        return array_merge(...array_map(fn(string $kind) => array_column($this->versions[$kind], 1), $kinds));
     }
 
     /** @internal */
@@ -120,22 +105,13 @@ final class Keys
         $prefix = $kind === 'webhookSecret' ? 'whsec_' : '';
         $bare = is_string($text) ? substr($text, strlen($prefix)) : '';
         $raw = (string) base64_decode($bare, true);
-        [$code, $finding] = match (true) {
-            !is_string($text), $text === '' => ['missing_key', 'is missing'],
-            !str_starts_with($text, $prefix) => ['no_whsec_prefix', "does not begin with $prefix"],
-            base64_encode($raw) !== $bare => ['key_not_base64', 'is not base64'],
-            strlen($raw) !== 32 => ['key_length', 'has ' . strlen($raw) . ' bytes instead of 32'],
-            default => ['', ''],
+        $code = match (true) {
+            !is_string($text), $text === '' => 'missing_key',
+            !str_starts_with($text, $prefix) => 'no_whsec_prefix',
+            base64_encode($raw) !== $bare => 'key_not_base64',
+            strlen($raw) !== 32 => 'key_length',
+            default => '',
         };
-        return $code === '' ? $raw : throw new PaybellError($code, "$kind $finding.");
-    }
-
-    /** @param list<string> $values */
-    private static function allow(string $name, mixed $value, array $values): void
-    {
-        if (!in_array($value, $values, true)) {
-            $list = implode(', ', $values);
-            throw new PaybellError('wrong_option', "$name must be one of $list.", 'Compare with GET /v1/self.');
-        }
+        return $code === '' ? $raw : throw PaybellError::in($kind, $code);
     }
 }

@@ -15,10 +15,16 @@ class PaybellError extends \RuntimeException
 
     public function __construct(string $code, string $finding = '', string $remedy = '')
     {
-        [$meaning, $usual] = Contract::ERRORS[$code] ?? ['', ''];
+        [$meaning, $usual] = Contract::table('errors')[$code] ?? ['', ''];
         $this->finding = $finding ?: $meaning;
-        $this->remedy = $remedy ?: $usual;
+        $this->remedy = $usual ?: $remedy;
         parent::__construct(trim("$code: $this->finding $this->remedy"));
         $this->code = $code;
+    }
+
+    /** @internal A mistake in the key of this kind. */
+    public static function in(string $kind, string $code): self
+    {
+        return new self($code, "$kind " . Contract::table('errors')[$code][0] . '.');
     }
 }

@@ -24,13 +24,13 @@ final class Sender
         $isOne = fn(string $mac) => (bool) array_filter($entries, fn(string $entry) => hash_equals($mac, $entry));
         $matches = fn(string $text, array $secrets) =>
             $isShaped && array_filter($secrets, fn(string $secret) => $isOne($sign($secret, $text)));
-        if (!$matches($body, $keys->webhook)) {
+        if (!$matches($body, $keys->all('webhookSecret'))) {
             $isTried = strlen($body) <= TRIED_BYTES_MAX;
             $isPair = preg_match('/^\s*\{\s*"data"\s*:\s*("(?:[^"\\\\]|\\\\\\/)*+")\s*\}\s*$/D', $isTried ? $body : '', $pair);
             throw new Refused(match (true) {
                 self::mistakeOf($body) !== null => self::mistakeOf($body),
-                $isPair && $matches(stripslashes("{\"data\":$pair[1]}"), $keys->webhook) => 'rewritten_body',
-                $isTried && $matches($body, [...$keys->encryption, ...$keys->signing]) => 'swapped_keys',
+                $isPair && $matches(stripslashes("{\"data\":$pair[1]}"), $keys->all('webhookSecret')) => 'rewritten_body',
+                $isTried && $matches($body, $keys->all('encryptionKey', 'signingKey')) => 'swapped_keys',
                 default => 'webhook_signature',
             });
         }

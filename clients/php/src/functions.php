@@ -67,25 +67,22 @@ function sample(
     #[\SensitiveParameter] Keys|KeyFile|array $keys = SAMPLE_KEYS,
     array $fields = [],
 ): array {
-    $what = Contract::SAMPLES[$kind] ?? throw new PaybellError(
-        'wrong_option',
-        "There is no sample $kind, but " . implode(', ', array_keys(Contract::SAMPLES)) . '.',
-    );
-    [$keys, $command, $table] = [Keys::from($keys), $what['command'], $kind === 'settlement' ? $kind : 'card'];
-    $follows = in_array($command, ['VOID', 'PREAUTH_COMPLETE', 'REFUND'], true);
-    $original = $fields['originalId'] ?? ($follows ? newId() : '');
+    $samples = Contract::table('samples');
+    $what = $samples[$kind]
+        ?? throw new PaybellError('wrong_option', "There is no sample $kind, but " . implode(', ', array_keys($samples)) . '.');
+    [$keys, $table] = [Keys::from($keys), $kind === 'settlement' ? $kind : 'card'];
+    $original = $fields['originalId'] ?? ($what['hasOriginal'] ? newId() : '');
     $ipn = ['id' => newId(), 'reqId' => newId()] + $what['ipn'];
     if ($isExtended = in_array('extended', $keys->fields, true)) {
-        $more = ['command' => $command, 'originalId' => $original, 'originalReqId' => '', 'currency' => 'VND'];
-        $ipn += array_intersect_key($more, array_flip(Contract::TABLES[$table]['extended']));
+        $ipn += array_replace($what['extended'], $what['hasOriginal'] ? ['originalId' => $original] : []);
     }
     if ($unknown = array_key_first(array_diff_key($fields, $ipn))) {
         throw new PaybellError('wrong_option', "A $kind has no field $unknown.");
     }
     $ipn = $fields + $ipn;
     $wire = (array) json_decode(json_encode($ipn, JSON_THROW_ON_ERROR));
-    $text = Content::signedText($keys->signed, $table, $wire, $ipn, $isExtended);
-    $ipn['signature'] = hash_hmac('sha256', $text, $keys->signing[0]);
+    $text = Content::signedText($keys->signing, $table, $wire, $ipn, $isExtended);
+    $ipn['signature'] = hash_hmac('sha256', $text, $keys->all('signingKey')[0]);
     $plain = json_encode($ipn, JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR);
     $body = json_encode(['data' => Envelope::seal($keys, $plain)], JSON_UNESCAPED_SLASHES);
     [$id, $timestamp] = [newId(), (string) time()];
@@ -93,9 +90,9 @@ function sample(
         'content-type' => 'application/json',
         'webhook-id' => $id,
         'webhook-timestamp' => $timestamp,
-        'webhook-signature' => Sender::sign($keys->webhook[0], $id, $timestamp, $body),
+        'webhook-signature' => Sender::sign($keys->all('webhookSecret')[0], $id, $timestamp, $body),
         'paybell-attempt' => '1',
-        'paybell-command' => $command,
+        'paybell-command' => $what['command'],
     ];
     return [$body, $original === '' ? $headers : $headers + ['paybell-original-transaction' => $original], $ipn];
 }

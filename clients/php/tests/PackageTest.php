@@ -7,6 +7,7 @@ namespace Paybell\Tests;
 use Nyholm\Psr7\Factory\Psr17Factory;
 use Nyholm\Psr7\ServerRequest;
 use Paybell\Callback;
+use Paybell\Contract;
 use Paybell\Handler;
 use Paybell\KeyFile;
 use Paybell\Keys;
@@ -57,9 +58,9 @@ final class PackageTest extends TestCase
 
     public function testEverySampleOpensInEveryCipherEncodingAndWayOfSigning(): void
     {
-        foreach (array_keys(\Paybell\Contract::SAMPLES) as $kind) {
-            foreach (Keys::CIPHERS as $cipher) {
-                foreach (Keys::ENCODINGS as $encoding) {
+        foreach (array_keys(Contract::table('samples')) as $kind) {
+            foreach (Contract::table('settings')['cipher'] as $cipher) {
+                foreach (Contract::table('settings')['encoding'] as $encoding) {
                     foreach (['fields', 'whole'] as $mode) {
                         $keys = [...SAMPLE_KEYS, ...compact('cipher', 'encoding'), 'signing' => ['mode' => $mode]];
                         [$body, $headers, $ipn] = sample($kind, $keys);
@@ -192,7 +193,8 @@ final class PackageTest extends TestCase
         $times = ['activeFrom' => '2026-01-01T00:00:00Z', 'expiresOld' => '2026-01-02T00:00:00Z'];
         $secret = ['kind' => 'encryptionKey', 'secret' => self::NEW['key'], 'id' => '2', ...$times];
         file_put_contents($rotation, json_encode($secret));
-        $this->assertSame(['', '2'], (new KeyFile($path, $rotation))->current()->ids);
+        $versions = (new KeyFile($path, $rotation))->current()->versions['encryptionKey'];
+        $this->assertSame(['', '2'], array_column($versions, 0));
         $this->assertSame(2, substr_count(file_get_contents($this->log), 'and is rewritten'));
         $again = json_decode(file_get_contents($path), true);
         $this->assertSame([['key' => SAMPLE_KEYS['signingKey']]], $again['signingKey']);

@@ -142,7 +142,7 @@ class Files(unittest.TestCase):
         with self.assertLogs("paybell", logging.WARNING) as logs:
             keys = KeyFile(self.path, self.rotation)
         self.assertEqual(len(logs.output), 2)
-        self.assertEqual([id for id, _ in keys.current().encryption], ["", "2"])
+        self.assertEqual([id for id, _ in keys.current().versions["encryptionKey"]], ["", "2"])
         again = json.loads(self.path.read_text())
         self.assertEqual(again["signingKey"], [{"key": SAMPLE_KEYS["signingKey"]}])
         self.assertNotIn("signingKeys", again)

@@ -12,8 +12,9 @@ export interface CaughtUp {
 
 type CursorProblem = "invalid_cursor" | "cursor_from_another_history" | "cursor_expired";
 
-const remedies: Readonly<Record<CursorProblem, string>> = {
-  invalid_cursor: "Give the cursor exactly as catchUp() gave it; if it is lost, begin again without one.",
+/** What to do about a cursor that is refused: also in the packages for other languages. */
+export const cursorRemedies: Readonly<Record<CursorProblem, string>> = {
+  invalid_cursor: "Give the cursor exactly as it was given; if it is lost, begin again without one.",
   cursor_from_another_history:
     "The service was restored or failed over. Begin again without a cursor, and reconcile: what happened after the " +
     "backup is known to you alone.",
@@ -27,9 +28,9 @@ export class CursorRefused extends PaybellError {
   readonly remedy: string;
 
   constructor(code: CursorProblem, cause: ApiError) {
-    super(`${cause.problem?.detail ?? cause.message} ${remedies[code]}`, { cause });
+    super(`${cause.problem?.detail ?? cause.message} ${cursorRemedies[code]}`, { cause });
     this.code = code;
-    this.remedy = remedies[code];
+    this.remedy = cursorRemedies[code];
   }
 
   override get name(): string {
@@ -94,7 +95,7 @@ function having(method: string, remedy: string): OptionRule {
 
 function refuseCursor(error: unknown): never {
   const { code } = Object(error) as { code?: unknown };
-  const known = (Object.keys(remedies) as CursorProblem[]).find((one) => one === code);
+  const known = (Object.keys(cursorRemedies) as CursorProblem[]).find((one) => one === code);
   if (known !== undefined && error instanceof ApiError) throw new CursorRefused(known, error);
   throw error;
 }

@@ -13,8 +13,12 @@ class PaybellError(Exception):
 
     def __init__(self, code: str, finding: str = "", remedy: str = ""):
         meaning, usual = CONTRACT["errors"].get(code, ("", ""))
-        self.code, self.finding, self.remedy = code, finding or meaning, remedy or usual
+        self.code, self.finding, self.remedy = code, finding or meaning, usual or remedy
         super().__init__(f"{code}: {self.finding} {self.remedy}".strip())
+
+    @classmethod
+    def about(cls, key: str, code: str) -> PaybellError:
+        return cls(code, f"{key} {CONTRACT['errors'][code][0]}.")
 
 
 class Refused(PaybellError):

@@ -11,63 +11,58 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
 
-from .errors import PaybellError
+from .errors import CONTRACT, PaybellError
 
 log = logging.getLogger("paybell")
 KINDS = ("encryptionKey", "signingKey", "webhookSecret")
-CIPHERS = ("aes-256-gcm", "aes-256-cbc", "jwe")
-ENCODINGS = ("base64", "base64url", "hex")
-DEFAULTS = {"cipher": "aes-256-gcm", "encoding": "base64", "signing": {"mode": "fields"}, "fields": "specification"}
 
 
 @dataclass(frozen=True)
 class Keys:
-    """Several versions of a key are those of a rotation: each is accepted. `fields` are the receiver's own settings:
-    several while they change."""
+    """Several versions of a key, each an id and 32 bytes, are those of a rotation: each is accepted. `fields` are the
+    receiver's own settings: several while they change."""
 
-    encryption: tuple[tuple[str, bytes], ...]
-    signing: tuple[bytes, ...]
-    webhook: tuple[bytes, ...]
+    versions: Mapping[str, list[tuple[str, bytes]]]
     cipher: str
     encoding: str
-    signed: Mapping[str, Any]
-    fields: tuple[str, ...]
+    signing: Mapping[str, Any]
+    fields: list[str]
     base_url: str
     api_key: str
 
     @staticmethod
     def of(*written: Mapping[str, Any]) -> Keys:
         """From the parsed content of one file or several: their versions are put together."""
-        merged: dict[str, Any] = {**DEFAULTS}
-        found: dict[str, list[tuple[str, bytes]]] = {kind: [] for kind in KINDS}
-        owners: dict[bytes, str] = {}
+        merged: dict[str, Any] = {**CONTRACT["defaults"], "baseUrl": "", "apiKey": ""}
+        versions: dict[str, list[tuple[str, bytes]]] = {kind: [] for kind in KINDS}
         for part in map(modern, written):
             merged.update(part)
             for kind in KINDS:
                 given = part.get(kind, [])
                 for one in [{"key": given}] if isinstance(given, str) else given:
-                    key = key_bytes(kind, one.get("key"))
-                    found[kind].append((one.get("id", ""), key))
-                    if owners.setdefault(key, kind) != kind:
-                        raise PaybellError("shared_key", f"{kind} is the same key as {owners[key]}.")
+                    versions[kind].append((one.get("id", ""), key_bytes(kind, one.get("key"))))
         for kind in KINDS:
-            if not found[kind]:
-                raise PaybellError("missing_key", f"{kind} is missing.")
-        cipher, encoding, signed, fields = (merged[name] for name in DEFAULTS)
-        fields = (fields,) if isinstance(fields, str) else tuple(fields)
-        allowed("cipher", cipher, CIPHERS)
-        allowed("encoding", encoding, ENCODINGS)
-        allowed("signing.mode", signed.get("mode"), ("fields", "whole"))
-        for setting in fields or ("none",):
-            allowed("fields", setting, ("specification", "extended"))
-        signing, webhook = (tuple(key for _, key in found[kind]) for kind in KINDS[1:])
-        access = merged.get("baseUrl", ""), merged.get("apiKey", "")
-        return Keys(tuple(found["encryptionKey"]), signing, webhook, cipher, encoding, signed, fields, *access)
+            others = {key for other in KINDS if other != kind for _, key in versions[other]}
+            if not versions[kind]:
+                raise PaybellError.about(kind, "missing_key")
+            if any(key in others for _, key in versions[kind]):
+                raise PaybellError.about(kind, "shared_key")
+        cipher, encoding, signing, fields = (merged[name] for name in CONTRACT["defaults"])
+        fields = [fields] if isinstance(fields, str) else fields
+        mode = signing.get("mode") if isinstance(signing, Mapping) else signing
+        for name, values in {"cipher": [cipher], "encoding": [encoding], "signing": [mode], "fields": fields}.items():
+            allowed = CONTRACT["settings"][name]
+            if not values or any(value not in allowed for value in values):
+                raise PaybellError("wrong_option", f"{name} must be one of {', '.join(allowed)}.")
+        return Keys(versions, cipher, encoding, signing, fields, merged["baseUrl"], merged["apiKey"])
+
+    def all(self, *kinds: str) -> list[bytes]:
+        return [key for kind in kinds for _, key in self.versions[kind]]
 
 
 class KeyFile:
@@ -106,7 +101,7 @@ def read_file(path: Path) -> Mapping[str, Any]:
     try:
         written = json.loads(path.read_text("utf-8"))
     except ValueError:  # Its text would quote the file.
-        raise PaybellError("wrong_option", f"{path} is not JSON.", "Write it again.") from None
+        raise PaybellError("wrong_option", f"{path} is not JSON.") from None
     content = modern(written)
     if content is not written:
         rewrite(path, content)
@@ -136,24 +131,16 @@ def rewrite(path: Path, content: Mapping[str, Any]) -> None:
         log.warning("%s is in an older shape, and cannot be rewritten: %s", path, error.strerror)
 
 
-def key_bytes(kind: str, text: object) -> bytes:
+def key_bytes(kind: str, given: object) -> bytes:
     """A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning."""
-    if not isinstance(text, str) or not text:
-        raise PaybellError("missing_key", f"{kind} is missing.")
-    prefix = "whsec_" if kind == "webhookSecret" else ""
-    if not text.startswith(prefix):
-        raise PaybellError("no_whsec_prefix", f"{kind} does not begin with {prefix}.")
+    text, prefix = given if isinstance(given, str) else "", "whsec_" if kind == "webhookSecret" else ""
     try:
         raw = base64.b64decode(text[len(prefix) :])
     except ValueError:
         raw = b""
-    if prefix + base64.b64encode(raw).decode() != text:
-        raise PaybellError("key_not_base64", f"{kind} is not base64.")
-    if len(raw) != 32:
-        raise PaybellError("key_length", f"{kind} has {len(raw)} bytes instead of 32.")
+    mistakes = {"missing_key": not text, "no_whsec_prefix": not text.startswith(prefix)}
+    mistakes |= {"key_not_base64": prefix + base64.b64encode(raw).decode() != text, "key_length": len(raw) != 32}
+    for code, is_made in mistakes.items():
+        if is_made:
+            raise PaybellError.about(kind, code)
     return raw
-
-
-def allowed(name: str, value: object, values: Iterable[str]) -> None:
-    if value not in values:
-        raise PaybellError("wrong_option", f"{name} must be one of {', '.join(values)}.", "Compare with GET /v1/self.")

@@ -48,7 +48,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def ask(setup: Keys, query: Mapping[str, object], timeout: float) -> Any:
     if not re.match(r"https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$)", setup.base_url):
-        raise PaybellError("wrong_option", "baseUrl is not https://.", "http:// is for localhost alone.")
+        raise PaybellError("wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
     url = f"{setup.base_url.rstrip('/')}/v1/notifications?{urllib.parse.urlencode(query)}"
     request = urllib.request.Request(url, headers={"authorization": f"Bearer {setup.api_key}"})  # noqa: S310
     try:
@@ -59,7 +59,7 @@ def ask(setup: Keys, query: Mapping[str, object], timeout: float) -> Any:
             problem = json.load(error)
             found = problem["code"], problem.get("detail", ""), problem.get("remedy", "")
         except (ValueError, KeyError, TypeError):
-            found = "not_paybell", f"HTTP {error.code} without an answer of Paybell's.", "Check baseUrl."
+            found = "not_paybell", f"HTTP {error.code} without an answer of Paybell's."
         raise PaybellError(*found) from None
     except (OSError, ValueError) as error:
-        raise PaybellError("no_answer", "The connection failed.", "Check baseUrl, and try again.") from error
+        raise PaybellError("no_answer") from error

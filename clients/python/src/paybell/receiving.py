@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import base64
 import hmac
-import json
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Union
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.padding import PKCS7
-
 from .errors import CONTRACT, Refused
 from .ipn import CardIpn, SettlementIpn
-from .keys import CIPHERS, ENCODINGS, Keys, KeySource, keys_of
+from .keys import Keys, KeySource, keys_of
+from .sealing import decrypt, take_apart
+from .strict_json import canonical, parse, scalars
 
 FRESHNESS_SECONDS = 300
 BODY_BYTES_MAX = 16 * 1024 * 1024
-LEVELS_MAX = 64
 # Longer bodies are not tried with other settings: refusing a body must not cost more than sending it.
 TRIED_BYTES_MAX = 1024 * 1024
 
@@ -75,16 +70,16 @@ def check_headers(setup: Keys, body: bytes, got: Mapping[str, str], now: float) 
     well_formed = re.fullmatch(r"[^.\s]{1,256}", id) and re.fullmatch(r"[0-9]{1,12}", timestamp)
     entries = [entry.encode() for entry in signature.split(" ")]
 
-    def matches(text: bytes, secrets: Iterable[bytes]) -> bool:
-        expected = [header_mac(key, id, timestamp, text).encode() for key in secrets]
+    def matches(text: bytes, *kinds: str) -> bool:
+        expected = [header_mac(key, id, timestamp, text).encode() for key in setup.all(*kinds)]
         return bool(well_formed) and any(hmac.compare_digest(one, entry) for one in expected for entry in entries)
 
-    if not matches(body, setup.webhook):
+    if not matches(body, "webhookSecret"):
         code, tried = mistake_of(body), body if len(body) <= TRIED_BYTES_MAX else b""
         pair = re.fullmatch(rb'\s*\{\s*"data"\s*:\s*("[^"\\]*")\s*\}\s*', tried)
-        if pair and matches(b'{"data":' + pair[1] + b"}", setup.webhook):
+        if pair and matches(b'{"data":' + pair[1] + b"}", "webhookSecret"):
             code = code or "rewritten_body"
-        elif tried and matches(tried, [key for _, key in setup.encryption] + list(setup.signing)):
+        elif tried and matches(tried, "encryptionKey", "signingKey"):
             code = code or "swapped_keys"
         raise Refused(code or "webhook_signature")
     age = int(now) - int(timestamp)
@@ -107,30 +102,17 @@ def mistake_of(body: bytes) -> str | None:
 
 def explained(body: bytes, code: str, setup: Keys) -> str:
     """Other settings are tried: only for the holder of the webhook secret."""
-    if len(body) > TRIED_BYTES_MAX:
-        return code
-
-    encryption, both = tuple(key for _, key in setup.encryption), ("specification", "extended")
-    tries: list[tuple[str, dict[str, Any]]] = [
-        ("wrong_fields", {"fields": tuple(one for one in both if one not in setup.fields)}),
-        ("wrong_signing", {"signed": {"mode": "whole"}, "fields": both}),
-        ("wrong_signing", {"signed": {"mode": "fields"}, "fields": both}),
-        ("swapped_keys", {"signing": encryption + setup.webhook}),
-    ]
-    if code != "signature":
-        others = tuple(("", key) for key in setup.signing + setup.webhook)
-        own = [("wrong_encoding", {"encoding": one}) for one in ENCODINGS if setup.cipher != "jwe"]
-        pairs = [
-            {"cipher": cipher, "encoding": one} for cipher in CIPHERS if cipher != setup.cipher for one in ENCODINGS
-        ]
-        tries = [*own, *(("wrong_cipher", pair) for pair in pairs), ("swapped_keys", {"encryption": others})]
-    for found, change in tries:
+    for attempt in CONTRACT["tries"]["signature" if code == "signature" else "body"]:
+        if len(body) > TRIED_BYTES_MAX:
+            break
+        change = {name: value for name, value in attempt.items() if name not in ("code", "keys")}
+        swapped = {kind: [("", key) for key in setup.all(*others)] for kind, others in attempt.get("keys", {}).items()}
         try:
-            open_body(body, replace(setup, **change))
-            return found
+            open_body(body, replace(setup, versions={**setup.versions, **swapped}, **change))
+            return attempt["code"]
         except Refused as refused:
             if code != "signature" == refused.code:
-                return found
+                return attempt["code"]
     return code
 
 
@@ -142,7 +124,7 @@ def open_body(body: bytes, setup: Keys) -> tuple[str, Any, dict, str]:
     if set(envelope) != {"data"} or not isinstance(envelope["data"], str):
         raise Refused("envelope")
     kid, iv, sealed, authenticated = take_apart(setup, envelope["data"])
-    versions = [one for one in setup.encryption if kid is None or one[0] in ("", kid)]
+    versions = [one for one in setup.versions["encryptionKey"] if kid is None or one[0] in ("", kid)]
     code = "decryption" if versions else "unknown_key"
     for id, key in versions:
         try:  # A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
@@ -150,40 +132,6 @@ def open_body(body: bytes, setup: Keys) -> tuple[str, Any, dict, str]:
         except Refused as refused:
             code = code if refused.code == "decryption" else refused.code
     raise Refused(code)
-
-
-def take_apart(setup: Keys, data: str) -> tuple[str | None, bytes, bytes, bytes | None]:
-    """The id of the key where the message names it, the IV, the ciphertext, the additional authenticated data."""
-    if setup.cipher != "jwe":
-        raw, cbc = decode(data, setup.encoding), setup.cipher == "aes-256-cbc"
-        iv_bytes, least = (16, 32) if cbc else (12, 28)
-        if len(raw) < least or cbc and len(raw) % 16:
-            raise Refused("encoding")
-        return None, raw[:iv_bytes], raw[iv_bytes:], None
-    if data.count(".") != 4:
-        raise Refused("encoding")
-    header, encrypted_key, *parts = data.split(".")
-    iv, sealed, tag = (decode(part, "base64url") for part in parts)
-    if encrypted_key or len(iv) != 12 or len(tag) != 16:
-        raise Refused("encoding")
-    try:
-        fields = parse(decode(header, "base64url"))
-    except Refused:
-        fields = {}
-    usual = fields.get("alg") == "dir" and fields.get("enc") == "A256GCM" and isinstance(fields.get("kid"), str)
-    if not usual or "zip" in fields or "crit" in fields:
-        raise Refused("jwe_header")
-    return fields["kid"], iv, sealed + tag, header.encode()
-
-
-def decrypt(cipher: str, key: bytes, iv: bytes, sealed: bytes, authenticated: bytes | None) -> bytes:
-    try:
-        if cipher != "aes-256-cbc":
-            return AESGCM(key).decrypt(iv, sealed, authenticated)
-        decryptor, unpadder = Cipher(algorithms.AES(key), modes.CBC(iv)).decryptor(), PKCS7(128).unpadder()
-        return unpadder.update(decryptor.update(sealed) + decryptor.finalize()) + unpadder.finalize()
-    except (InvalidTag, ValueError):
-        raise Refused("decryption") from None
 
 
 def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
@@ -198,7 +146,7 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
             continue
         ipn = by_table_names(wire, kind, setting == "extended")
         text = signed_text(setup, kind, wire, ipn, setting == "extended")
-        expected = [hmac.digest(key, text.encode(), "sha256").hex().encode() for key in setup.signing]
+        expected = [hmac.digest(key, text.encode(), "sha256").hex().encode() for key in setup.all("signingKey")]
         if any(hmac.compare_digest(one, ipn["signature"].lower().encode()) for one in expected):
             if not settles:
                 ipn["cardScheme"] = ipn["cardScheme"].upper()
@@ -208,9 +156,9 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
 
 def signed_text(setup: Keys, kind: str, wire: Mapping, ipn: Mapping, extended: bool) -> str:
     """Section 5.1. The extended fields follow the agreed list, unless it names them."""
-    if setup.signed["mode"] == "whole":
+    if setup.signing["mode"] == "whole":
         return canonical({name: value for name, value in wire.items() if name != "signature"})
-    names, added = setup.signed.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
+    names, added = setup.signing.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
     if extended:
         names = [*names, *(name for name in added if name not in names)]
     # A list for both kinds of IPN may name them: they are no part of the other kind.
@@ -232,72 +180,3 @@ def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
             raise Refused("wrong_type")
         ipn[name] = [by_table_names(entry, "entry") for entry in value] if is_list else value
     return ipn
-
-
-def scalars(value: object, levels: int = LEVELS_MAX) -> Iterator[object]:
-    if not isinstance(value, (dict, list)):
-        yield value
-    elif levels == 0:
-        raise ValueError("too deep")
-    else:
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from scalars(item, levels - 1)
-
-
-def parse(raw: bytes) -> dict[str, Any]:
-    """One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels."""
-    duplicates = 0
-
-    def counted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        nonlocal duplicates
-        content = dict(pairs)
-        duplicates += len(pairs) - len(content)
-        return content
-
-    try:
-        text = raw.decode()
-    except ValueError:
-        raise Refused("not_text") from None
-    try:  # int raises for NaN and Infinity, encode for half of a surrogate pair.
-        value = json.loads(text, object_pairs_hook=counted, parse_constant=int)
-        sum(1 for _ in scalars(value))
-        json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise Refused("not_json") from None
-    if duplicates or not isinstance(value, dict):
-        raise Refused("duplicate_key" if duplicates else "not_json")
-    return value
-
-
-quoted = json.JSONEncoder(ensure_ascii=False).encode
-
-
-def canonical(value: Any) -> str:
-    """RFC 8785, for strings, lists and objects: keys in the order of UTF-16, no white space."""
-    if isinstance(value, str):
-        return quoted(value)
-    if isinstance(value, list):
-        return "[" + ",".join(map(canonical, value)) + "]"
-    names = sorted(value, key=lambda name: name.encode("utf-16-be", "surrogatepass"))
-    return "{" + ",".join(quoted(name) + ":" + canonical(value[name]) for name in names) + "}"
-
-
-URL, STANDARD = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
-
-
-def encode(raw: bytes, encoding: str) -> str:
-    if encoding == "hex":
-        return raw.hex()
-    text = base64.b64encode(raw).decode()
-    return text.translate(URL).rstrip("=") if encoding == "base64url" else text
-
-
-def decode(text: str, encoding: str) -> bytes:
-    """The bytes, if the text is exactly what an encoder writes: decoders accept stray bits and alphabets."""
-    try:
-        raw = bytes.fromhex(text) if encoding == "hex" else base64.b64decode(text.translate(STANDARD) + "===")
-    except ValueError:
-        raise Refused("encoding") from None
-    if encode(raw, encoding) != (text.lower() if encoding == "hex" else text):
-        raise Refused("encoding")
-    return raw

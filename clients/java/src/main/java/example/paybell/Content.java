@@ -4,8 +4,6 @@ import static example.paybell.PaybellException.refused;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import example.paybell.Contract.Table;
-import example.paybell.Keys.Agreement;
-import example.paybell.Keys.Version;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,14 +15,14 @@ import java.util.stream.Collectors;
 /** An IPN by the tables' names, and as it was sent. */
 record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wire, String keyId) {
     /** Decrypts a body and verifies the IPN's own signature. */
-    static Content open(byte[] body, List<Version> encryption, List<Version> signing, Agreement agreed) {
-        Seal seal = Seal.of(agreed, dataOf(body));
+    static Content open(byte[] body, Keys keys) {
+        Seal seal = Seal.of(keys.agreed, dataOf(body));
         String code = "unknown_key";
-        for (var one : encryption) {
+        for (var one : keys.all("encryptionKey")) {
             if (seal.keyId() != null && !one.id().isEmpty() && !one.id().equals(seal.keyId())) continue;
             String keyId = one.id().isEmpty() ? Objects.requireNonNullElse(seal.keyId(), "") : one.id();
             try { // A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
-                return verified(Contract.parse(seal.decrypt(one.key())), keyId, signing, agreed);
+                return verified(Contract.parse(seal.decrypt(one.key())), keyId, keys);
             } catch (PaybellException refused) {
                 boolean saysMore = !refused.code().equals("decryption") || code.equals("unknown_key");
                 if (saysMore) code = refused.code();
@@ -43,22 +41,22 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
         throw refused("envelope");
     }
 
-    private static Content verified(Map<String, Object> wire, String keyId, List<Version> signing, Agreement agreed) {
+    private static Content verified(Map<String, Object> wire, String keyId, Keys keys) {
         boolean settles = wire.containsKey("saleQuantity")
                 || "SETTLE".equals(wire.get("transaction_type")) && wire.containsKey("settlementList");
         if (!isTextsOnly(wire)) throw refused("wrong_type");
         Table table = Contract.IT.table(settles);
-        for (String setting : Keys.FIELDS) {
+        for (String setting : Contract.IT.settings().get("fields")) {
             var extension = setting.equals("extended") ? table.extended() : List.<String>of();
             // With the whole IPN signed, one without these fields has the same signed string.
-            if (!agreed.fields().contains(setting) || !wire.keySet().containsAll(extension)) continue;
+            if (!keys.agreed.fields().contains(setting) || !wire.keySet().containsAll(extension)) continue;
             var ipn = byTableNames(wire, table);
             extension.forEach(name -> ipn.put(name, wire.get(name)));
             var content = new Content(settles, ipn, wire, keyId);
-            byte[] text = content.signed(agreed.signing(), setting);
+            byte[] text = content.signed(keys.agreed.signing(), setting);
             String signature = ipn.get("signature").toString().toLowerCase(Locale.ROOT);
-            if (signing.stream().noneMatch(key -> Seal.equal(Seal.encode(Seal.hmac(key, text), "hex"), signature)))
-                continue;
+            if (keys.all("signingKey").stream()
+                    .noneMatch(key -> Seal.equal(Seal.encode(Seal.hmac(key, text), "hex"), signature))) continue;
             ipn.computeIfPresent(
                     "cardScheme", (name, scheme) -> scheme.toString().toUpperCase(Locale.ROOT));
             return content;

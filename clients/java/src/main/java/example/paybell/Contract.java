@@ -21,7 +21,15 @@ import java.util.Map;
 
 /** The tables of the specification, generated from Paybell's own code, and its JSON. */
 record Contract(
-        Table card, Table settlement, Table entry, Map<String, List<String>> errors, Map<String, Example> samples) {
+        Table card,
+        Table settlement,
+        Table entry,
+        Map<String, Object> defaults,
+        Map<String, List<String>> settings,
+        Map<String, List<String>> errors,
+        Map<String, List<Try>> tries,
+        Map<String, Object> sampleKeys,
+        Map<String, Example> samples) {
     /** Names are not kept by the reader: those of a stranger could be made to collide. */
     private static final JsonFactory FACTORY = JsonFactory.builder()
             .disable(JsonFactory.Feature.CANONICALIZE_FIELD_NAMES)
@@ -41,7 +49,16 @@ record Contract(
     /** Fields are pairs of a name and a second name, which may be empty. */
     record Table(List<List<String>> fields, List<String> signed, List<String> extended) {}
 
-    record Example(String command, Map<String, Object> ipn) {}
+    /** Another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place. */
+    record Try(
+            String code,
+            String cipher,
+            String encoding,
+            Keys.Signing signing,
+            List<String> fields,
+            Map<String, List<String>> keys) {}
+
+    record Example(String command, boolean hasOriginal, Map<String, Object> ipn, Map<String, Object> extended) {}
 
     Table table(boolean settles) {
         return settles ? settlement : card;

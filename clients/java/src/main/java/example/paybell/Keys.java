@@ -1,9 +1,12 @@
 package example.paybell;
 
 import static example.paybell.PaybellException.mistake;
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.Objects.requireNonNullElse;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -13,34 +16,19 @@ import java.util.stream.Stream;
 /** The keys and the agreement of a registration. Several versions of a key are those of a rotation: each is accepted. */
 public final class Keys implements Supplier<Keys> {
     /** Keys that everybody knows, as JSON: for tests only. */
-    public static final String SAMPLE =
-            """
-            {"encryptionKey": "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",
-             "signingKey": "AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=",
-             "webhookSecret": "whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}""";
+    public static final String SAMPLE = new String(Contract.canonical(Contract.IT.sampleKeys()), UTF_8);
 
     static final List<String> KINDS = List.of("encryptionKey", "signingKey", "webhookSecret");
-    static final List<String> CIPHERS = List.of("aes-256-gcm", "aes-256-cbc", "jwe");
-    static final List<String> ENCODINGS = List.of("base64", "base64url", "hex");
-    static final List<String> MODES = List.of("whole", "fields");
-    /** The extended ones first: they say more of the same IPN. */
-    static final List<String> FIELDS = List.of("extended", "specification");
 
-    record Version(String kind, String id, byte[] key) {
-        /** An empty id matches any. */
-        Version anonymous() {
-            return new Version(kind, "", key);
-        }
-    }
+    record Version(String id, byte[] key) {}
 
     record Signing(String mode, List<String> card, List<String> settlement) {}
 
-    record Agreement(String cipher, String encoding, Signing signing, List<String> fields) {}
+    record Agreement(
+            String cipher, String encoding, Signing signing, List<String> fields, String baseUrl, String apiKey) {}
 
     final Agreement agreed;
-    final String baseUrl;
-    final String apiKey;
-    private final List<Version> versions;
+    private final Map<String, List<Version>> versions;
 
     /** Reads the content of one file of keys or several: their versions are put together. */
     public static Keys of(String... contents) {
@@ -50,22 +38,47 @@ public final class Keys implements Supplier<Keys> {
     }
 
     Keys(List<Map<String, Object>> files) {
-        var merged = new HashMap<String, Object>(Map.of("cipher", "aes-256-gcm", "encoding", "base64"));
-        merged.putAll(Map.of("signing", Map.of("mode", "fields"), "fields", "specification"));
-        files.forEach(merged::putAll);
-        versions = KINDS.stream()
-                .flatMap(kind -> files.stream().flatMap(file -> versions(kind, file)))
-                .toList();
-        var owners = new HashMap<ByteBuffer, String>();
-        for (var one : versions) {
-            String owner = owners.putIfAbsent(ByteBuffer.wrap(one.key), one.kind);
-            if (owner != null && !owner.equals(one.kind))
-                throw mistake("shared_key", one.kind + " is the same key as " + owner + ".");
+        var merged = new HashMap<>(Contract.IT.defaults());
+        versions = new HashMap<>();
+        for (var file : files) {
+            merged.putAll(file);
+            for (String kind : KINDS)
+                versions.computeIfAbsent(kind, name -> new ArrayList<>()).addAll(versions(kind, file.get(kind)));
         }
-        for (String kind : KINDS) if (all(kind).isEmpty()) throw mistake("missing_key", kind + " is missing.");
+        var owners = new HashMap<ByteBuffer, String>();
+        for (String kind : KINDS) {
+            if (all(kind).isEmpty()) throw mistake(kind, "missing_key");
+            for (var one : all(kind))
+                if (!owners.computeIfAbsent(ByteBuffer.wrap(one.key), key -> kind)
+                        .equals(kind)) throw mistake(kind, "shared_key");
+        }
         agreed = checked(merged);
-        baseUrl = merged.getOrDefault("baseUrl", "").toString().replaceFirst("/+$", "");
-        apiKey = merged.getOrDefault("apiKey", "").toString();
+    }
+
+    private Keys(Agreement agreed, Map<String, List<Version>> versions) {
+        this.agreed = agreed;
+        this.versions = versions;
+    }
+
+    /** The same with another setting. */
+    Keys with(Contract.Try other) {
+        var swapped = new HashMap<>(versions);
+        if (other.keys() != null)
+            other.keys()
+                    .forEach((kind, kinds) -> swapped.put(
+                            kind,
+                            kinds.stream()
+                                    .flatMap(one -> all(one).stream())
+                                    .map(one -> new Version("", one.key))
+                                    .toList()));
+        var changed = new Agreement(
+                requireNonNullElse(other.cipher(), agreed.cipher),
+                requireNonNullElse(other.encoding(), agreed.encoding),
+                requireNonNullElse(other.signing(), agreed.signing),
+                requireNonNullElse(other.fields(), agreed.fields),
+                "",
+                "");
+        return new Keys(changed, swapped);
     }
 
     @Override
@@ -73,10 +86,8 @@ public final class Keys implements Supplier<Keys> {
         return this;
     }
 
-    List<Version> all(String... kinds) {
-        return versions.stream()
-                .filter(one -> List.of(kinds).contains(one.kind))
-                .toList();
+    List<Version> all(String kind) {
+        return versions.get(kind);
     }
 
     /** Its error does not quote the text. */
@@ -87,43 +98,44 @@ public final class Keys implements Supplier<Keys> {
         } catch (JsonProcessingException error) {
             // As null.
         }
-        throw mistake("wrong_option", name + " is not a JSON object.");
+        throw new PaybellException("wrong_option", name + " is not a JSON object.");
     }
 
     private static Agreement checked(Map<String, Object> merged) {
+        Agreement agreed;
         try {
-            var agreed = Contract.JSON.convertValue(merged, Agreement.class);
-            allowed("cipher", List.of(agreed.cipher), CIPHERS);
-            allowed("encoding", List.of(agreed.encoding), ENCODINGS);
-            allowed("signing.mode", List.of(agreed.signing.mode), MODES);
-            allowed("fields", agreed.fields, FIELDS);
-            return agreed;
-        } catch (IllegalArgumentException | NullPointerException error) {
-            throw mistake("wrong_option", "cipher, encoding, signing or fields has another type.");
+            agreed = Contract.JSON.convertValue(merged, Agreement.class);
+        } catch (IllegalArgumentException error) { // It would quote the file.
+            throw new PaybellException("wrong_option", "A member of the file of the keys has another type.");
         }
+        var given = new HashMap<>(Map.of("cipher", List.of(agreed.cipher), "encoding", List.of(agreed.encoding)));
+        given.put("signing", List.of(agreed.signing.mode));
+        given.put("fields", agreed.fields);
+        Contract.IT.settings().forEach((name, allowed) -> {
+            if (given.get(name).isEmpty() || !allowed.containsAll(given.get(name)))
+                throw new PaybellException(
+                        "wrong_option", name + " must be one of " + String.join(", ", allowed) + ".");
+        });
+        return agreed;
     }
 
-    private static void allowed(String name, List<String> given, List<String> allowed) {
-        if (given.isEmpty() || !allowed.containsAll(given))
-            throw mistake("wrong_option", name + " must be one of " + String.join(", ", allowed) + ".");
-    }
-
-    private static Stream<Version> versions(String kind, Map<String, Object> file) {
-        Object given = file.getOrDefault(kind, List.of());
-        return (given instanceof List<?> list ? list.stream() : Stream.of(given))
+    private static List<Version> versions(String kind, Object given) {
+        List<?> list = given instanceof List<?> several ? several : given == null ? List.of() : List.of(given);
+        return list.stream()
                 .map(one -> one instanceof Map<?, ?> version ? version : Map.of("key", one))
-                .map(one ->
-                        new Version(kind, one.get("id") instanceof String id ? id : "", bytes(kind, one.get("key"))));
+                .map(one -> new Version(one.get("id") instanceof String id ? id : "", bytes(kind, one.get("key"))))
+                .toList();
     }
 
     /** A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning. */
     private static byte[] bytes(String kind, Object written) {
-        if (!(written instanceof String text) || text.isEmpty()) throw mistake("missing_key", kind + " is missing.");
+        String text = written instanceof String one ? one : "";
         String prefix = kind.equals("webhookSecret") ? "whsec_" : "";
-        if (!text.startsWith(prefix)) throw mistake("no_whsec_prefix", kind + " does not begin with whsec_.");
+        if (text.isEmpty()) throw mistake(kind, "missing_key");
+        if (!text.startsWith(prefix)) throw mistake(kind, "no_whsec_prefix");
         byte[] raw = Seal.decode(text.substring(prefix.length()), "base64");
-        if (raw == null) throw mistake("key_not_base64", kind + " is not base64.");
-        if (raw.length != 32) throw mistake("key_length", kind + " has " + raw.length + " bytes instead of 32.");
+        if (raw == null) throw mistake(kind, "key_not_base64");
+        if (raw.length != 32) throw mistake(kind, "key_length");
         return raw;
     }
 }

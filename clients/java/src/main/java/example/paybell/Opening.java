@@ -4,13 +4,11 @@ import static example.paybell.PaybellException.refused;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
-import example.paybell.Keys.Agreement;
-import example.paybell.Keys.Signing;
-import example.paybell.Keys.Version;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.UnaryOperator;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /** One POST: its sender and time are verified, it is decrypted, and if that fails, the cause is searched. */
 record Opening(byte[] body, UnaryOperator<String> header, Keys keys) {
@@ -24,7 +22,7 @@ record Opening(byte[] body, UnaryOperator<String> header, Keys keys) {
         checkHeaders(nowSeconds);
         String named = hint("paybell-key");
         try {
-            var content = Content.open(body, keys.all("encryptionKey"), keys.all("signingKey"), keys.agreed);
+            var content = Content.open(body, keys);
             boolean isOutOfOrder = hint("paybell-out-of-order").equals("1");
             String command = hint("paybell-command"), original = hint("paybell-original-transaction");
             var hints = new Received.Headers(hint("paybell-attempt"), command, original, isOutOfOrder);
@@ -60,7 +58,8 @@ record Opening(byte[] body, UnaryOperator<String> header, Keys keys) {
     private boolean isSigned(byte[] text, String... kinds) {
         byte[] start = (hint("webhook-id") + "." + hint("webhook-timestamp") + ".").getBytes(UTF_8);
         var entries = List.of(hint("webhook-signature").split(" "));
-        return keys.all(kinds).stream()
+        return Stream.of(kinds)
+                .flatMap(kind -> keys.all(kind).stream())
                 .map(key -> "v1," + Seal.encode(Seal.hmac(key, start, text), "base64"))
                 .anyMatch(expected -> entries.stream().anyMatch(entry -> Seal.equal(expected, entry)));
     }
@@ -87,48 +86,16 @@ record Opening(byte[] body, UnaryOperator<String> header, Keys keys) {
 
     /** Other settings are tried: only for the holder of the webhook secret. */
     private String explained(String code) {
-        if (body.length > TRIED_BYTES_MAX) return code;
-        Agreement agreed = keys.agreed;
-        var signing = keys.all("signingKey");
-        if (code.equals("signature")) {
-            var others = Keys.FIELDS.stream()
-                    .filter(one -> !agreed.fields().contains(one))
-                    .toList();
-            if (opens(signing, agreed.signing(), others)) return "wrong_fields";
-            for (String mode : Keys.MODES)
-                if (opens(signing, new Signing(mode, null, null), Keys.FIELDS)) return "wrong_signing";
-            var swapped = keys.all("encryptionKey", "webhookSecret");
-            return opens(swapped, agreed.signing(), agreed.fields()) ? "swapped_keys" : code;
-        }
-        for (String cipher : Keys.CIPHERS) {
-            for (String encoding : Keys.ENCODINGS) {
-                var other = new Agreement(cipher, encoding, agreed.signing(), agreed.fields());
-                if (!isDecrypted(keys.all("encryptionKey"), other)) continue;
-                if (!cipher.equals(agreed.cipher())) return "wrong_cipher";
-                if (!encoding.equals(agreed.encoding()) && !cipher.equals("jwe")) return "wrong_encoding";
+        boolean isDecrypted = code.equals("signature");
+        for (var one : Contract.IT.tries().get(isDecrypted ? "signature" : "body")) {
+            if (body.length > TRIED_BYTES_MAX) break;
+            try {
+                Content.open(body, keys.with(one));
+                return one.code();
+            } catch (PaybellException refused) {
+                if (!isDecrypted && refused.code().equals("signature")) return one.code();
             }
         }
-        var swapped = keys.all("signingKey", "webhookSecret").stream()
-                .map(Version::anonymous)
-                .toList();
-        return isDecrypted(swapped, agreed) ? "swapped_keys" : code;
-    }
-
-    private boolean opens(List<Version> signing, Signing how, List<String> fields) {
-        var other = new Agreement(keys.agreed.cipher(), keys.agreed.encoding(), how, fields);
-        return result(keys.all("encryptionKey"), signing, other).equals("opened");
-    }
-
-    private boolean isDecrypted(List<Version> encryption, Agreement other) {
-        return List.of("opened", "signature").contains(result(encryption, keys.all("signingKey"), other));
-    }
-
-    private String result(List<Version> encryption, List<Version> signing, Agreement other) {
-        try {
-            Content.open(body, encryption, signing, other);
-            return "opened";
-        } catch (PaybellException refused) {
-            return refused.code();
-        }
+        return code;
     }
 }

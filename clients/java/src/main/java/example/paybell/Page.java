@@ -1,7 +1,7 @@
 package example.paybell;
 
-import static example.paybell.PaybellException.mistake;
 import static java.nio.charset.StandardCharsets.UTF_8;
+import static java.util.Objects.requireNonNullElse;
 
 import java.io.IOException;
 import java.net.URI;
@@ -24,10 +24,6 @@ import java.util.stream.Stream;
 public record Page(List<Received> items, String cursor) {
     private static final Pattern SECURE =
             Pattern.compile("https://.*|http://(localhost|127\\.[0-9.]+|\\[::1])(:\\d+)?(/.*)?");
-    private static final Map<String, String> REMEDIES = Map.of(
-            "invalid_cursor", "Give the cursor of an earlier page unchanged; if it is lost, start without one.",
-            "cursor_from_another_history", "The service was restored. Start without a cursor, and reconcile.",
-            "cursor_expired", "Start without a cursor, and reconcile the gap.");
     /** It follows no redirection: that would be sent the API key. */
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
 
@@ -48,24 +44,26 @@ public record Page(List<Received> items, String cursor) {
     }
 
     private static Page pull(String cursor, Keys keys, Duration wait) {
-        if (!SECURE.matcher(keys.baseUrl).matches())
-            throw mistake("wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
+        String base = requireNonNullElse(keys.agreed.baseUrl(), "").replaceFirst("/+$", "");
+        if (!SECURE.matcher(base).matches())
+            throw new PaybellException("wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
         String after = cursor == null ? "" : "&after=" + URLEncoder.encode(cursor, UTF_8);
-        String address = keys.baseUrl + "/v1/notifications?limit=100" + after;
+        String address = base + "/v1/notifications?limit=100" + after;
         if (!wait.isZero()) address += "&wait=" + wait.toSeconds();
         HttpRequest request;
         try {
             var builder = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(60));
-            request = builder.header("authorization", "Bearer " + keys.apiKey).build();
+            request = builder.header("authorization", "Bearer " + keys.agreed.apiKey())
+                    .build();
         } catch (IllegalArgumentException error) { // Its text could quote the API key.
-            throw mistake("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
+            throw new PaybellException("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
         }
         HttpResponse<byte[]> response;
         try {
             response = CLIENT.send(request, BodyHandlers.ofByteArray());
         } catch (IOException | InterruptedException error) {
             if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-            throw new PaybellException("no_answer", "The connection failed.", "Check baseUrl, and try again.");
+            throw new PaybellException("no_answer", "");
         }
         Answer answer = read(response.body());
         boolean isPage = response.statusCode() == 200 && answer.items != null;
@@ -73,9 +71,10 @@ public record Page(List<Received> items, String cursor) {
             return new Page(answer.items.stream().map(item -> item.open(keys)).toList(), answer.next);
         if (response.statusCode() == 200 || answer.code == null) {
             String finding = "HTTP " + response.statusCode() + " without an answer of Paybell's.";
-            throw new PaybellException("not_paybell", finding, "Check baseUrl.");
+            throw new PaybellException("not_paybell", finding);
         }
-        throw new PaybellException(answer.code, answer.detail, REMEDIES.getOrDefault(answer.code, answer.remedy));
+        String detail = requireNonNullElse(answer.detail, ""), remedy = requireNonNullElse(answer.remedy, "");
+        throw new PaybellException(answer.code, detail, remedy, false);
     }
 
     private static Answer read(byte[] text) {

@@ -1,12 +1,10 @@
 package example.paybell;
 
-import static example.paybell.PaybellException.mistake;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.time.Instant;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.TreeMap;
 import java.util.UUID;
 
@@ -15,19 +13,19 @@ public record Sample(byte[] body, Map<String, String> headers, Ipn ipn) {
     static Sample of(String kind, Keys keys, Map<String, ?> fields) {
         var example = Contract.IT.samples().get(kind);
         if (example == null)
-            throw mistake(
+            throw new PaybellException(
                     "wrong_option", "The samples are " + Contract.IT.samples().keySet() + ".");
         boolean settles = kind.equals("settlement"),
                 isExtended = keys.agreed.fields().contains("extended");
-        String command = example.command();
-        boolean follows = Set.of("VOID", "PREAUTH_COMPLETE", "REFUND").contains(command);
-        Object original = fields.containsKey("originalId") ? fields.get("originalId") : follows ? newId() : "";
+        Object original =
+                fields.containsKey("originalId") ? fields.get("originalId") : example.hasOriginal() ? newId() : "";
         var ipn = new LinkedHashMap<>(example.ipn());
         ipn.putAll(Map.of("id", newId(), "reqId", newId()));
-        var more = Map.of("command", command, "originalId", original, "originalReqId", "", "currency", "VND");
-        if (isExtended) Contract.IT.table(settles).extended().forEach(name -> ipn.put(name, more.get(name)));
+        if (isExtended) ipn.putAll(example.extended());
+        ipn.computeIfPresent("originalId", (name, none) -> original);
         for (String name : fields.keySet())
-            if (!ipn.containsKey(name)) throw mistake("wrong_option", "A " + kind + " has no field " + name + ".");
+            if (!ipn.containsKey(name))
+                throw new PaybellException("wrong_option", "A " + kind + " has no field " + name + ".");
         ipn.putAll(fields);
         var content = new Content(settles, ipn, ipn, "");
         byte[] text = content.signed(keys.agreed.signing(), isExtended ? "extended" : "specification");
@@ -40,7 +38,7 @@ public record Sample(byte[] body, Map<String, String> headers, Ipn ipn) {
         var headers = new TreeMap<String, String>(String.CASE_INSENSITIVE_ORDER);
         headers.putAll(Map.of("content-type", "application/json", "webhook-id", id, "webhook-timestamp", timestamp));
         headers.put("webhook-signature", "v1," + mac);
-        headers.putAll(Map.of("paybell-attempt", "1", "paybell-command", command));
+        headers.putAll(Map.of("paybell-attempt", "1", "paybell-command", example.command()));
         if (!original.equals("")) headers.put("paybell-original-transaction", original.toString());
         return new Sample(body, headers, content.typed());
     }

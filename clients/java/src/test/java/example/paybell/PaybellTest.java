@@ -75,9 +75,9 @@ final class PaybellTest {
     @Test
     void everySampleOpensInEveryCipherEncodingAndWayOfSigning() {
         for (String kind : Contract.IT.samples().keySet()) {
-            for (String cipher : Keys.CIPHERS) {
-                for (String encoding : Keys.ENCODINGS) {
-                    for (String mode : Keys.MODES) {
+            for (String cipher : Contract.IT.settings().get("cipher")) {
+                for (String encoding : Contract.IT.settings().get("encoding")) {
+                    for (String mode : Contract.IT.settings().get("signing")) {
                         var keys = with("{\"cipher\": \"%s\", \"encoding\": \"%s\", \"signing\": {\"mode\": \"%s\"}}"
                                 .formatted(cipher, encoding, mode));
                         var sample = sample(kind, keys);

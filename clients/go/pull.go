@@ -1,6 +1,7 @@
 package paybell
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,19 +19,13 @@ type Page struct {
 	Cursor string
 }
 
-var remedies = map[string]string{
-	"invalid_cursor":              "Give the cursor of an earlier page unchanged; if it is lost, start without one.",
-	"cursor_from_another_history": "The service was restored. Start without a cursor, and reconcile.",
-	"cursor_expired":              "Start without a cursor, and reconcile the gap.",
-}
-
 // CatchUp fetches everything after a cursor ("": from the oldest; "now": from this moment), page by page, and ends when
 // nothing is left; with waitSeconds (1 to 30) when nothing arrived for that long. The file of the keys names baseUrl and
 // apiKey. Its error is an *Error with the service's code, or a refusal: then its page was not given.
 func CatchUp(ctx context.Context, cursor string, keys Source, waitSeconds int) iter.Seq2[Page, error] {
 	return func(yield func(Page, error) bool) {
 		for {
-			page, err := pull(ctx, cursor, keys, waitSeconds)
+			page, err := pull(ctx, cursor, keys.Current(), waitSeconds)
 			if !yield(page, err) || err != nil || len(page.Items) == 0 {
 				return
 			}
@@ -44,26 +39,24 @@ var secure = regexp.MustCompile(`^(https://|http://(localhost|127\.[0-9.]+|\[::1
 // A redirection would be sent the API key.
 var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-func pull(ctx context.Context, cursor string, source Source, waitSeconds int) (page Page, err error) {
-	keys, query := source.Current(), url.Values{}
+func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page Page, err error) {
+	defer caught(&err)
+	query := url.Values{}
 	if cursor != "" {
 		query.Set("after", cursor)
 	}
 	if waitSeconds != 0 {
 		query.Set("wait", strconv.Itoa(waitSeconds))
 	}
-	if !secure.MatchString(keys.baseURL) {
-		return page, mistake("wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
-	}
-	address := strings.TrimRight(keys.baseURL, "/") + "/v1/notifications?" + query.Encode()
+	base := keys.agreed.BaseURL
+	misusedIf(!secure.MatchString(base), "wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
+	address := strings.TrimRight(base, "/") + "/v1/notifications?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return page, mistake("wrong_option", "baseUrl is not a URL.")
-	}
-	request.Header.Set("Authorization", "Bearer "+keys.apiKey)
+	misusedIf(err != nil, "wrong_option", "baseUrl is not a URL.")
+	request.Header.Set("Authorization", "Bearer "+keys.agreed.APIKey)
 	response, err := client.Do(request)
 	if err != nil {
-		return page, &Error{Code: "no_answer", Finding: err.Error(), Remedy: "Check baseUrl, and try again."}
+		return page, mistake("no_answer", err.Error())
 	}
 	defer response.Body.Close()
 	var answer struct {
@@ -73,15 +66,12 @@ func pull(ctx context.Context, cursor string, source Source, waitSeconds int) (p
 		}
 		Next, Code, Detail, Remedy string
 	}
-	if json.NewDecoder(response.Body).Decode(&answer) != nil || response.StatusCode != 200 && answer.Code == "" {
-		finding := fmt.Sprintf("HTTP %d without an answer of Paybell's.", response.StatusCode)
-		return page, &Error{Code: "not_paybell", Finding: finding, Remedy: "Check baseUrl."}
-	}
+	isOther := json.NewDecoder(response.Body).Decode(&answer) != nil || response.StatusCode != 200 && answer.Code == ""
+	misusedIf(isOther, "not_paybell", fmt.Sprintf("HTTP %d without an answer of Paybell's.", response.StatusCode))
 	if response.StatusCode != 200 {
-		if remedy, isKnown := remedies[answer.Code]; isKnown {
-			answer.Remedy = remedy
-		}
-		return page, &Error{Code: answer.Code, Finding: answer.Detail, Remedy: answer.Remedy}
+		refusal := mistake(answer.Code, answer.Detail)
+		refusal.Remedy = cmp.Or(refusal.Remedy, answer.Remedy)
+		return page, refusal
 	}
 	for _, item := range answer.Items {
 		headers := http.Header{}

@@ -1,0 +1,310 @@
+package paybell
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// FreshnessSeconds is the greatest difference between webhook-timestamp and this machine's clock. BodyBytesMax is the
+// longest body that is read.
+const FreshnessSeconds, BodyBytesMax = 300, 16 << 20
+
+// Longer bodies are not tried with other settings: refusing a body must not cost more than sending it.
+const triedBytesMax = 1 << 20
+
+// Headers are hints that no signature covers: show them and log them, but decide nothing by them.
+type Headers struct {
+	Attempt, Command, OriginalTransactionID string
+	OutOfOrder                              bool
+}
+
+// Received is an authentic IPN: Card or Settlement, the other is nil. Wire is the object as it was sent, with the fields
+// that this version does not know.
+type Received struct {
+	Card           *CardIPN
+	Settlement     *SettlementIPN
+	Wire           map[string]any
+	NotificationID string
+	KeyID          string
+	Headers        Headers
+	ipn            object
+}
+
+// ID is the one by which you deduplicate.
+func (received *Received) ID() string { return received.ipn["id"].(string) }
+
+// IPN has the fields of Card or Settlement by the tables' names, to store or write them: those of the extended setting
+// only if it is agreed.
+func (received *Received) IPN() map[string]any { return received.ipn }
+
+// Open opens a POST: the body is the bytes as received. Its error is an *Error, for anything else than an authentic,
+// fresh IPN.
+func Open(body []byte, headers http.Header, keys Source) (*Received, error) {
+	return OpenAt(body, headers, keys, time.Now())
+}
+
+// OpenAt opens a POST by another clock.
+func OpenAt(body []byte, headers http.Header, source Source, now time.Time) (received *Received, err error) {
+	defer caught(&err)
+	keys := source.Current()
+	refusedIf(len(body) > BodyBytesMax, "too_large")
+	checkSender(keys, body, headers, now)
+	named := headers.Get("paybell-key")
+	received, code := keys.open(body)
+	if code != "" {
+		code, finding := cmp.Or(mistakeOf(body), keys.explain(body, code)), ""
+		if code == "decryption" && named != "" {
+			finding = fmt.Sprintf("No encryptionKey decrypts it; the message names the version %.64q.", named)
+		}
+		panic(refused(code, finding))
+	}
+	received.NotificationID, received.KeyID = headers.Get("webhook-id"), cmp.Or(received.KeyID, named)
+	received.Headers = Headers{headers.Get("paybell-attempt"), headers.Get("paybell-command"),
+		headers.Get("paybell-original-transaction"), headers.Get("paybell-out-of-order") == "1"}
+	text, _ := json.Marshal(received.ipn)
+	if _, settles := received.ipn["settlementList"]; settles {
+		return received, json.Unmarshal(text, &received.Settlement)
+	}
+	return received, json.Unmarshal(text, &received.Card)
+}
+
+var (
+	idShape, timestampShape = regexp.MustCompile(`^[^.\s]{1,256}$`), regexp.MustCompile(`^[0-9]{1,12}$`)
+	onlyData                = regexp.MustCompile(`^\s*\{\s*"data"\s*:\s*("[^"\\]*")\s*\}\s*$`)
+)
+
+// Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
+func checkSender(keys *Keys, body []byte, headers http.Header, now time.Time) {
+	for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
+		refusedIf(headers.Values(name) == nil, "missing_headers")
+	}
+	id, timestamp := headers.Get("webhook-id"), headers.Get("webhook-timestamp")
+	entries := strings.Split(headers.Get("webhook-signature"), " ")
+	isShaped := idShape.MatchString(id) && timestampShape.MatchString(timestamp)
+	matches := func(text []byte, kinds ...string) bool {
+		return isShaped && slices.ContainsFunc(keys.all(kinds...), func(key version) bool {
+			expected := []byte(signatureOf(key, id, timestamp, text))
+			return slices.ContainsFunc(entries, func(entry string) bool { return hmac.Equal(expected, []byte(entry)) })
+		})
+	}
+	if !matches(body, "webhookSecret") {
+		code, isTried := mistakeOf(body), len(body) <= triedBytesMax
+		switch {
+		case code != "":
+		case isTried && matches(onlyData.ReplaceAll(body, []byte(`{"data":$1}`)), "webhookSecret"):
+			code = "rewritten_body"
+		case isTried && matches(body, "encryptionKey", "signingKey"):
+			code = "swapped_keys"
+		default:
+			code = "webhook_signature"
+		}
+		panic(refused(code, ""))
+	}
+	seconds, _ := strconv.ParseInt(timestamp, 10, 64)
+	if age := now.Unix() - seconds; age < -FreshnessSeconds || age > FreshnessSeconds {
+		panic(refused("not_fresh", fmt.Sprintf("webhook-timestamp is %d s old by this clock.", age)))
+	}
+}
+
+func signatureOf(key version, id, timestamp string, body []byte) string {
+	return "v1," + base64.StdEncoding.EncodeToString(hmacOf(key, id+"."+timestamp+"."+string(body)))
+}
+
+var shapes = []struct{ start, code string }{{"\x1f\x8b", "compressed_body"}, {"<", "html_body"},
+	{"[object ", "stringified_body"}, {`"`, "stringified_body"}}
+
+// The mistake that the body itself shows, whoever sent it.
+func mistakeOf(body []byte) string {
+	if len(body) == 0 {
+		return "empty_body"
+	}
+	for _, shape := range shapes {
+		if bytes.HasPrefix(bytes.TrimSpace(body[:min(64, len(body))]), []byte(shape.start)) {
+			return shape.code
+		}
+	}
+	return ""
+}
+
+// Other settings are tried: only for the holder of the webhook secret.
+func (keys *Keys) explain(body []byte, code string) string {
+	tries := contract.Tries.Body
+	if code == "signature" {
+		tries = contract.Tries.Signature
+	}
+	for _, try := range tries {
+		if len(body) > triedBytesMax {
+			break
+		}
+		other := &Keys{keys.agreed, maps.Clone(keys.versions)}
+		other.agreed.Cipher = cmp.Or(try.Cipher, other.agreed.Cipher)
+		other.agreed.Encoding = cmp.Or(try.Encoding, other.agreed.Encoding)
+		if try.Fields != nil {
+			other.agreed.Fields = try.Fields
+		}
+		if try.Signing.Mode != "" {
+			other.agreed.Signing = try.Signing
+		}
+		for kind, others := range try.Keys {
+			other.versions[kind] = nil
+			for _, key := range keys.all(others...) {
+				other.versions[kind] = append(other.versions[kind], version{bytes: key.bytes})
+			}
+		}
+		if _, found := other.open(body); found == "" || found == "signature" && code != "signature" {
+			return try.Code
+		}
+	}
+	return code
+}
+
+// Returns the IPN, or the code of the refusal.
+func (keys *Keys) open(body []byte) (received *Received, code string) {
+	err := func() (err error) {
+		defer caught(&err)
+		received = keys.decrypted(body)
+		return nil
+	}()
+	if err != nil {
+		code = err.(*Error).Code
+	}
+	return received, code
+}
+
+func (keys *Keys) decrypted(body []byte) *Received {
+	envelope, _, err := parse(body)
+	data, isText := envelope["data"].(string)
+	refusedIf(err != nil || len(envelope) != 1 || !isText, "envelope")
+	message, code := messageOf(keys.agreed, data), "unknown_key"
+	for _, key := range keys.versions["encryptionKey"] {
+		if message.keyID != "" && key.id != "" && key.id != message.keyID {
+			continue
+		}
+		if code == "unknown_key" {
+			code = "decryption"
+		}
+		plain, isDecrypted := message.decrypt(key)
+		if !isDecrypted {
+			continue
+		}
+		// A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
+		received, err := keys.verified(plain)
+		if err == nil {
+			received.KeyID = cmp.Or(key.id, message.keyID)
+			return received
+		}
+		code = err.(*Error).Code
+	}
+	panic(refused(code, ""))
+}
+
+func (keys *Keys) verified(plain []byte) (received *Received, err error) {
+	defer caught(&err)
+	wire, isTexts, err := parse(plain)
+	if err != nil {
+		return nil, err
+	}
+	refusedIf(!isTexts, "wrong_type") // section 2: all scalars are strings, those of unknown fields as well
+	_, hasList := wire["settlementList"]
+	_, hasQuantity := wire["saleQuantity"]
+	settles := hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
+	table := tableOf(settles)
+	isMissing := func(name string) bool { _, isThere := wire[name]; return !isThere }
+	for _, fields := range contract.Settings.Fields {
+		isExtended := fields == "extended"
+		// With the whole IPN signed, one without these fields has the same signed string.
+		if !slices.Contains(keys.agreed.Fields, fields) || isExtended && slices.ContainsFunc(table.Extended, isMissing) {
+			continue
+		}
+		ipn := byTableNames(wire, table.Fields)
+		for _, name := range table.Extended {
+			text, isText := wire[name].(string)
+			refusedIf(isExtended && !isText, "wrong_type")
+			if isExtended {
+				ipn[name] = text
+			}
+		}
+		text, signature := keys.agreed.Signing.text(settles, wire, ipn, isExtended), strings.ToLower(ipn["signature"].(string))
+		if slices.ContainsFunc(keys.versions["signingKey"], func(key version) bool {
+			return hmac.Equal([]byte(hex.EncodeToString(hmacOf(key, text))), []byte(signature))
+		}) {
+			if scheme, isCard := ipn["cardScheme"].(string); isCard {
+				ipn["cardScheme"] = strings.ToUpper(scheme)
+			}
+			return &Received{Wire: wire, ipn: ipn}, nil
+		}
+	}
+	return nil, refused("signature", "")
+}
+
+func tableOf(settles bool) table {
+	if settles {
+		return contract.Settlement
+	}
+	return contract.Card
+}
+
+// The signed string: section 5.1. The extended fields follow the agreed list, unless it names them.
+func (signing Signing) text(settles bool, wire, ipn object, isExtended bool) string {
+	if signing.Mode == "whole" {
+		content := maps.Clone(wire)
+		delete(content, "signature")
+		return canonical(content)
+	}
+	table, names := tableOf(settles), signing.Card
+	if settles {
+		names = signing.Settlement
+	}
+	if names == nil {
+		names = table.Signed
+	}
+	var pairs []string
+	for at, name := range slices.Concat(names, table.Extended) {
+		value, _ := ipn[name].(string)
+		isNamed := at >= len(names) && slices.Contains(names, name)
+		// A list for both kinds of IPN may name them: they are no part of the other kind.
+		if !isNamed && (isExtended || !slices.Contains(table.Extended, name)) {
+			pairs = append(pairs, name+"="+value)
+		}
+	}
+	return strings.Join(pairs, "&")
+}
+
+func byTableNames(wire object, fields [][2]string) object {
+	ipn := object{}
+	for _, names := range fields {
+		value, isThere := wire[names[0]]
+		if second, isSecond := wire[names[1]]; isSecond && names[1] != "" {
+			refusedIf(isThere, "two_names")
+			value, isThere = second, true
+		}
+		text, isText := value.(string)
+		rows, isList := value.([]any)
+		if names[0] != "settlementList" {
+			refusedIf(isThere && !isText, "wrong_type")
+			ipn[names[0]] = text
+			continue
+		}
+		refusedIf(isThere && !isList, "wrong_type")
+		entries := make([]any, len(rows))
+		for at, row := range rows {
+			entry, isObject := row.(object)
+			refusedIf(!isObject, "wrong_type")
+			entries[at] = byTableNames(entry, contract.Entry.Fields)
+		}
+		ipn[names[0]] = entries
+	}
+	return ipn
+}
