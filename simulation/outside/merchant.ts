@@ -1,5 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
-import type { PartnerSource } from "../../packages/server/src/delivery/worker.ts";
+import type { PartnerSource } from "../../packages/server/src/delivery/store.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
 import type { Session } from "../database/database.ts";

@@ -3,9 +3,10 @@ import { type AttemptedDelivery, type AttemptResult, attemptMaker, faultOf } fro
 import { Backpressure } from "../delivery/backpressure.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import { Hints } from "../delivery/hints.ts";
+import type { PartnerSource } from "../delivery/store.ts";
 import { createResolver } from "../delivery/transport/addresses.ts";
 import { Transport } from "../delivery/transport/transport.ts";
-import { DeliveryWorker, type PartnerSource } from "../delivery/worker.ts";
+import { DeliveryWorker } from "../delivery/worker.ts";
 import { ServiceError } from "../errors.ts";
 import type { PartnerId } from "../ids.ts";
 import type { Lease } from "../leases/lease.ts";

@@ -3,29 +3,38 @@ import type { Clock } from "../clock.ts";
 import type { PartnerId } from "../ids.ts";
 import { registeredUrl, urlOfQueue } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
+import { type Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
+import type { Ownership } from "./ownership.ts";
 import { restMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import { overdueAfterMs, putOffMs } from "./schedule.ts";
-import { type DeliveryStore, keyOf, leftMs, type QueuePage, type QueuePosition } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type QueuePage, type QueuePosition } from "./store.ts";
+
+export interface BlockedQueuesParts {
+  readonly store: Pick<DeliveryStore, "postpone" | "park">;
+  readonly queues: Queues;
+  readonly circuits: Circuits;
+  readonly ownership: Ownership;
+  readonly partners: PartnerSource;
+  readonly homes: number;
+  readonly clock: Clock;
+  readonly onOverdue?: (partnerId: PartnerId, parked: number) => void;
+  readonly onTrouble: (message: string, error: unknown) => void;
+}
 
 /** A queue that is not read, because the endpoint that it is named for accepts nothing. */
-export interface BlockedQueue {
+interface BlockedQueue {
   readonly partner: Partner;
   /** The endpoint's last failure. */
   readonly reason: FailureReason | null;
 }
 
-export interface BlockedQueuesParts {
-  readonly store: Pick<DeliveryStore, "postpone" | "park">;
-  readonly queues: Pick<Queues, "scan" | "adopt" | "has" | "release" | "rest">;
-  readonly clock: Pick<Clock, "nowMs" | "monotonicMs">;
-  /** Undefined: it is read, or belongs to another worker. */
-  readonly blocked: (key: QueueKey) => BlockedQueue | undefined;
-  /** Whether the URL of this delivery accepts nothing. */
-  readonly isBlocked: (delivery: Delivery, partner: Partner) => boolean;
-  readonly onParked: (partnerId: PartnerId, parked: number) => void;
-  readonly onTrouble: (message: string, error: unknown) => void;
+/** The last round of one home. */
+interface Round {
+  known: ReadonlyMap<string, Known>;
+  /** When the next one may begin. */
+  notBeforeMs: number;
 }
 
 interface Known {
@@ -50,44 +59,55 @@ const cleanScansMin = 2;
 const wholeEveryMs = 60_000;
 
 /**
- * Scans the queues of one home that are not read. Their deliveries are parked when their schedule is over. A queue
+ * Scans the queues that are not read, home by home. Their deliveries are parked when their schedule is over. A queue
  * keeps its name when other URLs are registered, so it may also have deliveries whose URL accepts: these are sent. A
  * round scans one page of each queue; or the whole of it while it has such deliveries, after a change of the URLs, and
  * every minute while they differ.
  */
 export class BlockedQueues {
   readonly #parts: BlockedQueuesParts;
-  #known = new Map<string, Known>();
-  #notBeforeMs = 0;
+  readonly #rounds: readonly Round[];
 
   constructor(parts: BlockedQueuesParts) {
     this.#parts = parts;
+    this.#rounds = Array.from({ length: parts.homes }, () => ({ known: new Map(), notBeforeMs: 0 }));
   }
 
-  /** Begins a round, unless one is under way or the last one was just now. It never rejects. */
-  async scan(queues: readonly QueueKey[]): Promise<void> {
+  /** Begins a round of one home, unless one is under way or the last one was just now. It never rejects. */
+  async scan(home: number, queues: readonly QueueKey[]): Promise<void> {
     const { clock, onTrouble } = this.#parts;
     const startedMs = clock.monotonicMs();
-    if (startedMs < this.#notBeforeMs) return;
+    const round = this.#rounds[home];
+    if (round === undefined || startedMs < round.notBeforeMs) return;
     // However many queues there are, the next round begins after this one has ended.
-    this.#notBeforeMs = Number.POSITIVE_INFINITY;
-    await this.#scanAll(queues).catch((error: unknown) =>
+    round.notBeforeMs = Number.POSITIVE_INFINITY;
+    await this.#scanAll(round, queues).catch((error: unknown) =>
       onTrouble("deliveries for endpoints that accept nothing could not be scanned", error),
     );
     const endedMs = clock.monotonicMs();
-    this.#notBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
+    round.notBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
   }
 
   /** A queue that is missing in one round is scanned from its head when it is back. */
-  async #scanAll(queues: readonly QueueKey[]): Promise<void> {
-    const before = this.#known;
-    this.#known = new Map();
+  async #scanAll(round: Round, queues: readonly QueueKey[]): Promise<void> {
+    const before = round.known;
+    const known = new Map<string, Known>();
+    round.known = known;
     for (const key of queues) {
-      const blocked = this.#parts.blocked(key);
+      const blocked = this.#blocked(key);
       if (blocked === undefined) continue;
       const name = `${key.partnerId} ${key.queue}`;
-      this.#known.set(name, await this.#scanOne(key, blocked.partner, before.get(name)));
+      known.set(name, await this.#scanOne(key, blocked.partner, before.get(name)));
     }
+  }
+
+  /** Undefined: it is read, or belongs to another worker. */
+  #blocked(key: QueueKey): BlockedQueue | undefined {
+    const { partners, ownership, circuits } = this.#parts;
+    const partner = partners.peek(key.partnerId);
+    if (partner?.state !== "active" || ownership.epochOf(key.partnerId) === undefined) return undefined;
+    const gate = circuits.gateOfQueue(key, partner.settings);
+    return isBlocked(gate) ? { partner, reason: gate.reason } : undefined;
   }
 
   /** Puts deliveries off whose URL accepts nothing, while their queue is read. Overdue ones are parked. */
@@ -117,7 +137,7 @@ export class BlockedQueues {
     const [first] = deliveries;
     if (first === undefined) return;
     const parked = await this.#parts.store.park(deliveries, reason ?? "timeout");
-    if (parked > 0) this.#parts.onParked(first.partnerId, parked);
+    if (parked > 0) this.#parts.onOverdue?.(first.partnerId, parked);
   }
 
   async #scanOne(key: QueueKey, { settings }: Partner, known: Known | undefined): Promise<Known> {
@@ -132,7 +152,7 @@ export class BlockedQueues {
     let after = isWhole ? undefined : unchanged?.after;
     let isMixed = false;
     do {
-      const blocked = this.#parts.blocked(key);
+      const blocked = this.#blocked(key);
       if (blocked === undefined) return { after, urls, cleanScans, wholeMs };
       const page = await this.#parts.queues.scan({ ...key, after, rowsMax: pageRows });
       isMixed = (await this.#handle(key, blocked, page)) || isMixed;
@@ -147,7 +167,7 @@ export class BlockedQueues {
 
   /** @returns whether some go to a URL that accepts */
   async #handle(key: QueueKey, { partner, reason }: BlockedQueue, { due }: QueuePage): Promise<boolean> {
-    const { queues, clock, isBlocked } = this.#parts;
+    const { queues, clock, circuits } = this.#parts;
     const nowMs = clock.nowMs();
     const overdueMs = overdueAfterMs(partner, nowMs);
     const overdue: Delivery[] = [];
@@ -155,7 +175,7 @@ export class BlockedQueues {
     for (const row of due) {
       const { delivery } = row;
       if (delivery === undefined) continue;
-      if (!isBlocked(delivery, partner)) elsewhere.push(row);
+      if (!isBlocked(circuits.gateOf(delivery, partner.settings))) elsewhere.push(row);
       else if (nowMs - delivery.scheduleStartMs >= overdueMs && !queues.has(delivery.id)) overdue.push(delivery);
     }
     if (elsewhere.length > 0) queues.adopt(key, elsewhere);

@@ -259,15 +259,16 @@ export class Queues {
     return heads;
   }
 
+  /** Whether the queue is still in use, and not closed since. */
+  isOpen(queue: Queue): boolean {
+    return this.#partners.get(queue.partnerId)?.get(queue.name) === queue;
+  }
+
   stop(): void {
     this.#isStopped = true;
     for (const { cancel } of this.#timers.values()) cancel();
     this.#timers.clear();
     for (const { wanting } of this.#readers) wanting.clear();
-  }
-
-  #isOpen(queue: Queue): boolean {
-    return this.#partners.get(queue.partnerId)?.get(queue.name) === queue;
   }
 
   #open({ partnerId, queue: name }: QueueKey): Queue {
@@ -310,7 +311,7 @@ export class Queues {
 
   /** Schedules the next read of a queue, or forgets it if nothing is known about it. */
   #consider(queue: Queue): void {
-    if (this.#isStopped || !this.#isOpen(queue)) return;
+    if (this.#isStopped || !this.isOpen(queue)) return;
     if (queue.isIdle) {
       this.#close(queue);
       return;
@@ -372,7 +373,7 @@ export class Queues {
         const nowMs = this.#parts.clock.monotonicMs();
         for (const [at, { queue }] of batch.entries()) {
           const page = pages[at];
-          if (page === undefined || !this.#isOpen(queue)) continue;
+          if (page === undefined || !this.isOpen(queue)) continue;
           queue.rowsMax = this.#roomOf(queue);
           const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue));
           this.#added(queue, added);

@@ -1,52 +1,22 @@
-import type { Clock, Timers } from "../clock.ts";
 import { homeOf, type PartnerId, shardOf } from "../ids.ts";
-import type { LeaseHolder } from "../leases/lease.ts";
-import type { Partner } from "../partners/partner.ts";
-import type { AttemptResult, MakeAttempt } from "./attempt.ts";
-import { type BlockedQueue, BlockedQueues } from "./blocked-queues.ts";
-import { type BlockedGate, type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
+import { BlockedQueues } from "./blocked-queues.ts";
+import { type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { Ownership, type ShardStore } from "./ownership.ts";
-import { type Queue, queueLimits, restMs } from "./queue.ts";
+import { queueLimits, restMs } from "./queue.ts";
 import { Queues } from "./queues.ts";
-import { type Picked, Scheduler } from "./scheduler.ts";
-import { Sendings } from "./sending.ts";
+import { type SendingParts, Sendings } from "./sending.ts";
 import type { DeliveryStore, Hint } from "./store.ts";
 
-/** Partners as a worker knows them, at most five seconds old. */
-export interface PartnerSource {
-  /** Undefined if unknown or too old. Then it is requested, and `partnerChanged` is called when it arrives. */
-  peek(id: PartnerId): Partner | undefined;
-}
-
-export interface WorkerParts {
+export interface WorkerParts extends SendingParts {
   readonly store: DeliveryStore;
   readonly shards: ShardStore;
   readonly circuits: CircuitStore;
-  /** The number of homes. Each statement is about partners of one, so that one that is away delays no other. */
-  readonly homes: number;
-  readonly lease: LeaseHolder;
-  readonly partners: PartnerSource;
-  readonly attempt: MakeAttempt;
-  readonly clock: Clock;
-  readonly timers: Timers;
-  /** Runs `work` in the next turn of the event loop. */
-  readonly inNextTurn: (work: () => void) => void;
   /** From 0 to less than 1. */
   readonly random: () => number;
-  readonly slotsMax: number;
-  readonly bytesInFlightMax: number;
-  /** The timeout of an attempt. */
-  readonly attemptTimeoutMs: number;
-  /** The time for which nothing is sent, because the egress proxy fails; 0: it may be. */
-  readonly heldMs?: () => number;
-  readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
   readonly onOverdue?: (partnerId: PartnerId, parked: number) => void;
   /** It may own shards now, or may not any more: `isFit`. */
   readonly onFitness?: () => void;
-  /** A notification could not be rendered, sealed, sent or recorded, for a reason of ours: it is put off. */
-  readonly onFault?: (delivery: Delivery) => void;
-  readonly onTrouble: (message: string, error: unknown) => void;
 }
 
 /** Outcomes are remembered for longer than that: see `endedKeptMs`. */
@@ -58,18 +28,9 @@ const recheckMs = 5_000;
 const sweepRestMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
-/**
- * Requests and answers are read between the turns of the event loop. Measured: if everything starts in one turn, 300
- * are in flight in place of 40, and a notification costs 7 % more. With 8, a saturated process accepts far ahead of
- * what it sends: 0.3 s pass from the answer to the callback, with 32 less than half of that.
- */
-const startsPerTurn = 32;
-/** Content that is sealed in one turn: measured, 256 KiB take 3 to 4 ms. */
-const sealedBytesPerTurn = 256 * 1_024;
-
 /** A worker's work for the partners of one home. */
 interface Home {
-  readonly blocked: BlockedQueues;
+  readonly number: number;
   isMaintaining: boolean;
   sweepNotBeforeMs: number;
   recheckedMs: number;
@@ -84,72 +45,29 @@ interface Home {
 export class DeliveryWorker {
   readonly #parts: WorkerParts;
   readonly #queues: Queues;
-  readonly #scheduler: Scheduler<Queue>;
   readonly #circuits: Circuits;
   readonly ownership: Ownership;
+  readonly #blocked: BlockedQueues;
   readonly #sendings: Sendings;
   readonly #homes: readonly Home[];
   /** Partners that were requested and not known at the last tick. */
   #unknown: ReadonlySet<PartnerId> = new Set();
   /** Those that had not arrived by the next tick either: they or their keys cannot be read. */
   #missing: ReadonlySet<PartnerId> = new Set();
-  #isPumping = false;
   #isStopping = true;
   #cancelTick: () => void = () => undefined;
-  #cancelToken: () => void = () => undefined;
   #ticking: Promise<void> | undefined;
   #tickAgain = false;
   #mapNotBeforeMs = 0;
 
   constructor(parts: WorkerParts) {
     this.#parts = parts;
-    const { slotsMax, bytesInFlightMax: bytesMax, clock, timers, random } = parts;
-    const nowMs = () => clock.monotonicMs();
-    this.#circuits = new Circuits(random, nowMs);
-    this.#scheduler = new Scheduler({ slotsMax, bytesMax, nowMs });
-    this.#queues = new Queues({
-      store: parts.store,
-      homes: parts.homes,
-      clock,
-      timers,
-      rowsMax: slotsMax * rowsPerSlot,
-      bytesMax,
-      // Partners that it does not own now are not read; the sweep finds their rows when it does.
-      limitsOf: (partnerId) =>
-        queueLimits(parts.partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
-      opensAtMs: (key) => this.#opensAtMs(key),
-      onReady: (queue) => this.#schedule(queue),
-      onTrouble: parts.onTrouble,
-    });
-    this.#sendings = new Sendings({
-      ...parts,
-      queues: this.#queues,
-      scheduler: this.#scheduler,
-      circuits: this.#circuits,
-      epochOf: (partnerId) => this.ownership.epochOf(partnerId),
-      onFreed: () => this.#pump(),
-      onRoom: (queue) => {
-        const isOpen = this.#queues.queuesOf(queue.partnerId).includes(queue);
-        if (isOpen && queue.head !== undefined) this.#schedule(queue);
-      },
-    });
-    const blocked = {
-      ...parts,
-      queues: this.#queues,
-      blocked: (key: QueueKey) => this.#blocked(key),
-      isBlocked: (delivery: Delivery, { settings }: Partner) => isBlocked(this.#circuits.gateOf(delivery, settings)),
-      onParked: (partnerId: PartnerId, parked: number) => parts.onOverdue?.(partnerId, parked),
-    };
-    this.#homes = Array.from({ length: parts.homes }, () => ({
-      blocked: new BlockedQueues(blocked),
-      isMaintaining: false,
-      sweepNotBeforeMs: 0,
-      recheckedMs: 0,
-    }));
+    const { homes, lease, clock, timers, partners } = parts;
+    this.#circuits = new Circuits(parts.random, () => clock.monotonicMs());
     this.ownership = new Ownership({
       store: parts.shards,
-      homes: parts.homes,
-      lease: parts.lease,
+      homes,
+      lease,
       clock,
       timers,
       prepare: (shards) => this.#prepare(shards),
@@ -160,6 +78,25 @@ export class DeliveryWorker {
       onGone: (shards) => this.#forget(new Set(shards)),
       onTrouble: (error) => parts.onTrouble("shards could not be maintained", error),
     });
+    this.#queues = new Queues({
+      ...parts,
+      rowsMax: parts.slotsMax * rowsPerSlot,
+      bytesMax: parts.bytesInFlightMax,
+      // Partners that it does not own now are not read; the sweep finds their rows when it does.
+      limitsOf: (partnerId) =>
+        queueLimits(partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
+      opensAtMs: (key) => this.#opensAtMs(key),
+      onReady: (queue) => this.#sendings.schedule(queue),
+    });
+    const peers = { queues: this.#queues, circuits: this.#circuits, ownership: this.ownership };
+    this.#blocked = new BlockedQueues({ ...parts, ...peers });
+    this.#sendings = new Sendings(parts, { ...peers, blocked: this.#blocked });
+    this.#homes = Array.from({ length: homes }, (_, number) => ({
+      number,
+      isMaintaining: false,
+      sweepNotBeforeMs: 0,
+      recheckedMs: 0,
+    }));
   }
 
   /** The deliveries in memory, for observation. */
@@ -169,9 +106,8 @@ export class DeliveryWorker {
 
   /** POSTs in flight and their content, deliveries in memory and theirs, and outcomes that are not durable yet. */
   get status() {
-    const { slotsInUse: slots, bytes } = this.#scheduler;
     const { rows, bytes: rowsBytes } = this.#queues;
-    return { slots, bytes, rows, rowsBytes, unrecorded: this.#sendings.unrecorded, shards: this.ownership.count };
+    return { ...this.#sendings.status, rows, rowsBytes, shards: this.ownership.count };
   }
 
   /** Whether it may own shards: its statements are answered. */
@@ -201,7 +137,7 @@ export class DeliveryWorker {
       return;
     }
     const queue = this.#queues.offer(delivery);
-    if (queue !== undefined) this.#schedule(queue);
+    if (queue !== undefined) this.#sendings.schedule(queue);
   }
 
   /** Something of one of its partners' queues is due; of any of them, if none is named. */
@@ -260,13 +196,9 @@ export class DeliveryWorker {
   async stop(drainTimeoutMs: number): Promise<number> {
     this.#isStopping = true;
     this.#cancelTick();
-    this.#cancelToken();
+    this.#sendings.close();
     await this.#ticking;
-    const { promise: timedOut, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#parts.timers.after(drainTimeoutMs, resolve);
-    await Promise.race([this.#sendings.quiet(), timedOut]);
-    cancel();
-    const left = this.#scheduler.slotsInUse;
+    const left = await this.#sendings.drain(drainTimeoutMs);
     await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
     this.#sendings.stop();
     this.#queues.stop();
@@ -297,7 +229,7 @@ export class DeliveryWorker {
       if (clock.monotonicMs() - home.recheckedMs >= recheckMs) await this.#recheckCircuits(home, shards);
       if (clock.monotonicMs() < home.sweepNotBeforeMs) return;
       const heads = await this.#sweep(shards, true);
-      void home.blocked.scan(heads);
+      void this.#blocked.scan(home.number, heads);
     } catch (error) {
       onTrouble("circuits could not be read again", error);
     } finally {
@@ -342,36 +274,9 @@ export class DeliveryWorker {
     }
   }
 
-  #blocked(key: QueueKey): BlockedQueue | undefined {
-    const { partnerId } = key;
-    const partner = this.#parts.partners.peek(partnerId);
-    if (this.#isStopping || partner?.state !== "active" || !this.owns(partnerId)) return undefined;
-    const gate = this.#circuits.gateOfQueue(key, partner.settings);
-    return isBlocked(gate) ? { partner, reason: gate.reason } : undefined;
-  }
-
   #opensAtMs(key: QueueKey): number | undefined {
     const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.peek(key.partnerId)?.settings);
     return isBlocked(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
-  }
-
-  #schedule(queue: Queue): void {
-    const partner = this.#parts.partners.peek(queue.partnerId);
-    // One that was just requested arrives shortly.
-    if (partner === undefined && !this.#missing.has(queue.partnerId)) return;
-    if (partner?.state !== "active") {
-      this.#forgetReady(queue);
-      return;
-    }
-    const { maxInFlight, maxPerSecond } = partner.settings;
-    this.#scheduler.add(queue, { maxInFlight, maxPerSecond, ownedSinceMs: this.ownership.sinceMs(queue.partnerId) });
-    this.#pump();
-  }
-
-  /** Nothing of it is sent now, and it takes no memory from other partners: it is read again when it may be sent. */
-  #forgetReady(queue: Queue): void {
-    this.#scheduler.remove(queue);
-    this.#queues.forgetReady(queue);
   }
 
   /** Their rows take no memory from others. */
@@ -381,98 +286,14 @@ export class DeliveryWorker {
     this.#missing = new Set(unknown.filter((partnerId) => this.#unknown.has(partnerId)));
     this.#unknown = new Set(unknown);
     for (const partnerId of this.#missing) {
-      for (const queue of this.#queues.queuesOf(partnerId)) if (queue.head !== undefined) this.#forgetReady(queue);
+      for (const queue of this.#queues.queuesOf(partnerId))
+        if (queue.head !== undefined) this.#sendings.forgetReady(queue);
     }
-  }
-
-  /** Starts what may start, once for all events of one turn. */
-  #pump(): void {
-    if (this.#isPumping) return;
-    this.#isPumping = true;
-    queueMicrotask(() => this.#startSome());
-  }
-
-  #startSome(): void {
-    this.#isPumping = false;
-    this.#cancelToken();
-    const heldMs = this.#isStopping ? 0 : (this.#parts.heldMs?.() ?? 0);
-    if (heldMs > 0) {
-      this.#cancelToken = this.#parts.timers.after(Math.ceil(heldMs), () => this.#pump());
-      return;
-    }
-    // A recorded outcome pumps again.
-    const mayBegin = () => !this.#isStopping && this.#sendings.mayBegin;
-    let sealedBytes = 0;
-    for (let started = 0; mayBegin(); started += 1) {
-      if (started === startsPerTurn || sealedBytes >= sealedBytesPerTurn) {
-        this.#isPumping = true;
-        this.#parts.inNextTurn(() => this.#startSome());
-        return;
-      }
-      const picked = this.#scheduler.next();
-      if (picked === undefined) break;
-      sealedBytes += picked.queue.head?.bytes ?? 0;
-      this.#begin(picked);
-    }
-    const tokenInMs = mayBegin() ? this.#scheduler.tokenInMs() : undefined;
-    if (tokenInMs !== undefined) {
-      this.#cancelToken = this.#parts.timers.after(Math.max(1, tokenInMs), () => this.#pump());
-    }
-  }
-
-  /** Sends the head of a queue, unless its owner, partner or endpoint has changed by now. */
-  #begin({ queue, slot }: Picked<Queue>): void {
-    const { partnerId, head } = queue;
-    const epoch = this.ownership.epochOf(partnerId);
-    const leaseId = this.#parts.lease.current();
-    const partner = this.#parts.partners.peek(partnerId);
-    if (epoch === undefined || leaseId === undefined || partner?.state !== "active") {
-      this.#scheduler.end(slot, false);
-      this.#forgetReady(queue);
-      return;
-    }
-    const gate = head === undefined ? "open" : this.#circuits.gateOf(head, partner.settings);
-    if (isBlocked(gate)) {
-      this.#scheduler.end(slot, false);
-      this.#skip(queue, partner, gate);
-      return;
-    }
-    if (this.#sendings.holds(queue)) {
-      this.#scheduler.remove(queue);
-      this.#scheduler.end(slot, false);
-      return;
-    }
-    const delivery = this.#queues.startHead(queue);
-    if (queue.head === undefined) this.#scheduler.remove(queue);
-    if (delivery === undefined) {
-      this.#scheduler.end(slot, false);
-      return;
-    }
-    const deadlineMs = this.#parts.clock.monotonicMs() + this.#parts.attemptTimeoutMs;
-    this.#sendings.begin({ delivery, partner, slot, epoch, leaseId, isProbe: gate === "probe", deadlineMs });
-  }
-
-  /**
-   * The URL of a queue's head accepts nothing, so it and others like it leave memory. If the queue is not read either,
-   * they are read again when it is. Otherwise they are put off, so that they block nobody behind them.
-   */
-  #skip(queue: Queue, partner: Partner, { reason }: BlockedGate): void {
-    const { partnerId, name } = queue;
-    const which = (delivery: Delivery) => isBlocked(this.#circuits.gateOf(delivery, partner.settings));
-    const isRead = !isBlocked(this.#circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
-    if (!isRead) this.#queues.forgetReady(queue, which);
-    else void this.#homeOf(shardOf(partnerId)).blocked.putOff(queue.takeReady(which), partner, reason);
-    if (queue.head === undefined) this.#scheduler.remove(queue);
-    this.#pump();
   }
 
   #forget(shards: ReadonlySet<number>): void {
-    for (const partnerId of this.#queues.partners()) {
-      if (!shards.has(shardOf(partnerId))) continue;
-      for (const queue of this.#queues.queuesOf(partnerId)) this.#scheduler.remove(queue);
-      this.#queues.forgetPartner(partnerId);
-    }
-    this.#scheduler.forgetRates((partnerId) => shards.has(shardOf(partnerId)));
-    this.#circuits.forget((partnerId) => shards.has(shardOf(partnerId)));
+    const isGone = (partnerId: PartnerId) => shards.has(shardOf(partnerId));
+    this.#sendings.forget(isGone);
+    this.#circuits.forget(isGone);
   }
 }
