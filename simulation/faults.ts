@@ -1,4 +1,5 @@
 import type { SimulationContext } from "./context.ts";
+import { fairWeather } from "./database/database.ts";
 import { largestDrift } from "./service/event-loop.ts";
 import type { Instance, SimulatedProcess } from "./service/instance.ts";
 
@@ -18,8 +19,8 @@ export class Faults {
 
   /** Makes faults while it is stormy: one now and then, or where clocks drift, half of the time, beats alone. */
   go(): void {
-    const { world, plan, variation } = this.#context;
-    if (variation.faults === "leases" || (plan.drift === largestDrift && world.random.chance(0.5))) this.#onlyBeats();
+    const { world, plan, faults } = this.#context;
+    if (faults === "leases" || (plan.drift === largestDrift && world.random.chance(0.5))) this.#onlyBeats();
     else this.#all();
   }
 
@@ -44,7 +45,7 @@ export class Faults {
 
   heal(): void {
     const { database, notifications, homeLines } = this.#context;
-    Object.assign(database.weather, { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 });
+    Object.assign(database.weather, fairWeather);
     for (const line of homeLines) line.isBroken = false;
     notifications.lossChance = 0;
     notifications.lateChance = 0;
@@ -93,7 +94,7 @@ export class Faults {
   #one(): void {
     const { random } = this.#context.world;
     const service = random.pick(this.#services);
-    if (this.#context.variation.faults === "crashes") {
+    if (this.#context.faults === "crashes") {
       this.#crash(service);
       return;
     }
@@ -119,31 +120,20 @@ export class Faults {
 
   #kill(service: SimulatedProcess): void {
     service.kill();
-    this.#later(
-      (random) => random.between(200, 9_000),
-      () => service.start(),
-    );
+    this.#after(200, 9_000, () => service.start());
   }
 
   /** An error ends the process, and it is started again at once. */
   #crash(service: SimulatedProcess): void {
     service.kill();
-    this.#later(
-      () => restartAfterMs,
-      () => service.start(),
-    );
+    this.#context.world.agenda.after(restartAfterMs, () => service.start());
   }
 
   #stop(service: SimulatedProcess): void {
     const { random } = this.#context.world;
     const { instance } = service;
     if (instance !== undefined && random.chance(0.7)) setSlow(instance, random.between(600, 3_000));
-    void service.stop(random.pick([1_000, 5_000, 10_000])).then(() =>
-      this.#later(
-        (one) => one.between(500, 6_000),
-        () => service.start(),
-      ),
-    );
+    void service.stop(random.pick([1_000, 5_000, 10_000])).then(() => this.#after(500, 6_000, () => service.start()));
   }
 
   /** SIGSTOP, or a machine that is suspended. */
@@ -154,10 +144,7 @@ export class Faults {
     this.#context.world.note("fault", isSuspended ? "suspend" : "freeze", loop.name);
     if (isSuspended) loop.suspend();
     else loop.freeze();
-    this.#later(
-      (random) => random.between(20, random.chance(0.5) ? 3_000 : 14_000),
-      () => loop.runOn(),
-    );
+    this.#after(20, this.#either(0.5, 3_000, 14_000), () => loop.runOn());
   }
 
   #stall(service: SimulatedProcess): void {
@@ -165,10 +152,7 @@ export class Faults {
     if (loop === undefined) return;
     this.#context.world.note("fault", "stall", loop.name);
     loop.stall();
-    this.#later(
-      (random) => random.between(10, random.chance(0.5) ? 1_000 : 25_000),
-      () => loop.runOn(),
-    );
+    this.#after(10, this.#either(0.5, 1_000, 25_000), () => loop.runOn());
   }
 
   #cut(service: SimulatedProcess): void {
@@ -181,12 +165,9 @@ export class Faults {
       if (isOneWay) line.losesAnswers = true;
       else line.losesStatements = true;
     }
-    this.#later(
-      (one) => one.between(50, one.chance(0.5) ? 2_000 : 12_000),
-      () => {
-        for (const line of lines) line.heal();
-      },
-    );
+    this.#after(50, this.#either(0.5, 2_000, 12_000), () => {
+      for (const line of lines) line.heal();
+    });
   }
 
   /**
@@ -207,31 +188,20 @@ export class Faults {
   }
 
   #badWeather(): void {
-    const { database, world } = this.#context;
+    const { database, world, instances } = this.#context;
     const { random } = world;
     const { weather } = database;
-    const kind = random.pick([
-      "isDown",
-      "failChance",
-      "unknownChance",
-      "slowChance",
-      "slowness",
-      "unstorable",
-    ] as const);
+    const kinds = ["isDown", "failChance", "unknownChance", "slowChance", "slowness", "unstorable"] as const;
+    const kind = random.pick(kinds);
     world.note("fault", "database", kind);
     if (kind === "isDown") weather.isDown = true;
     else if (kind === "slowness") weather.slowness = random.between(2, 40);
-    else if (kind === "unstorable") setUnstorable(this.#context.instances, 0.05);
+    else if (kind === "unstorable") setUnstorable(instances, 0.05);
     else weather[kind] = random.between(0.01, 0.2);
-    this.#later(
-      (one) => one.between(50, one.chance(0.6) ? 2_000 : 12_000),
-      () => {
-        if (kind === "isDown") weather.isDown = false;
-        else if (kind === "slowness") weather.slowness = 1;
-        else if (kind === "unstorable") setUnstorable(this.#context.instances, 0);
-        else weather[kind] = 0;
-      },
-    );
+    this.#after(50, this.#either(0.6, 2_000, 12_000), () => {
+      if (kind === "unstorable") setUnstorable(instances, 0);
+      else Object.assign(weather, { [kind]: fairWeather[kind] });
+    });
   }
 
   #stepClocks(service: SimulatedProcess): void {
@@ -246,18 +216,19 @@ export class Faults {
     const { notifications, world } = this.#context;
     notifications.lossChance = world.random.pick([0, 0.1, 0.9]);
     notifications.lateChance = world.random.pick([0, 0.1, 0.5]);
-    this.#later(
-      (random) => random.between(1_000, 10_000),
-      () => {
-        notifications.lossChance = 0.02;
-        notifications.lateChance = 0.02;
-      },
-    );
+    this.#after(1_000, 10_000, () => {
+      notifications.lossChance = 0.02;
+      notifications.lateChance = 0.02;
+    });
   }
 
-  #later(afterMs: (random: SimulationContext["world"]["random"]) => number, work: () => void): void {
-    const { world } = this.#context;
-    world.agenda.after(afterMs(world.random), work);
+  #after(leastMs: number, mostMs: number, work: () => void): void {
+    const { agenda, random } = this.#context.world;
+    agenda.after(random.between(leastMs, mostMs), work);
+  }
+
+  #either(chance: number, ms: number, otherMs: number): number {
+    return this.#context.world.random.chance(chance) ? ms : otherMs;
   }
 }
 

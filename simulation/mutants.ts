@@ -3,57 +3,28 @@ import { Backpressure } from "../packages/server/src/delivery/backpressure.ts";
 import { BlockedQueues } from "../packages/server/src/delivery/blocked-queues.ts";
 import { Circuits } from "../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../packages/server/src/delivery/delivery.ts";
-import { type OwnedShard, Ownership } from "../packages/server/src/delivery/ownership.ts";
+import { Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
-import type { DeliveryStore, QueuePage } from "../packages/server/src/delivery/store.ts";
+import type { QueuePage } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
-import { Lease, type LeaseBeat, type LeaseKind } from "../packages/server/src/leases/lease.ts";
-import { faithful, type Variation } from "./context.ts";
-import { carryOut } from "./database/deliveries.ts";
+import { Lease } from "../packages/server/src/leases/lease.ts";
+import type { FaultsOf } from "./context.ts";
+import { SimulatedDeliveries } from "./database/deliveries.ts";
 import { SimulatedLeases, SimulatedShards } from "./database/shards.ts";
+import { Tables } from "./database/tables.ts";
+import { Instance } from "./service/instance.ts";
 
 /** Something that is wrong on purpose, and that the simulation must find. */
 export interface Mutant {
   readonly name: string;
   /** One with which it is found soon. */
   readonly seed: number;
-  readonly variation?: Partial<Variation>;
-  /** Breaks the code itself. @returns what makes it whole again */
-  readonly sabotage?: () => () => void;
-}
-
-/** NOT EXISTS (a living lease): after a wait for the row's lock, the other table is seen as it was before. */
-class TakesByNotExists extends SimulatedShards {
-  override claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]> {
-    let living: ReadonlySet<LeaseId> | undefined;
-    return this.takeOf(leaseId, count, ({ leaseId: owner }) => {
-      living ??= new Set(this.tables.leases.keys());
-      return owner === null || !living.has(owner);
-    });
-  }
-}
-
-/** Deletes what was found dead, whatever its beat is by now, and by the database's clock. */
-class ReapsByTime extends SimulatedLeases {
-  override async beat(id: LeaseId, kind: LeaseKind): Promise<readonly LeaseBeat[] | undefined> {
-    const beats = (await super.beat(id, kind)) ?? [];
-    const nowUs = this.session.database.nowUs();
-    const stale = beats.filter(({ id }) => nowUs - (this.tables.leases.get(id)?.beatenUs ?? nowUs) > 6_000_000);
-    await this.delete(
-      stale.map(({ id }) => id),
-      () => true,
-    );
-    return beats.length === 0 ? undefined : beats;
-  }
-}
-
-class SurrendersNothing extends SimulatedShards {
-  override async surrender(): Promise<void> {
-    return undefined;
-  }
+  readonly faults?: FaultsOf;
+  /** Breaks the code, or a part of the simulated world. @returns what makes it whole again */
+  readonly sabotage: () => () => void;
 }
 
 type Arguments<F> = F extends (...args: infer A) => unknown ? A : never;
@@ -77,16 +48,33 @@ function wrong<T extends object, Name extends keyof T>(
   };
 }
 
-/** The store of deliveries with one statement that answers wrongly. */
-function answering(name: keyof DeliveryStore, answer: (store: DeliveryStore) => unknown): Partial<Variation> {
-  const deliveries: Variation["deliveries"] = (store) =>
-    new Proxy(store, { get: (of, property) => (property === name ? answer(of) : bound(of, property)) });
-  return { deliveries };
-}
-
 export const mutants: readonly Mutant[] = [
-  { name: "a take without compare-and-set", seed: 2, variation: { Shards: TakesByNotExists, faults: "crashes" } },
-  { name: "reaping by time alone", seed: 2, variation: { Leases: ReapsByTime } },
+  {
+    // NOT EXISTS (a living lease): after a wait for the row's lock, the other table is seen as it was before.
+    name: "a take without compare-and-set",
+    seed: 2,
+    faults: "crashes",
+    sabotage: wrong(SimulatedShards, "claim", (_, [leaseId, count], shards) => {
+      let living: ReadonlySet<LeaseId> | undefined;
+      return shards.takeOf(leaseId, count, ({ leaseId: owner }) => {
+        living ??= new Set(shards.tables.leases.keys());
+        return owner === null || !living.has(owner);
+      });
+    }),
+  },
+  {
+    // Deletes what was found dead, whatever its beat is by now, and by the database's clock.
+    name: "reaping by time alone",
+    seed: 2,
+    sabotage: wrong(SimulatedLeases, "beat", async (original, args, leases) => {
+      const beats = await original(...args);
+      const nowUs = leases.session.database.nowUs();
+      const beatenUs = (id: LeaseId) => leases.tables.leases.get(id)?.beatenUs ?? nowUs;
+      const stale = (beats ?? []).map(({ id }) => id).filter((id) => nowUs - beatenUs(id) > 6_000_000);
+      await leases.delete(stale, () => true);
+      return beats;
+    }),
+  },
   {
     name: "a stale row of a read is kept",
     seed: 3,
@@ -95,7 +83,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a lost hint is never swept",
     seed: 1,
-    variation: answering("heads", () => async () => []),
+    sabotage: wrong(SimulatedDeliveries, "heads", async () => []),
   },
   {
     name: "the queue of an endpoint that accepts nothing is not scanned",
@@ -125,24 +113,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an outcome has no guard",
     seed: 1,
-    variation: {
-      carryOut: (outcome, tables, database) => {
-        const one = tables.notifications.get(outcome.id);
-        if (one === undefined || one.state === "accepted") return "missed";
-        const { round, attemptsMade } = one;
-        return carryOut({ ...outcome, round, attemptsMade }, tables, database);
-      },
-    },
+    sabotage: wrong(Tables, "carryOut", (original, [outcome, nowUs], tables) => {
+      const one = tables.notifications.get(outcome.id);
+      if (one === undefined || one.state === "accepted") return "missed";
+      const { round, attemptsMade } = one;
+      return original({ ...outcome, round, attemptsMade }, nowUs);
+    }),
   },
   {
     name: "a lease is believed in whatever the clock says",
     seed: 2,
-    variation: { holder: (lease) => believing(lease) },
+    sabotage: believesLonger(Number.POSITIVE_INFINITY),
   },
   {
     name: "a lease is believed in for 6 s",
     seed: 3,
-    variation: { holder: (lease, loop) => believingLonger(lease, loop, 1_000) },
+    sabotage: believesLonger(1_000),
   },
   {
     name: "the buckets of a lost shard are kept",
@@ -175,7 +161,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a worker that is not fit keeps its shards",
     seed: 1,
-    variation: { Shards: SurrendersNothing },
+    sabotage: wrong(SimulatedShards, "surrender", async () => undefined),
   },
   {
     name: "a worker that is not fit gives up its lease",
@@ -205,7 +191,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a late outcome of a lost ownership ends its successor",
     seed: 8,
-    variation: { faults: "leases" },
+    faults: "leases",
     sabotage: wrong(Queues, "release", (original, [delivery, againInMs], queues) => {
       const inHand = queues.queuesOf(delivery.partnerId).flatMap(({ notReady }) => notReady);
       original(inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
@@ -219,24 +205,22 @@ export const mutants: readonly Mutant[] = [
   {
     name: "an error of delivery reaches the ledger",
     seed: 1,
-    variation: {
-      notifier: (instance) => ({
-        offer: (delivery, begunMs) =>
-          (instance.worker.owns(delivery.partnerId) ? instance : instance.hints).offer(delivery, begunMs),
-      }),
-    },
+    sabotage: wrong(Instance, "passOn", (original, args, instance) => {
+      if (instance.worker.owns(args[0].partnerId)) instance.offer(...args);
+      else original(...args);
+    }),
   },
   {
     name: "a notification that was sent now loses its step of the schedule",
     seed: 1,
-    variation: answering("read", (store) => async (reads: Parameters<typeof store.read>[0]) => {
-      return (await store.read(reads)).map(withoutAsked);
-    }),
+    sabotage: wrong(SimulatedDeliveries, "read", async (original, args) => (await original(...args)).map(withoutAsked)),
   },
   {
     name: "what follows waits for nothing",
     seed: 1,
-    variation: answering("preceding", () => async (asked: []) => asked.map(() => ({ after: undefined, ageMs: 0 }))),
+    sabotage: wrong(SimulatedDeliveries, "preceding", async (_, [asked]) =>
+      asked.map(() => ({ after: undefined, ageMs: 0 })),
+    ),
   },
 ];
 
@@ -245,39 +229,16 @@ function withoutAsked(page: QueuePage): QueuePage {
   return { ...page, due };
 }
 
-function bound(of: object, name: string | symbol): unknown {
-  const value: unknown = Reflect.get(of, name);
-  return typeof value === "function" ? value.bind(of) : value;
-}
-
-/** Keeps using the last lease. */
-function believing(lease: Parameters<Variation["holder"]>[0]): ReturnType<Variation["holder"]> {
-  let last: LeaseId | undefined;
-  return {
-    current: () => {
-      last = lease.current() ?? last;
-      return last;
-    },
-    remainingMs: () => Math.max(1, lease.remainingMs()),
-  };
-}
-
 /** Believes in the last lease for longer than it is held for certain. */
-function believingLonger(
-  lease: Parameters<Variation["holder"]>[0],
-  { clock }: Parameters<Variation["holder"]>[1],
-  byMs: number,
-): ReturnType<Variation["holder"]> {
-  let last: { readonly id: LeaseId; readonly untilMs: number; readonly untilWallMs: number } | undefined;
-  const remainingMs = () => {
-    const [leftMs, id] = [lease.remainingMs(), lease.current()];
-    const [nowMs, wallMs] = [clock.monotonicMs(), clock.nowMs()];
-    if (id !== undefined) last = { id, untilMs: nowMs + leftMs + byMs, untilWallMs: wallMs + leftMs + byMs };
-    return last === undefined ? 0 : Math.max(0, Math.min(last.untilMs - nowMs, last.untilWallMs - wallMs));
-  };
-  return { remainingMs, current: () => (remainingMs() > 0 ? last?.id : undefined) };
-}
-
-export function variationOf({ variation }: Mutant): Variation {
-  return { ...faithful, ...variation };
+function believesLonger(byMs: number): Mutant["sabotage"] {
+  type Last = { readonly id: LeaseId; readonly untilMs: number; readonly untilWallMs: number };
+  const lasts = new WeakMap<Instance, Last>();
+  return wrong(Instance, "currentLease", (original, _, instance) => {
+    const id = original();
+    const { monotonicMs, nowMs } = instance.loop.clock;
+    const leftMs = instance.lease.remainingMs() + byMs;
+    if (id !== undefined) lasts.set(instance, { id, untilMs: monotonicMs() + leftMs, untilWallMs: nowMs() + leftMs });
+    const last = lasts.get(instance);
+    return last !== undefined && last.untilMs > monotonicMs() && last.untilWallMs > nowMs() ? last.id : undefined;
+  });
 }

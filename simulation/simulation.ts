@@ -3,7 +3,7 @@ import { homeOf } from "../packages/server/src/ids.ts";
 import { Lease } from "../packages/server/src/leases/lease.ts";
 import { Checks, checkAllOwned, checkEvenlyOwned } from "./checks/checks.ts";
 import { checkBehindBlocked, checkProgress } from "./checks/progress.ts";
-import { faithful, type SimulationContext, type SimulationPlan, type Variation } from "./context.ts";
+import type { FaultsOf, SimulationContext, SimulationPlan } from "./context.ts";
 import { Line, Session, SimulatedDatabase } from "./database/database.ts";
 import { SimulatedLeases } from "./database/shards.ts";
 import { Tables } from "./database/tables.ts";
@@ -18,7 +18,7 @@ import { type Violation, World } from "./world.ts";
 export interface SimulationOptions {
   readonly seed: number;
   readonly steps: number;
-  readonly variation?: Variation;
+  readonly faults?: FaultsOf;
 }
 
 export interface SimulationResult {
@@ -55,9 +55,9 @@ export class Simulation {
   readonly #steps: number;
   #away: { readonly home: number; readonly untilMs: number } | undefined;
 
-  constructor({ seed, steps, variation = faithful }: SimulationOptions) {
+  constructor({ seed, steps, faults = "all" }: SimulationOptions) {
     const world = new World(seed);
-    const isAlone = variation.faults === "leases";
+    const isAlone = faults === "leases";
     const plan = { ...planOf(world), ...(isAlone && { services: 1 }) };
     const merchants = Array.from({ length: plan.merchants }, (_, number) => new Merchant(number, world.random));
     const database = new SimulatedDatabase(world);
@@ -65,15 +65,8 @@ export class Simulation {
     const instances = new Set<Instance>();
     const checks = new Checks(world, plan, tables, database, instances);
     const homeLines = Array.from({ length: plan.homes }, () => new Line());
-    const carryOut: SimulationContext["carryOut"] = (outcome) => {
-      const one = tables.notifications.get(outcome.id);
-      const before = one && { ...one };
-      const recorded = variation.carryOut(outcome, tables, database);
-      if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
-      return recorded;
-    };
     const notifications = new SimulatedNotifications(world, instances);
-    const parts = { world, plan, database, tables, notifications, checks, variation, instances, homeLines, carryOut };
+    const parts = { world, plan, database, tables, notifications, checks, faults, instances, homeLines };
     this.#context = { ...parts, isStormy: false, loadFactor: 1 };
     const chains = new Chains(world, tables);
     const services = Array.from(
@@ -132,7 +125,7 @@ export class Simulation {
     this.#faults.heal();
     this.#people.settle();
     agenda.after(100, () => this.#faults.heal());
-    const isAlone = this.#context.variation.faults === "leases";
+    const isAlone = this.#context.faults === "leases";
     const fault = isAlone ? "none" : random.pick(["none", "none", "beats", "home"]);
     const atMs = random.between(200, 2_000);
     if (fault === "home" && this.#context.plan.homes > 1)
@@ -144,13 +137,13 @@ export class Simulation {
     if (fault === "beats") agenda.after(atMs, () => this.#ask(() => this.#breakAllButBeats()));
     else {
       const lastFaultMs = fault === "home" ? atMs : 0;
-      const checkAll = () => checkAllOwned(this.#world, this.#context.tables);
+      const checkAll = () => checkAllOwned(this.#context);
       agenda.after(lastFaultMs + this.#byDrift(ownedWithinMs) + 100, () => this.#ask(checkAll));
     }
-    const checkEven = () => checkEvenlyOwned(this.#world, this.#context.tables);
+    const checkEven = () => checkEvenlyOwned(this.#context);
     agenda.after(healedMs + evenWithinMs + 100, () => this.#ask(checkEven));
     const endMs = healedMs + calmMs;
-    agenda.after(endMs - 1_000, () => this.#ask(() => this.#checkBehindBlocked()));
+    agenda.after(endMs - 1_000, () => this.#ask(() => checkBehindBlocked(this.#context)));
     agenda.after(healedMs + quietAfterMs, () => {
       this.#context.loadFactor = 0;
     });
@@ -164,7 +157,7 @@ export class Simulation {
     const service = this.#faults.breakAllButBeats(brokenForMs);
     const { attemptTimeoutMs } = this.#context.plan;
     this.#world.agenda.after(this.#byDrift(givenUpWithinMs + attemptTimeoutMs), () =>
-      this.#ask(() => checkAllOwned(this.#world, this.#context.tables, service.instance?.lease.current())),
+      this.#ask(() => checkAllOwned(this.#context, service.instance?.lease.current())),
     );
   }
 
@@ -176,19 +169,14 @@ export class Simulation {
     if (!this.#context.isStormy) check();
   }
 
-  #checkBehindBlocked(): void {
-    const { tables, database, checks } = this.#context;
-    checkBehindBlocked(this.#world, checks, tables, database.nowUs());
-  }
-
   #checkProgress(mayRest: boolean): void {
-    const { tables, database, checks } = this.#context;
+    const { checks, instances } = this.#context;
     const { home, untilMs } = this.#away ?? { home: -1, untilMs: 0 };
     const isAway = ({ shard }: Merchant) =>
       homeOf(shard, this.#context.plan.homes) === home &&
       this.#world.nowMs < untilMs + caughtUpWithinMs + this.#context.plan.attemptTimeoutMs;
-    checkProgress(this.#world, checks, tables, database.nowUs(), isAway, mayRest);
-    checks.sweeps();
+    checkProgress(this.#context, isAway, mayRest);
+    for (const worker of instances) checks.sweeps.check(worker);
   }
 }
 

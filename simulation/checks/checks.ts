@@ -1,18 +1,17 @@
-import type { AttemptOptions } from "../../packages/server/src/delivery/attempt.ts";
 import type { LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import type { OwnedShard } from "../../packages/server/src/delivery/ownership.ts";
 import { jitter, mayAskToWait } from "../../packages/server/src/delivery/schedule.ts";
 import type { DeliveryOutcome, Hint, QueueRead, Recorded } from "../../packages/server/src/delivery/store.ts";
 import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/src/ids.ts";
-import type { SimulationPlan } from "../context.ts";
+import type { SimulationContext, SimulationPlan } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
-import type { NotificationStart, ShardRow, SimulatedNotification, Tables } from "../database/tables.ts";
+import type { ShardRow, SimulatedNotification, Tables } from "../database/tables.ts";
 import type { Reception } from "../outside/merchant.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { CompletenessCheck } from "./progress.ts";
-import { StartChecks } from "./starts.ts";
+import { OfInstance, StartChecks } from "./starts.ts";
 
 /** Steps between two checks of what is not checked where it happens. */
 const boundsEvery = 16;
@@ -26,10 +25,10 @@ export class Checks {
   readonly #plan: SimulationPlan;
   readonly #tables: Tables;
   readonly #instances: ReadonlySet<Instance>;
-  readonly #starts: StartChecks;
   readonly #complete: CompletenessCheck;
   readonly #reads: ReadsCheck;
-  readonly #sweeps: SweepsCheck;
+  readonly starts: StartChecks;
+  readonly sweeps: SweepsCheck;
 
   constructor(
     world: World,
@@ -42,20 +41,16 @@ export class Checks {
     this.#plan = plan;
     this.#tables = tables;
     this.#instances = instances;
-    this.#starts = new StartChecks(world, tables, plan);
+    this.starts = new StartChecks(world, tables, plan);
     this.#reads = new ReadsCheck(world);
-    this.#sweeps = new SweepsCheck(world);
+    this.sweeps = new SweepsCheck(world);
     this.#complete = new CompletenessCheck(world, tables, database);
-  }
-
-  get startedMs(): ReadonlyMap<string, number> {
-    return this.#starts.startedMs;
   }
 
   /** The time until an attempt ends, if the partner's owner had no free slot since then; otherwise 0. */
   slotWaitMs(partnerId: PartnerId, sinceMs: number): number {
     const owner = this.#ownerOf(partnerId);
-    return owner !== undefined && this.#starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
+    return owner !== undefined && this.starts.fullMs(owner) >= sinceMs ? this.#plan.attemptTimeoutMs : 0;
   }
 
   rests(partnerId: PartnerId, id: NotificationId): boolean {
@@ -74,12 +69,8 @@ export class Checks {
   }
 
   attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
-    this.#starts.attemptBegins(worker, delivery, url, isRegistered);
+    this.starts.attemptBegins(worker, delivery, url, isRegistered);
     this.#reads.begins(worker, delivery.partnerId);
-  }
-
-  attemptEnds(worker: Instance, delivery: Delivery, url: string): void {
-    this.#starts.attemptEnds(worker, delivery, url);
   }
 
   /** It is not sent, and rests like one whose outcome could not be stored. */
@@ -87,10 +78,6 @@ export class Checks {
     const rest = { deadlineMs: this.#world.nowMs, isEnded: true, mayRepeat: true };
     const start = { round, attemptsMade, leaseId: "" as never, epoch: undefined, ...rest };
     this.#tables.notifications.get(id)?.starts.push(start);
-  }
-
-  firstByte(worker: Instance, delivery: Delivery, options: AttemptOptions, begunMs: number): NotificationStart {
-    return this.#starts.firstByte(worker, delivery, options, begunMs);
   }
 
   received({ id, round }: Delivery, reception: Reception): void {
@@ -104,12 +91,12 @@ export class Checks {
     for (const { partnerId, queue, circuit, controlNo } of loaded) {
       this.#world.note(worker.name, "loads", partnerId, queue, circuit.state, circuit.probeInMs ?? "", controlNo);
     }
-    this.#starts.circuitsOf(worker).loaded(loaded, (id) => this.#tables.shards[shardOf(id)]?.epoch ?? 0);
+    this.starts.circuits.get(worker).loaded(loaded, (id) => this.#tables.shards[shardOf(id)]?.epoch ?? 0);
   }
 
   /** An outcome is on its way to the database. */
   async recorded(worker: Instance, outcome: DeliveryOutcome, recording: Promise<Recorded>): Promise<Recorded> {
-    const known = this.#starts.circuitsOf(worker);
+    const known = this.starts.circuits.get(worker);
     for (const change of outcome.circuits) {
       const { state, probeInMs } = change.circuit;
       this.#world.note(
@@ -162,14 +149,6 @@ export class Checks {
     if (made >= steps.length || mayAskToWait(attempt.httpStatus ?? 0) || delayMs <= stepS * 1_000 * (1 + jitter))
       return;
     this.#world.violated(20, `${id} waits ${delayMs} ms after ${made} steps, of which the last is ${stepS} s`);
-  }
-
-  swept(worker: Instance, shards: readonly number[]): void {
-    this.#sweeps.swept(worker, shards);
-  }
-
-  sweeps(): void {
-    for (const worker of this.#instances) this.#sweeps.check(worker);
   }
 
   /** Invariant 16. Fewer shards at a time are released to other workers that have too few. */
@@ -241,7 +220,7 @@ function checkBelievers(world: World, tables: Tables, workers: Iterable<Instance
 const handedOverMs = 2_500;
 
 /** Invariant 12, its first part: every shard is a living worker's. @param broken the lease of one that cannot work */
-export function checkAllOwned(world: World, tables: Tables, broken?: LeaseId): void {
+export function checkAllOwned({ world, tables }: SimulationContext, broken?: LeaseId): void {
   const isFree = ({ leaseId, changedMs }: ShardRow) =>
     leaseId === broken || (leaseId === null && world.nowMs - changedMs > handedOverMs);
   const free = tables.shards.filter(isFree);
@@ -249,7 +228,7 @@ export function checkAllOwned(world: World, tables: Tables, broken?: LeaseId): v
 }
 
 /** Invariant 12, its second part: no worker is below its share, rounded down. */
-export function checkEvenlyOwned(world: World, tables: Tables): void {
+export function checkEvenlyOwned({ world, tables }: SimulationContext): void {
   const workers = [...tables.leases.values()].filter(({ kind }) => kind === "delivery");
   const floor = Math.floor(tables.shards.length / workers.length);
   for (const { id } of workers) {
@@ -265,20 +244,20 @@ const sweptWithinMs = 25_000;
 class SweepsCheck {
   readonly #world: World;
   /** When each shard was swept last, or first seen, by worker. */
-  readonly #swept = new WeakMap<Instance, Map<number, number>>();
+  readonly #swept = new OfInstance(() => new Map<number, number>());
 
   constructor(world: World) {
     this.#world = world;
   }
 
   swept(worker: Instance, shards: readonly number[]): void {
-    const swept = this.#sweptBy(worker);
+    const swept = this.#swept.get(worker);
     for (const shard of shards) swept.set(shard, this.#world.nowMs);
   }
 
   /** Called each second of a calm phase, after its first 20 s. */
   check(worker: Instance): void {
-    const swept = this.#sweptBy(worker);
+    const swept = this.#swept.get(worker);
     const ready = new Set(worker.worker.ownership.ready);
     for (const shard of swept.keys()) if (!ready.has(shard)) swept.delete(shard);
     for (const shard of ready) {
@@ -288,12 +267,6 @@ class SweepsCheck {
       this.#world.violated(15, `${worker.name} has not swept its shard ${shard} for ${sweptWithinMs} ms`);
     }
   }
-
-  #sweptBy(worker: Instance): Map<number, number> {
-    const swept = this.#swept.get(worker) ?? new Map<number, number>();
-    this.#swept.set(worker, swept);
-    return swept;
-  }
 }
 
 const windowMs = 1_000;
@@ -302,7 +275,7 @@ const readsMax = 150;
 /** No queue is read endlessly: a worker that reads without result is a busy loop. */
 class ReadsCheck {
   readonly #world: World;
-  readonly #counts = new WeakMap<Instance, Map<string, { sinceMs: number; count: number }>>();
+  readonly #counts = new OfInstance(() => new Map<string, { sinceMs: number; count: number }>());
 
   constructor(world: World) {
     this.#world = world;
@@ -310,8 +283,7 @@ class ReadsCheck {
 
   count(worker: Instance, { partnerId, queue, after }: QueueRead): void {
     if (after !== undefined) return;
-    const counts = this.#counts.get(worker) ?? new Map<string, { sinceMs: number; count: number }>();
-    this.#counts.set(worker, counts);
+    const counts = this.#counts.get(worker);
     const key = `${partnerId} ${queue}`;
     const counted = counts.get(key) ?? { sinceMs: this.#world.nowMs, count: 0 };
     counts.set(key, counted);
@@ -327,6 +299,6 @@ class ReadsCheck {
 
   /** An attempt of the partner begins: reading for it is worth while. */
   begins(worker: Instance, partnerId: string): void {
-    for (const [key, counted] of this.#counts.get(worker) ?? []) if (key.startsWith(partnerId)) counted.count = 0;
+    for (const [key, counted] of this.#counts.get(worker)) if (key.startsWith(partnerId)) counted.count = 0;
   }
 }

@@ -2,13 +2,14 @@ import { originCircuit, urlCircuit } from "../../packages/server/src/delivery/ci
 import type { Queue } from "../../packages/server/src/delivery/queue.ts";
 import type { Hint, QueueRead } from "../../packages/server/src/delivery/store.ts";
 import { callbackUrlOf, urlOfQueue } from "../../packages/server/src/notification.ts";
-import { circuitKey } from "../database/circuits.ts";
+import type { SimulationContext } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { SimulatedNotification, Tables } from "../database/tables.ts";
+import { circuitKey } from "../database/tables.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
-import type { Checks } from "./checks.ts";
+import { OfInstance } from "./starts.ts";
 
 /** Without faults, a sendable delivery starts within this time. */
 const startsWithinMs = 10_000;
@@ -23,17 +24,15 @@ const scannedWithinMs = 30_000;
  * @param mayRest whether a delivery may still rest since the storm
  */
 export function checkProgress(
-  world: World,
-  checks: Pick<Checks, "startedMs" | "slotWaitMs" | "rests">,
-  tables: Tables,
-  nowUs: number,
+  { world, checks, tables, database }: SimulationContext,
   isAway: (merchant: Merchant) => boolean,
   mayRest: boolean,
 ): void {
+  const nowUs = database.nowUs();
   for (const merchant of tables.merchants) {
     if (merchant.partner.state !== "active" || isAway(merchant)) continue;
     const withinMs = startsWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - startsWithinMs);
-    if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
+    if (world.nowMs - (checks.starts.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       if (!isClosed(tables, merchant, queueUrl(merchant, queue))) continue;
       const stuck = rows.find(
@@ -49,18 +48,14 @@ export function checkProgress(
 }
 
 /** Invariant 14: nothing whose own URL accepts waits behind the endpoint of its queue, which does not. */
-export function checkBehindBlocked(
-  world: World,
-  checks: Pick<Checks, "startedMs" | "slotWaitMs">,
-  tables: Tables,
-  nowUs: number,
-): void {
+export function checkBehindBlocked({ world, checks, tables, database }: SimulationContext): void {
+  const nowUs = database.nowUs();
   for (const merchant of tables.merchants) {
     const ownedMs = world.nowMs - (tables.shards[merchant.shard]?.changedMs ?? world.nowMs);
     const withinMs = scannedWithinMs + checks.slotWaitMs(merchant.id, world.nowMs - scannedWithinMs);
     if (merchant.partner.state !== "active" || ownedMs < scannedWithinMs) continue;
     // A partner with a backlog has its turns: which of its queues comes first is no matter of a circuit.
-    if (world.nowMs - (checks.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
+    if (world.nowMs - (checks.starts.startedMs.get(merchant.id) ?? 0) <= withinMs) continue;
     for (const [queue, rows] of tables.pending.queues(merchant.id)) {
       const name = originCircuit(queueUrl(merchant, queue));
       const { circuit, probeAtUs, writtenUs = nowUs } = tables.circuits.get(circuitKey(merchant.id, name)) ?? {};
@@ -111,7 +106,7 @@ export class CompletenessCheck {
   readonly #tables: Tables;
   readonly #database: SimulatedDatabase;
   /** The last read from a queue's head, by worker, epoch and queue. */
-  readonly #reads = new WeakMap<Instance, Map<string, Moment>>();
+  readonly #reads = new OfInstance(() => new Map<string, Moment>());
 
   constructor(world: World, tables: Tables, database: SimulatedDatabase) {
     this.#world = world;
@@ -120,8 +115,7 @@ export class CompletenessCheck {
   }
 
   readBegins(worker: Instance, reads: readonly QueueRead[]): void {
-    const begun = this.#reads.get(worker) ?? new Map<string, Moment>();
-    this.#reads.set(worker, begun);
+    const begun = this.#reads.get(worker);
     for (const { partnerId, queue, after } of reads) {
       const epoch = worker.worker.ownership.epochOf(partnerId);
       if (after === undefined && epoch !== undefined) {
@@ -163,7 +157,7 @@ export class CompletenessCheck {
     const { partnerId, name, nextDueMs } = queue;
     // It is about to read.
     if (nextDueMs !== undefined && nextDueMs <= worker.loop.clock.monotonicMs()) return;
-    const read = this.#reads.get(worker)?.get(`${epoch} ${partnerId} ${name}`);
+    const read = this.#reads.get(worker).get(`${epoch} ${partnerId} ${name}`);
     const { queues } = worker.worker;
     const isInHand = ({ id }: SimulatedNotification) =>
       queues.rests(id) || queues.queuesOf(partnerId).some((one) => one.has(id));

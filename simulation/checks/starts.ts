@@ -9,10 +9,27 @@ import {
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import type { SimulationPlan } from "../context.ts";
-import { circuitKey } from "../database/circuits.ts";
 import type { NotificationStart, SimulatedNotification, Tables } from "../database/tables.ts";
+import { circuitKey } from "../database/tables.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
+
+/** Something that is known of each instance. */
+export class OfInstance<Known> {
+  readonly #known = new WeakMap<Instance, Known>();
+  readonly #begin: (instance: Instance) => Known;
+
+  /** @param begin what is known of a new one */
+  constructor(begin: (instance: Instance) => Known) {
+    this.#begin = begin;
+  }
+
+  get(instance: Instance): Known {
+    const known = this.#known.get(instance) ?? this.#begin(instance);
+    this.#known.set(instance, known);
+    return known;
+  }
+}
 
 interface UnderWay {
   readonly delivery: Delivery;
@@ -32,8 +49,8 @@ export class StartChecks {
   readonly #plan: SimulationPlan;
   readonly #rates: RateCheck;
   readonly #probeSlack: number;
-  readonly #circuits = new WeakMap<Instance, CircuitsKnown>();
-  readonly #underWay = new WeakMap<Instance, Map<string, UnderWay[]>>();
+  readonly circuits = new OfInstance((worker) => new CircuitsKnown(worker, () => this.#world.nowMs));
+  readonly #underWay = new OfInstance(() => new Map<string, UnderWay[]>());
   readonly #fullMs = new WeakMap<Instance, number>();
   /** When a partner last began an attempt, in the world's time. */
   readonly startedMs = new Map<string, number>();
@@ -57,12 +74,6 @@ export class StartChecks {
     if (worker.worker.status.slots >= this.#plan.slotsMax) this.#fullMs.set(worker, this.#world.nowMs);
   }
 
-  circuitsOf(worker: Instance): CircuitsKnown {
-    const known = this.#circuits.get(worker) ?? new CircuitsKnown(worker, () => this.#world.nowMs);
-    this.#circuits.set(worker, known);
-    return known;
-  }
-
   /** Invariant 7: one probe for each open endpoint, at its time, and nothing for a registered one that is gone. */
   attemptBegins(worker: Instance, delivery: Delivery, url: string, isRegistered: boolean): void {
     const { partnerId, id, bytes } = delivery;
@@ -75,7 +86,7 @@ export class StartChecks {
       return;
     }
     const underWay = this.#underWayOf(worker, `${partnerId} ${url}`);
-    const known = this.circuitsOf(worker);
+    const known = this.circuits.get(worker);
     const circuit = known.find(partnerId, originCircuit(url), epoch);
     if (circuit?.state === "open") {
       if (this.#world.nowMs < circuit.sinceMs + (circuit.probeAtMs - circuit.sinceMs) * (1 - this.#probeSlack) - 1) {
@@ -178,7 +189,7 @@ export class StartChecks {
   }
 
   #isProbed(worker: Instance, partnerId: string, origin: string, sinceMs: number, epoch: number): boolean {
-    for (const [key, attempts] of this.#underWay.get(worker) ?? []) {
+    for (const [key, attempts] of this.#underWay.get(worker)) {
       if (!key.startsWith(`${partnerId} ${origin}/`)) continue;
       if (attempts.some((one) => one.epoch === epoch && one.beganMs > sinceMs)) return true;
     }
@@ -186,8 +197,7 @@ export class StartChecks {
   }
 
   #underWayOf(worker: Instance, key: string): UnderWay[] {
-    const all = this.#underWay.get(worker) ?? new Map<string, UnderWay[]>();
-    this.#underWay.set(worker, all);
+    const all = this.#underWay.get(worker);
     const one = all.get(key) ?? [];
     all.set(key, one);
     return one;
@@ -255,7 +265,7 @@ interface Known {
 }
 
 /** The circuits that one worker must know, from its reads and its own writes. */
-export class CircuitsKnown {
+class CircuitsKnown {
   readonly #known = new Map<string, Known>();
   readonly #epochOf: (partnerId: PartnerId) => number | undefined;
   readonly #nowMs: () => number;

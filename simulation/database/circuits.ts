@@ -1,36 +1,15 @@
-import type { CircuitChange, CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
-import type { PartnerId } from "../../packages/server/src/ids.ts";
-import type { Session } from "./database.ts";
-import type { CircuitRow, Tables } from "./tables.ts";
-
-export function circuitKey(partnerId: PartnerId, queue: string): string {
-  return `${partnerId} ${queue}`;
-}
-
-/** Writes what an outcome changes of a circuit, unless a later owner or a person changed it since. */
-export function writeCircuit(tables: Tables, change: CircuitChange, nowUs: number): void {
-  const { partnerId, queue, circuit, epoch, controlNo } = change;
-  const key = circuitKey(partnerId, queue);
-  const row = tables.circuits.get(key);
-  if (row !== undefined && (row.epoch > epoch || row.controlNo !== controlNo)) return;
-  const probeAtUs = circuit.probeInMs === null ? null : nowUs + circuit.probeInMs * 1_000;
-  tables.circuits.set(key, { partnerId, queue, circuit, probeAtUs, writtenUs: nowUs, epoch, controlNo });
-}
-
-export function closeCircuit(row: CircuitRow): void {
-  row.circuit = { state: "closed", failures: 0, probes: 0, probeInMs: null, lastReason: row.circuit.lastReason };
-  row.probeAtUs = null;
-  row.controlNo += 1;
-}
+import type { CircuitStore, LoadedCircuit } from "../../packages/server/src/delivery/circuit.ts";
+import type { HomeSessions } from "./database.ts";
+import type { CircuitRow } from "./tables.ts";
 
 /** The circuits of endpoints in the simulated database. */
 export class SimulatedCircuits implements CircuitStore {
-  readonly #session: Session;
+  readonly #homes: HomeSessions;
   readonly #onLoaded: (loaded: readonly LoadedCircuit[]) => void;
 
   /** @param onLoaded is called when the answer arrives */
-  constructor(session: Session, onLoaded: (loaded: readonly LoadedCircuit[]) => void) {
-    this.#session = session;
+  constructor(homes: HomeSessions, onLoaded: (loaded: readonly LoadedCircuit[]) => void) {
+    this.#homes = homes;
     this.#onLoaded = onLoaded;
   }
 
@@ -50,8 +29,8 @@ export class SimulatedCircuits implements CircuitStore {
     isWanted: (row: CircuitRow) => boolean,
   ): Promise<readonly LoadedCircuit[]> {
     const wanted = new Set(shards);
-    const { tables, database } = this.#session;
-    const loaded = await this.#session.read(name, () => {
+    const { tables, database } = this.#homes;
+    const loaded = await this.#homes.about(shards).read(name, () => {
       const partners = new Set(tables.merchants.filter(({ shard }) => wanted.has(shard)).map(({ id }) => id));
       const nowUs = database.nowUs();
       return [...tables.circuits.values()]

@@ -1,3 +1,4 @@
+import { homeOf } from "../../packages/server/src/ids.ts";
 import type { EventLoop } from "../service/event-loop.ts";
 import type { World } from "../world.ts";
 import type { Tables } from "./tables.ts";
@@ -34,6 +35,8 @@ export interface DatabaseConditions {
   /** All takes so many times as long. */
   slowness: number;
 }
+
+export const fairWeather = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
 
 /** A statement's caller. */
 interface Call<T> {
@@ -73,6 +76,29 @@ export class Session {
   }
 }
 
+/** The ways of one process to the homes. Each statement is about the partners of one home. */
+export class HomeSessions {
+  readonly all: readonly Session[];
+  readonly database: SimulatedDatabase;
+  readonly tables: Tables;
+  readonly #world: World;
+
+  constructor(context: Pick<Session, "database" | "tables"> & { readonly world: World }, all: readonly Session[]) {
+    this.all = all;
+    this.database = context.database;
+    this.tables = context.tables;
+    this.#world = context.world;
+  }
+
+  about(shards: readonly number[]): Session {
+    const asked = new Set(shards.map((shard) => homeOf(shard, this.all.length)));
+    if (asked.size > 1) this.#world.violated(0, `a statement is about ${asked.size} homes`);
+    const [first = 0] = asked;
+    // Every shard has one.
+    return this.all[first] as Session;
+  }
+}
+
 const manyRows = 8;
 const lockTimeoutMs = 1_000;
 /** The client gives up on a statement without an answer for this long. */
@@ -82,7 +108,7 @@ const silenceMs = 3_000;
 export class SimulatedDatabase {
   readonly #world: World;
   readonly #locks = new RowLocks();
-  readonly weather: DatabaseConditions = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
+  readonly weather: DatabaseConditions = { ...fairWeather };
   #clockOffsetMs = 0;
   #steppedMs = 0;
   #transactions = 0;

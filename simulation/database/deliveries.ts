@@ -1,4 +1,3 @@
-import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { orderWaitMaxMs } from "../../packages/server/src/delivery/order.ts";
 import type {
@@ -12,25 +11,19 @@ import type {
   QueueRead,
   Recorded,
 } from "../../packages/server/src/delivery/store.ts";
-import { homeOf, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
+import { shardOf } from "../../packages/server/src/ids.ts";
 import type { Merchant } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
-import { writeCircuit } from "./circuits.ts";
-import { type Session, type SimulatedDatabase, SimulatedFailure } from "./database.ts";
-import { deliveryOf, type SimulatedNotification, type Tables } from "./tables.ts";
+import { type HomeSessions, type Session, SimulatedFailure } from "./database.ts";
+import { deliveryOf, isSame, type SimulatedNotification, type Tables } from "./tables.ts";
 
 export interface DeliveriesParts {
-  readonly session: Session;
+  readonly homes: HomeSessions;
   readonly record: (outcome: DeliveryOutcome) => Promise<Recorded>;
   /** Statements that read queues, when they begin. */
   readonly onRead: (reads: readonly QueueRead[]) => void;
   /** Sweeps of these shards. */
   readonly onHeads: (shards: readonly number[]) => void;
-}
-
-/** Whether the row is still of the round and attempt that a write is about. */
-function isSame(one: SimulatedNotification | undefined, key: DeliveryKey): one is SimulatedNotification {
-  return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
 }
 
 /** Pending deliveries in the simulated database, as a worker reads and writes them. */
@@ -42,30 +35,28 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   read(reads: readonly QueueRead[]): Promise<readonly QueuePage[]> {
-    return this.#select("read", (nowUs) => {
+    return this.#select("read", reads.map(shardOfPartner), (nowUs) => {
       this.#parts.onRead(reads);
       return reads.map((read) => this.#page(read, nowUs));
     });
   }
 
   scan(read: Omit<QueueRead, "bytesMax">): Promise<QueuePage> {
-    return this.#select("scan", (nowUs) => this.#page({ ...read, bytesMax: 1_000_000 }, nowUs));
+    return this.#select("scan", [shardOfPartner(read)], (nowUs) => this.#page({ ...read, bytesMax: 1_000_000 }, nowUs));
   }
 
   heads(shards: readonly number[]): Promise<readonly QueueHead[]> {
     const wanted = new Set(shards);
     this.#parts.onHeads(shards);
-    return this.#select("heads", (nowUs) =>
-      this.#parts.session.tables.merchants
-        .filter(({ shard }) => wanted.has(shard))
-        .flatMap((one) => this.#heads(one, nowUs)),
+    return this.#select("heads", shards, (nowUs) =>
+      this.#tables.merchants.filter(({ shard }) => wanted.has(shard)).flatMap((one) => this.#heads(one, nowUs)),
     );
   }
 
   preceding(deliveries: readonly Delivery[]): Promise<readonly (Precedence | undefined)[]> {
-    return this.#select("preceding", (nowUs) =>
+    return this.#select("preceding", deliveries.map(shardOfPartner), (nowUs) =>
       deliveries.map(({ id }) => {
-        const one = this.#parts.session.tables.notifications.get(id);
+        const one = this.#tables.notifications.get(id);
         if (one?.state !== "pending") return undefined;
         const ageMs = nowUs / 1_000 - one.scheduleStartMs;
         if (ageMs >= orderWaitMaxMs) one.mayOvertake = true;
@@ -79,7 +70,10 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   postpone(deliveries: readonly Postponement[]): Promise<void> {
-    return this.#update("put off", deliveries, ({ delayMs }) => ({ dueAtUs: this.#dueAtUs(delayMs) }));
+    const { database } = this.#parts.homes;
+    return this.#update("put off", deliveries, ({ delayMs }) => ({
+      dueAtUs: database.nowUs() + Math.round(delayMs * 1_000),
+    }));
   }
 
   async park(deliveries: readonly DeliveryKey[]): Promise<number> {
@@ -87,9 +81,13 @@ export class SimulatedDeliveries implements DeliveryStore {
     return deliveries.length;
   }
 
-  #select<T>(name: string, apply: (nowUs: number) => T): Promise<T> {
-    const { session } = this.#parts;
-    return session.read(name, () => apply(session.database.nowUs()));
+  get #tables(): Tables {
+    return this.#parts.homes.tables;
+  }
+
+  #select<T>(name: string, shards: readonly number[], apply: (nowUs: number) => T): Promise<T> {
+    const { homes } = this.#parts;
+    return homes.about(shards).read(name, () => apply(homes.database.nowUs()));
   }
 
   #update<Key extends DeliveryKey>(
@@ -97,10 +95,9 @@ export class SimulatedDeliveries implements DeliveryStore {
     keys: readonly Key[],
     changes: (key: Key) => Partial<SimulatedNotification>,
   ): Promise<void> {
-    const { session } = this.#parts;
-    const { tables } = session;
+    const tables = this.#tables;
     const rowOf = ({ id }: Key) => tables.notifications.get(id);
-    return session.write({
+    return this.#parts.homes.about(keys.map(shardOfPartner)).write({
       name,
       candidates: () =>
         keys
@@ -117,7 +114,7 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #page({ partnerId, queue, after, rowsMax, bytesMax }: QueueRead, nowUs: number): QueuePage {
-    const { pending } = this.#parts.session.tables;
+    const { pending } = this.#tables;
     const rows = pending.queue(partnerId, queue);
     const due: { dueAtUs: number; id: SimulatedNotification["id"]; delivery: Delivery }[] = [];
     let bytes = 0;
@@ -135,37 +132,16 @@ export class SimulatedDeliveries implements DeliveryStore {
   }
 
   #heads({ id: partnerId }: Merchant, nowUs: number): readonly QueueHead[] {
-    return [...this.#parts.session.tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
+    return [...this.#tables.pending.queues(partnerId)].flatMap(([queue, [head]]) => {
       if (head === undefined) return [];
       const { id, round, attemptsMade } = head;
       return [{ partnerId, queue, id, round, attemptsMade, dueInMs: (head.dueAtUs - nowUs) / 1_000 }];
     });
   }
-
-  #dueAtUs(delayMs: number): number {
-    return this.#parts.session.database.nowUs() + Math.round(delayMs * 1_000);
-  }
 }
 
-/** Carries out an outcome, as far as its guards let it. */
-export function carryOut(outcome: DeliveryOutcome, tables: Tables, database: SimulatedDatabase): Recorded {
-  const { id, next, round, circuits } = outcome;
-  const nowUs = database.nowUs();
-  for (const change of circuits) writeCircuit(tables, change, nowUs);
-  const one = tables.notifications.get(id);
-  if (next.kind === "accepted") {
-    if (one === undefined || one.state === "accepted" || one.round > round) return "missed";
-    tables.change(one, { state: "accepted" });
-    return "applied";
-  }
-  if (!isSame(one, outcome)) return "missed";
-  if (next.kind === "parked") tables.change(one, { state: "parked" });
-  else {
-    const dueAtUs = nowUs + Math.round(next.delayMs * 1_000);
-    const asked = one.asked + Number(one.isAsked);
-    tables.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked: false });
-  }
-  return "applied";
+function shardOfPartner({ partnerId }: Pick<QueueRead, "partnerId">): number {
+  return shardOf(partnerId);
 }
 
 interface Waiting {
@@ -242,42 +218,4 @@ export class OutcomeCommits {
       }
     }
   }
-}
-
-interface OfPartner {
-  readonly partnerId: PartnerId;
-}
-
-/** The one home that a statement is about. */
-function homeFor<One>(world: World, homes: readonly One[], shards: readonly number[]): One {
-  const asked = new Set(shards.map((shard) => homeOf(shard, homes.length)));
-  if (asked.size > 1) world.violated(0, `a statement is about ${asked.size} homes`);
-  const [first = 0] = asked;
-  // Every shard has one.
-  return homes[first] as One;
-}
-
-export function deliveriesOf(world: World, homes: readonly DeliveryStore[]): DeliveryStore {
-  const of = (...some: readonly OfPartner[]) =>
-    homeFor(
-      world,
-      homes,
-      some.map(({ partnerId }) => shardOf(partnerId)),
-    );
-  return {
-    read: (reads) => of(...reads).read(reads),
-    scan: (read) => of(read).scan(read),
-    heads: (shards) => homeFor(world, homes, shards).heads(shards),
-    preceding: (deliveries) => of(...deliveries).preceding(deliveries),
-    record: (outcome) => of(outcome).record(outcome),
-    postpone: (deliveries) => of(...deliveries).postpone(deliveries),
-    park: (deliveries, reason) => of(...deliveries).park(deliveries, reason),
-  };
-}
-
-export function circuitsOf(world: World, homes: readonly CircuitStore[]): CircuitStore {
-  return {
-    load: (shards) => homeFor(world, homes, shards).load(shards),
-    loadChangedByHand: (shards) => homeFor(world, homes, shards).loadChangedByHand(shards),
-  };
 }

@@ -12,7 +12,7 @@ export interface ReleaseHooks {
 
 /** `shards` in the simulated database. */
 export class SimulatedShards implements ShardStore {
-  protected readonly tables: Tables;
+  readonly tables: Tables;
   readonly #session: Session;
   readonly #beats: Session;
   readonly #hooks: ReleaseHooks;
@@ -70,11 +70,7 @@ export class SimulatedShards implements ShardStore {
   }
 
   /** @param mayTake is asked of the snapshot, and again of the locked row */
-  protected takeOf(
-    leaseId: LeaseId,
-    count: number,
-    mayTake: (row: ShardRow) => boolean,
-  ): Promise<readonly OwnedShard[]> {
+  takeOf(leaseId: LeaseId, count: number, mayTake: (row: ShardRow) => boolean): Promise<readonly OwnedShard[]> {
     let candidates: readonly ShardRow[] = [];
     return this.#session.write({
       name: "take",
@@ -108,8 +104,8 @@ function leaseLocks(id: LeaseId): readonly string[] {
 
 /** `leases` in the simulated database. */
 export class SimulatedLeases implements LeaseStore {
-  protected readonly session: Session;
-  protected readonly tables: Tables;
+  readonly session: Session;
+  readonly tables: Tables;
   readonly #onRemove: (id: LeaseId) => void;
 
   /** @param onRemove called before the holder removes its own lease */
@@ -162,7 +158,7 @@ export class SimulatedLeases implements LeaseStore {
   }
 
   /** Deletes leases; their shards are free with it. @param isStill is asked again when the rows are locked */
-  protected delete(ids: readonly LeaseId[], isStill: (id: LeaseId) => boolean): Promise<readonly LeaseId[]> {
+  delete(ids: readonly LeaseId[], isStill: (id: LeaseId) => boolean): Promise<readonly LeaseId[]> {
     const { leases } = this.tables;
     return this.session.write({
       name: "delete leases",

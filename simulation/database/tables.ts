@@ -1,14 +1,12 @@
-import type { NotifiedCommand } from "@paybell/contract";
-import type { Circuit } from "../../packages/server/src/delivery/circuit.ts";
+import { type Circuit, type CircuitChange, closedCircuit } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import type { QueuePosition } from "../../packages/server/src/delivery/store.ts";
-import {
-  type ChainId,
-  type LeaseId,
-  type NotificationId,
-  type PartnerId,
-  shardCount,
-} from "../../packages/server/src/ids.ts";
+import type {
+  DeliveryKey,
+  DeliveryOutcome,
+  QueuePosition,
+  Recorded,
+} from "../../packages/server/src/delivery/store.ts";
+import { type LeaseId, type NotificationId, type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { LeaseKind } from "../../packages/server/src/leases/lease.ts";
 import type { Merchant } from "../outside/merchant.ts";
 
@@ -83,8 +81,33 @@ export class Tables {
     if (one.state !== state && one.state !== "pending") this.#keep(one);
   }
 
-  freeShards(): readonly ShardRow[] {
-    return this.shards.filter(({ leaseId }) => leaseId === null);
+  /** Carries out an outcome, as far as its guards let it. */
+  carryOut(outcome: DeliveryOutcome, nowUs: number): Recorded {
+    const { id, next, round, circuits } = outcome;
+    for (const change of circuits) this.#writeCircuit(change, nowUs);
+    const one = this.notifications.get(id);
+    if (next.kind === "accepted") {
+      if (one === undefined || one.state === "accepted" || one.round > round) return "missed";
+      this.change(one, { state: "accepted" });
+      return "applied";
+    }
+    if (!isSame(one, outcome)) return "missed";
+    if (next.kind === "parked") this.change(one, { state: "parked" });
+    else {
+      const dueAtUs = nowUs + Math.round(next.delayMs * 1_000);
+      const asked = one.asked + Number(one.isAsked);
+      this.change(one, { dueAtUs, attemptsMade: one.attemptsMade + 1, asked, isAsked: false });
+    }
+    return "applied";
+  }
+
+  /** Unless a later owner or a person changed it since. */
+  #writeCircuit({ partnerId, queue, circuit, epoch, controlNo }: CircuitChange, nowUs: number): void {
+    const key = circuitKey(partnerId, queue);
+    const row = this.circuits.get(key);
+    if (row !== undefined && (row.epoch > epoch || row.controlNo !== controlNo)) return;
+    const probeAtUs = circuit.probeInMs === null ? null : nowUs + circuit.probeInMs * 1_000;
+    this.circuits.set(key, { partnerId, queue, circuit, probeAtUs, writtenUs: nowUs, epoch, controlNo });
   }
 
   shardsOf(id: LeaseId): readonly ShardRow[] {
@@ -119,6 +142,21 @@ export class Tables {
   }
 }
 
+export function circuitKey(partnerId: PartnerId, queue: string): string {
+  return `${partnerId} ${queue}`;
+}
+
+export function closeCircuit(row: CircuitRow): void {
+  row.circuit = { ...closedCircuit, lastReason: row.circuit.lastReason };
+  row.probeAtUs = null;
+  row.controlNo += 1;
+}
+
+/** Whether the row is still of the round and attempt that a write is about. */
+export function isSame(one: SimulatedNotification | undefined, key: DeliveryKey): one is SimulatedNotification {
+  return one?.state === "pending" && one.round === key.round && one.attemptsMade === key.attemptsMade;
+}
+
 /** The first byte of one POST. */
 export interface NotificationStart {
   readonly round: number;
@@ -132,31 +170,23 @@ export interface NotificationStart {
   mayRepeat: boolean;
 }
 
+type RowFixed = "partnerId" | "id" | "command" | "chainId" | "follows" | "settlesBatch" | "bytes" | "callBackUrl";
+type Changing<Row> = { -readonly [Name in keyof Row]: Row[Name] };
+
 /** One notification: its row, and what really became of it. */
-export interface SimulatedNotification {
-  readonly partnerId: PartnerId;
-  readonly id: NotificationId;
+export interface SimulatedNotification
+  extends Pick<Delivery, RowFixed>,
+    Changing<Pick<Delivery, "queue" | "round" | "attemptsMade" | "scheduleStartMs" | "toRegistered">> {
   readonly shard: number;
-  readonly command: NotifiedCommand;
-  readonly chainId: ChainId;
-  readonly follows: boolean;
-  readonly settlesBatch: string | null;
-  readonly bytes: number;
-  readonly callBackUrl: string | null;
   /** It leaves after these. */
   predecessors: readonly SimulatedNotification[];
 
   /** The row, as it is committed. `new`: its transaction has not ended yet. */
   state: "new" | "pending" | "parked" | "accepted";
-  queue: string;
   dueAtUs: number;
-  round: number;
-  attemptsMade: number;
-  scheduleStartMs: number;
   /** Attempts of these that a person asked for; and whether the next one is. */
   asked: number;
   isAsked: boolean;
-  toRegistered: boolean;
   /** Since when the row is as it is, in the world's time. */
   changedMs: number;
 

@@ -2,8 +2,8 @@ import type { Hint } from "../../packages/server/src/delivery/store.ts";
 import { shardOf } from "../../packages/server/src/ids.ts";
 import { queueOf } from "../../packages/server/src/notification.ts";
 import type { SimulationContext } from "../context.ts";
-import { closeCircuit } from "../database/circuits.ts";
 import type { SimulatedNotification } from "../database/tables.ts";
+import { closeCircuit } from "../database/tables.ts";
 import { failingModes, type Merchant } from "./merchant.ts";
 
 /** The actions of operators and partners meanwhile: each change is a row, then a hint. */

@@ -62,11 +62,11 @@ export class SimulatedAttempts {
     const { world, checks, tables } = this.#context;
     const { delivery, options, url, startedMs, resolve } = posting;
     if (!options.mayWrite() || world.random.chance(0.003)) {
-      checks.attemptEnds(this.#sender, delivery, url);
+      checks.starts.attemptEnds(this.#sender, delivery, url);
       resolve({ postponeMs });
       return;
     }
-    const start = checks.firstByte(this.#sender, delivery, options, begunMs);
+    const start = checks.starts.firstByte(this.#sender, delivery, options, begunMs);
     const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
     const reception = merchant?.endpointAt(url)?.receive(url) ?? { kind: "refused", afterMs: 1 };
     checks.received(delivery, reception);
@@ -83,7 +83,7 @@ export class SimulatedAttempts {
 
   #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Answer): void {
     start.isEnded = true;
-    this.#context.checks.attemptEnds(this.#sender, delivery, url);
+    this.#context.checks.starts.attemptEnds(this.#sender, delivery, url);
     const { clock } = this.#sender.loop;
     const attempt: Attempt = {
       startedAtMs: clock.nowMs(),

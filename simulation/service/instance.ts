@@ -2,14 +2,15 @@ import { Backpressure } from "../../packages/server/src/delivery/backpressure.ts
 import type { CircuitStore } from "../../packages/server/src/delivery/circuit.ts";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
 import { Hints } from "../../packages/server/src/delivery/hints.ts";
-import type { Hint } from "../../packages/server/src/delivery/store.ts";
+import type { DeliveryOutcome, Hint, Recorded } from "../../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../../packages/server/src/delivery/worker.ts";
-import type { LeaseId, PartnerId } from "../../packages/server/src/ids.ts";
+import { homeOf, type LeaseId, type PartnerId, shardOf } from "../../packages/server/src/ids.ts";
 import { Lease, type LeaseHolder } from "../../packages/server/src/leases/lease.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedCircuits } from "../database/circuits.ts";
-import { Line, Session, SimulatedFailure } from "../database/database.ts";
-import { circuitsOf, deliveriesOf, OutcomeCommits, SimulatedDeliveries } from "../database/deliveries.ts";
+import { HomeSessions, Line, Session, SimulatedFailure } from "../database/database.ts";
+import { OutcomeCommits, SimulatedDeliveries } from "../database/deliveries.ts";
+import { SimulatedLeases, SimulatedShards } from "../database/shards.ts";
 import { SimulatedPartners } from "../outside/merchant.ts";
 import type { World } from "../world.ts";
 import { SimulatedAttempts } from "./attempt.ts";
@@ -39,7 +40,7 @@ export class Instance {
   #drainsUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(context: SimulationContext, name: string, { line, beatLine }: InstanceLines) {
-    const { world, plan, variation, checks } = context;
+    const { world, plan, checks } = context;
     this.name = name;
     this.#context = context;
     const loop = new EventLoop(world, name, plan.drift);
@@ -47,10 +48,14 @@ export class Instance {
     const { clock, timers } = loop;
     const session = new Session(context, loop, line);
     const beats = new Session(context, loop, beatLine);
-    const homes = context.homeLines.map((home) => new Session(context, loop, new Line([line, home])));
+    const lines = context.homeLines.map((home) => new Line([line, home]));
+    const homes = new HomeSessions(
+      context,
+      lines.map((one) => new Session(context, loop, one)),
+    );
     this.#lease = new Lease({
       kind: () => (this.worker.isFit && !this.#isStopping ? "delivery" : "api"),
-      store: new variation.Leases(beats, (id) => this.#removes(id)),
+      store: new SimulatedLeases(beats, (id) => this.#removes(id)),
       clock,
       timers,
       onTrouble: (error) => this.#trouble("lease", error),
@@ -62,33 +67,25 @@ export class Instance {
       },
     });
     this.backpressure = new Backpressure({ isBusy: () => context.isStormy, rowsMax: plan.slotsMax, clock, timers });
-    this.lease = variation.holder(this.#lease, loop);
-    this.outcomes = homes.map((home) => new OutcomeCommits(world, home, context.carryOut));
+    this.lease = { current: () => this.currentLease(), remainingMs: () => this.#lease.remainingMs() };
+    this.outcomes = homes.all.map((home) => new OutcomeCommits(world, home, (outcome) => this.#carryOut(outcome)));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
     this.partners = new SimulatedPartners(session, (id) => this.worker.partnerChanged(id));
-    const deliveries = this.outcomes.map(
-      (outcomes, home) =>
-        new SimulatedDeliveries({
-          session: homes[home] ?? session,
-          record: (outcome) => {
-            const recording = outcomes.record(outcome).finally(() => this.backpressure.recorded(1));
-            return checks.recorded(this, outcome, recording);
-          },
-          onRead: (reads) => checks.readBegins(this, reads),
-          onHeads: (shards) => checks.swept(this, shards),
-        }),
-    );
-    const circuits = homes.map((home) => new SimulatedCircuits(home, onLoaded));
     this.worker = new DeliveryWorker({
-      store: variation.deliveries(deliveriesOf(world, deliveries)),
-      shards: new variation.Shards(session, beats, {
+      store: new SimulatedDeliveries({
+        homes,
+        record: (outcome) => checks.recorded(this, outcome, this.#record(outcome)),
+        onRead: (reads) => checks.readBegins(this, reads),
+        onHeads: (shards) => checks.sweeps.swept(this, shards),
+      }),
+      shards: new SimulatedShards(session, beats, {
         onReleases: (shards) => checks.releases(this, shards),
         onGiven: (given) => {
           world.note(name, "gave", given.join(" "));
           context.notifications.shardsChanged();
         },
       }),
-      circuits: circuitsOf(world, circuits),
+      circuits: new SimulatedCircuits(homes, onLoaded),
       homes: plan.homes,
       lease: this.lease,
       partners: this.partners,
@@ -125,6 +122,11 @@ export class Instance {
     return this.loop.clock.monotonicMs() < this.#drainsUntilMs;
   }
 
+  /** The lease as the worker knows it. */
+  currentLease(): LeaseId | undefined {
+    return this.#lease.current();
+  }
+
   /** Rejects when no lease can be had. */
   async start(): Promise<void> {
     await this.#lease.start();
@@ -152,6 +154,11 @@ export class Instance {
     this.loop.end();
   }
 
+  /** A committed notification, from a command. */
+  passOn(delivery: Delivery, begunMs: number): void {
+    this.hints.offer(delivery, begunMs);
+  }
+
   /** In a storm, an error in delivery keeps it from a few: the sweep finds them. */
   offer(delivery: Delivery, begunMs: number): void {
     const { world, isStormy } = this.#context;
@@ -160,6 +167,21 @@ export class Instance {
     // A late one may be of a round that is over.
     const one = this.#context.tables.notifications.get(delivery.id);
     if (one?.state === "pending" && one.round === delivery.round) this.#context.checks.offered(this, one);
+  }
+
+  #record(outcome: DeliveryOutcome): Promise<Recorded> {
+    // Every partner has one.
+    const outcomes = this.outcomes[homeOf(shardOf(outcome.partnerId), this.outcomes.length)] as OutcomeCommits;
+    return outcomes.record(outcome).finally(() => this.backpressure.recorded(1));
+  }
+
+  #carryOut(outcome: DeliveryOutcome): Recorded {
+    const { tables, database, checks } = this.#context;
+    const one = tables.notifications.get(outcome.id);
+    const before = one && { ...one };
+    const recorded = tables.carryOut(outcome, database.nowUs());
+    if (one !== undefined && before !== undefined && recorded === "applied") checks.applied(outcome, before, one);
+    return recorded;
   }
 
   #wake(hint: Hint): void {

@@ -1,6 +1,5 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { Delivery } from "../../packages/server/src/delivery/delivery.ts";
-import type { Hints } from "../../packages/server/src/delivery/hints.ts";
 import type { ChainId, NotificationId } from "../../packages/server/src/ids.ts";
 import { queueOf } from "../../packages/server/src/notification.ts";
 import type { SimulationContext } from "../context.ts";
@@ -19,13 +18,11 @@ export class Producer {
   readonly #context: SimulationContext;
   readonly #chains: Chains;
   readonly #instance: Instance;
-  readonly #notifier: Pick<Hints, "offer">;
 
   constructor(context: SimulationContext, chains: Chains, instance: Instance) {
     this.#context = context;
     this.#chains = chains;
     this.#instance = instance;
-    this.#notifier = context.variation.notifier(instance);
   }
 
   /** Begins a transaction now and then. */
@@ -79,7 +76,7 @@ export class Producer {
   /** Invariant 19. */
   #offer(row: Delivery, begunMs: number): void {
     try {
-      this.#notifier.offer(row, begunMs);
+      this.#instance.passOn(row, begunMs);
     } catch (error) {
       this.#context.world.violated(19, `an error of delivery ends a command, which is committed: ${error}`);
     }
