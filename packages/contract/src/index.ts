@@ -29,7 +29,7 @@ export { ipnJsonSchema } from "./fields.ts";
 export * from "./headers.ts";
 export { notificationHeaders } from "./notification-headers.ts";
 export { type OpenedIpn, type Opening, openAndVerify } from "./opening.ts";
-export { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
+export { afterSpace, countKeys, endOfString, parseJson, repeatedKey } from "./parse-json.ts";
 export { fromWire, type WireIpn } from "./read-wire.ts";
 export { sampleSale } from "./sample.ts";
 export { open, seal, sealedForms } from "./seal.ts";
