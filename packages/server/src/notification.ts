@@ -50,7 +50,12 @@ export function queueOf(
 ): string {
   const url = callbackUrlOf(addressed, urls);
   if (url === null || url === urls.callBackUrl) return "";
-  return notifiedCommands.find((one) => urls.callBackUrlByCommand[one] === url) ?? new URL(url).origin;
+  return notifiedCommands.find((one) => urls.callBackUrlByCommand[one] === url) ?? queueOfUrl(url);
+}
+
+/** The queue of a command's own URL. One that cannot be parsed waits with those of callBackUrl, where its attempt fails. */
+export function queueOfUrl(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : "";
 }
 
 /** The URL registered now for one of these queues; undefined for a queue of URLs that commands brought. */

@@ -127,7 +127,7 @@ describe("the pull of notifications", () => {
               at.ids.push(await insertNotification(at.client, partner.id));
             } else await end(writer, what === "commit" ? "COMMIT" : "ROLLBACK");
           }
-          for (const of of [...writers.keys()]) await end(of, "COMMIT");
+          for (const writer of [...writers.keys()]) await end(writer, "COMMIT");
           seen.push(...(await pullAll(limit, next)).ids);
           expect(seen.toSorted()).toEqual(committed.toSorted());
         },

@@ -104,6 +104,16 @@ describe("a redelivery", () => {
     },
   );
 
+  test("with a URL that cannot be parsed waits with those of the registered URL, and does not keep others back", async () => {
+    const spoilt = await insertNotification(bench.pool, partner.id, { callBackUrl: "partner.example/ipn" });
+    const other = await insertNotification(bench.pool, partner.id, { callBackUrl: "https://own.example/ipn" });
+    await bench.notifications.redeliverMany({ ids: [spoilt, other] }, { to: "original" });
+    expect(await pendingNow()).toMatchObject([
+      { id: spoilt, to_registered: false, queue: "" },
+      { id: other, to_registered: false, queue: "https://own.example" },
+    ]);
+  });
+
   test("of a parked one goes on counting its rounds when its attempts are no longer there", async () => {
     const id = await insertNotification(bench.pool, partner.id, { state: "parked", round: 5_000 });
     await redeliver(id);

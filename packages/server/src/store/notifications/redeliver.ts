@@ -8,6 +8,7 @@ import {
   type PartnerId,
   type RedeliveryId,
 } from "../../ids.ts";
+import { queueOfUrl } from "../../notification.ts";
 import type { Held, RedeliveryCounts, TestNotification } from "../../notifications/store.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { earlierThan } from "../deliveries/read.ts";
@@ -159,7 +160,7 @@ async function redeliverIn(
     rows.map((row) => row.round),
     rows.map((row) => row.bytes),
     rows.map(({ callback_url: url, registered_queue: queue }) =>
-      toRegistered || url === null ? queue : new URL(url).origin,
+      toRegistered || url === null ? queue : queueOfUrl(url),
     ),
   ]);
   const { rows: due } = await client.query<{ id: NotificationId; held: Held | null }>(nowPending, [partnerId, sorted]);
