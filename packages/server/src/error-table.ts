@@ -8,6 +8,9 @@ interface ErrorKind {
   readonly remedy: string;
 }
 
+/** The header of the CSRF value, without which a session changes nothing. */
+export const csrfHeader = "paybell-csrf";
+
 export const errors = {
   // 400: the message as a whole
   invalid_http: {
@@ -187,7 +190,7 @@ export const errors = {
   csrf: {
     status: 403,
     title: "The request has no valid CSRF value",
-    remedy: "Send the session's csrf value as the header paybell-csrf. In the console, reload the page.",
+    remedy: `Send the session's csrf value as the header ${csrfHeader}. In the console, reload the page.`,
   },
   host_not_allowed: {
     status: 403,

@@ -631,7 +631,7 @@ describe("a home that is away", () => {
     // Read after a hint, beside one of the home that is away; the second one follows another.
     pending.rows = [rowOf(here), rowOf(here, { follows: true }), rowOf(there), rowOf(there, { follows: true })];
     worker.offer(rowOf(there, { follows: true }), time.ms);
-    for (const of of [there, here]) worker.wake({ partnerId: of, queue: "" });
+    for (const partnerId of [there, here]) worker.wake({ partnerId, queue: "" });
     await time.pass(500);
     expect(begun.map((one) => one.partnerId)).toEqual([here, here]);
     // Found by the sweep alone, after the shards were handed over.

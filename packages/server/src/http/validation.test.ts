@@ -32,17 +32,20 @@ test("a setting of a partner with NUL or half of a surrogate pair is 400", async
 });
 
 test.each([
-  ["transactions", "success", "must be one of INIT, SUCCESS, ERROR"],
-  ["batches", "open", "must be one of CLOSED"],
-  ["settlements", "settled", "must be one of waiting, sending, uploading"],
-  ["reversals", "parked", "must be one of PENDING, DONE, PARKED"],
-  ["events", "lost", "must be one of parked, in_doubt, "],
-])("a search of %s by the unknown state %s is 400 with the states", async (kind, state, message) => {
-  const { status, body } = await service.call("GET", `/operator/v1/${kind}?state=${state}`);
+  ["transactions?state=success", "state must be one of INIT, SUCCESS, ERROR"],
+  ["batches?state=open", "state must be one of CLOSED"],
+  ["settlements?state=settled", "state must be one of waiting, sending, uploading"],
+  ["reversals?state=parked", "state must be one of PENDING, DONE, PARKED"],
+  ["events?state=lost", "state must be one of parked, in_doubt, "],
+  ["notifications?lastFour=41111", "lastFour must be four digits."],
+  ["notifications?from=today", "from must be a time such as 2026-01-31T00:00:00Z."],
+  ["audit?after=0", "after must be `next` of a page."],
+])("a search of %s is 400 and names the form", async (search, message) => {
+  const { status, body } = await service.call("GET", `/operator/v1/${search}`);
   expect({ status, ...body }).toMatchObject({
     status: 400,
     code: "invalid_value",
-    errors: [{ field: "state", message: expect.stringContaining(message) }],
+    errors: [{ message: expect.stringContaining(message) }],
   });
 });
 

@@ -45,7 +45,8 @@ function problemsOf(issue: Issue, value: unknown, prefix: readonly PropertyKey[]
         ? problem("missing_field", "is missing")
         : problem(...wrongValue(issue, valueAt(value, issue.path)));
     case "invalid_format":
-      return problem("invalid_value", `must be ${formats[issue.format] ?? "of the form that the reference names"}`);
+      // A regular expression brings its own rule.
+      return problem("invalid_value", formats[issue.format] ?? issue.message);
     case "custom":
       return problem(issue.params?.["code"] ?? "invalid_value", issue.message);
     default:
@@ -63,10 +64,10 @@ const types: Readonly<Record<string, string>> = {
 };
 
 const formats: Readonly<Record<string, string>> = {
-  datetime: "a time such as 2026-01-31T00:00:00Z",
-  uuid: "a UUID",
-  guid: "a UUID",
-  safeint: "a whole number",
+  datetime: "must be a time such as 2026-01-31T00:00:00Z",
+  uuid: "must be a UUID",
+  guid: "must be a UUID",
+  safeint: "must be a whole number",
 };
 
 function wrongValue(

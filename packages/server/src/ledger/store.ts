@@ -102,22 +102,17 @@ export interface CompletionStore {
 export type Completed = { readonly outcome: "completed"; readonly atMs: number } | { readonly outcome: "late" };
 
 /** A command to be processed. */
-export interface Init {
-  readonly partnerId: PartnerId;
-  readonly id: TransactionId;
+export interface Init
+  extends Pick<Transaction, "partnerId" | "id" | "command" | "chainId" | "callBackUrl" | "amountMinor" | "currency"> {
   readonly leaseId: LeaseId;
-  readonly command: Command;
   readonly reqId: string;
   /** HMAC-SHA256 of the request's RFC 8785 form: requests with the same one have the same body. */
   readonly bodyHash: Buffer;
   /** The original: its row is locked, checked by `refusal`, and held by this command until it ends. */
   readonly originalId: TransactionId | null;
-  readonly chainId: ChainId;
   /** Empty for the Reversal of a command that has not arrived: it has no terminal. */
   readonly tid: string;
   readonly mid: string;
-  /** The command's own URL; null: the registered one. */
-  readonly callBackUrl: string | null;
   /** Whether an unknown terminal is created by this command. */
   readonly openTerminals: boolean;
   /** In the sandbox: a terminal that another partner used first, without registration, is not refused. */
@@ -133,8 +128,6 @@ export interface Init {
     /** It closes or uploads the batch: a settlement row is inserted, which any instance can continue. */
     readonly settlement: "SETTLEMENT" | "BATCH_UPLOAD" | null;
   };
-  readonly amountMinor: bigint | null;
-  readonly currency: string | null;
   /** The acquirer of its original, or the one assumed for its terminal: checked again under the terminal's lock. */
   readonly acquirer: string;
   /** The acquirer's host to which its message will go; null: not known yet. */

@@ -9,6 +9,7 @@ import {
 import { idTimeMs, lowestId, type NotificationId, type PartnerId, type TransactionId } from "../ids.ts";
 import type { Database } from "./database/database.ts";
 import { inTransaction } from "./database/transaction.ts";
+import { settlementCommands } from "./transactions/command-lists.ts";
 
 /** An instance runs on the database whose deliveries are to be held. */
 class InstancesRunning extends Error {
@@ -67,7 +68,7 @@ const heldShares = `
 
 const heldCommands = `
   SELECT partner_id, id, command, req_id, created_at FROM transactions
-  WHERE state = 'INIT' AND command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD') AND lease_id < $1
+  WHERE state = 'INIT' AND command NOT IN ${settlementCommands} AND lease_id < $1
   ORDER BY created_at LIMIT $2`;
 
 interface RestoreRow {

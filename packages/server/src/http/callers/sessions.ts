@@ -9,12 +9,12 @@ import {
 import { parseCookie, stringifySetCookie } from "cookie";
 import type { FastifyRequest } from "fastify";
 import type { Clock } from "../../clock.ts";
+import { csrfHeader } from "../../error-table.ts";
 import { ServiceError } from "../../errors.ts";
 import type { EndedSessions } from "../../operators/ended-sessions.ts";
 import type { HttpListener } from "../request-guards.ts";
 
 /** The header that a page sends with every request that changes something. */
-const csrfHeader = "paybell-csrf";
 
 /** Without a request for so long, a session has ended. */
 const idleMs = 2 * 3_600_000;

@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
+import { csrfHeader } from "../../error-table.ts";
 import { ServiceError } from "../../errors.ts";
 import { readId } from "../../ids.ts";
 import { component, described } from "../../input/descriptions.ts";
@@ -31,7 +32,7 @@ const sessionBody = component(
 );
 
 const every = {
-  csrf: described(z.string(), "Send it as the header `paybell-csrf` with every request that changes something"),
+  csrf: described(z.string(), `Send it as the header \`${csrfHeader}\` with every request that changes something`),
   expiresAt: described(z.iso.datetime(), "Unless the session is read again before"),
   sandbox: described(z.boolean(), "Local, with a test acquirer: anybody on this machine may sign in"),
 };

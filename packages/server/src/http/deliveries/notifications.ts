@@ -164,7 +164,7 @@ const searched = {
   refId: z.string().max(64).optional(),
   approveCode: z.string().max(64).optional(),
   billId: z.string().max(256).optional(),
-  lastFour: described(z.string().regex(/^\d{4}$/), "Of the card number").optional(),
+  lastFour: described(z.string().regex(/^\d{4}$/, "must be four digits"), "Of the card number").optional(),
   contains: described(z.string().max(64), "A part of merchantTransId").optional(),
   result: described(z.enum(["approved", "declined"]), "By isoResponseCode: 00, or another one").optional(),
   amountFrom: described(amount, "The least amount, or totalAmount of a settlement, in whatever currency").optional(),

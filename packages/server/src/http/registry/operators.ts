@@ -47,7 +47,10 @@ const auditQuery = z.strictObject({
   address: described(z.string().max(128), "Where the caller was").optional(),
   from: z.iso.datetime({ offset: true }).optional(),
   to: z.iso.datetime({ offset: true }).optional(),
-  after: described(z.string().regex(/^[1-9]\d{0,14}$/), "`next` of the previous page").optional(),
+  after: described(
+    z.string().regex(/^[1-9]\d{0,14}$/, "must be `next` of a page"),
+    "`next` of the previous page",
+  ).optional(),
   limit,
 });
 

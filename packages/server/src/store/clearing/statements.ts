@@ -1,5 +1,6 @@
 import { cardCommands, chargingCommands } from "@paybell/contract";
 import { serviceId } from "../events.ts";
+import { commandsInSql } from "../transactions/command-lists.ts";
 
 export const addChunk = "INSERT INTO clearing_chunks (file_id, chunk_no, lines) VALUES ($1, $2, $3)";
 
@@ -25,13 +26,12 @@ export const advance = `
     due_at = now() + $4 * interval '1 millisecond'
   WHERE id = $1 AND next_chunk = $2 AND state = 'matching'`;
 
-const inSql = (commands: readonly string[]) => `(${commands.map((command) => `'${command}'`).join(", ")})`;
 const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
 const completed = `
     SELECT t.partner_id, t.id, t.acquirer, t.facts, t.completed_at FROM transactions t
     WHERE t.partner_id = p.id AND t.acquirer = $1 AND t.completed_at >= $4 AND t.completed_at < $5
-      AND NOT t.is_tombstone AND t.command IN ${inSql(cardCommands)}`;
+      AND NOT t.is_tombstone AND t.command IN ${commandsInSql(cardCommands)}`;
 
 // Partner by partner: those that completed soon by their ids, which begin with their time; then the slow ones, and
 // those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field.
@@ -129,7 +129,7 @@ export const missing = `
   SELECT 0 AS nth, ${candidate}
   FROM clearing_books b ${ofTransaction}
   WHERE b.acquirer = $1 AND b.completed_at >= $2 AND b.completed_at < $3 AND t.state = 'SUCCESS'
-    AND t.command IN ${inSql([...chargingCommands, "REFUND"])} AND t.reversal_state IS NULL
+    AND t.command IN ${commandsInSql([...chargingCommands, "REFUND"])} AND t.reversal_state IS NULL
     AND t.successor_command IS DISTINCT FROM 'VOID'
     AND NOT EXISTS (
       SELECT FROM clearing_matches m WHERE m.partner_id = b.partner_id AND m.transaction_id = b.transaction_id)

@@ -7,6 +7,7 @@ import { alongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
+import { commandsInSql } from "../transactions/command-lists.ts";
 
 const takeDue = {
   name: "take_due_comparisons",
@@ -46,8 +47,7 @@ const settlement = `
 const columns = `t.id, t.external_id AS "externalId", t.original_id AS "originalId",
     t.original_external_id AS "originalExternalId", t.command, t.req_id AS "reqId",
     coalesce(t.facts #>> '{fields,refId}', '') AS "refId", coalesce(t.facts #>> '{fields,amount}', '') AS amount`;
-const counted = [...chargingCommands, "VOID", "REVERSAL"].map((command) => `'${command}'`);
-const counting = `t.state = 'SUCCESS' AND t.command IN (${counted.join(", ")})`;
+const counting = `t.state = 'SUCCESS' AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REVERSAL"])}`;
 const reportedRows = `
   SELECT ${columns}, t.created_at > $5 AS "isLate", coalesce(t.facts #>> '{fields,transDateTime}', '') AS "time"
   FROM transactions t

@@ -14,6 +14,7 @@ import type {
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
+import { commandsInSql } from "../transactions/command-lists.ts";
 
 const due = `
     s.partner_id AS "partnerId", s.id, s.kind, s.tid, s.batch_id AS "batchId", s.step, s.is_uploaded AS "isUploaded",
@@ -97,7 +98,7 @@ const isQuiet = {
 
 // The counted transactions: successful Sales and PreAuth-Completes, voided ones included, their Voids, and Refunds; no
 // reversed ones.
-const sales = `(${chargingCommands.map((command) => `'${command}'`).join(", ")})`;
+const sales = commandsInSql(chargingCommands);
 const counted = (name: string, commands: string) => `
       count(*) FILTER (WHERE t.command ${commands}) AS "${name}Quantity",
       coalesce(sum(t.amount_minor) FILTER (WHERE t.command ${commands}), 0)::text AS "${name}TotalMinor"`;

@@ -17,6 +17,7 @@ import {
   terminalOf,
 } from "../terminals/sequences.ts";
 import { type Claimed, claimTerminals, dropUnusedClaims } from "../terminals/terminals.ts";
+import { settlementCommands } from "./command-lists.ts";
 import { lockOriginals, reserveOriginals } from "./originals.ts";
 
 // One look-up each, in this order. Measured: a plan made while the table was empty, and kept by its connection, read
@@ -101,7 +102,7 @@ const deleteAbandoned = {
     gone AS (
       DELETE FROM transactions
       WHERE partner_id = $1 AND id = $2 AND state = 'INIT' AND lease_id = $3
-        AND (command NOT IN ('SETTLEMENT', 'BATCH_UPLOAD') OR EXISTS (SELECT FROM settlement))
+        AND (command NOT IN ${settlementCommands} OR EXISTS (SELECT FROM settlement))
       RETURNING partner_id, id, original_id),
     terminal AS (
       UPDATE terminals t SET batch_closing = false FROM settlement s

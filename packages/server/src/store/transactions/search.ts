@@ -12,6 +12,7 @@ import type {
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
+import { commandsInSql, settlementCommands } from "./command-lists.ts";
 import { withChain } from "./transactions.ts";
 
 const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
@@ -149,7 +150,7 @@ const settlement = `
     x.notification_id AS "notificationId", coalesce(s.batch_id, b.id) AS "batchId", s.step,
     s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt"
   FROM partners p
-  JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ('SETTLEMENT', 'BATCH_UPLOAD')
+  JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ${settlementCommands}
     AND NOT x.is_tombstone
   LEFT JOIN settlements s ON s.partner_id = p.id AND s.id = x.id
   LEFT JOIN batches b ON b.partner_id = p.id AND b.settlement_id = x.id
@@ -159,14 +160,13 @@ const untimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const money = (name: string, condition: string) => `
   count(*) FILTER (WHERE ${condition})::integer AS "${name}Quantity",
   coalesce(sum(t.amount_minor) FILTER (WHERE ${condition}), 0)::text AS "${name}TotalMinor"`;
-const inSql = (commands: readonly string[]) => `(${commands.map((command) => `'${command}'`).join(", ")})`;
 const approved = "t.state = 'SUCCESS' AND t.reversal_state IS DISTINCT FROM 'done' AND t.command";
 
 // Ids begin with their time, but for those that a switch assigned.
 const merchants = `
   SELECT t.partner_id AS "partnerId", coalesce(t.facts #>> '{fields,mid}', '') AS mid,
     coalesce(max(t.facts #>> '{fields,merchantName}'), '') AS "merchantName", coalesce(t.currency, '') AS currency,
-    ${money("sale", `${approved} IN ${inSql(chargingCommands)}`)},
+    ${money("sale", `${approved} IN ${commandsInSql(chargingCommands)}`)},
     ${money("void", `${approved} = 'VOID'`)},
     ${money("refund", `${approved} = 'REFUND'`)},
     count(*) FILTER (WHERE t.reversal_state = 'done')::integer AS "reversedQuantity",
@@ -178,7 +178,7 @@ const merchants = `
     SELECT * FROM transactions t WHERE t.partner_id = p.id AND ${untimed}
       AND t.created_at >= to_timestamp($4 / 1000.0) AND t.created_at < to_timestamp($5 / 1000.0)) AS t
   WHERE ($1::uuid IS NULL OR p.id = $1) AND NOT t.is_tombstone
-    AND t.command IN ${inSql([...chargingCommands, "VOID", "REFUND"])}
+    AND t.command IN ${commandsInSql([...chargingCommands, "VOID", "REFUND"])}
   GROUP BY t.partner_id, 2, t.currency`;
 
 /** Transactions, Reversals and settlements for the operator, in PostgreSQL. */

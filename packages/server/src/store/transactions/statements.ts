@@ -3,6 +3,7 @@ import { lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
+import { commandsInSql } from "./command-lists.ts";
 
 const pageRows = 500;
 const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
@@ -10,7 +11,7 @@ const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 const clockSkewMs = 3_600_000;
 const soonMs = 600_000;
 
-const commands = `(${notifiedCommands.map((command) => `'${command}'`).join(", ")})`;
+const commands = commandsInSql(notifiedCommands);
 const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
 const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
 const columns = `

@@ -5,6 +5,7 @@ import type { Begun, Init, ReportedOriginal, Transaction, TransactionStore } fro
 import type { NotificationState } from "../../notification.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
+import { settlementCommands } from "./command-lists.ts";
 import { Inits, type InitsOptions } from "./inits.ts";
 
 // Named columns: a later version adds columns while this one runs, and PostgreSQL refuses a prepared statement whose
@@ -16,13 +17,11 @@ const columns = `
   t.reversal_state AS reversal, t.lease_id AS "runBy", t.facts, t.notification_id AS "notificationId",
   t.created_at AS "createdAt", t.completed_at AS "completedAt"`;
 
-const runBySettler = "('SETTLEMENT', 'BATCH_UPLOAD')";
-
 // A command is in doubt once its lease is gone. A lease id is never reused, so this cannot change back.
 const findLeasesOfInits = {
   name: "find_leases_of_inits",
   text: `
-    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${runBySettler}`,
+    SELECT DISTINCT f.lease_id FROM transactions f WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands}`,
 };
 const findGoneLeases = {
   name: "find_gone_leases",
@@ -41,7 +40,7 @@ const takeOver = {
     UPDATE transactions t SET lease_id = $1
     WHERE (t.partner_id, t.id) IN (
       SELECT f.partner_id, f.id FROM transactions f
-      WHERE f.state = 'INIT' AND f.command NOT IN ${runBySettler} AND f.lease_id = ANY ($2::uuid[])
+      WHERE f.state = 'INIT' AND f.command NOT IN ${settlementCommands} AND f.lease_id = ANY ($2::uuid[])
       LIMIT $3
       FOR UPDATE SKIP LOCKED)
     RETURNING ${columns}, NULL AS "notificationState", NULL AS batch`,
@@ -51,7 +50,7 @@ const findInitsOfLease = {
   name: "find_inits_of_lease",
   text: `
     SELECT ${columns}, NULL AS "notificationState", NULL AS batch FROM transactions t
-    WHERE t.state = 'INIT' AND t.command NOT IN ${runBySettler} AND t.lease_id = $1`,
+    WHERE t.state = 'INIT' AND t.command NOT IN ${settlementCommands} AND t.lease_id = $1`,
 };
 
 // A settlement belongs to no batch: it settles one. A refused one left its batch open for the next.
