@@ -7,7 +7,13 @@ import type { GeneratedFile, Generator } from "./generate/document.ts";
 import { codesReference, fieldsReference, headersReference } from "./generate/ipn.ts";
 import { openApiReference } from "./generate/openapi.ts";
 import { retryPicture } from "./generate/retries.ts";
-import { errorsReference, metricsReference, partnerSettingFlags, settingsReference } from "./generate/service.ts";
+import {
+  errorsReference,
+  metricsReference,
+  partnerSettingFlags,
+  settingsReference,
+  testCardsReference,
+} from "./generate/service.ts";
 import { signingReference } from "./generate/signing.ts";
 import { statesReference } from "./generate/states.ts";
 
@@ -20,6 +26,7 @@ export const generators: readonly Generator[] = [
   errorsReference,
   settingsReference,
   metricsReference,
+  testCardsReference,
   statesReference,
   vectorsReference,
   openApiReference,

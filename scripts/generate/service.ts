@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { misuses } from "../../packages/partner/src/misused.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
+import { testCards } from "../../packages/server/src/acquirer/simulator/behaviour.ts";
 import { descriptionOf } from "../../packages/server/src/config/kinds.ts";
 import type { Setting } from "../../packages/server/src/config/setting.ts";
 import { settings } from "../../packages/server/src/config/settings.ts";
@@ -18,6 +19,12 @@ export function settingsReference(): GeneratedFile {
     return [`## ${title}`, table(["Name", "Value", "Default", "Meaning"], rows)];
   });
   return withParts("docs/reference/settings.md", { settings: tables.join("\n\n") });
+}
+
+/** The tokens by which the sandbox selects its answer. */
+export function testCardsReference(): GeneratedFile {
+  const rows = testCards.map(({ token, meaning }) => [code(token), meaning]);
+  return withParts("docs/partner/commands.md", { "test-cards": table(["Token", "The simulated bank"], rows) });
 }
 
 function valueText({ kind, isSecret }: Setting<unknown>): string {

@@ -55,25 +55,30 @@ export interface TestCard {
 /** Codes under which this bank approves. The ledger reverses every one but 00. */
 export const approvalCodes: ReadonlySet<string> = new Set(["00", "08", "10", "11", "16"]);
 
+/** What the simulated bank does with each card's token. */
 export const testCards = [
-  { token: "tok_approve", meaning: "approved" },
+  { token: "tok_approve", meaning: "approves" },
   {
     token: "tok_approve_<code>",
     meaning:
-      "approved with another code: 08, 10, 11 or 16, which is reversed; 10 approves half of the amount, a success " +
-      "for a command with allowPartial",
+      "approves with 08, 10, 11 or 16, which is an ERROR and is reversed; 10 approves half of the amount, a success with " +
+      "`allowPartial`",
   },
-  { token: "tok_decline_<code>", meaning: "declined with any code but 00" },
-  { token: "tok_timeout", meaning: "booked by the bank, never answered" },
-  { token: "tok_late", meaning: "approved, the answer arrives after the time-out" },
-  { token: "tok_slow_<ms>", meaning: "approved after so many milliseconds, at most 600000" },
+  { token: "tok_decline_<code>", meaning: "declines with any code of two digits or capitals except 00" },
+  { token: "tok_timeout", meaning: "records it and never answers: ERROR 68, and a Reversal" },
+  { token: "tok_late", meaning: "approves a second after the time-out: ERROR 68, and the Reversal is repeated" },
+  { token: "tok_slow_<ms>", meaning: "approves after so many milliseconds, at most 600000" },
   {
     token: "tok_break_<ms>",
-    meaning: "the link breaks at once; booked so many milliseconds later, at most 600000, and never answered",
+    meaning:
+      "breaks the line at once: ERROR 68. It is recorded so many milliseconds later, at most 600000, and never answered; " +
+      "the Reversal is repeated until it finds it",
   },
   {
     token: "tok_then_<rest>",
-    meaning: "approved; its Voids and PreAuth-Completes behave like tok_<rest>: tok_then_timeout, tok_then_decline_51",
+    meaning:
+      "approves; the Voids and PreAuth-Completes that follow behave like `tok_<rest>`: `tok_then_timeout`, " +
+      "`tok_then_decline_51`",
   },
 ] as const;
 
