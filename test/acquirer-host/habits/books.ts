@@ -33,7 +33,11 @@ export function keyOf({ fields }: Message): string {
 /** The books of the host. It remembers no Reversal of what it does not know, as many hosts. */
 export class Books {
   readonly bookings = new Map<string, Booking>();
+  /** Terminal and number of each batch that is settled. */
+  readonly settled = new Set<string>();
   readonly #totals = new Map<string, Booking[]>();
+  /** The trace numbers of what was uploaded of a batch. */
+  readonly #uploaded = new Map<string, Set<string>>();
 
   /** @returns the response code; the same one again for a repeat */
   book(message: Message, amount = BigInt(message.fields.get(4) ?? 0)): string {
@@ -75,11 +79,39 @@ export class Books {
     return "00";
   }
 
-  /** 95 if the terminal has other totals of its batch. */
+  /**
+   * 95 if the terminal has other totals of its batch; after an upload, if that was not the whole batch. A batch is
+   * settled once: the same answer again to a repeat.
+   */
   settle({ fields }: Message): string {
-    if (fields.get(3) === "960000") return "00";
-    const own = this.#totals.get(`${fields.get(41)?.trim()} ${fields.get(60)}`) ?? [];
-    const standing = own.filter(({ standing: now }) => now !== "reversed");
+    const batch = batchOf(fields);
+    if (this.settled.has(batch)) return "00";
+    const given = fields.get(63) ?? "";
+    const uploaded = this.#uploaded.get(batch)?.size ?? 0;
+    const agrees = fields.get(3) === "960000" ? Number(given.slice(0, 5)) === uploaded : given === this.#sides(batch);
+    if (!agrees) this.#uploaded.delete(batch);
+    else this.settled.add(batch);
+    return agrees ? "00" : "95";
+  }
+
+  /** It finds other totals, unless it has settled the batch: what was uploaded of it does not count any more. */
+  differs({ fields }: Message): boolean {
+    this.#uploaded.delete(batchOf(fields));
+    return !this.settled.has(batchOf(fields));
+  }
+
+  /** 94 if it has it already. */
+  upload({ fields }: Message): string {
+    const batch = batchOf(fields);
+    const uploaded = this.#uploaded.get(batch) ?? new Set();
+    const trace = fields.get(90)?.slice(4, 10) ?? "";
+    if (uploaded.has(trace)) return "94";
+    this.#uploaded.set(batch, uploaded.add(trace));
+    return "00";
+  }
+
+  #sides(batch: string): string {
+    const standing = (this.#totals.get(batch) ?? []).filter(({ standing: now }) => now !== "reversed");
     const [sales, voids] = [
       standing.filter(({ kind }) => kind === "sale" || kind === "complete"),
       standing.filter(({ kind }) => kind === "void"),
@@ -88,7 +120,7 @@ export class Books {
       const total = all.reduce((sum, { amount }) => sum + amount, 0n);
       return `${all.length.toString().padStart(5, "0")}${total.toString().padStart(14, "0")}`;
     };
-    return fields.get(63) === `${side(sales)}${side(voids)}${side([])}` ? "00" : "95";
+    return `${side(sales)}${side(voids)}${side([])}`;
   }
 
   #enter(booking: Booking): void {
@@ -105,4 +137,8 @@ export class Books {
     const tid = fields.get(61) ?? fields.get(41) ?? "";
     return trace === undefined ? undefined : this.bookings.get(`${tid.trim()} ${trace}`);
   }
+}
+
+function batchOf(fields: Message["fields"]): string {
+  return `${fields.get(41)?.trim()} ${fields.get(60)}`;
 }

@@ -26,6 +26,11 @@ const transactionsOf = `
 const eventsOf = `
   SELECT subject_id::text AS subject, kind, concat(detail->>'field41', ' ', detail->>'field11') AS key
   FROM events WHERE kind IN ('reversal_refused', 'approval_unmatched')`;
+const settlementsOf = `
+  SELECT t.id, concat(t.tid, ' ', t.facts->'fields'->>'batchNo') AS batch, EXISTS (
+    SELECT FROM events e
+    WHERE e.subject_id = t.id AND e.kind IN ('settlement_late', 'settlement_refused')) AS "hasEvent"
+  FROM transactions t WHERE t.command = 'SETTLEMENT'`;
 /** The host counts dong with two decimals. */
 const hostUnit = 100n;
 
@@ -69,7 +74,22 @@ export async function differencesOf(
   for (const { key, standing } of books.bookings.values()) {
     if (!byKey.has(key) && standing !== "reversed") differs(key, "nobody was notified of the booking");
   }
-  return differences;
+  return [...differences, ...(await unlikeBatches({ query, ipns }, books.settled))];
+}
+
+/** Batches that one side has settled, and the other has not. */
+async function unlikeBatches(
+  { query, ipns }: Pick<Deployment, "query" | "ipns">,
+  settledThere: ReadonlySet<string>,
+): Promise<readonly Difference[]> {
+  const rows = (await query(settlementsOf)) as unknown as readonly { id: string; batch: string; hasEvent: boolean }[];
+  const settledHere = new Set(rows.flatMap(({ id, batch }) => (ipns.get(id)?.["status"] === "SUCCESS" ? [batch] : [])));
+  const withEvent = new Set(rows.flatMap(({ batch, hasEvent }) => (hasEvent ? [batch] : [])));
+  const unlike = [...settledHere, ...settledThere].filter((one) => settledHere.has(one) !== settledThere.has(one));
+  return unlike.map((batch) => {
+    const who = settledHere.has(batch) ? "the partner, and not by the host" : "the host, and not by the partner";
+    return { key: batch, why: `the batch is settled for ${who}`, isOpen: withEvent.has(batch) };
+  });
 }
 
 function standingOf({ command, reversal_state: reversal }: Row, next: Row | undefined): Standing {

@@ -119,8 +119,37 @@ export const reversalHabits: Readonly<Record<string, Habit>> = {
   refuses: (visit) => visit.send(visit.answer("12")),
 };
 
+const settles = (visit: Visit) => visit.answer(visit.books.settle(visit.message));
+const takes = (visit: Visit) => visit.answer(visit.books.upload(visit.message));
+
+/** The same for a Settlement. */
+export const settlementHabits: Readonly<Record<string, Habit>> = {
+  dropsUnread: (visit) => visit.drop(),
+  dropsAfterSettling: (visit) => void [settles(visit), visit.drop()],
+  isSilent: () => undefined,
+  settlesAndIsSilent: (visit) => void settles(visit),
+  answersLate: (visit) => visit.send(settles(visit), late(visit.random)),
+  answersTwice: (visit) => twice(visit, settles(visit)),
+  isBusy: (visit) => visit.send(visit.answer("91")),
+  hasOtherTotals: (visit) => visit.send(visit.books.differs(visit.message) ? visit.answer("95") : settles(visit)),
+  refusesThenSettles(visit) {
+    if (visit.books.differs(visit.message)) visit.send(visit.answer("12"));
+    sendSurely(visit, settles(visit));
+  },
+};
+
+/** The same for an upload of one transaction. */
+export const uploadHabits: Readonly<Record<string, Habit>> = {
+  dropsUnread: (visit) => visit.drop(),
+  dropsAfterTaking: (visit) => void [takes(visit), visit.drop()],
+  isSilent: () => undefined,
+  takesAndIsSilent: (visit) => void takes(visit),
+  answersLate: (visit) => visit.send(takes(visit), late(visit.random)),
+  answersTwice: (visit) => twice(visit, takes(visit)),
+};
+
 /** Those after which the line is down. */
 export const droppingHabits: ReadonlySet<string> = new Set([
   ...["dropsUnread", "dropsAfterBooking", "booksLateAnswersNobody", "answersOverTheNextConnection"],
-  ...["restarts", "restartsUnread", "dropsAfterReversing"],
+  ...["restarts", "restartsUnread", "dropsAfterReversing", "dropsAfterSettling", "dropsAfterTaking"],
 ]);

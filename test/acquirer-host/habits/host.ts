@@ -3,7 +3,7 @@ import { createWriteStream, type WriteStream } from "node:fs";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import type { SeededRandom } from "../../../faults/random.ts";
 import { Books, keyOf } from "./books.ts";
-import { droppingHabits, moneyHabits, reversalHabits, type Visit } from "./habits.ts";
+import { droppingHabits, moneyHabits, reversalHabits, settlementHabits, uploadHabits, type Visit } from "./habits.ts";
 import { Frames, type Message, pack, unpack } from "./standard.ts";
 
 /** The messages out of a hundred that meet a habit. */
@@ -81,12 +81,12 @@ export class HabitualHost {
     }
     if (mti < "0300") this.reached.add(keyOf(message));
     const visit = this.#visit(message, socket);
-    const habits = mti.startsWith("04") ? reversalHabits : mti < "0300" ? moneyHabits : {};
+    const [kind, habits] = habitsOf(mti);
     const names = Object.keys(habits).filter((name) => !droppingHabits.has(name) || this.#mayDrop);
     if (this.hasHabits && names.length > 0 && this.#random.within(1, 100) <= habitsOfHundred) {
       const name = this.#random.pick(names);
       const own = this.metBy.get(keyOf(message)) ?? [];
-      this.metBy.set(keyOf(message), [...own, `${mti.startsWith("04") ? "Reversal " : ""}${name}`]);
+      this.metBy.set(keyOf(message), [...own, `${kind}${name}`]);
       habits[name]?.(visit);
       return;
     }
@@ -100,7 +100,7 @@ export class HabitualHost {
   #plainly(message: Message): string {
     if (message.mti.startsWith("04")) return this.books.reverse(message);
     if (message.mti.startsWith("05")) return this.books.settle(message);
-    return message.mti < "0300" ? this.books.book(message) : "00";
+    return message.mti.startsWith("03") ? this.books.upload(message) : this.books.book(message);
   }
 
   #network(message: Message, socket: Socket): void {
@@ -168,6 +168,12 @@ export class HabitualHost {
   #note(way: string, frame: Buffer): void {
     this.#log?.write(`${new Date().toISOString()} ${way} ${frame.toString("latin1")}\n`);
   }
+}
+
+function habitsOf(mti: string): readonly [kind: string, habits: typeof moneyHabits] {
+  if (mti.startsWith("03")) return ["upload ", uploadHabits];
+  if (mti.startsWith("04")) return ["Reversal ", reversalHabits];
+  return mti.startsWith("05") ? ["Settlement ", settlementHabits] : ["", moneyHabits];
 }
 
 /** As the standard has it: what was sent, with the type of the answer and its code, and without the card. */

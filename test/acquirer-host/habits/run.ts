@@ -172,6 +172,7 @@ async function quiet({ query }: Deployment, host: HabitualHost, note: (line: str
     await query(
       "UPDATE reversals SET due_at = now() WHERE state = 'PENDING' AND due_at > now() + interval '3 seconds'",
     );
+    await query("UPDATE settlements SET due_at = now() WHERE due_at > now() + interval '12 seconds'");
     const [found] = await query(open);
     const left = { ...found, owed: host.owed };
     quietRounds = Object.values(left).every((count) => count === 0) ? quietRounds + 1 : 0;
