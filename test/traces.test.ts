@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -61,6 +61,19 @@ function only(spans: readonly ReceivedSpan[], name: string): ReceivedSpan {
   }
   return found[0];
 }
+
+test("a traced service also refuses a command whose acquirer is away, before anything is written", async () => {
+  const profile = JSON.parse(
+    await readFile(join(import.meta.dirname, "../docs/operator/acquirer-profile.json"), "utf8"),
+  );
+  const path = `/operator/v1/partners/${partner.id}/terminals/T0000009`;
+  const registration = { profile: { ...profile, mac: null }, hosts: [`127.0.0.1:${await freePort()}`], tls: "off" };
+  expect((await service.operator("PUT", "/operator/v1/acquirers/away", registration)).status).toBe(200);
+  const terminal = { mid: "M00000000000001", acquirer: "away" };
+  expect((await service.operator("PUT", path, terminal)).status).toBe(200);
+  const { status, body } = await partner.run(sale({ tid: "T0000009" }));
+  expect([status, body["code"]]).toEqual([503, "acquirer_unreachable"]);
+});
 
 test("a Sale is one trace from its caller to its commit, and its notification another with each attempt", async () => {
   const from = caller();

@@ -297,6 +297,17 @@ export interface Acquirers {
   names(): readonly string[];
 }
 
+/** The same acquirer, asked in another way: everything else of it stays, also what an implementation adds. */
+export function askedBy(acquirer: Acquirer, ask: Acquirer["ask"]): Acquirer {
+  return new Proxy(acquirer, {
+    get(target, name) {
+      if (name === "ask") return ask;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
 /** Only the acquirer of the settings. Null: there is none, and commands are refused. */
 export function onlyAcquirer(acquirer: Acquirer | null): Acquirers {
   const names = acquirer === null ? [] : [""];

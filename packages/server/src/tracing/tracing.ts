@@ -13,7 +13,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import type { Acquirer, Acquirers } from "../acquirer/acquirer.ts";
+import { type Acquirers, askedBy } from "../acquirer/acquirer.ts";
 import { settingsName } from "../acquirer/registered/registry.ts";
 import type { Config } from "../config.ts";
 import type { Log } from "../log.ts";
@@ -165,20 +165,11 @@ function traceRequests(app: FastifyInstance, traces: Traces): void {
 /** The same acquirers, each exchange with a span. */
 function tracedAcquirers(acquirers: Acquirers, traces: Traces): Acquirers {
   return {
-    of: (name) => traced(name || settingsName, acquirers.of(name), traces),
+    of(name) {
+      const acquirer = acquirers.of(name);
+      return askedBy(acquirer, (...asked) => traces.ask(name || settingsName, acquirer, ...asked));
+    },
     has: (name) => acquirers.has(name),
     names: () => acquirers.names(),
-  };
-}
-
-function traced(name: string, acquirer: Acquirer, traces: Traces): Acquirer {
-  return {
-    approvals: acquirer.approvals,
-    wantsCards: acquirer.wantsCards === true,
-    reversalMarginMs: acquirer.reversalMarginMs,
-    site: () => acquirer.site?.(),
-    ask: (message, options) => traces.ask(name, acquirer, message, options),
-    refusesToken: (token) => acquirer.refusesToken(token),
-    close: () => acquirer.close(),
   };
 }

@@ -1,12 +1,4 @@
-import {
-  type Acquirer,
-  type AcquirerMessage,
-  type Acquirers,
-  type AskOptions,
-  NotSent,
-  noAcquirer,
-  type UnmatchedAnswer,
-} from "../acquirer.ts";
+import { type Acquirer, type Acquirers, askedBy, NotSent, noAcquirer, type UnmatchedAnswer } from "../acquirer.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
 
 interface OpenAcquirersParts {
@@ -24,9 +16,8 @@ interface OpenAcquirersParts {
   readonly onTrouble: (error: unknown) => void;
 }
 
-interface Opened {
+interface Opened extends ReturnType<typeof counted> {
   readonly version: string;
-  readonly acquirer: CountedAcquirer;
 }
 
 const refreshEveryMs = 5_000;
@@ -110,26 +101,26 @@ export class OpenAcquirers implements Acquirers {
     if (this.#isStopped) return;
     const { store } = this.#parts;
     const versions = await store.versions();
-    for (const [name, { acquirer }] of this.#opened) {
+    for (const [name, opened] of this.#opened) {
       if (versions.has(name)) continue;
       this.#opened.delete(name);
-      void this.#drain(acquirer);
+      void this.#drain(opened);
     }
     for (const [name, version] of versions) {
       const current = this.#opened.get(name);
       if (current?.version === version) continue;
       const stored = await store.find(name);
-      if (stored !== undefined && !this.#isStopped) this.#replace(current?.acquirer, stored);
+      if (stored !== undefined && !this.#isStopped) this.#replace(current, stored);
     }
     this.#updateNames();
     await Promise.all(this.#names.map((name) => this.#find(name)?.reread?.()));
   }
 
-  #replace(current: CountedAcquirer | undefined, stored: StoredAcquirer): void {
+  #replace(current: Opened | undefined, stored: StoredAcquirer): void {
     const ended = current === undefined ? Promise.resolve() : this.#drain(current);
-    const acquirer = new CountedAcquirer(this.#openOrUnavailable(stored, ended));
-    acquirer.onUnmatchedAnswer((answer) => this.#onUnmatched(stored.name, answer));
-    this.#opened.set(stored.name, { version: stored.version, acquirer });
+    const link = this.#openOrUnavailable(stored, ended);
+    link.onUnmatchedAnswer?.((answer) => this.#onUnmatched(stored.name, answer));
+    this.#opened.set(stored.name, { version: stored.version, ...counted(link) });
   }
 
   /** One that cannot be opened is listed, with the reason. */
@@ -147,8 +138,8 @@ export class OpenAcquirers implements Acquirers {
     }
   }
 
-  #drain(acquirer: CountedAcquirer): Promise<void> {
-    const closed = acquirer.closeOnceAnswered(this.#parts.drainMs);
+  #drain(opened: Opened): Promise<void> {
+    const closed = opened.closeOnceAnswered(this.#parts.drainMs);
     this.#closing.add(closed);
     return closed.finally(() => this.#closing.delete(closed));
   }
@@ -158,73 +149,29 @@ export class OpenAcquirers implements Acquirers {
   }
 }
 
-/** An acquirer that counts its unanswered requests. */
-class CountedAcquirer implements Acquirer {
-  readonly #acquirer: Acquirer;
-  #inFlight = 0;
-  #onNone: () => void = () => undefined;
-
-  constructor(acquirer: Acquirer) {
-    this.#acquirer = acquirer;
-  }
-
-  get approvals(): ReadonlySet<string> {
-    return this.#acquirer.approvals;
-  }
-
-  get wantsCards(): boolean {
-    return this.#acquirer.wantsCards === true;
-  }
-
-  get reversalMarginMs(): number | undefined {
-    return this.#acquirer.reversalMarginMs;
-  }
-
-  site(): string | undefined {
-    return this.#acquirer.site?.();
-  }
-
-  async ask(message: AcquirerMessage, options: AskOptions) {
-    this.#inFlight += 1;
+/** Counts the unanswered requests of a link. */
+function counted(link: Acquirer) {
+  let inFlight = 0;
+  let onNone: () => void = () => undefined;
+  const ask: Acquirer["ask"] = async (...asked) => {
+    inFlight += 1;
     try {
-      return await this.#acquirer.ask(message, options);
+      return await link.ask(...asked);
     } finally {
-      this.#inFlight -= 1;
-      if (this.#inFlight === 0) this.#onNone();
+      inFlight -= 1;
+      if (inFlight === 0) onNone();
     }
-  }
-
-  refusesToken(token: string): string | undefined {
-    return this.#acquirer.refusesToken(token);
-  }
-
-  away() {
-    return this.#acquirer.away?.();
-  }
-
-  health() {
-    return this.#acquirer.health?.() ?? { ok: true, detail: "is available" };
-  }
-
-  onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {
-    this.#acquirer.onUnmatchedAnswer?.(listener);
-  }
-
-  async reread(): Promise<void> {
-    await this.#acquirer.reread?.();
-  }
-
-  async closeOnceAnswered(timeoutMs: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = setTimeout(resolve, timeoutMs);
-    this.#onNone = resolve;
-    if (this.#inFlight === 0) resolve();
-    await promise;
-    clearTimeout(timer);
-    await this.close();
-  }
-
-  close(): Promise<void> {
-    return this.#acquirer.close();
-  }
+  };
+  return {
+    acquirer: askedBy(link, ask),
+    async closeOnceAnswered(timeoutMs: number): Promise<void> {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, timeoutMs);
+      onNone = resolve;
+      if (inFlight === 0) resolve();
+      await promise;
+      clearTimeout(timer);
+      await link.close();
+    },
+  };
 }
