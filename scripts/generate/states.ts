@@ -10,14 +10,16 @@ import {
 } from "../../packages/server/src/commands/states.ts";
 import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
+/** Each way from one state to another once: the table below it has the events. */
 function diagram(transitions: readonly Transition<string>[]): string {
-  const left = new Set(transitions.filter(({ from, to }) => from !== to).map(({ from }) => from));
-  const last = [...new Set(transitions.map(({ to }) => to))].filter((state) => !left.has(state));
+  const moves = transitions.filter(({ from, to }) => from !== to);
+  const left = new Set(moves.map(({ from }) => from));
+  const last = transitions.map(({ to }) => to).filter((state) => !left.has(state));
   const lines = [
-    ...transitions.map(({ from, event, to }) => `${from ?? "[*]"} --> ${to} : ${event}`),
+    ...moves.map(({ from, to }) => `${from ?? "[*]"} --> ${to}`),
     ...last.map((state) => `${state} --> [*]`),
   ];
-  return codeBlock("mermaid", ["stateDiagram-v2", ...lines.map((line) => `  ${line}`)].join("\n"));
+  return codeBlock("mermaid", ["stateDiagram-v2", ...[...new Set(lines)].map((line) => `  ${line}`)].join("\n"));
 }
 
 function transitionTable(transitions: readonly Transition<string>[]): string {
