@@ -65,6 +65,7 @@ const texts: Readonly<Record<string, string>> = {
   refId: "260229891713",
   refundTotalMinor: "0",
   reqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7a01",
+  originalReqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7a01",
   responseCode: "00",
   role: "operator",
   saleTotalMinor: "150000",
@@ -78,11 +79,18 @@ const texts: Readonly<Record<string, string>> = {
   totalMinor: "150000",
   traceNo: "000001",
   transaction_time: "20261121013856",
+  transactionId: uuid,
   transaction_type: "SALE",
   transDateTime: "20261121013856",
   url: "https://shop.example/ipn",
   voidTotalMinor: "0",
 };
+/** Objects whose fields depend on each other, by the name of their field. */
+const objects: Readonly<Record<string, unknown>> = {
+  card: { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
+};
+/** One of several fields that may be missing, of which a request must have one. */
+const neededAnyway: ReadonlySet<string> = new Set(["originalReqId"]);
 /** For a string with a pattern and no such name. */
 const forms = ["1", "150000", "20261121013856", "1111", uuid];
 
@@ -108,7 +116,9 @@ function exampled(operation: Operation, schemas: Schemas): Operation {
     Object.fromEntries(
       Object.entries(all).map(([type, media]) => {
         if (type !== "application/json" || media.schema === undefined) return [type, media];
-        return [type, { ...media, example: values.of(media.schema, "", isWhole) }];
+        const kinds = values.kindsOf(media.schema);
+        if (kinds === undefined) return [type, { ...media, example: values.of(media.schema, "", isWhole) }];
+        return [type, { ...media, examples: Object.fromEntries(kinds) }];
       }),
     );
   const answers = Object.entries(responses).map(([status, answer]) => {
@@ -134,6 +144,15 @@ class Values {
     this.#schemas = schemas;
   }
 
+  /** An example of each command, if the schema is that of a command; otherwise undefined. */
+  kindsOf(given: Schema): [command: string, { value: unknown }][] | undefined {
+    const choices = (this.#resolved(given)["oneOf"] ?? []) as readonly Schema[];
+    const values = choices.map((choice) => this.of(choice, "", false)) as { command?: string }[];
+    return values.length < 2 || values.some(({ command }) => command === undefined)
+      ? undefined
+      : values.map((value) => [String(value.command), { value }]);
+  }
+
   /** @param isWhole with the fields that may be missing, too */
   of(given: Schema, name: string, isWhole: boolean): unknown {
     const schema = this.#resolved(given);
@@ -146,7 +165,7 @@ class Values {
     if (values !== undefined) return values.find((value) => usual.includes(value)) ?? values[0];
     const { type, items } = schema;
     const kind: unknown = Array.isArray(type) ? type[0] : type;
-    if (kind === "object") return this.#object(schema, isWhole);
+    if (kind === "object") return objects[name] ?? this.#object(schema, isWhole);
     if (kind === "array") return [this.of((items ?? {}) as Schema, name.replace(/s$/, ""), isWhole)];
     if (kind === "integer" || kind === "number") return Math.max(1, Number(schema["minimum"] ?? 1));
     if (kind === "boolean") return true;
@@ -155,7 +174,7 @@ class Values {
 
   #object({ properties = {}, required = [] }: Schema, isWhole: boolean): unknown {
     const shown = Object.entries(properties as Readonly<Record<string, Schema>>).filter(
-      ([name]) => isWhole || (required as readonly string[]).includes(name),
+      ([name]) => isWhole || (required as readonly string[]).includes(name) || neededAnyway.has(name),
     );
     return Object.fromEntries(shown.map(([name, schema]) => [name, this.of(schema, name, isWhole)]));
   }

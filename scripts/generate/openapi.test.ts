@@ -1,6 +1,8 @@
-import { cardIpnFields, commands, headerNames } from "@paybell/contract";
+import { cardIpnFields, commands, defaultSigning, headerNames } from "@paybell/contract";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { describe, expect, test } from "vitest";
+import { requestProblems } from "../../packages/server/src/commands/check.ts";
+import type { CommandRequest } from "../../packages/server/src/commands/request.ts";
 import { type ErrorCode, errors } from "../../packages/server/src/errors.ts";
 import { openApiDocument } from "./openapi.ts";
 
@@ -46,19 +48,21 @@ function resolve(schema: Schema | undefined): Schema {
   return resolve(document.components.schemas[schema.$ref.replace("#/components/schemas/", "")]);
 }
 
-/** A media type, or a parameter, with its schema and example. */
+/** A media type, or a parameter, with its schema and its example, or one of each kind. */
 interface Exampled {
   readonly schema: Schema;
   readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
 }
 
 const ajv = new Ajv2020({ strict: false, validateFormats: false });
 ajv.addSchema({ components: document.components }, "document");
 
 /** The reasons why the schema of an example refuses it. */
-function objections({ schema, example }: Exampled): readonly unknown[] {
+function objections({ schema, example, examples }: Exampled): readonly unknown[] {
   const isValid = ajv.compile(JSON.parse(JSON.stringify(schema).replaceAll('"#/', '"document#/')));
-  return isValid(example) ? [] : (isValid.errors ?? []);
+  const all = examples === undefined ? [example] : Object.values(examples).map(({ value }) => value);
+  return all.flatMap((one) => (isValid(one) ? [] : (isValid.errors ?? [])));
 }
 
 describe("the examples of the OpenAPI document", () => {
@@ -77,6 +81,15 @@ describe("the examples of the OpenAPI document", () => {
       }
     }
     expect(refused).toEqual([]);
+  });
+
+  test("have one of each command, which the service accepts", () => {
+    const operation = operations.find(({ operationId }) => operationId === "runCommand");
+    const { examples = {} } = (operation?.requestBody?.content["application/json"] ?? {}) as Exampled;
+    expect(Object.keys(examples).sort()).toEqual([...commands].sort());
+    for (const [command, { value }] of Object.entries(examples)) {
+      expect(requestProblems(value as CommandRequest, { signing: defaultSigning }), command).toEqual([]);
+    }
   });
 
   test("are in both IPNs, as sent and decrypted", () => {
