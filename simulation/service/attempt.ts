@@ -1,11 +1,6 @@
-import {
-  type AttemptOptions,
-  type AttemptResult,
-  type MakeAttempt,
-  nextAfterFailure,
-} from "../../packages/server/src/delivery/attempt.ts";
+import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
 import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/delivery.ts";
-import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
+import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/notification.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulationContext } from "../context.ts";
@@ -107,9 +102,13 @@ export class SimulatedAttempts {
   #next(delivery: Delivery, partner: Partner, url: string, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
     if (reason === null) return { kind: "accepted" };
     const { database, world } = this.#context;
-    const clock = { ...this.#sender.loop.clock, nowMs: () => database.nowUs() / 1_000 };
     const isFinal = reason === "gone" && !isRegistered(partner.settings, url);
-    return nextAfterFailure({ clock, random: world.random.next }, delivery, partner, { retryAfterMs, isFinal });
+    return nextAttempt(
+      partner,
+      delivery,
+      { nowMs: database.nowUs() / 1_000, retryAfterMs, isFinal },
+      world.random.next(),
+    );
   }
 }
 

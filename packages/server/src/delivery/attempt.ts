@@ -1,6 +1,6 @@
 import type { Clock } from "../clock.ts";
 import type { NewEvent } from "../events.ts";
-import { idAt, newId } from "../ids.ts";
+import { idAt } from "../ids.ts";
 import type { TroubleLog } from "../log.ts";
 import { callbackUrlOf, isRegistered } from "../notification.ts";
 import { KeyExhausted, type SealBudget } from "../partners/keys.ts";
@@ -8,7 +8,7 @@ import type { Partner } from "../partners/partner.ts";
 import type { ContentMac } from "./content-mac.ts";
 import type { Attempt, Delivery, FailureReason } from "./delivery.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
-import { type FailedAttempt, nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
+import { nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
 import type { DeliveryOutcome } from "./store.ts";
 import type { PostResult, Transport } from "./transport/transport.ts";
 
@@ -90,7 +90,7 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
       const isEgress = result.notWritten === "egress";
       const ageMs = startedAtMs - delivery.scheduleStartMs;
       return {
-        postponeMs: isEgress ? Math.min(putOffMs(ageMs, Number.POSITIVE_INFINITY), egressWaitMaxMs) : postponeMs,
+        postponeMs: isEgress ? Math.min(putOffMs(ageMs), egressWaitMaxMs) : postponeMs,
       };
     }
     const answered = result !== undefined && "httpStatus" in result ? result : undefined;
@@ -108,8 +108,8 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     const retryAfterMs = answered?.retryAfterMs;
     const isGone = failure?.reason === "gone" && !isRegistered(partner.settings, attempt.url);
     const isFinal = isGone || failure?.reason === "content_changed";
-    const next =
-      failure === undefined ? accepted : nextAfterFailure(parts, delivery, partner, { retryAfterMs, isFinal });
+    const failed = { nowMs: parts.clock.nowMs(), retryAfterMs, isFinal };
+    const next = failure === undefined ? accepted : nextAttempt(partner, delivery, failed, parts.random());
     return { attempt, next, ...(retryAfterMs !== undefined && { retryAfterMs }) };
   };
 }
@@ -170,25 +170,4 @@ async function tryOnce(
   if ("notWritten" in result) return { result };
   const failure = "reason" in result ? result : statusFailure(result.httpStatus);
   return failure === undefined ? { result, keyId } : { result, failure, keyId };
-}
-
-/** The consequence of a failed attempt. */
-export function nextAfterFailure(
-  parts: Pick<AttemptParts, "clock" | "random">,
-  delivery: Delivery,
-  partner: Partner,
-  failure: Pick<FailedAttempt, "retryAfterMs" | "isFinal">,
-): DeliveryOutcome["next"] {
-  const failed = {
-    attemptsMade: delivery.attemptsMade + 1,
-    asked: delivery.asked ?? 0,
-    scheduleStartMs: delivery.scheduleStartMs,
-    nowMs: parts.clock.nowMs(),
-    pauses: partner.pauses,
-    ...failure,
-  };
-  const next = nextAttempt(partner.settings.retry, failed, parts.random());
-  if (next.kind !== "parked") return next;
-  const attemptsInAll = delivery.attemptsBefore + failed.attemptsMade;
-  return { kind: "parked", eventId: newId<"event">(), attemptsInAll };
 }

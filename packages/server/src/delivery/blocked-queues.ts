@@ -8,7 +8,7 @@ import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
 import { restMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";
-import { overdueAfterMs, putOffMs } from "./schedule.ts";
+import { putOffMs, scheduleEndMs } from "./schedule.ts";
 import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type QueuePage, type QueuePosition } from "./store.ts";
 
 export interface BlockedQueuesParts {
@@ -115,12 +115,11 @@ export class BlockedQueues {
     const { clock, store, queues, onTrouble } = this.#parts;
     const nowMs = clock.nowMs();
     const sentMs = clock.monotonicMs();
-    const overdueMs = overdueAfterMs(partner, nowMs);
-    const isOverdue = ({ scheduleStartMs }: Delivery) => nowMs - scheduleStartMs >= overdueMs;
-    const overdue = deliveries.filter(isOverdue);
+    const leftOf = ({ scheduleStartMs }: Delivery) => scheduleEndMs(partner, scheduleStartMs) - nowMs;
+    const overdue = deliveries.filter((delivery) => leftOf(delivery) <= 0);
     const delayed = deliveries
-      .filter((delivery) => !isOverdue(delivery))
-      .map((delivery) => ({ delivery, delayMs: putOffMs(nowMs - delivery.scheduleStartMs, overdueMs) }));
+      .filter((delivery) => leftOf(delivery) > 0)
+      .map((delivery) => ({ delivery, delayMs: putOffMs(nowMs - delivery.scheduleStartMs, leftOf(delivery)) }));
     try {
       await this.#park(overdue, reason);
       for (const delivery of overdue) queues.release(delivery);
@@ -169,14 +168,14 @@ export class BlockedQueues {
   async #handle(key: QueueKey, { partner, reason }: BlockedQueue, { due }: QueuePage): Promise<boolean> {
     const { queues, clock, circuits } = this.#parts;
     const nowMs = clock.nowMs();
-    const overdueMs = overdueAfterMs(partner, nowMs);
     const overdue: Delivery[] = [];
     const elsewhere: QueuePage["due"][number][] = [];
     for (const row of due) {
       const { delivery } = row;
       if (delivery === undefined) continue;
       if (!isBlocked(circuits.gateOf(delivery, partner.settings))) elsewhere.push(row);
-      else if (nowMs - delivery.scheduleStartMs >= overdueMs && !queues.has(delivery.id)) overdue.push(delivery);
+      else if (nowMs >= scheduleEndMs(partner, delivery.scheduleStartMs) && !queues.has(delivery.id))
+        overdue.push(delivery);
     }
     if (elsewhere.length > 0) queues.adopt(key, elsewhere);
     await this.#park(overdue, reason);

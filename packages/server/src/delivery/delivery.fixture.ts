@@ -1,6 +1,6 @@
 import { type LeaseId, newId, type PartnerId } from "../ids.ts";
 import type { Attempt, Delivery } from "./delivery.ts";
-import type { DeliveryOutcome } from "./store.ts";
+import { type DeliveryOutcome, keyOf } from "./store.ts";
 
 /** A Sale's notification before its first attempt, in a chain of its own. */
 export function deliveryOf(partnerId: PartnerId, more: Partial<Delivery> = {}): Delivery {
@@ -43,22 +43,15 @@ export const failedAttempt: Attempt = { ...acceptedAttempt, httpStatus: 503, rea
 
 /** The outcome of an attempt under `leaseId`. Without a failure reason, everything but an acceptance is a 503. */
 export function outcomeOf(
-  { partnerId, id, round, attemptsMade, attemptsBefore }: Delivery,
+  delivery: Delivery,
   next: "accepted" | "parked" | { readonly delayMs: number },
   more: Partial<DeliveryOutcome> = {},
 ): DeliveryOutcome {
-  const follows = {
-    accepted: { kind: "accepted" },
-    parked: { kind: "parked", eventId: newId<"event">(), attemptsInAll: attemptsBefore + attemptsMade + 1 },
-  } as const;
   return {
-    partnerId,
-    id,
-    round,
-    attemptsMade,
+    ...keyOf(delivery),
     leaseId: newId<"lease">() as LeaseId,
     attempt: next === "accepted" ? acceptedAttempt : failedAttempt,
-    next: typeof next === "string" ? follows[next] : { kind: "retry", delayMs: next.delayMs },
+    next: typeof next === "string" ? { kind: next } : { kind: "retry", delayMs: next.delayMs },
     circuits: [],
     ...more,
   };

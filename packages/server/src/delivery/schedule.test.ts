@@ -1,12 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { retryBounds } from "../notification.ts";
+import type { Pause } from "../partners/partner.ts";
 import { defaultSettings } from "../partners/settings.ts";
 import {
   comingAttemptsMs,
   jitter,
-  nextAttempt,
-  overdueAfterMs,
+  nextAttempt as nextOf,
   readRetryAfterMs,
   retryAfterMaxMs,
   scheduleLengthMs,
@@ -18,6 +18,20 @@ const retrySteps = fc.array(fc.integer({ min: 1, max: retryBounds.stepSecondsMax
   maxLength: retryBounds.stepsMax,
 });
 const random = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+
+interface Failed {
+  /** With this one. */
+  readonly attemptsMade: number;
+  readonly asked?: number;
+  readonly scheduleStartMs: number;
+  readonly nowMs: number;
+  readonly pauses: readonly Pause[];
+  readonly retryAfterMs?: number | undefined;
+}
+
+function nextAttempt(retry: readonly number[], { attemptsMade, pauses, ...failed }: Failed, chance: number) {
+  return nextOf({ settings: { retry }, pauses }, { ...failed, attemptsMade: attemptsMade - 1 }, failed, chance);
+}
 
 test("attempts that a person asked for leave the schedule at its step", () => {
   const retryS = [5, 30, 120, 600];
@@ -118,26 +132,6 @@ describe("the schedule", () => {
       kind: "retry",
       delayMs: 7_000,
     });
-  });
-
-  test("is over for exactly those that began as long ago as its length and the pauses since", () => {
-    const nowMs = 1_000_000;
-    const pausesUntilNow = fc.uniqueArray(fc.nat(nowMs), { maxLength: 12 }).map((edges) => {
-      const sorted = edges.toSorted((a, b) => a - b);
-      return Array.from({ length: Math.floor(sorted.length / 2) }, (_, at) => sorted.slice(at * 2, at * 2 + 2));
-    }) as fc.Arbitrary<[number, number][]>;
-    fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 900 }),
-        pausesUntilNow,
-        fc.integer({ min: 0, max: nowMs }),
-        (s, pauses, start) => {
-          const isOver =
-            nextAttempt([s], { attemptsMade: 1, scheduleStartMs: start, nowMs, pauses }, 0.5).kind === "parked";
-          expect(isOver).toBe(start <= nowMs - overdueAfterMs({ settings: { retry: [s] }, pauses }, nowMs));
-        },
-      ),
-    );
   });
 
   test("honours Retry-After up to an hour, or the step if that is longer", () => {

@@ -1,19 +1,12 @@
 import type { PartnerSettings, Pause } from "../partners/partner.ts";
-import type { FailureReason } from "./delivery.ts";
+import type { Delivery, FailureReason } from "./delivery.ts";
 
 /** The consequence of a failed attempt. */
 export type NextAttempt = { readonly kind: "retry"; readonly delayMs: number } | { readonly kind: "parked" };
 
+/** A failed attempt, as far as it decides about the next one. */
 export interface FailedAttempt {
-  /** POSTs so far, this one included: 1 after the first. */
-  readonly attemptsMade: number;
-  /** POSTs of these that a person asked for while it waited: the schedule stays at its step. */
-  readonly asked?: number;
-  /** The start of the schedule: creation, or the requested redelivery. */
-  readonly scheduleStartMs: number;
   readonly nowMs: number;
-  /** The partner's pauses: its schedules do not run meanwhile. */
-  readonly pauses: readonly Pause[];
   /** The wait that the response asked for. It counts with 429 and 503 only. */
   readonly retryAfterMs?: number | undefined;
   /** No later attempt can succeed: the command's own URL answered 410, or the stored content was changed. */
@@ -38,21 +31,10 @@ interface Scheduled {
   readonly pauses: readonly Pause[];
 }
 
-/** The age at which a schedule is over: its length, and the pauses in which it did not run. */
-export function overdueAfterMs({ settings, pauses }: Scheduled, nowMs: number): number {
-  let leftMs = scheduleLengthMs(settings.retry);
-  let atMs = nowMs;
-  for (const [fromMs, toMs] of pauses.toReversed()) {
-    if (atMs - toMs >= leftMs) break;
-    leftMs -= atMs - toMs;
-    atMs = fromMs;
-  }
-  return nowMs - atMs + leftMs;
-}
-
 /** When the schedule that began at `startMs` is over: the pauses since then extend it. */
 export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number): number {
-  return startMs + scheduleLengthMs(settings.retry) + pausedMs(startMs, pauses);
+  const pausedMs = pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, startMs)), 0);
+  return startMs + scheduleLengthMs(settings.retry) + pausedMs;
 }
 
 const putOffMinMs = 1_000;
@@ -62,12 +44,8 @@ const putOffMaxMs = 300_000;
  * The delay of a delivery whose URL accepts nothing, while others of its queue are sent: a tenth of its age, so that a
  * large backlog is not put off again and again. It ends with the schedule.
  */
-export function putOffMs(ageMs: number, overdueAtMs: number): number {
-  return Math.max(putOffMinMs, Math.min(ageMs / 10, putOffMaxMs, overdueAtMs - ageMs));
-}
-
-function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
-  return pauses.reduce((sumMs, [fromMs, toMs]) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)), 0);
+export function putOffMs(ageMs: number, leftMs = Number.POSITIVE_INFINITY): number {
+  return Math.max(putOffMinMs, Math.min(ageMs / 10, putOffMaxMs, leftMs));
 }
 
 /**
@@ -75,17 +53,23 @@ function pausedMs(sinceMs: number, pauses: readonly Pause[]): number {
  * once the end is reached, whatever the number of attempts, or its own URL is gone. If there were more attempts than
  * steps (after a restart, or a tripped circuit), the last step repeats.
  *
- * @param retryS the partner's steps, in seconds, at least one
+ * @param partner its steps are in seconds, at least one
+ * @param delivery as it was before the attempt
  * @param random from 0 to less than 1
  */
-export function nextAttempt(retryS: readonly number[], failed: FailedAttempt, random: number): NextAttempt {
-  const { scheduleStartMs, nowMs, pauses } = failed;
-  const leftMs = scheduleEndMs({ settings: { retry: retryS }, pauses }, scheduleStartMs) - nowMs;
-  if (leftMs <= 0 || failed.isFinal === true) return { kind: "parked" };
-  const stepsMade = Math.max(1, failed.attemptsMade - (failed.asked ?? 0));
+export function nextAttempt(
+  partner: Scheduled,
+  { attemptsMade, asked = 0, scheduleStartMs }: Pick<Delivery, "attemptsMade" | "asked" | "scheduleStartMs">,
+  { nowMs, retryAfterMs = 0, isFinal = false }: FailedAttempt,
+  random: number,
+): NextAttempt {
+  const leftMs = scheduleEndMs(partner, scheduleStartMs) - nowMs;
+  if (leftMs <= 0 || isFinal) return { kind: "parked" };
+  const retryS = partner.settings.retry;
+  const stepsMade = Math.max(1, attemptsMade + 1 - asked);
   const stepMs = (retryS[Math.min(stepsMade, retryS.length) - 1] ?? retryS.at(-1) ?? 0) * 1_000;
   const spreadMs = stepMs * (1 - jitter + 2 * jitter * random);
-  const askedMs = Math.min(failed.retryAfterMs ?? 0, Math.max(retryAfterMaxMs, stepMs));
+  const askedMs = Math.min(retryAfterMs, Math.max(retryAfterMaxMs, stepMs));
   const waitMs = Math.max(spreadMs, askedMs);
   // If jitter shortened the steps, the last one is extended to the end: otherwise the schedule would end before the
   // agreed time.

@@ -1,8 +1,9 @@
 import type { Clock } from "../clock.ts";
-import type { EventId, LeaseId, NotificationId, PartnerId } from "../ids.ts";
+import type { LeaseId, NotificationId, PartnerId } from "../ids.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { CircuitChange } from "./circuit.ts";
 import type { Attempt, Delivery, FailureReason, QueueKey } from "./delivery.ts";
+import type { NextAttempt } from "./schedule.ts";
 
 /** Partners as a worker knows them, at most five seconds old. */
 export interface PartnerSource {
@@ -56,11 +57,11 @@ export interface Precedence {
 }
 
 /** A delivery in an outcome: only this very round and attempt is changed. */
-export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade">;
+export type DeliveryKey = Pick<Delivery, "partnerId" | "id" | "round" | "attemptsMade" | "attemptsBefore">;
 
 /** The key by which outcomes refer to a delivery. */
-export function keyOf({ partnerId, id, round, attemptsMade }: Delivery): DeliveryKey {
-  return { partnerId, id, round, attemptsMade };
+export function keyOf({ partnerId, id, round, attemptsMade, attemptsBefore }: Delivery): DeliveryKey {
+  return { partnerId, id, round, attemptsMade, attemptsBefore };
 }
 
 /**
@@ -80,14 +81,7 @@ export interface Postponement extends DeliveryKey {
 export interface DeliveryOutcome extends DeliveryKey {
   readonly leaseId: LeaseId;
   readonly attempt: Attempt;
-  readonly next:
-    | { readonly kind: "accepted" }
-    | { readonly kind: "retry"; readonly delayMs: number }
-    /**
-     * `eventId` is made once, so that the event is written once however often the record is repeated. `attemptsInAll`
-     * are those of all its rounds, which the event tells.
-     */
-    | { readonly kind: "parked"; readonly eventId: EventId; readonly attemptsInAll: number };
+  readonly next: NextAttempt | { readonly kind: "accepted" };
   /** Its changes of the endpoint's circuit. */
   readonly circuits: readonly CircuitChange[];
 }
@@ -113,5 +107,5 @@ export interface DeliveryStore {
    *
    * @param reason the endpoint's last failure @returns how many were parked, less those that changed meanwhile
    */
-  park(deliveries: readonly (DeliveryKey & Pick<Delivery, "attemptsBefore">)[], reason: FailureReason): Promise<number>;
+  park(deliveries: readonly DeliveryKey[], reason: FailureReason): Promise<number>;
 }

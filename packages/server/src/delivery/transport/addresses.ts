@@ -2,7 +2,6 @@ import { promises as dns } from "node:dns";
 import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { AddressBlocks } from "../../partners/address-blocks.ts";
-import { literalAddress } from "../../partners/callback-rules.ts";
 
 /** Resolves a host name to its addresses, the preferred ones first. Rejects if there are none, or without an answer. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
@@ -140,12 +139,5 @@ export class AddressGuard {
     const reasons = addresses.slice(0, shownMax).map((address) => this.refusal(address));
     const more = addresses.length > shownMax ? ` and ${addresses.length - shownMax} more` : "";
     throw new AddressRefused(`${hostname}: ${reasons.join("; ")}${more}.`);
-  }
-
-  /** Checks and returns the literal address in a URL's hostname; undefined for a name. @throws AddressRefused */
-  literal(hostname: string): string | undefined {
-    const address = literalAddress(hostname);
-    if (address !== undefined) this.requireAllowed(address);
-    return address;
   }
 }

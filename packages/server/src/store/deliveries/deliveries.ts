@@ -217,10 +217,7 @@ export class PostgresDeliveries implements DeliveryStore {
     await this.#change(postpone, deliveries, (some) => delayColumns.values(some));
   }
 
-  async park(
-    deliveries: readonly (DeliveryKey & Pick<Delivery, "attemptsBefore">)[],
-    reason: FailureReason,
-  ): Promise<number> {
+  async park(deliveries: readonly DeliveryKey[], reason: FailureReason): Promise<number> {
     const [first] = deliveries;
     if (first === undefined) return 0;
     const { partnerId } = first;
@@ -336,7 +333,7 @@ export class PostgresDeliveries implements DeliveryStore {
           : [],
       ),
     );
-    const events = [...parked.values()].flatMap(parkedEvent);
+    const events = [...parked.values()].map(parkedEvent);
     if (events.length > 0) await insertEvents(client, events, this.#alerting);
     return changed;
   }
@@ -358,11 +355,10 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 }
 
-function parkedEvent({ partnerId, id, attempt, next }: DeliveryOutcome): NewEvent[] {
-  if (next.kind !== "parked") return [];
+function parkedEvent({ partnerId, id, attempt, attemptsBefore, attemptsMade }: DeliveryOutcome): NewEvent {
   const { reason, detail, httpStatus } = attempt;
-  const about = { reason, detail, httpStatus, attemptsMade: next.attemptsInAll };
-  return [{ id: next.eventId, kind: "parked", partnerId, subjectId: id, detail: about }];
+  const about = { reason, detail, httpStatus, attemptsMade: attemptsBefore + attemptsMade + 1 };
+  return { kind: "parked", partnerId, subjectId: id, detail: about };
 }
 
 function shardOfKey({ partnerId }: DeliveryKey): number {
