@@ -20,7 +20,6 @@ import { UrlChange } from "./callbacks/url-change.ts";
 import { systemClock, systemTimers } from "./clock.ts";
 import type { Config } from "./config.ts";
 import { shownSettings } from "./config.ts";
-import { EndpointOperations } from "./delivery/circuit.ts";
 import { createResolver } from "./delivery/transport/addresses.ts";
 import type { HttpDependencies, ReceiverControl } from "./http/dependencies.ts";
 import { readId } from "./ids.ts";
@@ -285,7 +284,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         troubles,
         nowMs: systemClock.nowMs,
       }),
-      endpoints: new EndpointOperations(endpoints, () => worker?.circuitsChanged()),
+      endpoints,
       restores,
       archive: partners.archive,
       history: new PostgresHistory(database.homes),

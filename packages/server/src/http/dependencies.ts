@@ -11,7 +11,7 @@ import type { UrlChange } from "../callbacks/url-change.ts";
 import type { Clearing } from "../clearing/clearing.ts";
 import type { Clock } from "../clock.ts";
 import type { Config, ShownSetting } from "../config.ts";
-import type { EndpointOperations } from "../delivery/circuit.ts";
+import type { EndpointStore } from "../delivery/circuit.ts";
 import type { EventSink } from "../events.ts";
 import type { EventFeed } from "../feed/feed.ts";
 import type { PartnerId } from "../ids.ts";
@@ -119,7 +119,7 @@ export interface HttpDependencies {
   readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
   readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
   readonly overview: Pick<Overviews, "all" | "of" | "troubleOf">;
-  readonly endpoints: Pick<EndpointOperations, "list" | "close">;
+  readonly endpoints: EndpointStore;
   readonly restores: Pick<Restores, "report" | "release">;
   readonly history: HistoryStore;
   readonly certifications: Pick<Certifications, "run">;

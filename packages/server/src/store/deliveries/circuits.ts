@@ -4,10 +4,11 @@ import {
   type CircuitChange,
   type CircuitStore,
   circuitsPerPartnerMax,
+  type Endpoint,
+  type EndpointPage,
   type EndpointSearch,
   type EndpointStore,
   type LoadedCircuit,
-  type StoredEndpoint,
 } from "../../delivery/circuit.ts";
 import type { NewEvent } from "../../events.ts";
 import type { EndpointId, PartnerId } from "../../ids.ts";
@@ -155,6 +156,13 @@ const closeOne = `
     control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`;
 
+type EndpointRow = Omit<Endpoint, "openedAt" | "probeAt" | "updatedAt"> & Record<"openedAt" | "probeAt", Date | null> & { readonly updatedAt: Date };
+
+function endpointOf({ openedAt, probeAt, updatedAt, ...endpoint }: EndpointRow): Endpoint {
+  const iso = (at: Date | null) => at?.toISOString() ?? null;
+  return { ...endpoint, openedAt: iso(openedAt), probeAt: iso(probeAt), updatedAt: updatedAt.toISOString() };
+}
+
 /** Callback endpoints that have failed, in PostgreSQL. An endpoint without a row is closed. */
 export class PostgresEndpoints implements EndpointStore {
   readonly #pool: Pool;
@@ -168,19 +176,21 @@ export class PostgresEndpoints implements EndpointStore {
     this.#alerting = options.alerting ?? false;
   }
 
-  async search({ partnerId, state, after, limit }: EndpointSearch): Promise<readonly StoredEndpoint[]> {
-    const values = [partnerId ?? null, state ?? null, after ?? null, limit];
-    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<StoredEndpoint>(search, values)).rows);
-    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
+  async list({ partnerId, state, after, limit }: EndpointSearch): Promise<EndpointPage> {
+    const values = [partnerId ?? null, state ?? null, after ?? null, limit + 1];
+    const rows = await this.#homes.gather(async ({ pool }) => (await pool.query<EndpointRow>(search, values)).rows);
+    const found = rows.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+    const items = found.slice(0, limit).map(endpointOf);
+    return { items, next: found.length > limit ? (items.at(-1)?.id ?? null) : null };
   }
 
-  async close(id: EndpointId, partnerId: PartnerId | undefined): Promise<StoredEndpoint | undefined> {
+  async close(id: EndpointId, partnerId?: PartnerId): Promise<Endpoint | undefined> {
     const homes = partnerId === undefined ? this.#homes.all : [this.#homes.of(partnerId)];
     for (const { pool } of homes) {
       const closed = await inTransaction(pool, (client) => this.#closeIn(client, id, partnerId));
       if (closed === undefined) continue;
       await this.announce();
-      return closed;
+      return endpointOf(closed);
     }
     return undefined;
   }
@@ -194,11 +204,11 @@ export class PostgresEndpoints implements EndpointStore {
     client: PoolClient,
     id: EndpointId,
     partnerId: PartnerId | undefined,
-  ): Promise<StoredEndpoint | undefined> {
-    const { rows } = await client.query<StoredEndpoint>(lockOne, [id, partnerId ?? null]);
+  ): Promise<EndpointRow | undefined> {
+    const { rows } = await client.query<EndpointRow>(lockOne, [id, partnerId ?? null]);
     const [found] = rows;
     if (found === undefined || found.state === "closed") return found;
-    const closed = await client.query<StoredEndpoint>(closeOne, [found.partnerId, id]);
+    const closed = await client.query<EndpointRow>(closeOne, [found.partnerId, id]);
     const detail = { target: found.target, reason: found.lastReason, failures: found.failures, by: "hand" };
     const event = { kind: "breaker_closed", partnerId: found.partnerId, subjectId: id, detail } as const;
     await insertEvents(client, [event], this.#alerting);
