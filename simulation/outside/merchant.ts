@@ -1,9 +1,9 @@
 import type { NotifiedCommand } from "@paybell/contract";
+import type { SeededRandom } from "../../faults/random.ts";
 import type { PartnerSource } from "../../packages/server/src/delivery/store.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
 import type { Session } from "../database/database.ts";
-import type { SimulationRandom } from "../world.ts";
 
 const retries = [
   [1, 2, 4],
@@ -24,8 +24,8 @@ export class Merchant {
   #partner: Partner;
   #earlier: { readonly partner: Partner; readonly untilMs: number };
 
-  constructor(number: number, random: SimulationRandom) {
-    this.shard = random.below(shardCount);
+  constructor(number: number, random: SeededRandom) {
+    this.shard = random.within(0, shardCount - 1);
     const [index, shard] = [number.toString(16).padStart(4, "0"), this.shard.toString(16).padStart(2, "0")];
     this.id = `00000000-0000-7000-8000-${index}000000${shard}` as PartnerId;
     this.endpoints = ["a", "b", "c"].map((name) => new SimulatedEndpoint(`https://${name}${number}.test`, random));
@@ -69,7 +69,7 @@ export class Merchant {
   }
 
   /** The settings as an instance holds them, which may be older. */
-  settingsHeld(nowMs: number, random: SimulationRandom): Partner["settings"] {
+  settingsHeld(nowMs: number, random: SeededRandom): Partner["settings"] {
     const isOlder = nowMs < this.#earlier.untilMs && random.chance(0.5);
     return (isOlder ? this.#earlier.partner : this.#partner).settings;
   }
@@ -93,13 +93,13 @@ export type Reception =
 /** A receiver of notifications at one origin. */
 export class SimulatedEndpoint {
   readonly origin: string;
-  readonly #random: SimulationRandom;
+  readonly #random: SeededRandom;
   mode: EndpointMode = "accepts";
   /** Since when it has been in order, in the world's time. */
   wellSinceMs = 0;
   readonly goneUrls = new Set<string>();
 
-  constructor(origin: string, random: SimulationRandom) {
+  constructor(origin: string, random: SeededRandom) {
     this.origin = origin;
     this.#random = random;
   }
@@ -113,7 +113,8 @@ export class SimulatedEndpoint {
     const random = this.#random;
     const afterMs = 1 + random.next() * random.next() * 60;
     if (this.goneUrls.has(url)) return { kind: "answer", status: 410, afterMs };
-    const mode = this.mode === "flaps" ? random.pick(["accepts", "fails", "refuses"] as const) : this.mode;
+    const mode: Exclude<EndpointMode, "flaps"> =
+      this.mode === "flaps" ? random.pick(["accepts", "fails", "refuses"] as const) : this.mode;
     switch (mode) {
       case "accepts":
         if (this.mode === "flaps" && random.chance(0.2))
@@ -124,9 +125,9 @@ export class SimulatedEndpoint {
       case "fails":
         return { kind: "answer", status: 500, afterMs };
       case "unavailable":
-        return { kind: "answer", status: 503, afterMs, retryAfterMs: random.below(8) * 1_000 };
+        return { kind: "answer", status: 503, afterMs, retryAfterMs: random.within(0, 7) * 1_000 };
       case "limits":
-        return { kind: "answer", status: 429, afterMs, retryAfterMs: random.below(4) * 1_000 };
+        return { kind: "answer", status: 429, afterMs, retryAfterMs: random.within(0, 3) * 1_000 };
       case "refuses":
         return { kind: "refused", afterMs };
       case "hangs":

@@ -79,7 +79,8 @@ export class SimulatedOperators {
     const { world, notifications } = this.#context;
     const { random, nowMs } = world;
     const command = random.chance(0.3) ? undefined : random.pick(["SALE", "VOID", "SETTLEMENT"] as const);
-    const endpoint = command !== undefined && random.chance(0.3) ? undefined : random.below(merchant.endpoints.length);
+    const endpoint =
+      command !== undefined && random.chance(0.3) ? undefined : random.within(0, merchant.endpoints.length - 1);
     world.note("people", "register", merchant.id, command, endpoint);
     merchant.register(endpoint, command, nowMs);
     notifications.partnerChanged(merchant.id);
@@ -88,7 +89,7 @@ export class SimulatedOperators {
   #redeliver(most: number): void {
     const { tables, database, world } = this.#context;
     const nowUs = database.nowUs();
-    const asked = Array.from({ length: 1 + world.random.below(most) }, () => this.#anyNotification());
+    const asked = Array.from({ length: 1 + world.random.within(0, most - 1) }, () => this.#anyNotification());
     for (const one of new Set(asked)) {
       if (one === undefined) continue;
       const { round, command } = one;

@@ -127,7 +127,7 @@ export class Chains {
       this.#chainOf.set(settlement, { open, chain: undefined });
       return [settlement];
     }
-    const count = random.chance(0.1) ? 2 + random.below(12) : 1;
+    const count = random.chance(0.1) ? 2 + random.within(0, 11) : 1;
     return Array.from({ length: count }, () => this.#makeSale(merchant, open, dueAtUs));
   }
 
@@ -176,7 +176,7 @@ export class Chains {
     const { random } = this.#world;
     this.#made += 1;
     const number = this.#made.toString(16).padStart(12, "0");
-    const own = random.chance(0.25) ? 1 + random.below(2) : undefined;
+    const own = random.chance(0.25) ? 1 + random.within(0, 1) : undefined;
     const callBackUrl = own === undefined ? null : `${merchant.endpoints[own]?.origin}/${random.pick(["ipn", "old"])}`;
     const command: NotifiedCommand = settlesBatch !== null ? "SETTLEMENT" : follows === undefined ? "SALE" : "VOID";
     return {
