@@ -156,7 +156,8 @@ const closeOne = `
     control_no = control_no + 1, updated_at = now()
   WHERE e.partner_id = $1 AND e.id = $2 RETURNING ${shown}`;
 
-type EndpointRow = Omit<Endpoint, "openedAt" | "probeAt" | "updatedAt"> & Record<"openedAt" | "probeAt", Date | null> & { readonly updatedAt: Date };
+type EndpointRow = Omit<Endpoint, "openedAt" | "probeAt" | "updatedAt"> &
+  Record<"openedAt" | "probeAt", Date | null> & { readonly updatedAt: Date };
 
 function endpointOf({ openedAt, probeAt, updatedAt, ...endpoint }: EndpointRow): Endpoint {
   const iso = (at: Date | null) => at?.toISOString() ?? null;

@@ -214,7 +214,11 @@ export class PostgresDeliveries implements DeliveryStore {
   }
 
   async postpone(deliveries: readonly Postponement[]): Promise<void> {
-    await this.#change(postpone, deliveries, (some) => delayColumns.values(some));
+    await changedOf(deliveries, (left) =>
+      this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
+        return (await engine.query<ChangedRow>({ ...postpone, values: delayColumns.values(some) })).rows;
+      }),
+    );
   }
 
   async park(deliveries: readonly DeliveryKey[], reason: FailureReason): Promise<number> {
@@ -254,15 +258,23 @@ export class PostgresDeliveries implements DeliveryStore {
   ): Promise<ReadonlyMap<string, Recorded>> {
     const accepted = outcomes.filter(({ next }) => next.kind === "accepted");
     const circuits = outcomes.flatMap((outcome) => outcome.circuits);
+    // In this order: one that is parked meanwhile is in the other table by then.
+    const ends = () => {
+      const values = roundColumns.values(accepted);
+      return [deleteAccepted, unpark].map((statement) => ({ ...statement, values }));
+    };
     if (withAttempts && accepted.length === outcomes.length && circuits.length === 0) {
-      return this.#writeAccepted(home, outcomes);
+      // One round trip: the statement is a transaction of its own.
+      const statement = { ...recordAccepted, values: outcomeColumns.values(outcomes) };
+      const { rows } = await home.engine.query<{ gone: number }>(statement);
+      // Parked shortly before, or changed while the statement searched for them.
+      if ((rows[0]?.gone ?? 0) < outcomes.length) for (const statement of ends()) await home.engine.query(statement);
+      return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
     }
     const changed = await inTransaction(home.engine, async (client) => {
-      const values = roundColumns.values(accepted);
-      const end = () => [client.query({ ...deleteAccepted, values }), client.query({ ...unpark, values })];
       const written = [
         withAttempts ? client.query({ ...insertAttempts, values: outcomeColumns.values(outcomes) }) : undefined,
-        ...(accepted.length > 0 ? end() : []),
+        ...(accepted.length > 0 ? ends().map((statement) => client.query(statement)) : []),
       ];
       const failing = this.#writeFailed(client, outcomes);
       // The refused statement has the reason; those after it only report that the transaction is over.
@@ -270,89 +282,56 @@ export class PostgresDeliveries implements DeliveryStore {
       const [, deleted] = await Promise.all(written);
       const failed = await failing;
       // Parked shortly before, or changed while the statement searched for them.
-      if ((deleted?.rowCount ?? 0) < accepted.length) await Promise.all(end());
+      if ((deleted?.rowCount ?? 0) < accepted.length) {
+        await Promise.all(ends().map((statement) => client.query(statement)));
+      }
       // Last, so that endpoints are not locked while waiting for anything else.
       if (circuits.length > 0) await writeCircuits(client, circuits, this.#alerting);
-      return failed;
+      return new Set<DeliveryOutcome>([...accepted, ...failed]);
     });
     return new Map(
-      outcomes.map((outcome) => [
-        attemptKeyOf(outcome),
-        outcome.next.kind === "accepted" || changed.get(rowKeyOf(outcome)) === outcome.next.kind ? "applied" : "missed",
-      ]),
+      outcomes.map((outcome) => [attemptKeyOf(outcome), changed.has(outcome) ? "applied" : "missed"] as const),
     );
-  }
-
-  /** One round trip: the statement is a transaction of its own. */
-  async #writeAccepted({ engine }: Home, outcomes: readonly DeliveryOutcome[]): Promise<ReadonlyMap<string, Recorded>> {
-    const { rows } = await engine.query<{ gone: number }>({
-      ...recordAccepted,
-      values: outcomeColumns.values(outcomes),
-    });
-    // Parked shortly before, or changed while the statement searched for them.
-    if ((rows[0]?.gone ?? 0) < outcomes.length) {
-      const values = roundColumns.values(outcomes);
-      await engine.query({ ...deleteAccepted, values });
-      await engine.query({ ...unpark, values });
-    }
-    return new Map(outcomes.map((outcome) => [attemptKeyOf(outcome), "applied"]));
   }
 
   /**
-   * @returns the changed rows, and how; the event of a parked one is written only with it, and once: two owners may
+   * @returns those that changed their row; the event of a parked one is written only with it, and once: two owners may
    * have sent the same attempt
    */
-  async #writeFailed(
-    client: PoolClient,
-    outcomes: readonly DeliveryOutcome[],
-  ): Promise<ReadonlyMap<string, "retry" | "parked">> {
-    const changed = new Map<string, "retry" | "parked">();
-    // Again, for rows that changed while the statement searched for them.
-    for (let tries = 0; tries < 2; tries += 1) {
-      const left = outcomes.filter((outcome) => !changed.has(rowKeyOf(outcome)));
-      const retried = left.flatMap((outcome) =>
-        outcome.next.kind === "retry" ? [{ ...outcome, delayMs: outcome.next.delayMs }] : [],
-      );
-      const parked = left.flatMap((outcome) =>
-        outcome.next.kind === "parked" ? [{ ...outcome, reason: outcome.attempt.reason ?? ("internal" as const) }] : [],
-      );
-      if (retried.length + parked.length === 0) break;
-      const [again, gone] = await Promise.all([
-        retried.length > 0
-          ? client.query<ChangedRow>({ ...retryLater, values: delayColumns.values(retried) })
-          : undefined,
-        parked.length > 0 ? client.query<ChangedRow>({ ...park, values: parkingColumns.values(parked) }) : undefined,
-      ]);
-      for (const row of again?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "retry");
-      for (const row of gone?.rows ?? []) changed.set(`${row.partner_id} ${row.id}`, "parked");
-    }
-    const parked = new Map(
-      outcomes.flatMap((outcome) =>
-        outcome.next.kind === "parked" && changed.get(rowKeyOf(outcome)) === "parked"
-          ? [[rowKeyOf(outcome), outcome] as const]
-          : [],
-      ),
+  async #writeFailed(client: PoolClient, outcomes: readonly DeliveryOutcome[]): Promise<readonly DeliveryOutcome[]> {
+    const toRetry = outcomes.flatMap((outcome) =>
+      outcome.next.kind === "retry" ? [{ outcome, ...outcome, ...outcome.next }] : [],
     );
-    const events = [...parked.values()].map(parkedEvent);
-    if (events.length > 0) await insertEvents(client, events, this.#alerting);
-    return changed;
+    const toPark = outcomes.flatMap((outcome) =>
+      outcome.next.kind === "parked"
+        ? [{ outcome, ...outcome, reason: outcome.attempt.reason ?? ("internal" as const) }]
+        : [],
+    );
+    const [retried, parked] = await Promise.all([
+      changedOf(toRetry, async (left) => {
+        return (await client.query<ChangedRow>({ ...retryLater, values: delayColumns.values(left) })).rows;
+      }),
+      changedOf(toPark, async (left) => {
+        return (await client.query<ChangedRow>({ ...park, values: parkingColumns.values(left) })).rows;
+      }),
+    ]);
+    const events = new Map(parked.map((one) => [rowKeyOf(one), parkedEvent(one.outcome)]));
+    if (events.size > 0) await insertEvents(client, [...events.values()], this.#alerting);
+    return [...retried, ...parked].map(({ outcome }) => outcome);
   }
+}
 
-  /** Repeated once for rows that changed while the statement searched for them. */
-  async #change<Key extends DeliveryKey>(
-    statement: { readonly name: string; readonly text: string },
-    keys: readonly Key[],
-    columns: (keys: readonly Key[]) => unknown[],
-  ): Promise<void> {
-    let left = keys;
-    for (let tries = 0; tries < 2 && left.length > 0; tries += 1) {
-      const rows = await this.#homes.askAbout(left, shardOfKey, async ({ engine }, some) => {
-        return (await engine.query<ChangedRow>({ ...statement, values: columns(some) })).rows;
-      });
-      const changed = new Set(rows.map((row) => `${row.partner_id} ${row.id}`));
-      left = left.filter((key) => !changed.has(rowKeyOf(key)));
-    }
+/** Repeated once for rows that changed while the statement searched for them. @returns those whose row was changed */
+async function changedOf<Key extends DeliveryKey>(
+  keys: readonly Key[],
+  change: (left: readonly Key[]) => Promise<readonly ChangedRow[]>,
+): Promise<readonly Key[]> {
+  const changed = new Set<string>();
+  const isLeft = (key: Key) => !changed.has(rowKeyOf(key));
+  for (let tries = 0; tries < 2 && keys.some(isLeft); tries += 1) {
+    for (const row of await change(keys.filter(isLeft))) changed.add(`${row.partner_id} ${row.id}`);
   }
+  return keys.filter((key) => !isLeft(key));
 }
 
 function parkedEvent({ partnerId, id, attempt, attemptsBefore, attemptsMade }: DeliveryOutcome): NewEvent {
