@@ -24,8 +24,6 @@ export interface DeploymentPlan {
   /** Default: one PostgreSQL, or two. */
   readonly isCitus?: boolean;
   readonly partners: number;
-  /** Arguments of `paybell serve` for each instance, in turn. */
-  readonly serveArguments: readonly (readonly string[])[];
 }
 
 /** POSTs in flight of one instance, and the unrecorded outcomes that it may have for each of them. */
@@ -156,7 +154,7 @@ export class Deployment {
     cleanup.add(() => database.stop());
   }
 
-  async #startInstances({ instances, serveArguments }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
+  async #startInstances({ instances }: DeploymentPlan, cleanup: Cleanup): Promise<void> {
     const masterKey = randomBytes(32).toString("base64");
     for (let at = 0; at < instances; at += 1) {
       const link = await this.#openLink(this.primary.address, `database ${at}`, "127.0.0.1", cleanup);
@@ -164,7 +162,6 @@ export class Deployment {
       const instance = new ServiceInstance({
         tree: ownTree,
         nodeArguments: ["--import", `${hook}?${this.names.at}`],
-        serveArguments: serveArguments[at % Math.max(1, serveArguments.length)] ?? [],
         port: await freePort(),
         operatorPort: await freePort(),
         env: {

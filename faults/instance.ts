@@ -31,8 +31,6 @@ export interface ServiceInstanceOptions {
   readonly tree: string;
   /** Arguments of Node, before the program: `--import` of a hook. */
   readonly nodeArguments?: readonly string[];
-  /** Arguments of `paybell serve`, such as `--role delivery`. */
-  readonly serveArguments?: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly port: number;
   /** The port of the operators' own listener. */
@@ -45,13 +43,11 @@ export interface ServiceInstanceOptions {
 const readyWithinMs = 180_000;
 const stopNoticeMs = 1_000;
 const linesMax = 400;
-const errorLevel = /"level":("error"|50)/;
 
 /** One process `paybell serve`, which may be killed, stopped and started again on the same port. */
 export class ServiceInstance {
   readonly #options: ServiceInstanceOptions;
   readonly #lines: string[] = [];
-  #lastError = "";
   #child: ChildProcess | undefined;
   #tree: string;
   #isLeaving = false;
@@ -81,11 +77,6 @@ export class ServiceInstance {
     return this.#lines;
   }
 
-  /** The last line that tells of an error. */
-  get lastError(): string {
-    return this.#lastError;
-  }
-
   /** The next start is of that tree. */
   useTree(tree: string): void {
     this.#tree = tree;
@@ -93,11 +84,11 @@ export class ServiceInstance {
 
   /** Resolves when it is ready. */
   async start(): Promise<void> {
-    const { nodeArguments = [], serveArguments = [], env, port, operatorPort, logFile } = this.#options;
+    const { nodeArguments = [], env, port, operatorPort, logFile } = this.#options;
     const [file = "", ...first] = program;
     const child = spawn(
       process.execPath,
-      ["--conditions=paybell-source", ...nodeArguments, join(this.#tree, file), ...first, ...serveArguments],
+      ["--conditions=paybell-source", ...nodeArguments, join(this.#tree, file), ...first],
       {
         env: {
           PATH: process.env["PATH"] ?? "",
@@ -154,7 +145,6 @@ export class ServiceInstance {
       if (stream === null) continue;
       createInterface(stream).on("line", (line) => {
         this.#lines.push(line);
-        if (errorLevel.test(line)) this.#lastError = line;
         if (this.#lines.length > linesMax) this.#lines.splice(0, linesMax / 2);
         if (line.includes('"ready"')) resolve();
       });

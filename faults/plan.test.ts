@@ -64,14 +64,6 @@ test("--citus has a stage of its own, with what happens to its nodes and what ca
   expect(names).not.toContain("failover-to-the-standby");
 });
 
-test("arguments of instances are split into words", () => {
-  const { serveArguments } = readOptions(["--serve=--role api", "--serve=--role delivery"]);
-  expect(serveArguments).toEqual([
-    ["--role", "api"],
-    ["--role", "delivery"],
-  ]);
-});
-
 test("random numbers stay within their bounds, and differ by name", () => {
   const random = seeded(9);
   const drawn = Array.from({ length: 1_000 }, () => random.within(3, 5));

@@ -20,14 +20,12 @@ export interface FaultOptions {
   readonly perSecond: number;
   /** Stages that are played at the same time: much of a fault is waiting, for leases and circuit breakers. */
   readonly stages: number;
-  /** Further arguments of `paybell serve`, for each instance in turn. */
-  readonly serveArguments: readonly (readonly string[])[];
 }
 
 const names = catalogue.map(({ name }) => name);
 
 export const usage = `npm run faults -- [--seed n] [--quick] [--citus] [--only name,…] [--faults n] [--commands n]
-  [--per-second n] [--stages n] [--serve="arguments of an instance"]…
+  [--per-second n] [--stages n]
 --quick lets each fault of the short form happen once; --only, those that it names
 --citus needs PostgreSQL 15 with Citus on this machine, and starts a coordinator and two workers
 The faults: ${names.join(", ")}
@@ -51,7 +49,6 @@ export function readOptions(argv: readonly string[]): FaultOptions {
       commands: { type: "string" },
       "per-second": { type: "string" },
       stages: { type: "string" },
-      serve: { type: "string", multiple: true, default: [] },
     },
   });
   const mode = values.quick || values.only !== undefined ? modes.short : modes.full;
@@ -64,7 +61,6 @@ export function readOptions(argv: readonly string[]): FaultOptions {
     commands: wholeNumber("--commands", values.commands) ?? mode.commands,
     perSecond: wholeNumber("--per-second", values["per-second"]) ?? mode.perSecond,
     stages: wholeNumber("--stages", values.stages) ?? mode.stages,
-    serveArguments: values.serve.map((line) => line.split(/\s+/).filter((word) => word !== "")),
   };
 }
 
@@ -115,18 +111,20 @@ const quickInstancesMax = 2;
 export function planOf(options: FaultOptions, random: SeededRandom): readonly FaultSeries[] {
   const wanted = catalogue.filter(({ name, isQuick }) => options.only?.includes(name) ?? (isQuick || !options.quick));
   const usable = kindsOf(options).filter((kind) => faultsOf(kind, wanted, options).length > 0);
-  const decks = usable.map((kind) => new Deck(faultsOf(kind, wanted, options), random));
-  const total = decks.reduce((sum, { size }) => sum + size, 0);
-  const share = Math.ceil((options.faults ?? total) / usable.length);
+  const decks = usable.map((kind) => {
+    const all = faultsOf(kind, wanted, options);
+    return { kind, size: all.length, next: drawn(all, random) };
+  });
+  const total = options.faults ?? decks.reduce((sum, { size }) => sum + size, 0);
   const allSeries: FaultSeries[] = [];
-  let left = options.faults ?? total;
-  for (let turn = 0; left > 0; turn += 1) {
-    const at = turn % usable.length;
-    const [kind, deck] = [usable[at], decks[at]];
-    if (kind === undefined || deck === undefined) throw new Error("There is no fault to let happen.");
-    const count = Math.min(left, options.faults === undefined ? deck.size : share, faultsOfStage);
-    allSeries.push({ stage: stageOf(kind, options), faults: deck.draw(count) });
-    left -= count;
+  for (let left = total, turn = 0; left > 0; turn += 1) {
+    const deck = decks[turn % decks.length];
+    if (deck === undefined) throw new Error("There is no fault to let happen.");
+    const { kind, size, next } = deck;
+    const share = options.faults === undefined ? size : Math.ceil(options.faults / decks.length);
+    const faults = Array.from({ length: Math.min(left, share, faultsOfStage) }, () => next.next().value);
+    allSeries.push({ stage: stageOf(kind, options), faults });
+    left -= faults.length;
   }
   return allSeries;
 }
@@ -135,12 +133,9 @@ function kindsOf({ citus }: FaultOptions): readonly Kind[] {
   return citus ? [onCitus] : kinds;
 }
 
-function stageOf(
-  { instances, hasStandby, isCitus = false }: Kind,
-  { quick, serveArguments }: FaultOptions,
-): DeploymentPlan {
+function stageOf({ instances, hasStandby, isCitus = false }: Kind, { quick }: FaultOptions): DeploymentPlan {
   const count = quick ? Math.min(instances, quickInstancesMax) : instances;
-  return { instances: count, hasStandby, isCitus, partners, serveArguments };
+  return { instances: count, hasStandby, isCitus, partners };
 }
 
 /** Whether a quick run plays the fault here: one that can happen anywhere belongs where there is the least to start. */
@@ -153,26 +148,6 @@ function faultsOf(kind: Kind, wanted: readonly InjectedFault[], options: FaultOp
 }
 
 /** Draws without replacement, and shuffles again when all have been drawn. */
-class Deck {
-  readonly #all: readonly InjectedFault[];
-  readonly #random: SeededRandom;
-  #left: InjectedFault[] = [];
-
-  constructor(all: readonly InjectedFault[], random: SeededRandom) {
-    this.#all = all;
-    this.#random = random;
-  }
-
-  get size(): number {
-    return this.#all.length;
-  }
-
-  draw(count: number): InjectedFault[] {
-    return Array.from({ length: count }, () => {
-      if (this.#left.length === 0) this.#left = this.#random.shuffled(this.#all);
-      const drawn = this.#left.pop();
-      if (drawn === undefined) throw new Error("There is no fault to let happen.");
-      return drawn;
-    });
-  }
+function* drawn(all: readonly InjectedFault[], random: SeededRandom): Generator<InjectedFault, never> {
+  for (;;) yield* random.shuffled(all);
 }

@@ -189,10 +189,6 @@ export class PostgresCluster {
     return this.#primary;
   }
 
-  get hasStandby(): boolean {
-    return this.#standby !== undefined;
-  }
-
   /** The URL for a service that connects through a link's port. */
   static urlAt(port: number): string {
     return `postgres://${databaseName}@127.0.0.1:${port}/${databaseName}?sslmode=disable`;

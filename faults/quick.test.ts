@@ -55,7 +55,7 @@ test("a notification that is deleted before its delivery is reported as lost", a
   const folder = await mkdtemp(join(tmpdir(), "paybell-faults-"));
   cleanup.addFolder(folder);
   await chmod(folder, 0o711);
-  const stage = { instances: 1, hasStandby: false, partners: 2, serveArguments: [] };
+  const stage = { instances: 1, hasStandby: false, partners: 2 };
   const plan = {
     series: { stage, faults: [sabotage] },
     folder: join(folder, "stage"),

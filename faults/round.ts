@@ -162,9 +162,4 @@ export class Recovery {
       clearTimeout(timeout);
     }
   }
-
-  /** Partners that have no notification yet. */
-  get waiting(): readonly number[] {
-    return [...this.#waiting];
-  }
 }

@@ -22,7 +22,6 @@ const nothingPendingWithinMs = 120_000;
 /** The warnings and errors of an instance's log. */
 const tellingMax = 10;
 const informationLevel = /"level":("info"|30)/;
-const errorCharsMax = 1_000;
 /** A batch leaves so often, whatever the rate. */
 const batchesPerSecond = 24;
 
@@ -64,7 +63,6 @@ export async function runSeries(
   await eventually(nothingPendingWithinMs, () => isNothingPending(stage));
   for (const [refusal, count] of load.refusals) note(`  refused: ${refusal} × ${count}`);
   note(`  answers: ${[...caller.answers].map(([answer, count]) => `${answer} × ${count}`).join(", ")}`);
-  noteErrors(stage, note);
   const { unauthentic } = stage.server;
   // In a short run other work on the machine would be taken for the neighbour.
   const judged = plan.isQuick ? rounds.map((round) => ({ ...round, slowdown: undefined })) : rounds;
@@ -119,11 +117,6 @@ async function explain({ journal, caller, operatorToken }: Deployment, note: (li
     const { body } = await caller.call("GET", path, operatorToken);
     note(`  ${merchantTransIdOf(no)}: ${JSON.stringify(body)}`);
   }
-}
-
-/** The last error that each instance wrote down. */
-function noteErrors({ instances }: Deployment, note: (line: string) => void): void {
-  for (const { lastError } of instances) if (lastError !== "") note(`  ${lastError.slice(0, errorCharsMax)}`);
 }
 
 function noteLogs(stage: Deployment, note: (line: string) => void): void {
