@@ -105,7 +105,7 @@ export class Simulation {
     const { clock, timers } = loop;
     const store = new SimulatedLeases(new Session(this.#context, loop, new Line()), () => undefined);
     const onTrouble = (error: unknown) => this.#world.broke(error);
-    new Lease({ kind: () => "api", store, clock, timers, onTrouble }).start().catch(onTrouble);
+    new Lease({ store, clock, timers, onTrouble }).start().catch(onTrouble);
   }
 
   #storm(): void {

@@ -54,17 +54,10 @@ export class Instance {
       lines.map((one) => new Session(context, loop, one)),
     );
     this.#lease = new Lease({
-      kind: () => (this.worker.isFit && !this.#isStopping ? "delivery" : "api"),
       store: new SimulatedLeases(beats, (id) => this.#removes(id)),
       clock,
       timers,
       onTrouble: (error) => this.#trouble("lease", error),
-      onLost: () => this.worker.leaseLost(),
-      onReaped: (ids) => {
-        world.note(name, "reaped", ids.join(" "));
-        this.worker.tick();
-        context.notifications.shardsChanged();
-      },
     });
     this.backpressure = new Backpressure({ isBusy: () => context.isStormy, rowsMax: plan.slotsMax, clock, timers });
     this.lease = { current: () => this.currentLease(), remainingMs: () => this.#lease.remainingMs() };
@@ -129,7 +122,15 @@ export class Instance {
 
   /** Rejects when no lease can be had. */
   async start(): Promise<void> {
-    await this.#lease.start();
+    await this.#lease.start({
+      kind: () => (this.worker.isFit && !this.#isStopping ? "delivery" : "api"),
+      onLost: () => this.worker.leaseLost(),
+      onReaped: (ids) => {
+        this.#context.world.note(this.name, "reaped", ids.join(" "));
+        this.worker.tick();
+        this.#context.notifications.shardsChanged();
+      },
+    });
     this.#context.instances.add(this);
     this.worker.start();
   }

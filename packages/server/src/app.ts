@@ -139,44 +139,14 @@ export async function startService(options: ServiceOptions): Promise<Service> {
 
     const listener = new PostgresListener({
       connect: () => database.connectDirectly(),
-      channels: [
-        "paybell_due",
-        "paybell_partner",
-        "paybell_endpoint",
-        "paybell_shards",
-        "paybell_acquirers",
-        "paybell_session",
-      ],
-      onNotify: (channel, payload) => {
-        if (channel === "paybell_due") delivery.hints.received(payload);
-        if (channel === "paybell_endpoint") delivery.worker?.circuitsChanged();
-        if (channel === "paybell_shards") delivery.worker?.tick();
-        if (channel === "paybell_acquirers") void acquirers.refresh();
-        if (channel === "paybell_session") rpc.received(payload);
-        const partnerId = channel === "paybell_partner" ? readId<"partner">(payload) : undefined;
-        if (partnerId === undefined) return;
-        partnerMetrics.know(partnerId);
-        directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
-      },
       onTrouble: warn("the database cannot be listened to"),
     });
     closing.push(() => listener.stop());
-    let isStopping = false;
-    let isListening = false;
     const lease = new Lease({
-      kind: () => (delivery.worker?.isFit === true && !isStopping ? "delivery" : "api"),
       store: new PostgresLeases(() => listener.connection()),
       clock: systemClock,
       timers: systemTimers,
       onTrouble: warn("the lease could not be renewed"),
-      onLost: () => {
-        log.warn({}, "the lease is lost: its commands and shards belong to others now");
-        delivery.worker?.leaseLost();
-      },
-      onReaped: (leases) => {
-        log.warn({ leases }, "leases are dead: their work is taken over");
-        delivery.worker?.tick();
-      },
     });
     const {
       acquirers,
@@ -196,7 +166,20 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       callbackCas: options.callbackCas,
       onAttempt: options.onAttempt,
     });
+    let isStopping = false;
+    let isListening = false;
     const { hints, status, endpoints, worker } = delivery;
+    listener.on("paybell_due", (payload) => hints.received(payload));
+    listener.on("paybell_endpoint", () => worker?.circuitsChanged());
+    listener.on("paybell_shards", () => worker?.tick());
+    listener.on("paybell_acquirers", () => void acquirers.refresh());
+    listener.on("paybell_session", (payload) => rpc.received(payload));
+    listener.on("paybell_partner", (payload) => {
+      const partnerId = readId<"partner">(payload);
+      if (partnerId === undefined) return;
+      partnerMetrics.know(partnerId);
+      directory.invalidate(partnerId).catch(warn("a partner could not be refreshed"));
+    });
     const notificationStore = new PostgresNotifications(database, partitions);
     const arrivals = new LongPolls({
       store: notificationStore,
@@ -328,7 +311,17 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const known = metricsPartners === 0 ? [] : (await registry.list({ limit: metricsPartners })).items;
     for (const { id } of known) partnerMetrics.know(id);
     if (runsCommands) await acquirers.start();
-    await lease.start();
+    await lease.start({
+      kind: () => (worker?.isFit === true && !isStopping ? "delivery" : "api"),
+      onLost: () => {
+        log.warn({}, "the lease is lost: its commands and shards belong to others now");
+        worker?.leaseLost();
+      },
+      onReaped: (leases) => {
+        log.warn({ leases }, "leases are dead: their work is taken over");
+        worker?.tick();
+      },
+    });
     // At once: the lease counts for a share of the shards.
     delivery.start();
     if (runsCommands) {

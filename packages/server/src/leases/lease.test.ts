@@ -16,7 +16,6 @@ function leaseOver(answer: LeaseStore["beat"]) {
   const lost: number[] = [];
   const reaped: LeaseId[] = [];
   const lease = new Lease({
-    kind: () => over.kind,
     store: {
       insert: async (id, kind) => {
         inserted.push(id);
@@ -40,9 +39,13 @@ function leaseOver(answer: LeaseStore["beat"]) {
       },
     },
     onTrouble: () => undefined,
-    onLost: () => void lost.push(clock.monotonic),
-    onReaped: (ids) => void reaped.push(...ids),
   });
+  const start = () =>
+    lease.start({
+      kind: () => over.kind,
+      onLost: () => void lost.push(clock.monotonic),
+      onReaped: (ids) => void reaped.push(...ids),
+    });
   const beat = async () => {
     for (const { work } of timers.splice(0)) work();
     await new Promise((resolve) => setImmediate(resolve));
@@ -52,7 +55,7 @@ function leaseOver(answer: LeaseStore["beat"]) {
     clock.wall += ms;
   };
   const beatsInMs = () => timers.map(({ ms }) => ms);
-  return { lease, clock, over, inserted, removed, kinds, lost, reaped, beat, pass, beatsInMs };
+  return { lease, start, clock, over, inserted, removed, kinds, lost, reaped, beat, pass, beatsInMs };
 }
 
 describe("a lease", () => {
@@ -62,7 +65,7 @@ describe("a lease", () => {
   async function held(answer: LeaseStore["beat"] = async () => []) {
     const made = leaseOver(answer);
     leases.push(made.lease);
-    await made.lease.start();
+    await made.start();
     return made;
   }
 

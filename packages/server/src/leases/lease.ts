@@ -10,12 +10,16 @@ export interface LeaseHolder {
 }
 
 export interface LeaseParts {
-  /** Asked at each beat. */
-  readonly kind: () => LeaseKind;
   readonly store: LeaseStore;
   readonly clock: Clock;
   readonly timers: Timers;
   readonly onTrouble: (error: unknown) => void;
+}
+
+/** What the lease is held for. */
+export interface LeasePurpose {
+  /** Asked at each beat; absent: `api`. */
+  readonly kind?: () => LeaseKind;
   /** The lease was lost. Its rows and shards may belong to others by now. */
   readonly onLost?: () => void;
   /** Leases of dead holders were deleted. */
@@ -51,6 +55,7 @@ const gapMaxMs = 1_500;
 export class Lease implements LeaseHolder {
   readonly #parts: LeaseParts;
   readonly #reaper: LeaseReaper;
+  #purpose: LeasePurpose = {};
   #id: LeaseId | undefined;
   #untilMonotonicMs = 0;
   #untilWallMs = 0;
@@ -64,7 +69,8 @@ export class Lease implements LeaseHolder {
   }
 
   /** Resolves when the lease is held; rejects if the first one cannot be acquired. */
-  async start(): Promise<void> {
+  async start(purpose: LeasePurpose = {}): Promise<void> {
+    this.#purpose = purpose;
     await this.#begin();
     if (this.#isStopped) return this.stop();
     // The answer has the beats of all leases: the sooner they are seen, the sooner a dead one is known.
@@ -115,13 +121,13 @@ export class Lease implements LeaseHolder {
     try {
       if (this.#id === undefined) return await this.#begin();
       const sent = this.#readClocks();
-      const beats = await this.#parts.store.beat(this.#id, this.#parts.kind());
+      const beats = await this.#parts.store.beat(this.#id, this.#kind());
       if (beats !== undefined) {
         this.#believe(sent);
         return await this.#reap(beats, sent.monotonicMs);
       }
       this.#id = undefined;
-      this.#parts.onLost?.();
+      this.#purpose.onLost?.();
       if (!this.#isStopped) await this.#begin();
     } catch (error) {
       this.#reaper.unanswered();
@@ -131,15 +137,19 @@ export class Lease implements LeaseHolder {
 
   async #reap(beats: readonly LeaseBeat[], sentMs: number): Promise<void> {
     const reaped = await this.#reaper.answered(beats, sentMs);
-    if (reaped.length > 0) this.#parts.onReaped?.(reaped);
+    if (reaped.length > 0) this.#purpose.onReaped?.(reaped);
   }
 
   async #begin(): Promise<void> {
     const id = newId<"lease">(this.#parts.clock.nowMs());
     const sent = this.#readClocks();
-    await this.#parts.store.insert(id, this.#parts.kind());
+    await this.#parts.store.insert(id, this.#kind());
     this.#id = id;
     this.#believe(sent);
+  }
+
+  #kind(): LeaseKind {
+    return this.#purpose.kind?.() ?? "api";
   }
 
   #readClocks() {

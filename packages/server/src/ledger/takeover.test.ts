@@ -395,12 +395,12 @@ describe("an instance that lives", () => {
       }
     };
     try {
-      const lease = new Lease({ kind: () => "api", store, ...shared });
+      const lease = new Lease({ store, ...shared });
       await lease.start();
       const reaped: LeaseId[] = [];
       const onReaped = (ids: readonly LeaseId[]) => void reaped.push(...ids);
-      const reaping = new Lease({ kind: () => "api", store: leases, ...shared, onReaped });
-      await reaping.start();
+      const reaping = new Lease({ store: leases, ...shared });
+      await reaping.start({ onReaped });
       const gone = await bench.start(lease.current());
       const request = till.sale();
       const crashed = gone.life.endsAt({ at: "ask", phase: "after" });

@@ -97,22 +97,18 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   onTestFinished(() => database.close());
   const listener = new PostgresListener({
     connect: () => database.connectDirectly(),
-    onNotify: () => undefined,
     onTrouble: () => undefined,
-    channels: ["paybell_due"],
   });
   onTestFinished(() => listener.stop());
   const troubles: unknown[] = [];
   const lost: unknown[] = [];
   const lease = new Lease({
-    kind: () => "api",
     store: new PostgresLeases(() => listener.connection()),
     clock: systemClock,
     timers: systemTimers,
     onTrouble: (error) => troubles.push(error),
-    onLost: () => lost.push("lost"),
   });
-  await lease.start();
+  await lease.start({ onLost: () => lost.push("lost") });
   onTestFinished(() => lease.stop());
   const before = lease.current();
   expect(before).toBeDefined();

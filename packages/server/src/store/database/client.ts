@@ -18,15 +18,13 @@ export async function withClient<Result>(
 
 export interface PostgresListenerOptions {
   connect(): Promise<Client>;
-  /** Called for each notification and, with every channel, after each reconnect: notifications in between are lost. */
-  readonly onNotify: (channel: string, payload: string) => void;
   readonly onTrouble: (error: unknown) => void;
-  readonly channels: readonly string[];
 }
 
 /** A dedicated connection for LISTEN and the lease; it reconnects by itself. */
 export class PostgresListener {
   readonly #options: PostgresListenerOptions;
+  readonly #channels = new Map<string, (payload: string) => void>();
   #client: Client | undefined;
   #connecting: Promise<Client> | undefined;
   #retry: NodeJS.Timeout | undefined;
@@ -34,6 +32,16 @@ export class PostgresListener {
 
   constructor(options: PostgresListenerOptions) {
     this.#options = options;
+  }
+
+  /**
+   * Before the first connection.
+   *
+   * @param onNotify called for each notification and, with an empty one, after each connect: notifications in between
+   * are lost
+   */
+  on(channel: string, onNotify: (payload: string) => void): void {
+    this.#channels.set(channel, onNotify);
   }
 
   /** The current connection; a new one after it was lost. */
@@ -56,16 +64,16 @@ export class PostgresListener {
   async #connect(): Promise<Client> {
     if (this.#stopped) throw new Error("The connection was given up.");
     const client = await this.#options.connect();
-    client.on("notification", ({ channel, payload }) => this.#options.onNotify(channel, payload ?? ""));
+    client.on("notification", ({ channel, payload }) => this.#channels.get(channel)?.(payload ?? ""));
     client.on("end", () => this.#lost(client));
     try {
-      for (const channel of this.#options.channels) await client.query(`LISTEN ${channel}`);
+      for (const channel of this.#channels.keys()) await client.query(`LISTEN ${channel}`);
     } catch (error) {
       client.end().catch(() => undefined);
       throw error;
     }
     this.#client = client;
-    for (const channel of this.#options.channels) this.#options.onNotify(channel, "");
+    for (const onNotify of this.#channels.values()) onNotify("");
     return client;
   }
 
