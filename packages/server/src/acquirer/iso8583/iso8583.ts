@@ -1,4 +1,5 @@
 import type { Clock } from "../../clock.ts";
+import { messageOf } from "../../errors.ts";
 import {
   type Acquirer,
   type AcquirerAnswer,
@@ -15,10 +16,10 @@ import { HostRequests, type SignOffStore, SignOffs } from "./host-requests.ts";
 import { HeldKeyOpener, KeyExchange, type KeyOpener, type MacKeyStore } from "./key-exchange.ts";
 import type { Host, TlsOptions } from "./link/connection.ts";
 import { Turns } from "./link/exchanges.ts";
-import type { LinkEvent, LinkKeys, LinkOptions, LinkTimings } from "./link/link.ts";
+import type { LinkEvent, LinkOptions, LinkTimings } from "./link/link.ts";
 import { Links } from "./link/links.ts";
 import { Wire } from "./link/wire.ts";
-import { answerWith, approvalOf, layoutOf, Mapping, nameOf } from "./mapping.ts";
+import { layoutOf, Mapping, nameOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
 import { type MacAlgorithm, MacKeys } from "./message/mac.ts";
 import { cardNumberIn } from "./message/masking.ts";
@@ -53,7 +54,6 @@ const defaultTimings = { backOffMs: [200, 30_000], stableMs: 1_000 } as const;
 /** The maximum wait of a message for the link: a host that closed a silent connection is back by then. */
 const linkWaitMsMax = 3_000;
 const traceNos = 999_999;
-const malfunction = "96";
 
 /** An acquirer bank that is reached by ISO 8583, as its profile says. */
 export class Iso8583Acquirer implements Acquirer {
@@ -108,14 +108,10 @@ export class Iso8583Acquirer implements Acquirer {
       framing: profile.framing,
       tls,
       network: {
-        signOn: () => this.#network("signOn"),
-        echo: () => this.#network("echo"),
-        signOff: () => this.#network("signOff"),
+        message: (kind) => this.#network(kind),
         codeOf: (answer, kind) => this.#mapping.codeOf(answer, kind),
         read: (request) => hostRequests.read(request),
-        acceptance: approvalOf,
-        refusal: (request) => answerWith(request, malfunction),
-        keys: this.#linkKeys(),
+        keys: this.#keys,
       },
       signOffs: this.#signOffs,
       keyOf: (message) => this.#mapping.keyOf(message),
@@ -231,22 +227,10 @@ export class Iso8583Acquirer implements Acquirer {
     try {
       return this.#mapping.request(message);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       this.#onEvent({ kind: "unwritable", host: this.#name, detail: `${message.command}: ${why}` });
       throw new NotSent("The message cannot be written for this host", { cause: error });
     }
-  }
-
-  #linkKeys(): LinkKeys | undefined {
-    const keys = this.#keys;
-    if (keys === undefined) return undefined;
-    return {
-      request: () => this.#network("keyRequest"),
-      requestEveryMs: keys.requestEveryMs,
-      begin: () => keys.begin(),
-      brings: (request) => keys.brings(request),
-      take: (message) => keys.take(message),
-    };
   }
 
   #network(kind: NetworkName): IsoMessage | undefined {

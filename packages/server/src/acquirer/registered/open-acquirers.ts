@@ -1,3 +1,4 @@
+import { messageOf } from "../../errors.ts";
 import { type Acquirer, type Acquirers, askedBy, NotSent, noAcquirer, type UnmatchedAnswer } from "../acquirer.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
 
@@ -129,7 +130,7 @@ export class OpenAcquirers implements Acquirers {
       return this.#parts.open(stored, ended);
     } catch (error) {
       this.#parts.onTrouble(error);
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       return {
         ...noAcquirer,
         ask: () => Promise.reject(new NotSent(`The acquirer ${stored.name} cannot be opened: ${why}`)),

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { messageOf } from "../../errors.ts";
 import {
   type AcquirerAnswer,
   type AcquirerMessage,
@@ -188,7 +189,7 @@ export class InstanceRpc {
     try {
       await reply({ answer: await handler(message, { timeoutMs, site }) });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = messageOf(error);
       const otherSite = error instanceof OtherSite && { otherSite: error.site };
       await reply({ notSent: error instanceof NotSent, ...otherSite, why });
     }

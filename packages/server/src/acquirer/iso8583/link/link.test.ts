@@ -5,6 +5,7 @@ import { SignOffs } from "../host-requests.ts";
 import { approvalOf } from "../mapping.ts";
 import type { IsoMessage } from "../message/codec.ts";
 import { IsoFormatError } from "../message/element.ts";
+import type { NetworkName } from "../profile/schema.ts";
 import { Exchanges } from "./exchanges.ts";
 import { answerTo, FakeHost, framing, wire } from "./fake-host.fixture.ts";
 import { Link, type LinkEvent, type LinkKeys, type LinkOptions } from "./link.ts";
@@ -49,6 +50,8 @@ interface Watched {
   next(kind: LinkEvent["kind"]): Promise<LinkEvent>;
 }
 
+const codes: Readonly<Partial<Record<NetworkName, string>>> = { signOn: "001", echo: "301", signOff: "002" };
+
 function open(
   hosts: readonly { readonly port: number }[],
   options: Partial<LinkOptions["timings"]> = {},
@@ -62,13 +65,9 @@ function open(
     framing,
     tls: undefined,
     network: {
-      signOn: () => network("001"),
-      echo: () => network("301"),
-      signOff: () => network("002"),
+      message: (kind) => (codes[kind] === undefined ? undefined : network(codes[kind])),
       codeOf: ({ fields }) => fields.get(39) ?? "",
       read: (asked) => (asked.mti === "0800" ? { means: "other", answer: approvalOf(asked) } : undefined),
-      acceptance: approvalOf,
-      refusal: approvalOf,
       ...change,
     },
     exchanges: new Exchanges(systemClock),
@@ -101,7 +100,6 @@ const unwritable = () => {
 
 /** Keys that come over the link; every one is taken. */
 const keysThat = (change: Partial<LinkKeys>): LinkKeys => ({
-  request: () => undefined,
   requestEveryMs: null,
   begin: async () => undefined,
   brings: ({ fields }) => fields.get(70) === "101",
@@ -324,7 +322,11 @@ describe("the link to a host", () => {
   test("leaves a host whose echo or sign-off cannot be written, and goes on", async () => {
     const one = await host();
     stopTime();
-    const { link, next } = open([one], { echoEveryMs: 1_000 }, { echo: unwritable, signOff: unwritable });
+    const { link, next } = open(
+      [one],
+      { echoEveryMs: 1_000 },
+      { message: (kind) => (kind === "signOn" ? network("001") : unwritable()) },
+    );
     await link.isUpWithin(600_000);
     const down = next("down");
     const up = next("up");
@@ -376,8 +378,8 @@ describe("the link to a host", () => {
         await going.promise;
         return () => undefined;
       };
-      const keys = keysThat({ request: () => network("161"), [step]: wait });
-      const { link, events } = open([one], {}, { keys });
+      const message = (kind: NetworkName) => network(kind === "keyRequest" ? "161" : "001");
+      const { link, events } = open([one], {}, { keys: keysThat({ [step]: wait }), message });
       await reached.promise;
       const ended = link.close();
       going.resolve();

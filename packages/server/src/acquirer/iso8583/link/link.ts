@@ -1,8 +1,12 @@
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../../clock.ts";
+import { messageOf } from "../../../errors.ts";
 import { NoAnswer, NotSent } from "../../acquirer.ts";
 import type { HostRequest, HostRequestMeaning, SignOffs } from "../host-requests.ts";
+import type { KeyExchange } from "../key-exchange.ts";
+import { answerWith, approvalOf } from "../mapping.ts";
 import type { IsoMessage } from "../message/codec.ts";
+import type { NetworkName } from "../profile/schema.ts";
 import { type ConnectionOptions, connectTo, type Host, type HostConnection } from "./connection.ts";
 import type { ExchangeOptions, Exchanges } from "./exchanges.ts";
 import type { Wire } from "./wire.ts";
@@ -36,34 +40,19 @@ export interface LinkState {
   readonly silentMs?: number;
 }
 
-/** The link's own messages, by the host's profile. Undefined: the host takes none such. */
+/** What the host's profile says of messages between the two ends. */
 interface NetworkMessages {
-  signOn(): IsoMessage | undefined;
-  echo(): IsoMessage | undefined;
-  signOff(): IsoMessage | undefined;
+  /** One of the link's own. Undefined: the host takes none such. */
+  message(kind: NetworkName): IsoMessage | undefined;
   /** The response code of ISO 8583:1987 in an answer to a sign-on, or to a request for a key. */
   codeOf(answer: IsoMessage, kind: "signOn" | "keyRequest"): string;
   /** Reads a request of the host's own; undefined if it is not supported. */
   read(request: IsoMessage): HostRequest | undefined;
-  /** The answer to a request that brought a key. */
-  acceptance(request: IsoMessage): IsoMessage;
-  /** The answer to a request that cannot be carried out now. */
-  refusal(request: IsoMessage): IsoMessage;
   /** Undefined: the keys of the MACs do not come over the link. */
   readonly keys?: LinkKeys | undefined;
 }
 
-/** Keys of the MACs that come over the link. */
-export interface LinkKeys {
-  /** The request for a key; undefined: the host sends it unasked. */
-  request(): IsoMessage | undefined;
-  /** Null: once for each connection. */
-  readonly requestEveryMs: number | null;
-  begin(): Promise<void>;
-  brings(request: IsoMessage): boolean;
-  /** @returns what puts the key of a message into use */
-  take(message: IsoMessage): Promise<() => void>;
-}
+export type LinkKeys = Pick<KeyExchange, "requestEveryMs" | "begin" | "brings" | "take">;
 
 export interface LinkTimings {
   readonly connectTimeoutMs: number;
@@ -106,6 +95,8 @@ interface Session {
 
 const closed = "the link was closed";
 const approved = "00";
+/** The answer to a request that cannot be carried out now. */
+const malfunction = "96";
 
 /**
  * Keeps one connection to one of several hosts: connects, signs on, checks for signs of life, and tries the next
@@ -239,7 +230,7 @@ export class Link {
       await network.keys?.begin();
       await signOffs.reread();
       this.#throwIfClosed();
-      await this.#signOn(session, network.signOn());
+      await this.#signOn(session, network.message("signOn"));
       await this.#requestKey(session);
       this.#throwIfClosed();
       this.#up(session);
@@ -249,7 +240,7 @@ export class Link {
       this.#down(`${name}: ${why}`);
       return clock.monotonicMs() - upMs;
     } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error);
+      const detail = messageOf(error);
       connection?.close(detail);
       if (!this.#closing.signal.aborted) onEvent({ kind: "unusable", host: name, detail });
       this.#down(`${name}: ${detail}`);
@@ -280,7 +271,7 @@ export class Link {
   async #signOff(session: Session): Promise<void> {
     try {
       if (await this.#options.signOffs.isUsedByOthers()) return;
-      const signOff = this.#options.network.signOff();
+      const signOff = this.#options.network.message("signOff");
       if (signOff !== undefined) this.#sendOn(session, signOff);
     } catch (error) {
       this.#unwritable(session, error);
@@ -289,8 +280,9 @@ export class Link {
 
   /** A connection without its key is of no use. */
   async #requestKey(session: Session): Promise<void> {
-    const { keys } = this.#options.network;
-    const request = keys?.request();
+    const { keys, message } = this.#options.network;
+    // The host may send it unasked.
+    const request = keys && message("keyRequest");
     if (keys === undefined || request === undefined) return;
     try {
       const answer = await this.#askNetwork(session, request);
@@ -299,7 +291,7 @@ export class Link {
       (await keys.take(answer))();
       this.#options.onEvent({ kind: "key", host: session.name, detail: "asked for" });
     } catch (error) {
-      const detail = error instanceof Error ? error.message : String(error);
+      const detail = messageOf(error);
       this.#options.onEvent({ kind: "key_refused", host: session.name, detail });
       session.connection.close("no new key came");
       throw error;
@@ -308,16 +300,16 @@ export class Link {
 
   /** The host sends a key: the answer has a MAC under the old one, and everything after it under the new one. */
   async #takeKey(session: Session, keys: LinkKeys, request: IsoMessage): Promise<void> {
-    const { network, onEvent } = this.#options;
+    const { onEvent } = this.#options;
     const host = session.name;
     try {
       const use = await keys.take(request);
-      this.#sendOn(session, network.acceptance(request));
+      this.#sendOn(session, approvalOf(request));
       use();
       onEvent({ kind: "key", host, detail: "sent by the host" });
     } catch (error) {
-      onEvent({ kind: "key_refused", host, detail: error instanceof Error ? error.message : String(error) });
-      this.#sendOn(session, network.refusal(request));
+      onEvent({ kind: "key_refused", host, detail: messageOf(error) });
+      this.#sendOn(session, answerWith(request, malfunction));
     }
   }
 
@@ -348,15 +340,15 @@ export class Link {
 
   /** The answer tells the host that it is known durably. */
   async #answerHost(session: Session, message: IsoMessage, { means, answer }: HostRequest): Promise<void> {
-    const { network, onEvent, signOffs } = this.#options;
+    const { onEvent, signOffs } = this.#options;
     const host = session.name;
     if (means === "signOn" || means === "signOff") {
       try {
         await signOffs.note(host, means === "signOff");
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = messageOf(error);
         onEvent({ kind: "ignored", host, detail: `what the host asked could not be stored: ${why}`, message });
-        this.#sendOn(session, network.refusal(message));
+        this.#sendOn(session, answerWith(message, malfunction));
         return signOffs.changed();
       }
     }
@@ -405,7 +397,7 @@ export class Link {
   }
 
   async #echo(session: Session): Promise<void> {
-    const echo = this.#options.network.echo();
+    const echo = this.#options.network.message("echo");
     if (echo !== undefined) await this.#askNetwork(session, echo);
   }
 
@@ -431,7 +423,7 @@ export class Link {
   }
 
   #unwritable({ name: host }: Session, error: unknown): void {
-    this.#options.onEvent({ kind: "unwritable", host, detail: error instanceof Error ? error.message : String(error) });
+    this.#options.onEvent({ kind: "unwritable", host, detail: messageOf(error) });
   }
 
   #sendOn(session: Session, message: IsoMessage): boolean {
@@ -464,14 +456,14 @@ export class Link {
       }
       this.#answerHost(session, message, asked).catch((error: unknown) => this.#unwritable(session, error));
     } catch (error) {
-      onEvent({ kind: "ignored", host, detail: error instanceof Error ? error.message : String(error) });
+      onEvent({ kind: "ignored", host, detail: messageOf(error) });
     }
   }
 }
 
 function echoFailure(error: unknown): string {
   if (error instanceof NoAnswer) return "the host did not answer an echo";
-  return `no echo could be sent: ${error instanceof Error ? error.message : String(error)}`;
+  return `no echo could be sent: ${messageOf(error)}`;
 }
 
 /** The third digit of the MTI: 0, 2 and 4 are requests, 1, 3 and 5 answers. */

@@ -1,5 +1,6 @@
 import { cardCommands, currencyDecimals } from "@paybell/contract";
 import type { z } from "zod";
+import { messageOf } from "../../../errors.ts";
 import { standardFields } from "../message/codec.ts";
 import { neverShown } from "../message/masking.ts";
 import { type MessageTemplate, type Profile, profileSchema } from "./schema.ts";
@@ -43,7 +44,7 @@ function parsed(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ProfileError([`it is not JSON: ${error instanceof Error ? error.message : String(error)}`]);
+    throw new ProfileError([`it is not JSON: ${messageOf(error)}`]);
   }
 }
 
