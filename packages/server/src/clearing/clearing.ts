@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { newId } from "../ids.ts";
-import { dayIn } from "../ipn/time.ts";
 import type { Log } from "../log.ts";
+import { dayIn } from "../time.ts";
 import { type ClearingCandidate, dayOf, type JudgedLine, judge } from "./match.ts";
 import {
   type ClearingLayout,

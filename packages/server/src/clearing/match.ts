@@ -1,6 +1,6 @@
 import { currencyDecimals, isCharging } from "@paybell/contract";
 import type { NotificationId, PartnerId, TransactionId } from "../ids.ts";
-import { zoneFormat } from "../ipn/time.ts";
+import { zoneFormat } from "../time.ts";
 import type { ClearingLayout, ClearingLine, LineKind } from "./read-file.ts";
 
 /** A transaction as a line of a file may mean it. */

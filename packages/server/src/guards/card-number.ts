@@ -193,7 +193,7 @@ function inRange(digits: string, range: (typeof cardNumberRanges)[number]): bool
   return prefix >= range.from && prefix <= range.to && lengths.includes(digits.length);
 }
 
-function passesLuhn(digits: string): boolean {
+export function passesLuhn(digits: string): boolean {
   let sum = 0;
   for (let place = 0; place < digits.length; place += 1) {
     const digit = digits.charCodeAt(digits.length - 1 - place) - 48;

@@ -9,8 +9,8 @@ import {
   type TransactionType,
   type UnsignedIpn,
 } from "@paybell/contract";
+import { utcTimestamp, zoneFormat } from "../time.ts";
 import type { CardFacts, IpnFacts, SettlementFacts } from "./facts.ts";
-import { utcTimestamp, zoneFormat } from "./time.ts";
 
 /** The partner's setting for the total: Sales plus Voids, as the specification says, or Sales minus Voids. */
 export type SettlementTotal = "sum" | "net";

@@ -3,7 +3,7 @@ import { formatAmount, minorOf } from "../commands/amount.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { csvCell } from "../guards/safe-text.ts";
 import type { PartnerId } from "../ids.ts";
-import { dayIn } from "../ipn/time.ts";
+import { dayIn } from "../time.ts";
 
 type Fields = Readonly<Record<string, string | undefined>>;
 

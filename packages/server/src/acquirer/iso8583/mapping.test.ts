@@ -6,7 +6,6 @@ import { again, emptyTotals, Till } from "../till.fixture.ts";
 import { answerWith, layoutOf, Mapping } from "./mapping.ts";
 import { Codec } from "./message/codec.ts";
 import { readProfile } from "./profile/read.ts";
-import { ZonedTime } from "./profile/values.ts";
 
 const path = join(import.meta.dirname, "../../../../../docs/operator/acquirer-profile.json");
 const profile = readProfile(readFileSync(path, "utf8"));
@@ -458,24 +457,5 @@ describe("an answer that nobody waits for", () => {
     const nameless = answerTo(sale, "00");
     nameless.fields.delete(11);
     expect(mapping.unmatchedAnswer(nameless)?.mayAnswer(sale)).toBe(false);
-  });
-});
-
-describe("a zone's time", () => {
-  test.each([
-    ["UTC", Date.UTC(2026, 11, 31, 23, 59, 59, 999), "1231235959"],
-    ["Asia/Ho_Chi_Minh", Date.UTC(2026, 11, 31, 17, 0, 0), "0101000000"],
-    ["America/New_York", Date.UTC(2026, 2, 8, 6, 59, 59), "0308015959"],
-    ["America/New_York", Date.UTC(2026, 2, 8, 7, 0, 0), "0308030000"],
-    ["Asia/Kathmandu", Date.UTC(2026, 0, 1, 0, 0, 0), "0101054500"],
-  ])("in %s is what its clocks show", (zone, atMs, shown) => {
-    expect(new ZonedTime(zone).dateAndTime(atMs)).toBe(shown);
-  });
-
-  test("follows a change of the clocks, back too", () => {
-    const time = new ZonedTime("America/New_York");
-    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 5, 59, 59))).toBe("1101015959");
-    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 6, 0, 0))).toBe("1101010000");
-    expect(time.dateAndTime(Date.UTC(2026, 10, 1, 5, 59, 59))).toBe("1101015959");
   });
 });

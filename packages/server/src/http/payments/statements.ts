@@ -2,9 +2,9 @@ import { Readable } from "node:stream";
 import { notifiedCommands, statuses } from "@paybell/contract";
 import { z } from "zod";
 import { componentOf, described } from "../../input/descriptions.ts";
-import { dayIn } from "../../ipn/time.ts";
 import { statementCsv, statementJson } from "../../ledger/statements.ts";
 import type { PartnerSettings } from "../../partners/partner.ts";
+import { dayIn } from "../../time.ts";
 import type { PartnerRoutes } from "../dependencies.ts";
 import { limit, operations, responses } from "../operation.ts";
 

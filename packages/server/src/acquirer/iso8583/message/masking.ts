@@ -1,3 +1,4 @@
+import { passesLuhn } from "../../../guards/card-number.ts";
 import type { IsoMessage } from "./codec.ts";
 
 /** Always 42 digits of numbers and times, in which some would pass for a card number by chance. */
@@ -67,14 +68,4 @@ function printable(text: string): string {
 /** Whether `text` holds what could be a card number. */
 export function cardNumberIn(text: string): boolean {
   return [...text.matchAll(cardNumberRun)].some(([digits]) => passesLuhn(digits));
-}
-
-function passesLuhn(digits: string): boolean {
-  let sum = 0;
-  for (let at = 0; at < digits.length; at += 1) {
-    const digit = Number(digits[digits.length - 1 - at]);
-    const doubled = at % 2 === 1 ? digit * 2 : digit;
-    sum += doubled > 9 ? doubled - 9 : doubled;
-  }
-  return sum % 10 === 0;
 }

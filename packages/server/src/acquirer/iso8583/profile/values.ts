@@ -1,4 +1,5 @@
 import { currencyDecimals } from "@paybell/contract";
+import { type ZoneFormat, zoneFormat } from "../../../time.ts";
 import type { AcquirerMessage, AuthorisationMessage, BatchTotals, OriginalReference } from "../../acquirer.ts";
 import { IsoFormatError } from "../message/element.ts";
 import type { Profile } from "./schema.ts";
@@ -15,13 +16,13 @@ export type Described = AcquirerMessage | NetworkMessage;
 /** A profile, and what is derived from it once. */
 export interface HostValues {
   readonly profile: Profile;
-  readonly local: ZonedTime;
-  readonly transmission: ZonedTime;
+  readonly local: ZoneFormat;
+  readonly transmission: ZoneFormat;
 }
 
 export function hostValues(profile: Profile): HostValues {
   const { localTimeZone, transmissionTimeZone } = profile;
-  return { profile, local: new ZonedTime(localTimeZone), transmission: new ZonedTime(transmissionTimeZone) };
+  return { profile, local: zoneFormat(localTimeZone), transmission: zoneFormat(transmissionTimeZone) };
 }
 
 type Value = (message: Described, host: HostValues) => string;
@@ -30,11 +31,11 @@ type Value = (message: Described, host: HostValues) => string;
 const values = {
   traceNo: ({ traceNo }) => traceNo,
   /** MMDDhhmmss. */
-  transmission: ({ atMs }, { transmission }) => transmission.dateAndTime(atMs),
-  localTime: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(4),
-  localDate: ({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4),
+  transmission: ({ atMs }, { transmission }) => transmission(atMs).slice(4),
+  localTime: ({ atMs }, { local }) => local(atMs).slice(8),
+  localDate: ({ atMs }, { local }) => local(atMs).slice(4, 8),
   /** YYMMDDhhmmss: field 12 of ISO 8583:1993. */
-  localDateTime: ({ atMs }, { local }) => local.withYear(atMs),
+  localDateTime: ({ atMs }, { local }) => local(atMs).slice(2),
   tid: (message) => ("tid" in message ? message.tid : ""),
   mid: (message) => ("mid" in message ? message.mid : ""),
   batchNo: (message) => ("batchNo" in message ? message.batchNo : ""),
@@ -61,10 +62,10 @@ const values = {
   originalProcessingCode: ofOriginal(({ command }, { profile }) => profile.messages[command]?.fields["3"] ?? ""),
   originalTid: ofOriginal(({ tid }) => tid),
   originalTraceNo: ofOriginal(({ traceNo }) => traceNo),
-  originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission.dateAndTime(atMs)),
-  originalLocalTime: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(4)),
-  originalLocalDate: ofOriginal(({ atMs }, { local }) => local.dateAndTime(atMs).slice(0, 4)),
-  originalLocalDateTime: ofOriginal(({ atMs }, { local }) => local.withYear(atMs)),
+  originalTransmission: ofOriginal(({ atMs }, { transmission }) => transmission(atMs).slice(4)),
+  originalLocalTime: ofOriginal(({ atMs }, { local }) => local(atMs).slice(8)),
+  originalLocalDate: ofOriginal(({ atMs }, { local }) => local(atMs).slice(4, 8)),
+  originalLocalDateTime: ofOriginal(({ atMs }, { local }) => local(atMs).slice(2)),
   originalApproveCode: ofOriginal(({ approveCode }) => approveCode),
   originalRefId: ofOriginal(({ refId }) => refId),
   /** The processing code of a Batch Upload: the Void's, if the uploaded transaction was voided. */
@@ -141,58 +142,4 @@ function currencyAt({ profile: { name, currencies } }: HostValues, currency: str
   const found = currencies[currency];
   if (found === undefined) throw new IsoFormatError(`the host ${name} takes no ${currency}`);
   return found;
-}
-
-/** Zones change their offset at a quarter of an hour, if at all. */
-const quarterMs = 900_000;
-
-/** Times as a zone's clocks show them. */
-export class ZonedTime {
-  readonly #format: Intl.DateTimeFormat;
-  #quarter = Number.NaN;
-  #offsetMs = 0;
-
-  constructor(timeZone: string) {
-    this.#format = new Intl.DateTimeFormat("en-US", {
-      timeZone,
-      calendar: "gregory",
-      numberingSystem: "latn",
-      hourCycle: "h23",
-      year: "numeric",
-      month: "numeric",
-      day: "numeric",
-      hour: "numeric",
-      minute: "numeric",
-      second: "numeric",
-    });
-  }
-
-  /** MMDDhhmmss. */
-  dateAndTime(atMs: number): string {
-    return this.withYear(atMs).slice(2);
-  }
-
-  /** YYMMDDhhmmss. */
-  withYear(atMs: number): string {
-    return new Date(atMs + this.#offsetAt(atMs)).toISOString().slice(2, 19).replaceAll(/[-T:]/g, "");
-  }
-
-  /** Remembered: to ask for it takes longer than to pack a whole message. */
-  #offsetAt(atMs: number): number {
-    const quarter = Math.floor(atMs / quarterMs);
-    if (quarter === this.#quarter) return this.#offsetMs;
-    const shown = new Map(this.#format.formatToParts(atMs).map(({ type, value }) => [type, Number(value)]));
-    const part = (name: Intl.DateTimeFormatPartTypes) => shown.get(name) ?? 0;
-    const shownMs = Date.UTC(
-      part("year"),
-      part("month") - 1,
-      part("day"),
-      part("hour"),
-      part("minute"),
-      part("second"),
-    );
-    this.#quarter = quarter;
-    this.#offsetMs = shownMs - Math.floor(atMs / 1_000) * 1_000;
-    return this.#offsetMs;
-  }
 }

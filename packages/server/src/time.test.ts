@@ -22,6 +22,7 @@ describe("a time in a partner's zone", () => {
     expect(berlin(at("2026-03-29T01:00:00Z"))).toBe("20260329030000");
     expect(berlin(at("2026-10-25T00:59:59Z"))).toBe("20261025025959");
     expect(berlin(at("2026-10-25T01:00:00Z"))).toBe("20261025020000");
+    expect(berlin(at("2026-10-25T00:59:59Z"))).toBe("20261025025959");
   });
 
   test("is refused for a zone that does not exist", () => {
