@@ -47,6 +47,8 @@ export interface Acquirer {
 export interface UnmatchedAnswer extends AcquirerAnswer {
   /** Empty: it does not repeat the terminal of its message. */
   readonly tid: string;
+  /** Empty: it does not repeat that of its message, so nothing tells which one it answers. */
+  readonly traceNo: string;
   /** It answers a Settlement. */
   readonly isSettlement?: boolean;
   /** The message as the answer describes it, for the operator. It holds no card data. */

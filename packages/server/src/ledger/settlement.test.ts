@@ -326,6 +326,7 @@ describe("a settlement that is aborted while its answer is on the way", () => {
 /** The acquirer's 0510 to a message that this process has not sent, or no longer knows. */
 function strayAnswer({ tid, mid, traceNo, atMs }: AcquirerMessage): UnmatchedAnswer {
   return {
+    traceNo,
     ...{ tid, responseCode: "00", refId: "000000000510", approveCode: "", tc: "", isSettlement: true, known: {} },
     mayAnswer: (asked) => asked.mid === mid && asked.traceNo === traceNo && asked.atMs === atMs,
   };

@@ -36,9 +36,11 @@ async function take(
   });
   const unmatched = new UnmatchedAnswers({
     store: {
-      undecided(tid) {
+      undecided(tid, traceNo) {
         if (fails) return Promise.reject(new Error("the database is away"));
-        const rows = transactions.filter(({ facts }) => tid === "" || facts.fields["tid"] === tid);
+        const rows = transactions.filter(
+          ({ facts: { fields } }) => (tid === "" || fields["tid"] === tid) && fields["traceNo"] === traceNo,
+        );
         return Promise.resolve(
           rows.map(({ id }) => ({ partnerId: "partner" as PartnerId, transactionId: id as TransactionId })),
         );
@@ -65,7 +67,7 @@ async function take(
     log: createLog("error", new Writable({ write: (line, _, done) => done(void logged.push(String(line))) })),
   });
   const handled = unmatched.handle(acquirer, {
-    ...{ tid: sale.tid, responseCode: "00", approveCode: "", refId: "", tc: "" },
+    ...{ tid: sale.tid, traceNo: sale.traceNo, responseCode: "00", approveCode: "", refId: "", tc: "" },
     known: { field11: sale.traceNo },
     mayAnswer: ({ mid, traceNo, command, atMs: ofMs }) =>
       mid === sale.mid && traceNo === sale.traceNo && command === "SALE" && ofMs === atMs,

@@ -15,11 +15,12 @@ export interface Undecided {
 
 export interface UnmatchedAnswerStore {
   /**
-   * Transactions in flight, and those with a Reversal that is not done or not older than two days, the newest first.
+   * Transactions with this trace number that are in flight, or have a Reversal that is not done or not older than two
+   * days. One look: until it is over, nobody else knows of the answer.
    *
    * @param tid of their terminal; empty: of any
    */
-  undecided(tid: string, rowsMax: number): Promise<readonly Undecided[]>;
+  undecided(tid: string, traceNo: string): Promise<readonly Undecided[]>;
 }
 
 export interface UnmatchedAnswersParts {
@@ -32,7 +33,6 @@ export interface UnmatchedAnswersParts {
   readonly log: Logger;
 }
 
-const rowsMax = 500;
 /** A command in flight has ended, or was taken over, by then. */
 const endsWithinMs = 60_000;
 const pollEveryMs = 250;
@@ -115,7 +115,8 @@ export class UnmatchedAnswers {
   async #transactionsOf(acquirer: string, answer: UnmatchedAnswer): Promise<readonly Transaction[]> {
     const { store, transactions } = this.#parts;
     const found: Transaction[] = [];
-    for (const { partnerId, transactionId } of await store.undecided(answer.tid, rowsMax)) {
+    if (answer.traceNo === "") return found;
+    for (const { partnerId, transactionId } of await store.undecided(answer.tid, answer.traceNo)) {
       const transaction = await transactions.find(partnerId, transactionId);
       if (transaction?.acquirer === acquirer && isOf(answer, transaction)) found.push(transaction);
     }

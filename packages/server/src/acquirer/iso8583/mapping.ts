@@ -87,6 +87,7 @@ export class Mapping {
     return {
       ...read,
       tid: textOf(answer, tidField),
+      traceNo: textOf(answer, traceNoField),
       isSettlement: names.some(isSettlement),
       known: { mti: answer.mti, ...Object.fromEntries(named), approveCode: shown(approveCode), refId: shown(refId) },
       mayAnswer: (message) => {

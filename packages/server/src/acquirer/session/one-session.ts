@@ -317,7 +317,7 @@ function unmatchedAnswerOf(
   answer: AcquirerAnswer,
 ): UnmatchedAnswer {
   return {
-    ...{ ...answer, tid, isSettlement: command === "SETTLEMENT" },
+    ...{ ...answer, tid, traceNo, isSettlement: command === "SETTLEMENT" },
     known: { command, tid, mid, traceNo },
     mayAnswer: (other) => {
       const isSameTerminal = other.tid === tid && other.mid === mid;

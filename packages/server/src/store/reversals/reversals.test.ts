@@ -164,14 +164,18 @@ test("a transaction is undecided while it is in flight, and until two days after
   const inFlight = sampleInit(partnerId, leaseId);
   await transactions.begin(inFlight);
   const reversed = await timedOut();
-  const undecided = async (tid: string) =>
-    (await reversals.undecided(tid, 500)).filter(({ transactionId: id }) => id === inFlight.id || id === reversed);
+  const number = `UPDATE transactions SET facts = jsonb_set(facts::jsonb, '{fields,traceNo}', '"000042"')
+    WHERE id = ANY ($1::uuid[])`;
+  await connections.pool.query(number, [[inFlight.id, reversed]]);
+  const undecided = async (tid: string, traceNo = "000042") =>
+    (await reversals.undecided(tid, traceNo)).filter(({ transactionId: id }) => id === inFlight.id || id === reversed);
   const both = [
     { partnerId, transactionId: reversed },
     { partnerId, transactionId: inFlight.id },
   ];
   for (const tid of [inFlight.tid, ""]) expect(await undecided(tid)).toEqual(both);
   expect(await undecided("T9999999")).toEqual([]);
+  for (const tid of [inFlight.tid, ""]) expect(await undecided(tid, "000041")).toEqual([]);
   const age = "UPDATE reversals SET created_at = now() - interval '3 days', state = $2 WHERE transaction_id = $1";
   await connections.pool.query(age, [reversed, "PARKED"]);
   expect(await undecided(inFlight.tid)).toHaveLength(2);

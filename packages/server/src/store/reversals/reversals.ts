@@ -104,16 +104,20 @@ const retry = {
 
 // Every unanswered command has a Reversal, once its instance or another one has ended it. Days after that is done, an
 // answer can no longer be matched.
+// A limit keeps the order: from the Reversals to their transactions, each by its key.
 const undecided = (name: string, ofTerminal: string) => ({
   name,
   text: `
-    SELECT partner_id AS "partnerId", transaction_id AS "transactionId", created_at AS at FROM reversals
-    WHERE ${ofTerminal} AND (created_at > now() - interval '2 days' OR state <> 'DONE')
+    SELECT r.partner_id AS "partnerId", r.transaction_id AS "transactionId" FROM reversals r
+    CROSS JOIN LATERAL (
+      SELECT t.facts FROM transactions t WHERE t.partner_id = r.partner_id AND t.id = r.transaction_id LIMIT 1) AS t
+    WHERE ${ofTerminal} AND (r.created_at > now() - interval '2 days' OR r.state <> 'DONE')
+      AND t.facts #>> '{fields,traceNo}' = $2
     UNION ALL
-    SELECT partner_id, id, created_at FROM transactions WHERE state = 'INIT' AND origin = 'command' AND ${ofTerminal}
-    ORDER BY at DESC LIMIT $2`,
+    SELECT r.partner_id, r.id FROM transactions r
+    WHERE r.state = 'INIT' AND r.origin = 'command' AND ${ofTerminal} AND r.facts #>> '{fields,traceNo}' = $2`,
 });
-const undecidedOfTerminal = undecided("undecided_of_terminal", "tid = $1");
+const undecidedOfTerminal = undecided("undecided_of_terminal", "r.tid = $1");
 const undecidedOfAny = undecided("undecided_of_any", "$1::text = ''");
 
 /**
@@ -187,14 +191,8 @@ export class PostgresReversals implements ReversalStore, UnmatchedAnswerStore {
     );
   }
 
-  async undecided(tid: string, rowsMax: number): Promise<readonly Undecided[]> {
-    type Row = Undecided & { readonly at: Date };
-    const statement = tid === "" ? undecidedOfAny : undecidedOfTerminal;
-    const values = [tid, rowsMax];
-    const rows = await this.#homes.gather(
-      async ({ engine }) => (await engine.query<Row>({ ...statement, values })).rows,
-    );
-    const newest = [...rows].sort((a, b) => b.at.getTime() - a.at.getTime()).slice(0, rowsMax);
-    return newest.map(({ partnerId, transactionId }) => ({ partnerId, transactionId }));
+  async undecided(tid: string, traceNo: string): Promise<readonly Undecided[]> {
+    const statement = { ...(tid === "" ? undecidedOfAny : undecidedOfTerminal), values: [tid, traceNo] };
+    return await this.#homes.gather(async ({ engine }) => (await engine.query<Undecided>(statement)).rows);
   }
 }
