@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import type { AcquirerMessage, UnmatchedAnswer } from "../acquirer/acquirer.ts";
 import { bookUnmatched, field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 import type { Transaction } from "./store.ts";
@@ -374,6 +374,16 @@ describe("an answer to a settlement whose process has died", () => {
       settlementList: [entry(sale)],
     });
     expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000002");
+  });
+
+  test("is kept also if the database does not take it at once", async () => {
+    const till = new LedgerTill();
+    await instance.ended(partner, till.sale());
+    const [settling, sent] = await sentBefore(till);
+    expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
+    vi.spyOn(instance.settlements, "keepLate").mockRejectedValueOnce(new Error("the database is away"));
+    expect(await instance.settler.answeredUnmatched("", strayAnswer(sent))).toBe(true);
+    expect(await instance.eventOf("settlement_late", settling.id)).toMatchObject({ detail: { batch: "closed" } });
   });
 
   test("ends it if it still runs", async () => {

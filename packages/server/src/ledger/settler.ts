@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ChargingCommand } from "@paybell/contract";
 import type { Logger } from "pino";
 import {
@@ -139,6 +140,8 @@ const duplicate = "94";
 const malfunction = "96";
 /** From this try on the operator should know of an unanswered settlement. */
 const unansweredAfterTries = 4;
+/** An hour. */
+const lateTriesMax = 64;
 
 /**
  * Runs settlements: waits until the batch is quiet, sends its totals, uploads it if they differ, sends them again, and
@@ -240,7 +243,7 @@ export class Settler extends DueWork<DueSettlement> {
 
   async #send(due: DueSettlement, transaction: Transaction): Promise<DueSettlement | undefined> {
     const totals = await this.#parts.settlements.totals(due.partnerId, due.batchId);
-    const onLate = (late: AcquirerAnswer) => void this.#answeredLate(due, totals, late);
+    const onLate = (late: AcquirerAnswer) => void this.#answeredLate(due, totals, late).catch(() => undefined);
     const repeat = due.tries > 1;
     const numbers = due.isUploaded ? await this.#ownNumber(due) : undefined;
     const message = { ...settlementOf(due, transaction, totals), repeat, ...numbers };
@@ -388,19 +391,30 @@ export class Settler extends DueWork<DueSettlement> {
     return true;
   }
 
-  /** After its time-out: it ends a Settlement that runs, and is kept for one that was aborted. */
+  /**
+   * After its time-out: it ends a Settlement that runs, and is kept for one that was aborted. The acquirer does not say
+   * it again, so failures, such as an unavailable database, are retried.
+   */
   async #answeredLate(due: SentSettlement, totals: BatchTotals, answer: AcquirerAnswer): Promise<void> {
-    const { settlements, transactions, log } = this.#parts;
-    try {
-      const transaction = await transactions.find(due.partnerId, due.id);
-      if (transaction?.state === "ERROR") return await this.#keep(due, totals, answer);
-      const running = await settlements.find(due.partnerId, due.id);
-      // Other totals need an upload: the answer to the repetition leads to it.
-      if (transaction === undefined || running === undefined || answer.responseCode !== accepted) return;
-      await this.#finish(running, transaction, totals, answer);
-    } catch (error) {
-      log.error({ err: error, transaction: due.id }, "a late answer to a settlement could not be kept");
+    for (let tries = 1; ; tries += 1) {
+      try {
+        return await this.#takeLate(due, totals, answer);
+      } catch (error) {
+        this.#parts.log.error({ err: error, transaction: due.id }, "a late answer to a settlement could not be kept");
+        if (this.#stopping || tries === lateTriesMax) throw error;
+      }
+      await sleep(backoffMs(tries), undefined, { ref: false });
     }
+  }
+
+  async #takeLate(due: SentSettlement, totals: BatchTotals, answer: AcquirerAnswer): Promise<void> {
+    const { settlements, transactions } = this.#parts;
+    const transaction = await transactions.find(due.partnerId, due.id);
+    if (transaction?.state === "ERROR") return await this.#keep(due, totals, answer);
+    const running = await settlements.find(due.partnerId, due.id);
+    // Other totals need an upload: the answer to the repetition leads to it.
+    if (transaction === undefined || running === undefined || answer.responseCode !== accepted) return;
+    await this.#finish(running, transaction, totals, answer);
   }
 
   /** It was aborted: only the acquirer counts the batch as settled. */
