@@ -93,11 +93,13 @@ export async function drained(stage: Deployment, boundMs: number, to: number): P
  * delivered in this one.
  */
 async function recorded({ primary }: Deployment): Promise<void> {
-  const [last] = await primary.query("SELECT max(id::text) AS id FROM pending", [], "paybell");
-  await eventually(drainEndsMs, async () => {
-    const left = await primary.query("SELECT 1 FROM pending WHERE id <= $1::uuid LIMIT 1", [last?.["id"]], "paybell");
-    return left.length === 0;
-  });
+  // On Citus, each home has one.
+  const places = await primary.query("SELECT schemaname FROM pg_tables WHERE tablename = 'pending'", [], "paybell");
+  for (const { schemaname } of places) {
+    const [last] = await primary.query(`SELECT max(id::text) AS id FROM ${schemaname}.pending`, [], "paybell");
+    const upTo = `SELECT 1 FROM ${schemaname}.pending WHERE id <= $1::uuid LIMIT 1`;
+    await eventually(drainEndsMs, async () => (await primary.query(upTo, [last?.["id"]], "paybell")).length === 0);
+  }
 }
 
 /** Whether the operator API shows the notification as pending; without an answer it may be. */

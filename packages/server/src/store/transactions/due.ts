@@ -54,13 +54,17 @@ const postpone = {
     WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL`,
 };
 
-/** A report whose notification had to wait: its original is known now, or the wait is over. */
+/**
+ * A report whose notification had to wait: its original is known now, or the wait is over. Citus returns the time only
+ * from a query.
+ */
 export const releaseReport = {
   name: "release_report",
   text: `
+    WITH clock AS MATERIALIZED (SELECT now() AS at)
     UPDATE transactions SET notify_at = NULL, original_id = $3, chain_id = $4, reported_batch = $5, facts = $6
-    WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL
-    RETURNING now() AS at`,
+    FROM clock WHERE partner_id = $1 AND id = $2 AND notify_at IS NOT NULL
+    RETURNING clock.at`,
 };
 
 /** Reports that wait for their originals, in PostgreSQL. */

@@ -1,0 +1,42 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { newId } from "../../packages/server/src/ids.ts";
+import { type Database, openDatabase } from "../../packages/server/src/store/database/database.ts";
+import { findHomes } from "../../packages/server/src/store/database/homes.ts";
+import { PostgresReversals } from "../../packages/server/src/store/reversals/reversals.ts";
+import { prepareSchema } from "../../packages/server/src/store/schema/migrate.ts";
+import { PostgresComparisons } from "../../packages/server/src/store/settlements/comparisons.ts";
+import { PostgresSettlements } from "../../packages/server/src/store/settlements/settlements.ts";
+import { PostgresWaitingReports, releaseReport } from "../../packages/server/src/store/transactions/due.ts";
+import { createDatabase, type TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+let homes: Database;
+beforeAll(async () => {
+  database = await createDatabase();
+  await prepareSchema({ databaseUrl: database.url });
+  const options = { connectionsMax: 4, onIdleError: () => undefined, homes: await findHomes(database.url) };
+  homes = openDatabase(database.url, options);
+}, 240_000);
+afterAll(async () => {
+  await homes.close();
+  await database.drop();
+}, 120_000);
+
+// Citus refuses a statement when it plans it, with rows or without.
+test("what is due is claimed in every home", async () => {
+  const { homes: all } = homes;
+  const stores = [
+    new PostgresReversals(all),
+    new PostgresWaitingReports(all),
+    new PostgresSettlements(all),
+    new PostgresComparisons(all),
+  ];
+  for (const store of stores) expect(await store.claimDue(10, 1_000), store.constructor.name).toEqual([]);
+});
+
+test("a report that waited is released", async () => {
+  const [partnerId, id] = [newId<"partner">(), newId<"transaction">()];
+  const values = [partnerId, id, null, null, null, "{}"];
+  const { rows } = await homes.homes.of(partnerId).engine.query({ ...releaseReport, values });
+  expect(rows).toEqual([]);
+});
