@@ -48,7 +48,7 @@ export async function packPackages(
 
 /** Its package.json without the condition that only this repository uses: a package holds no sources. */
 function publishedManifest({ manifest }: Package): string {
-  const exports = Object.entries(manifest.exports).map(([name, target]) => [name, { default: target.default }]);
+  const exports = Object.entries(manifest.exports).map(([name, target]) => [name, target.default]);
   return `${JSON.stringify({ ...manifest, exports: Object.fromEntries(exports) }, null, 2)}\n`;
 }
 

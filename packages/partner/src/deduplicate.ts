@@ -7,7 +7,7 @@ import type { SeenStore } from "./stores/store.ts";
  * Your function for an IPN that was not processed before.
  *
  * @param tx the transaction that also records the IPN, with PostgreSQL and SQLite; otherwise undefined
- * @param order the position of the IPN in its chain: a Sale may arrive after its Void
+ * @param order a Sale may arrive after its Void
  */
 export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: ChainOrder) => unknown;
 
@@ -16,7 +16,7 @@ export type OnceIpn<Tx> = (received: ReceivedIpn, tx: Tx, order: ChainOrder) => 
  * nothing is recorded, and the next delivery runs it again.
  *
  * @returns a function that takes yours. Its result is for a handler, or for the items that `catchUp` yields
- * @throws Misused (also from the returned function) if the argument is not a store, or not a function
+ * @throws Misused, also from that function, if it does not get a store, or a function
  */
 export function deduplicate<Tx>(
   store: SeenStore<Tx>,

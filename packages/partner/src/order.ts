@@ -20,11 +20,11 @@ export function chainOf({ kind, ipn }: ReceivedIpn): string {
   return JSON.stringify(kind === "card" && ipn.invoiceNo !== "" ? [ipn.mid, ipn.tid, ipn.invoiceNo] : [ipn.id]);
 }
 
-export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
+export function knownFrom({ kind, ipn, command, originalTransactionId }: ReceivedIpn): KnownIpn {
   const of = kind === "card" ? ipn : { isoResponseCode: "", amount: ipn.totalAmount, currency: "", refId: "" };
-  return {
+  const facts = {
     id: ipn.id,
-    command: command ?? "",
+    command: command ?? ("" as const),
     transactionType: ipn.transaction_type,
     status: ipn.status,
     isoResponseCode: of.isoResponseCode,
@@ -35,6 +35,8 @@ export function knownFrom({ kind, ipn, command }: ReceivedIpn): KnownIpn {
     merchantTransId: ipn.merchantTransId,
     batchNo: ipn.batchNo,
   };
+  const completed = command === "PREAUTH_COMPLETE" ? originalTransactionId : undefined;
+  return { ...facts, preAuthId: kind === "card" && isPreAuth(facts) ? ipn.id : completed };
 }
 
 /** @param seen the other IPNs that a store has under the same chain */
@@ -64,11 +66,11 @@ function stepOf(one: KnownIpn, invoice: readonly KnownIpn[]): 0 | 1 | 2 {
   return !isPreAuth(one) && invoice.some(isPreAuth) ? 1 : 0;
 }
 
-function isEnd({ transactionType }: KnownIpn): boolean {
+function isEnd({ transactionType }: Pick<KnownIpn, "transactionType">): boolean {
   return transactionType === "VOID" || transactionType === "CANCEL";
 }
 
-function isPreAuth(one: KnownIpn): boolean {
+function isPreAuth(one: Pick<KnownIpn, "command" | "transactionType" | "batchNo">): boolean {
   return !isEnd(one) && (one.command === "PREAUTH" || (one.command === "" && (one.batchNo ?? "") === ""));
 }
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { deduplicate, type OnceIpn } from "../deduplicate.ts";
 import { Misused } from "../misused.ts";
+import type { ChainOrder } from "../order.ts";
 import type { ReceivedIpn } from "../receiver.ts";
-import { sampleIpn } from "../testing.ts";
+import { sampleIpn, sampleKeys } from "../testing.ts";
 import type { SeenStore, SqlStore } from "./store.ts";
 
 /** The store under test, and how to open and crash it. */
@@ -152,6 +153,66 @@ export function storeConformance<Tx>(subject: StoreUnderTest<Tx>): void {
       const orders: boolean[] = [];
       await (await onceWith((_, __, { stale }) => orders.push(stale)))(sale.received);
       expect(orders).toEqual([false]);
+    });
+  });
+
+  describe.each(["extended", "specification"] as const)("for a Complete at another terminal, fields: %s", (fields) => {
+    const made = () => {
+      const number = () => String(Math.floor(Math.random() * 1e15));
+      const keys = { ...sampleKeys, fields };
+      const preAuth = sampleIpn({ command: "PREAUTH", ipn: { tid: "T1", invoiceNo: number(), batchNo: "" } }, keys);
+      const elsewhere = { tid: "T2", invoiceNo: number() };
+      const complete = sampleIpn({ command: "PREAUTH_COMPLETE", of: preAuth, ipn: elsewhere }, keys);
+      const completeVoid = sampleIpn({ command: "VOID", of: complete }, keys);
+      const all = { preAuth, complete, completeVoid };
+      const commands = { preAuth: "PREAUTH", complete: "PREAUTH_COMPLETE", completeVoid: "VOID" } as const;
+      const originals = { preAuth: undefined, complete: preAuth, completeVoid: complete };
+      // An extended IPN says it itself; otherwise it is added, from what was sent.
+      const received = (name: keyof typeof all): ReceivedIpn =>
+        fields === "extended"
+          ? all[name].received
+          : {
+              ...all[name].received,
+              command: commands[name],
+              originalTransactionId: originals[name]?.received.ipn.id,
+            };
+      return { preAuth: received("preAuth"), complete: received("complete"), completeVoid: received("completeVoid") };
+    };
+
+    it.each([
+      ["preAuth", "complete", "completeVoid"],
+      ["preAuth", "completeVoid", "complete"],
+      ["complete", "preAuth", "completeVoid"],
+      ["complete", "completeVoid", "preAuth"],
+      ["completeVoid", "preAuth", "complete"],
+      ["completeVoid", "complete", "preAuth"],
+    ] as const)("reports PreAuth, Complete and its Void as one chain: %s, %s, %s", async (...arrival) => {
+      const ipns = made();
+      const orders: ChainOrder[] = [];
+      const once = await onceWith((_, __, order) => orders.push(order));
+      for (const name of arrival) expect(await once(ipns[name])).toBe("processed");
+      const last = orders.at(-1);
+      expect(last?.latest.id).toBe(ipns.completeVoid.ipn.id);
+      expect(last?.stale).toBe(arrival[2] !== "completeVoid");
+      expect(last?.known.map(({ id }) => id).sort()).toEqual(
+        [ipns[arrival[0]], ipns[arrival[1]]].map(({ ipn }) => ipn.id).sort(),
+      );
+    });
+
+    it("lets one of a concurrent PreAuth and Complete know of the other", async () => {
+      const { preAuth, complete } = made();
+      const known: string[][] = [];
+      const first = held();
+      const processing = (await onceWith(first.run))(preAuth);
+      await first.started;
+      const once = await onceWith((_, __, order) => known.push(order.known.map(({ id }) => id)));
+      const second = once(complete).catch(() => "delivered again");
+      await othersHadTheirTurn();
+      expect(known).toEqual([]);
+      first.end();
+      await processing;
+      if ((await second) === "delivered again") await once(complete);
+      expect(known).toEqual([[preAuth.ipn.id]]);
     });
   });
 

@@ -1,4 +1,14 @@
-import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
+import { linksOf } from "./links.ts";
+import {
+  checkedDays,
+  checkedTable,
+  type KnownIpn,
+  linkedChains,
+  linkTo,
+  noTable,
+  retentionDaysDefault,
+  type SqlStore,
+} from "./store.ts";
 
 /** The part of a `pg` PoolClient that is used. */
 export interface PostgresClient {
@@ -52,7 +62,7 @@ CREATE INDEX IF NOT EXISTS ${index}_by_chain ON ${table} (chain);
 CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
 `;
   const insert = `INSERT INTO ${table} (id, chain, facts) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING RETURNING id`;
-  const select = `SELECT facts FROM ${table} WHERE chain = $1 AND id <> $2 ORDER BY seen_at, id`;
+  const select = `SELECT facts FROM ${table} WHERE chain = ANY($1::text[]) AND id <> $2 ORDER BY seen_at, id`;
   const find = `SELECT 1 FROM ${table} WHERE id = $1`;
   const remove = `WITH gone AS (DELETE FROM ${table} WHERE id IN (SELECT id FROM ${table}
     WHERE seen_at < now() - make_interval(days => $1) LIMIT ${forgottenAtOnce}) RETURNING 1)
@@ -61,7 +71,16 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
   /** IPNs of one chain, from any process, wait here for each other. Each then sees what the previous one wrote. */
   async function enter(client: PostgresClient, chain: string): Promise<void> {
     await client.query(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = ${lockTimeoutMs}`);
+    await lock(client, chain);
+  }
+
+  async function lock(client: PostgresClient, chain: string): Promise<void> {
     await client.query("SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", [`${table} ${chain}`]);
+  }
+
+  async function factsIn(client: PostgresClient, chains: readonly string[], except: string): Promise<string[]> {
+    const { rows } = await client.query(select, [chains, except]);
+    return (rows as { facts: string }[]).map(({ facts }) => facts);
   }
 
   /** For statements that run before any of yours: undefined_table then means the store's own table. */
@@ -87,19 +106,25 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${table} (seen_at);
           if (count < forgottenAtOnce) return sum;
         }
       }),
-    once: ({ id, chain, facts }, runs) =>
+    once: (seen, runs) =>
       withClient(pool, async (client) => {
+        const { id, chain, facts } = seen;
         await enter(client, chain);
         const inserted = await client.query(insert, [id, chain, JSON.stringify(facts)]).catch(tellNoTable);
         if (inserted.rows.length === 0) {
           await client.query("ROLLBACK");
           return "duplicate";
         }
-        const { rows } = await client.query(select, [chain, id]);
-        await runs(
-          client as ClientOf<Pool>,
-          (rows as { facts: string }[]).map((row) => JSON.parse(row.facts) as KnownIpn),
-        );
+        const known = (await factsIn(client, [chain], id)).map((text) => JSON.parse(text) as KnownIpn);
+        const links = linksOf(facts, known);
+        for (const link of links) await lock(client, link);
+        if (links.length > 0) {
+          const others = linkedChains(chain, await factsIn(client, links, id));
+          known.push(...(await factsIn(client, others, id)).map((text) => JSON.parse(text) as KnownIpn));
+          const own = linkTo(seen);
+          for (const link of linksOf(facts, [])) await client.query(insert, [own.id, link, own.facts]);
+        }
+        await runs(client as ClientOf<Pool>, known);
         // After a statement that failed, COMMIT rolls back without an error; this fails.
         const kept = await client.query(find, [id]);
         if (kept.rows.length === 0) throw new Error("Your function ended the transaction: only the store may end it.");

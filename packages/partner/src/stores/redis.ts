@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Misused, PaybellError } from "../misused.ts";
-import { checkedDays, type KnownIpn, retentionDaysDefault, type SeenStore } from "./store.ts";
+import { linksOf } from "./links.ts";
+import { checkedDays, type KnownIpn, linkedChains, linkTo, retentionDaysDefault, type SeenStore } from "./store.ts";
 
 /** The part of an `ioredis` or a `redis` (node-redis) client that is used. */
 export type RedisClient =
@@ -52,26 +53,48 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
   const retentionMs = String(Math.round(checkedDays(retentionDays) * dayMs));
   if (!(leaseMs >= 1)) throw new Misused("wrong_option", "leaseMs", { remedy: "It must be at least 1." });
 
+  const keyOf = (chain: string) => `${prefix}{${chain}}`;
+
   function run(script: string, chain: string, ...args: string[]): Promise<unknown> {
-    const keys = [`${prefix}{${chain}}:claim`, `${prefix}{${chain}}`];
+    const keys = [`${keyOf(chain)}:claim`, keyOf(chain)];
     return send(client, ["EVAL", script, "2", ...keys, ...args]);
   }
 
   return {
-    async once({ id, chain, facts }, runs) {
+    async once(seen, runs) {
+      const { id, chain, facts } = seen;
       const token = randomUUID();
-      const claimed = await run(claim, chain, id, token, String(Math.round(leaseMs)));
-      if (claimed === "duplicate") return "duplicate";
-      if (!Array.isArray(claimed)) throw new IpnInProgress(id);
+      const claimed: string[] = [];
+      /** What a chain has, once it is this call's. */
+      const enter = async (one: string, field: string): Promise<string[] | "duplicate"> => {
+        const found = await run(claim, one, field, token, String(Math.round(leaseMs)));
+        if (found === "duplicate") return found;
+        if (!Array.isArray(found)) throw new IpnInProgress(id);
+        claimed.push(one);
+        return found as string[];
+      };
+      const own = linkTo(seen);
       try {
-        await runs(
-          undefined,
-          claimed.map((text: string) => JSON.parse(text) as KnownIpn),
-        );
+        const found = await enter(chain, id);
+        if (found === "duplicate") return found;
+        const known = found.map((text) => JSON.parse(text) as KnownIpn);
+        const links: string[] = [];
+        // A link that a crash left is written again: no record has the token for its field.
+        for (const link of linksOf(facts, known)) links.push(...(await enter(link, token)));
+        for (const other of linkedChains(chain, links)) {
+          const texts = (await send(client, ["HVALS", keyOf(other)])) as string[];
+          known.push(...texts.map((text) => JSON.parse(text) as KnownIpn));
+        }
+        await runs(undefined, known);
       } catch (error) {
-        // If Redis is unavailable too, the claim ends with its lease.
-        await run(giveBack, chain, token).catch(() => undefined);
+        // If Redis is unavailable too, the claims end with their lease.
+        for (const one of claimed) await run(giveBack, one, token).catch(() => undefined);
         throw error;
+      }
+      const isOwn = new Set(linksOf(facts, []));
+      for (const link of claimed.slice(1)) {
+        if (isOwn.has(link)) await run(confirm, link, own.id, token, own.facts, retentionMs);
+        else await run(giveBack, link, token);
       }
       await run(confirm, chain, id, token, JSON.stringify(facts), retentionMs);
       return "processed";

@@ -1,5 +1,15 @@
+import { linksOf } from "./links.ts";
 import { serializer } from "./serializer.ts";
-import { checkedDays, checkedTable, type KnownIpn, noTable, retentionDaysDefault, type SqlStore } from "./store.ts";
+import {
+  checkedDays,
+  checkedTable,
+  type KnownIpn,
+  linkedChains,
+  linkTo,
+  noTable,
+  retentionDaysDefault,
+  type SqlStore,
+} from "./store.ts";
 
 /** The part of node:sqlite's DatabaseSync and of better-sqlite3's Database that is used. */
 export interface SqliteDatabase {
@@ -60,18 +70,22 @@ CREATE INDEX IF NOT EXISTS ${index}_by_time ON ${name} (seen_at);
         const remove = prepare(`DELETE FROM ${table} WHERE seen_at < ?`);
         return Number(remove.run(Date.now() - checkedDays(days) * dayMs).changes);
       }),
-    once: ({ id, chain, facts }, runs) =>
+    once: (seen, runs) =>
       inTurn("", async () => {
+        const { id, chain, facts } = seen;
+        const factsIn = (one: string) =>
+          (prepare(select).all(one, id) as { facts: string }[]).map(({ facts: text }) => text);
         // Acquires the write lock at once, so that another process waits here and not in the middle.
         database.exec("BEGIN IMMEDIATE");
         try {
           const { changes } = prepare(insert).run(id, chain, JSON.stringify(facts), Date.now());
           if (Number(changes) > 0) {
-            const rows = prepare(select).all(chain, id) as { facts: string }[];
-            const running = runs(
-              database,
-              rows.map((row) => JSON.parse(row.facts) as KnownIpn),
-            );
+            const own = factsIn(chain).map((text) => JSON.parse(text) as KnownIpn);
+            const others = linkedChains(chain, linksOf(facts, own).flatMap(factsIn));
+            const known = [...own, ...others.flatMap(factsIn).map((text) => JSON.parse(text) as KnownIpn)];
+            const link = linkTo(seen);
+            for (const one of linksOf(facts, [])) prepare(insert).run(link.id, one, link.facts, Date.now());
+            const running = runs(database, known);
             // Without a promise no other code runs before the COMMIT.
             if (typeof (running as PromiseLike<unknown> | undefined)?.then === "function") await running;
           }

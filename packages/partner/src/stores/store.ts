@@ -1,10 +1,10 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import { Misused } from "../misused.ts";
 
-/** The recorded facts of an IPN, enough to determine later the state of its chain. No card data. */
+/** The recorded facts of an IPN, for the state of its chain. No card data. */
 export interface KnownIpn {
   readonly id: string;
-  /** The command, where the signed IPN says it; "" otherwise. */
+  /** "" where it is not known. */
   readonly command: NotifiedCommand | "";
   readonly transactionType: string;
   readonly status: string;
@@ -17,13 +17,14 @@ export interface KnownIpn {
   readonly merchantTransId: string;
   /** Absent in older records. */
   readonly batchNo?: string;
+  /** The PreAuth that it is or completes, where known. */
+  readonly preAuthId?: string | undefined;
 }
 
 /** An IPN as a store records it. */
 export interface SeenIpn {
-  /** The IPN's id, which identifies it. */
   readonly id: string;
-  /** The same for a Sale and its Void, for a PreAuth, its Complete and their Void. */
+  /** The same for a Sale and its Void, for a PreAuth, its Complete and their Void at one terminal. */
   readonly chain: string;
   readonly facts: KnownIpn;
 }
@@ -46,15 +47,26 @@ export interface SeenStore<Tx> {
   ): Promise<"processed" | "duplicate">;
 }
 
+/** The record of a link, under an id that no IPN has. */
+export function linkTo({ id, chain }: SeenIpn): { readonly id: string; readonly facts: string } {
+  return { id: JSON.stringify(["link", id]), facts: JSON.stringify({ chain }) };
+}
+
+/** The chains, without the IPN's own, that records of links lead to. */
+export function linkedChains(own: string, links: readonly string[]): string[] {
+  const chains = links.map((text) => (JSON.parse(text) as { readonly chain: string }).chain);
+  return [...new Set(chains)].filter((chain) => chain !== own);
+}
+
 /** A store in an SQL database. */
 export interface SqlStore<Tx> extends SeenStore<Tx> {
   /** The statements that create its table, for your own migrations. */
   readonly ddl: string;
-  /** Creates the table if it does not exist. */
+  /** If it does not exist. */
   createTable(): Promise<void>;
   /**
-   * Deletes IPNs that were processed longer ago. Keep them as long as an IPN can arrive again: the service keeps
-   * notifications for 90 days unless its operator chose otherwise.
+   * Deletes IPNs that were processed longer ago. The service keeps notifications for 90 days unless its operator chose
+   * otherwise.
    *
    * @param days default 100, at least 7
    * @returns the number deleted
