@@ -29,6 +29,7 @@ async function buildGuides() {
     await promisify(execFile)(process.execPath, [vitepress, "build", join(root, "docs")], { env });
   }
   await writeReference(join(guidesDist, "shared"));
+  await writeLicences(join(guidesDist, "shared"));
   const names = await readdir(guidesDist, { recursive: true });
   const paths = names.sort().map((name) => join(guidesDist, name));
   await Promise.all(paths.filter((path) => /\.(?:html|js|css|json|svg)$/.test(path)).map(compress));
@@ -63,6 +64,26 @@ async function writeReference(folder) {
   await writeFile(join(folder, "api.html"), (await page.inject("/docs/")).payload);
   await writeFile(join(folder, "js/scalar.js"), (await page.inject("/docs/js/scalar.js")).payload);
   await page.close();
+}
+
+/** The licences of all code of others in both sites and in the reference's script: one file for all of them. */
+async function writeLicences(folder) {
+  const name = "THIRD-PARTY-LICENSES.md";
+  const ofSites = ["partners", "operators"].map((readers) => join(guidesDist, readers, name));
+  const [sites] = await Promise.all(ofSites.map((path) => readFile(path, "utf8")));
+  await Promise.all(ofSites.map((path) => rm(path)));
+  const home = join(root, "node_modules/@scalar/fastify-api-reference");
+  const { name: scalar, version, license } = JSON.parse(await readFile(join(home, "package.json"), "utf8"));
+  const text = await readFile(join(home, "LICENSE"), "utf8");
+  const script = await readFile(join(folder, "js/scalar.js"), "utf8");
+  const notices = [...new Set(script.match(/\/\*[!*](?:(?!\*\/).)*(?:license|copyright)(?:(?!\*\/).)*\*\//gis))];
+  const reference = [
+    `## ${scalar} - ${version} (${license})`,
+    text,
+    "Its script has code with these notices:",
+    ...notices,
+  ];
+  await writeFile(join(folder, name), [sites.trim(), ...reference.map((one) => one.trim())].join("\n\n"));
 }
 
 /** A higher brotli quality takes ten times as long for a tenth less. */

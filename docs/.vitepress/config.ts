@@ -135,7 +135,7 @@ export default defineConfig({
     await Promise.all([...files].map((path) => cp(join(docs, path), join(outDir, path), { recursive: true })));
   },
   vite: {
-    build: { chunkSizeWarningLimit: 10_000 },
+    build: { chunkSizeWarningLimit: 10_000, license: { fileName: "THIRD-PARTY-LICENSES.md" } },
     plugins: [
       {
         name: "contents",

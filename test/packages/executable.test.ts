@@ -44,7 +44,7 @@ test("the executable prints its version and its commands", async () => {
     expect(stdout).toContain(`  ${one} `);
 });
 
-test("the licences of Node and of every package in the executable are next to it", () => {
+test("the licences of Node and of every package in the executable and its pages are next to it", () => {
   const text = readFileSync(join(dirname(paybell), "THIRD-PARTY-LICENSES"), "utf8");
   const sections = text.split(`\n\n${"-".repeat(80)}\n\n`);
   const titles = sections.map((section) => section.split(":")[0]);
@@ -56,7 +56,8 @@ test("the licences of Node and of every package in the executable are next to it
   expect(needed.length).toBeGreaterThan(15);
   expect(titles).toEqual(expect.arrayContaining(needed.map(([name, version]) => `${name} ${version}`)));
   expect(text).toContain("Node.js is licensed for use as follows");
-  expect(text).toContain("## react - ");
+  for (const name of ["react", "@vue/runtime-dom", "vitepress", "minisearch", "@scalar/fastify-api-reference"])
+    expect(text).toContain(`## ${name} - `);
   // Used only to build it.
   expect(text).not.toMatch(/^(?:rolldown|typescript|vitest) /m);
   // Below its title each has a text.

@@ -49,6 +49,19 @@ test("ships what the package needs and nothing else", () => {
   }
 });
 
+test("ships the licences of the code of others that is in the pages", () => {
+  const shipped = (path: string) => readFileSync(join(directory, "server/dist", path), "utf8");
+  expect(shipped("console/THIRD-PARTY-LICENSES.md")).toContain("## react - ");
+  const guides = shipped("guides/shared/THIRD-PARTY-LICENSES.md");
+  const titles = [...guides.matchAll(/^## (\S+) - /gm)].map(([, name]) => name);
+  expect(titles).toEqual(
+    expect.arrayContaining(["@vue/runtime-dom", "vitepress", "minisearch", "@scalar/fastify-api-reference"]),
+  );
+  expect(guides.match(/Permission is hereby granted/g)?.length).toBeGreaterThanOrEqual(titles.length);
+  // What the reference's script brings says so in its own notices.
+  expect(guides).toMatch(/tabbable.*\n.*@license MIT/);
+});
+
 test("are of one version, and each names that version of the others", () => {
   expect(() => requireOneVersion(packages)).not.toThrow();
   const [first, ...others] = packages;
