@@ -34,6 +34,11 @@ test("what is due is claimed in every home", async () => {
   for (const store of stores) expect(await store.claimDue(10, 1_000), store.constructor.name).toEqual([]);
 });
 
+test("the transaction of a stray answer is looked for in every home", async () => {
+  const reversals = new PostgresReversals(homes.homes);
+  for (const tid of ["T0000001", ""]) expect(await reversals.undecided(tid, "000042")).toEqual([]);
+});
+
 test("a report that waited is released", async () => {
   const [partnerId, id] = [newId<"partner">(), newId<"transaction">()];
   const values = [partnerId, id, null, null, null, "{}"];

@@ -25,6 +25,7 @@ const leftOut: Readonly<Record<string, string>> = {
   "test/examples.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/sandbox-ending.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
+  "test/intake/clearing.test.ts": "stops processes by triggers on the tables of one schema",
   "test/stuck-notification.test.ts": "is about statements of one schema",
   "test/taken-port.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
   "test/tutorial.test.ts": "is about the sandbox, which brings the embedded PostgreSQL",
