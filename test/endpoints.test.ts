@@ -139,25 +139,6 @@ describe.concurrent("an endpoint that fails", () => {
     expect(await eventKinds(partner)).toEqual(["breaker_open"]);
   });
 
-  test("is left alone for as long as its Retry-After says", async () => {
-    const partner = await service.register({ retry: [3_600] });
-    partner.server.answersAlways({ status: 429, headers: { "retry-after": "900" } });
-    const beforeMs = Date.now();
-    await Promise.all(Array.from({ length: failuresToOpen }, () => partner.run(sale())));
-    const found = await endpointThatIs(partner, "open");
-    expect(found.lastReason).toBe("rate_limited");
-    expect(Date.parse(found.probeAt ?? "") - beforeMs).toBeGreaterThanOrEqual(899_000);
-  });
-
-  test("does not open by answers that refuse: the partner is there", async () => {
-    const partner = await service.register({ retry: [3_600] });
-    partner.server.answersAlways(401);
-    await Promise.all(Array.from({ length: 3 * failuresToOpen }, () => partner.run(sale())));
-    await partner.server.next(3 * failuresToOpen);
-    expect(await endpoints(partner)).toEqual([]);
-    expect(await eventKinds(partner)).toEqual([]);
-  });
-
   test("is closed by the partner or the operator, and waiting notifications are sent immediately", async () => {
     const partner = await service.register({ retry: [3_600] });
     const stranger = await service.register();
@@ -188,25 +169,6 @@ describe.concurrent("an endpoint that fails", () => {
       const { body } = await service.operator("GET", `/operator/v1/partners/${partner.id}/figures`);
       return body["parked"] === 1 || undefined;
     });
-  });
-
-  test("is still open for a service that was started later", async () => {
-    const own = await createDatabase();
-    const how = { database: own, masterKey: randomBytes(32) };
-    const first = await startTestService(how);
-    const partner = await first.register({ retry: [3_600] });
-    await open(partner, own);
-    await first.service.stop();
-    const second = await startTestService(how);
-    const posts = partner.server.deliveries.length;
-    await second.report([reportedSale(partner.id)]);
-    const healthy = await second.register();
-    await healthy.run(sale());
-    await healthy.server.next(1);
-    expect(partner.server.deliveries).toHaveLength(posts);
-    await second.stop();
-    await first.stop();
-    await own.drop();
   });
 });
 

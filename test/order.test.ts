@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { afterAll, describe, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { inHomes, queryHomes } from "./support/database.ts";
+import { inHomes } from "./support/database.ts";
 import type { ReceivedDelivery } from "./support/receiver.ts";
-import { eventually, startTestService, type TestPartner } from "./support/service.ts";
+import { startTestService, type TestPartner } from "./support/service.ts";
 
 const service = await startTestService();
 afterAll(() => service.stop());
@@ -129,23 +129,6 @@ function reportedOf(partner: TestPartner, command: string, change: Readonly<Reco
 }
 
 describe.concurrent("the notification of a settlement that a switch reported", () => {
-  test("leaves after those of its batch", async () => {
-    const partner = await service.register({ retry: [2, 3_600] });
-    const { promise: when, resolve: answer } = Promise.withResolvers<void>();
-    partner.server.answers({ when, status: 503 });
-    await service.report([reportedOf(partner, "SALE")]);
-    await partner.server.next(1);
-    await service.report([reportedOf(partner, "SETTLEMENT")]);
-    answer();
-    const all = await partner.server.until((deliveries) => accepted(deliveries).includes("SETTLEMENT"));
-    expect(all.map(({ received, answer: given }) => [received?.headers.command, given])).toEqual([
-      ["SALE", { when, status: 503 }],
-      ["SALE", 204],
-      ["SETTLEMENT", 204],
-    ]);
-    expect(all.map(({ headers }) => headers["paybell-out-of-order"])).toEqual([undefined, undefined, undefined]);
-  });
-
   test("leaves last of one report, and a Void after its Sale, wherever they stand in it", async () => {
     const partner = await service.register({ retry: [2, 3_600] });
     partner.server.answers(503);
@@ -178,22 +161,6 @@ describe.concurrent("the notification of a settlement that a switch reported", (
     expect(accepted(all)).toEqual(["SALE", "VOID", "SETTLEMENT"]);
   });
 
-  test("waits for no other batch, and for no Sale that was reported after it", async () => {
-    const partner = await service.register({ retry: [3_600] });
-    partner.server.answers(503, 204, 503);
-    await service.report([reportedOf(partner, "SALE", { batchNo: "000016" })]);
-    await partner.server.next(1);
-    await service.report([reportedOf(partner, "SETTLEMENT")]);
-    await partner.server.next(2);
-    await service.report([reportedOf(partner, "SALE")]);
-    const all = await partner.server.next(3);
-    expect(all.map(({ received, answer }) => [received?.headers.command, answer])).toEqual([
-      ["SALE", 503],
-      ["SETTLEMENT", 204],
-      ["SALE", 503],
-    ]);
-  });
-
   test("is sent as it comes if the partner wants no order", async () => {
     const partner = await service.register({ retry: [3_600], ordering: "none" });
     partner.server.answers(503);
@@ -201,33 +168,5 @@ describe.concurrent("the notification of a settlement that a switch reported", (
     await partner.server.next(1);
     await service.report([reportedOf(partner, "SETTLEMENT")]);
     expect(accepted(await partner.server.next(2))).toEqual(["SETTLEMENT"]);
-  });
-
-  test("leaves out of order, and says so, when those of its batch were waited for ten minutes", async () => {
-    const partner = await service.register({ retry: [3_600] });
-    partner.server.answers(503);
-    await service.report([reportedOf(partner, "SALE")]);
-    await partner.server.next(1);
-    await eventually("the attempt to be recorded", async () => {
-      const { body } = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}`);
-      return (body["items"] as { attemptsMade: number }[]).some(({ attemptsMade }) => attemptsMade === 1) || undefined;
-    });
-    await service.report([reportedOf(partner, "SETTLEMENT")]);
-    const earlier = await queryHomes(
-      service.database,
-      `UPDATE pending SET schedule_start = now() - interval '660 seconds'
-       WHERE partner_id = $1 AND settles_batch IS NULL RETURNING id`,
-      [partner.id],
-    );
-    expect(earlier).toHaveLength(1);
-    await queryHomes(
-      service.database,
-      `UPDATE pending SET schedule_start = now() - interval '659 seconds'
-       WHERE partner_id = $1 AND settles_batch IS NOT NULL`,
-      [partner.id],
-    );
-    const [, second] = await partner.server.next(2);
-    expect(second?.received?.headers.command).toBe("SETTLEMENT");
-    expect(second?.headers["paybell-out-of-order"]).toBe("1");
   });
 });

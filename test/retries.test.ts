@@ -83,15 +83,6 @@ describe.concurrent("a notification", () => {
     expect(operators.body).toEqual({ ...settled, attempts: withAddress, events: [] });
   });
 
-  test("waits for Retry-After if that is longer than its step", async () => {
-    const partner = await service.register({ retry: [1, 60] });
-    partner.server.answers({ status: 503, headers: { "retry-after": "3" } });
-    const { body } = await partner.run(sale());
-    const { attempts } = await partner.settled((body["notification"] as { id: string }).id, "accepted");
-    const [first = 0, second = 0] = (attempts as Attempt[]).map(({ startedAt }) => Date.parse(startedAt));
-    expect(second - first).toBeGreaterThanOrEqual(3_000);
-  });
-
   test("is parked at the end of the schedule, alerted, and delivered once the partner asks for it", async () => {
     const partner = await service.register({ retry: [1, 1] });
     partner.server.answersAlways(500);
@@ -187,17 +178,6 @@ describe.concurrent("a notification", () => {
     const [first, second] = await partner.server.next(2);
     expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
     expect(second?.received?.ipn).toEqual(first?.received?.ipn);
-  });
-
-  test("to a partner that never answers delays no other partner's", async () => {
-    const [slow, quick] = await Promise.all([service.register({ retry: [3_600] }), service.register()]);
-    slow.server.answersAlways("hang");
-    await service.report(Array.from({ length: 40 }, () => reportedSale(slow.id)));
-    await slow.server.next(32);
-    const { body } = await quick.run(sale());
-    const [delivery] = await quick.server.next(1);
-    expect(delivery?.received?.ipn.id).toBe(body["id"]);
-    await slow.server.close();
   });
 });
 

@@ -53,8 +53,17 @@ describe("a reqId that comes again", () => {
     const [first] = answers;
     expect(await bench.ipnsOf(first?.id ?? ("" as never))).toHaveLength(1);
     expect(bench.bank.all().filter(({ tid }) => tid === till.tid)).toHaveLength(1);
-    const again = await instance.ended(partner, { ...request, reqId: request.reqId.toUpperCase() });
+    const reordered = Object.fromEntries(Object.entries(request).reverse()) as typeof request;
+    const again = await instance.ended(partner, { ...reordered, reqId: request.reqId.toUpperCase() });
     expect(again).toMatchObject({ id: first?.id, state: "SUCCESS" });
+  });
+
+  test("from another partner is another command", async () => {
+    const request = new LedgerTill().sale();
+    const [mine, theirs] = [await bench.partner(), await bench.partner()];
+    const [one, other] = await Promise.all([mine, theirs].map((whose) => instance.ended(whose, request)));
+    expect(one).toMatchObject({ partnerId: mine.id, state: "SUCCESS" });
+    expect(other).toMatchObject({ partnerId: theirs.id, state: "SUCCESS" });
   });
 
   test("for every command returns the first result", async () => {
