@@ -12,7 +12,7 @@ import { freePort, ownAddress, ownTree, ServiceInstance } from "./instance.ts";
 import { Journal } from "./journal.ts";
 import { FaultyLink } from "./link.ts";
 import { NameServer } from "./name-server.ts";
-import { PostgresCluster, postgresProgram, SmallDisk } from "./postgres.ts";
+import { embeddedPrograms, PostgresCluster, SmallDisk } from "./postgres.ts";
 import type { SeededRandom } from "./random.ts";
 import { type PartnerCertificate, PartnersServer, partnerCertificate, partnerDomain } from "./receiver.ts";
 import type { Recovery } from "./round.ts";
@@ -147,8 +147,8 @@ export class Deployment {
       const disk = hasStandby ? undefined : await SmallDisk.mount(folder, diskMegabytes);
       if (disk !== undefined) cleanup.add(() => disk.unmount());
       this.disk = disk;
-      const program = await postgresProgram(join(this.folder, "programs"));
-      this.#database = await PostgresCluster.start(folder, program, hasStandby);
+      const programs = await embeddedPrograms(join(this.folder, "programs"));
+      this.#database = await PostgresCluster.start(folder, programs, hasStandby);
     }
     const database = this.#database;
     cleanup.add(() => database.stop());

@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { openUp, PostgresCluster, postgresProgram, SmallDisk } from "./postgres.ts";
+import { embeddedPrograms, openUp, PostgresCluster, SmallDisk } from "./postgres.ts";
 
 test("a standby has what its dead primary had, and takes writes; the next one is cloned from it", async () => {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-faults-")));
-  const cluster = await PostgresCluster.start(folder, await postgresProgram(folder), true);
+  const cluster = await PostgresCluster.start(folder, await embeddedPrograms(folder), true);
   try {
     await cluster.primary.query("CREATE TABLE kept AS SELECT 1 AS n");
     await cluster.failOver();

@@ -1,30 +1,36 @@
-import { execFile } from "node:child_process";
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
 import { chmod, chown, mkdir, open, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { promisify } from "node:util";
 import { Client } from "pg";
-import { type Binaries, installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
-import { connectionString, ensureCluster } from "../packages/server/src/postgres/cluster.ts";
-import { type DataLocation, postgresAccount } from "../packages/server/src/postgres/location.ts";
-import { launchPostmaster, type Postmaster } from "../packages/server/src/postgres/postmaster.ts";
+import { installedBinaries, usableBinaries } from "../packages/server/src/postgres/binaries.ts";
+import { postgresAccount } from "../packages/server/src/postgres/location.ts";
 import type { Account } from "../packages/server/src/postgres/process.ts";
 import { defaultSettings } from "../packages/server/src/postgres/settings.ts";
+import { freePort } from "./instance.ts";
 
 const run = promisify(execFile);
 
-/** The PostgreSQL program, and the account that runs it. */
-export interface PostgresProgram {
-  readonly binaries: Binaries;
+/** PostgreSQL's programs, and the account that runs them: it refuses to run as root. */
+export interface PostgresPrograms {
+  /** Their folder. */
+  readonly bin: string;
   readonly account: Account | undefined;
 }
 
-/** @param folder where the binaries are copied when PostgreSQL's user cannot enter theirs */
-export async function postgresProgram(folder: string): Promise<PostgresProgram> {
+/** Those of the embedded PostgreSQL. @param folder where they are copied when PostgreSQL's user cannot enter theirs */
+export async function embeddedPrograms(folder: string): Promise<PostgresPrograms> {
   const account = await postgresAccount(join(folder, "nothing-there"));
-  return { account, binaries: await usableBinaries(await installedBinaries(), account, folder) };
+  const { native } = await usableBinaries(await installedBinaries(), account, folder);
+  return { bin: join(native, "bin"), account };
 }
 
-const settings = {
+type Settings = Readonly<Record<string, string>>;
+
+/** Of one that has the load of a stage. */
+export const loadSettings: Settings = {
   ...defaultSettings,
   shared_buffers: "128MB",
   max_connections: "120",
@@ -38,93 +44,81 @@ const settings = {
   log_min_messages: "warning",
 };
 
-const passwords = { superuser: "superuser", owner: "owner", service: "service" };
+const lookEveryMs = 50;
+/** After a `kill -9` its own processes need a moment to notice, and PostgreSQL refuses to start beside them. */
+const leftoversTimeoutMs = 15_000;
+const leftoversPauseMs = 200;
 
-/** One PostgreSQL on a data directory of its own, which may die and be started again. */
+/** One PostgreSQL on 127.0.0.1, with a data directory of its own, which may die and be started again. */
 export class PostgresServer {
-  readonly #program: PostgresProgram;
+  readonly #programs: PostgresPrograms;
   readonly #folder: string;
-  #postmaster: Postmaster | undefined;
-  #socketDirectory = "";
+  readonly #settings: Settings;
+  #port = 0;
+  #child: ChildProcess | undefined;
 
-  constructor(folder: string, program: PostgresProgram) {
+  constructor(folder: string, programs: PostgresPrograms, settings: Settings) {
     this.#folder = folder;
-    this.#program = program;
+    this.#programs = programs;
+    this.#settings = settings;
   }
 
   get dataDirectory(): string {
-    return join(this.#folder, "postgres");
+    return join(this.#folder, "data");
   }
 
   get account(): Account | undefined {
-    return this.#program.account;
+    return this.#programs.account;
   }
 
-  /** The path of its unix socket, to which links lead. */
-  get socketPath(): string {
-    return join(this.#socketDirectory, ".s.PGSQL.5432");
+  get port(): number {
+    return this.#port;
   }
 
-  get address(): { readonly path: string } {
-    return { path: this.socketPath };
-  }
-
-  get socketDirectory(): string {
-    return this.#socketDirectory;
+  get address(): { readonly host: string; readonly port: number } {
+    return { host: "127.0.0.1", port: this.#port };
   }
 
   get isRunning(): boolean {
-    return this.#postmaster !== undefined;
+    return this.#child !== undefined;
   }
 
-  /** Its folder, which PostgreSQL's user can enter. */
+  /** Its port, and its folder, which PostgreSQL's user can enter. */
   async prepare(): Promise<void> {
+    this.#port = await freePort();
     await mkdir(this.#folder, { recursive: true, mode: 0o755 });
-    if (this.account !== undefined) await chown(this.#folder, this.account.uid, this.account.gid);
+    await own(this.#folder, this.account);
   }
 
   async initialise(): Promise<void> {
     await this.prepare();
-    await ensureCluster(this.#place, this.#program.binaries, passwords.superuser, true);
     // Nobody else reaches these servers, and they are thrown away.
-    const rules = "local all all trust\nlocal replication all trust\n";
-    await writeFile(join(this.dataDirectory, "pg_hba.conf"), rules);
+    const how = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"];
+    const initdb = join(this.#programs.bin, "initdb");
+    await run(initdb, ["-D", this.dataDirectory, ...how], { ...this.account, cwd: "/" });
   }
 
-  /** Resolves when it answers. @param more settings of this server alone */
-  async start(more: Readonly<Record<string, string>> = {}): Promise<void> {
-    const postmaster = await launchPostmaster({
-      location: this.#place,
-      binaries: this.#program.binaries,
-      settings: { ...settings, ...more },
-      logPath: join(this.#folder, "postgres.log"),
-      log: () => undefined,
-    });
-    this.#postmaster = postmaster;
-    this.#socketDirectory = postmaster.socketDirectory;
-    void postmaster.gone.then(() => {
-      if (this.#postmaster === postmaster) this.#postmaster = undefined;
-    });
+  /** Resolves when it answers, recovered from its log. @param more settings of this start */
+  async start(more: Settings = {}): Promise<void> {
+    const deadlineMs = performance.now() + leftoversTimeoutMs;
+    while (!(await this.#launch(more))) {
+      if (performance.now() > deadlineMs) throw new Error(`PostgreSQL does not start: ${this.#log} says why.`);
+      await pause(leftoversPauseMs);
+    }
   }
 
   /** As in a power cut: it writes nothing more. Resolves when it is gone. */
   async kill(): Promise<void> {
-    const postmaster = this.#postmaster;
-    if (postmaster === undefined) return;
-    process.kill(postmaster.pid, "SIGKILL");
-    await postmaster.gone;
+    await this.#end("SIGKILL");
   }
 
+  /** Immediately: nobody needs what it holds any more. */
   async stop(): Promise<void> {
-    const postmaster = this.#postmaster;
-    if (postmaster === undefined) return;
-    // Immediately: nobody needs what it holds any more.
-    await postmaster.signal("SIGQUIT");
-    await postmaster.gone;
+    await this.#end("SIGQUIT");
   }
 
-  url(database?: string): string {
-    return connectionString(this.#socketDirectory, "superuser", passwords, database);
+  url(database = "postgres"): string {
+    return `postgres://postgres@127.0.0.1:${this.#port}/${database}`;
   }
 
   async query(sql: string, values: readonly unknown[] = [], database = "postgres"): Promise<Record<string, unknown>[]> {
@@ -143,34 +137,67 @@ export class PostgresServer {
     }
   }
 
-  get #place(): DataLocation {
-    const { dataDirectory, account } = this;
-    return { home: this.#folder, base: this.#folder, dataDirectory, account };
+  get #log(): string {
+    return join(this.#folder, "postgres.log");
+  }
+
+  /** @returns whether it answers; otherwise it has ended */
+  async #launch(more: Settings): Promise<boolean> {
+    const log = await open(this.#log, "a");
+    const settings = { listen_addresses: "127.0.0.1", unix_socket_directories: "", ...this.#settings, ...more };
+    const options = Object.entries({ ...settings, port: this.#port }).flatMap(([name, value]) => [
+      "-c",
+      `${name}=${value}`,
+    ]);
+    const child = spawn(join(this.#programs.bin, "postgres"), ["-D", this.dataDirectory, ...options], {
+      ...this.account,
+      cwd: "/",
+      // Ctrl-C ends the run, which stops it then.
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    await log.close();
+    this.#child = child;
+    child.once("exit", () => {
+      if (this.#child === child) this.#child = undefined;
+    });
+    while (this.#child === child) {
+      if (await this.query("SELECT").then(Boolean, () => false)) return true;
+      await pause(lookEveryMs);
+    }
+    return false;
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return;
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
   }
 }
 
 const databaseName = "paybell";
 const attachedWithinMs = 30_000;
-const lookEveryMs = 50;
 /** Files of the running server, which are created again. */
 const notCopied = new Set(["postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_stat_tmp", "pg_notify"]);
 
 /** The database of a stage: a primary and, where asked for, a standby that has every commit before it is answered. */
 export class PostgresCluster {
   readonly #folder: string;
-  readonly #program: PostgresProgram;
+  readonly #programs: PostgresPrograms;
   #primary: PostgresServer;
   #standby: PostgresServer | undefined;
   #made = 1;
 
-  private constructor(folder: string, program: PostgresProgram) {
+  private constructor(folder: string, programs: PostgresPrograms) {
     this.#folder = folder;
-    this.#program = program;
-    this.#primary = new PostgresServer(join(folder, "p1"), program);
+    this.#programs = programs;
+    this.#primary = new PostgresServer(join(folder, "p1"), programs, loadSettings);
   }
 
-  static async start(folder: string, program: PostgresProgram, hasStandby: boolean): Promise<PostgresCluster> {
-    const cluster = new PostgresCluster(folder, program);
+  static async start(folder: string, programs: PostgresPrograms, hasStandby: boolean): Promise<PostgresCluster> {
+    const cluster = new PostgresCluster(folder, programs);
     try {
       await cluster.#primary.initialise();
       await cluster.#primary.start();
@@ -197,11 +224,11 @@ export class PostgresCluster {
   /** Clones the primary while it works, and waits until it has every commit. */
   async addStandby(): Promise<void> {
     this.#made += 1;
-    const standby = new PostgresServer(join(this.#folder, `p${this.#made}`), this.#program);
+    const standby = new PostgresServer(join(this.#folder, `p${this.#made}`), this.#programs, loadSettings);
     await standby.prepare();
     await this.#clone(standby);
     await standby.start({
-      primary_conninfo: `host=${this.#primary.socketDirectory} port=5432 user=${databaseName} application_name=standby`,
+      primary_conninfo: `host=127.0.0.1 port=${this.#primary.port} user=${databaseName} application_name=standby`,
       hot_standby: "on",
     });
     this.#standby = standby;
@@ -244,7 +271,7 @@ export class PostgresCluster {
       const rows = await this.#primary.query("SELECT FROM pg_stat_replication WHERE state = 'streaming'");
       if (rows.length > 0) return;
       if (performance.now() > deadlineMs) throw new Error("The standby does not follow its primary.");
-      await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
+      await pause(lookEveryMs);
     }
   }
 }

@@ -4,7 +4,8 @@ import { globSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { CitusMissing, CitusNode, nodeNames, prepareNodes, requireCitus } from "../../faults/citus.ts";
+import { CitusMissing, nodeNames, requireCitus, startCitusNode } from "../../faults/citus.ts";
+import { openUp, type PostgresServer } from "../../faults/postgres.ts";
 
 /** Files and folders of whole-system tests that are not run on Citus, and why. */
 const leftOut: Readonly<Record<string, string>> = {
@@ -53,10 +54,10 @@ async function main(files: readonly string[]): Promise<number> {
     return 2;
   }
   const folder = await mkdtemp(join(tmpdir(), "paybell-citus-"));
-  const nodes: CitusNode[] = [];
+  const nodes: PostgresServer[] = [];
   try {
-    await prepareNodes(folder);
-    for (const name of nodeNames) nodes.push(await CitusNode.start(folder, name));
+    await openUp(folder);
+    for (const name of nodeNames) nodes.push(await startCitusNode(folder, name));
     const env = { ...process.env, PAYBELL_TEST_CITUS: nodes.map((node) => node.url()).join(" ") };
     // One file at a time: three servers share the processors with it.
     const vitest = ["node_modules/vitest/vitest.mjs", "run", "--no-file-parallelism"];

@@ -3,7 +3,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { CitusNode, prepareNodes } from "../../faults/citus.ts";
+import { startCitusNode } from "../../faults/citus.ts";
+import { openUp, type PostgresServer } from "../../faults/postgres.ts";
 import { schemasOfHomes } from "../../packages/server/src/store/database/homes.ts";
 import { reportedSale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase, templateDatabase, withAdmin } from "../support/database.ts";
@@ -19,13 +20,13 @@ import {
 const masterKey = randomBytes(32);
 
 let folder: string;
-let node: CitusNode;
+let node: PostgresServer;
 let database: TestDatabase;
 const services: WholeService[] = [];
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "paybell-citus-"));
-  await prepareNodes(folder);
-  [database, node] = await Promise.all([createDatabase(), CitusNode.start(folder, "worker-3")]);
+  await openUp(folder);
+  [database, node] = await Promise.all([createDatabase(), startCitusNode(folder, "worker-3")]);
 }, 240_000);
 afterAll(async () => {
   for (const service of services) await service.stop();

@@ -6,7 +6,7 @@ import type { Cleanup } from "../../../bench/environment.ts";
 import { Caller } from "../../../faults/caller.ts";
 import { type RegisteredPartner, registerPartner } from "../../../faults/deployment.ts";
 import { freePort, ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";
-import { openUp, PostgresServer, postgresProgram } from "../../../faults/postgres.ts";
+import { embeddedPrograms, loadSettings, openUp, PostgresServer } from "../../../faults/postgres.ts";
 import { PartnersServer, partnerCertificate } from "../../../faults/receiver.ts";
 
 const acquirerTimeoutMs = 1_000;
@@ -37,9 +37,10 @@ export async function deploy(hostPort: number, cleanup: Cleanup, keep: string | 
   await receiver.listen(ownAddress);
   cleanup.add(() => receiver.close());
   await mkdir(join(folder, "programs"), { mode: 0o755 });
-  const postgres = new PostgresServer(join(folder, "database"), await postgresProgram(join(folder, "programs")));
+  const programs = await embeddedPrograms(join(folder, "programs"));
+  const postgres = new PostgresServer(join(folder, "database"), programs, { ...loadSettings, fsync: "off" });
   await postgres.initialise();
-  await postgres.start({ fsync: "off" });
+  await postgres.start();
   cleanup.add(() => postgres.stop());
   await postgres.query("CREATE DATABASE habits");
   const operatorToken = randomBytes(32).toString("hex");
