@@ -6,11 +6,11 @@ import { callbackUrlOf, isRegistered } from "../notification.ts";
 import { KeyExhausted, type SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { ContentMac } from "./content-mac.ts";
-import type { Attempt, Delivery, FailureReason } from "./delivery.ts";
+import type { Attempt, Delivery } from "./delivery.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
 import { nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
 import type { DeliveryOutcome } from "./store.ts";
-import type { PostResult, Transport } from "./transport/transport.ts";
+import { type PostResult, refused, type Transport } from "./transport/transport.ts";
 
 export interface AttemptParts {
   readonly transport: Pick<Transport, "post">;
@@ -68,11 +68,8 @@ const postponeMs = 1_000;
 /** The longest wait of a delivery that our proxy does not connect. */
 const egressWaitMaxMs = 30_000;
 
-interface Tried {
-  readonly result?: PostResult;
-  readonly failure?: { readonly reason: FailureReason; readonly detail: string };
-  readonly keyId?: string;
-}
+/** `keyId`: the version of the key that sealed it. */
+type Tried = PostResult & { readonly keyId?: string };
 
 /** An attempt chooses the URL, signs and seals as the partner is configured now, POSTs, and judges the response. */
 export function attemptMaker(parts: AttemptParts): MakeAttempt {
@@ -80,30 +77,30 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     const startedAtMs = parts.clock.nowMs();
     const startedMs = parts.clock.monotonicMs();
     const url = callbackUrlOf(delivery, partner.settings);
-    const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch((error: unknown) => {
-      parts.log.error({ err: error, notification: delivery.id }, "an attempt failed before it was sent");
-      return { failure: { reason: "internal", detail: "The attempt failed on our side; the log says why." } } as Tried;
-    });
-    const { result, failure, keyId } = tried;
+    const tried = await tryOnce(parts, delivery, partner, url, { ...options, startedMs }).catch(
+      (error: unknown): Tried => {
+        parts.log.error({ err: error, notification: delivery.id }, "an attempt failed before it was sent");
+        return refused("internal", "The attempt failed on our side; the log says why.");
+      },
+    );
     // The lease expired first, or the proxy fails.
-    if (result !== undefined && "notWritten" in result) {
-      const isEgress = result.notWritten === "egress";
+    if ("notWritten" in tried) {
+      const isEgress = tried.notWritten === "egress";
       const ageMs = startedAtMs - delivery.scheduleStartMs;
-      return {
-        postponeMs: isEgress ? Math.min(putOffMs(ageMs), egressWaitMaxMs) : postponeMs,
-      };
+      return { postponeMs: isEgress ? Math.min(putOffMs(ageMs), egressWaitMaxMs) : postponeMs };
     }
-    const answered = result !== undefined && "httpStatus" in result ? result : undefined;
+    const answered = "httpStatus" in tried ? tried : undefined;
+    const failure = "reason" in tried ? tried : statusFailure(tried.httpStatus);
     const attempt: Attempt = {
       startedAtMs,
       durationMs: parts.clock.monotonicMs() - startedMs,
       url: url ?? "",
-      address: result?.address ?? null,
+      address: tried.address,
       httpStatus: answered?.httpStatus ?? null,
       reason: failure?.reason ?? null,
       detail: failure?.detail ?? null,
       answer: answered?.answer ?? null,
-      keyId: keyId ?? null,
+      keyId: tried.keyId ?? null,
     };
     const retryAfterMs = answered?.retryAfterMs;
     const isGone = failure?.reason === "gone" && !isRegistered(partner.settings, attempt.url);
@@ -125,11 +122,11 @@ async function tryOnce(
 ): Promise<Tried> {
   if (url === null) {
     const detail = "There is no callback URL: the command has none, and none is registered for the partner.";
-    return { failure: { reason: "no_callback_url", detail } };
+    return refused("no_callback_url", detail);
   }
   if (delivery.mac !== undefined && !parts.contents.isAsCommitted(delivery, delivery.mac)) {
     const detail = "The stored notification is not as it was committed: somebody changed it in the database.";
-    return { failure: { reason: "content_changed", detail } };
+    return refused("content_changed", detail);
   }
   const keyId = partner.keys.encryption.id;
   let originalReqId: string | undefined;
@@ -140,7 +137,7 @@ async function tryOnce(
     } catch (error) {
       // Without the database the attempt could not be recorded either.
       parts.log.warn({ err: error, notification: delivery.id }, "the original of an IPN could not be read: it waits");
-      return { result: { notWritten: true } };
+      return { notWritten: true };
     }
   }
   try {
@@ -148,7 +145,7 @@ async function tryOnce(
     if (taken !== undefined) await taken;
   } catch (error) {
     if (!(error instanceof KeyExhausted)) throw error;
-    return { failure: { reason: "key_exhausted", detail: error.message } };
+    return refused("key_exhausted", error.message);
   }
   const { transport, clock, attemptTimeoutMs: deadlineMs } = parts;
   const attempt = {
@@ -165,9 +162,7 @@ async function tryOnce(
   // Sealing a large content, or reserving seals, counts towards the timeout. It is rounded to tenths of a second for
   // people.
   const leftMs = deadlineMs - Math.floor((clock.monotonicMs() - startedMs) / 100) * 100;
-  if (leftMs <= 0) return { result: { notWritten: true } };
+  if (leftMs <= 0) return { notWritten: true };
   const result = await transport.post({ partner, url, headers, body, deadlineMs: leftMs, mayWrite });
-  if ("notWritten" in result) return { result };
-  const failure = "reason" in result ? result : statusFailure(result.httpStatus);
-  return failure === undefined ? { result, keyId } : { result, failure, keyId };
+  return { ...result, keyId };
 }

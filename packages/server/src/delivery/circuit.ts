@@ -177,12 +177,9 @@ export function isBlocked(gate: Gate): gate is BlockedGate {
 }
 
 /** The result of one attempt at an endpoint. */
-export interface Observation {
+export interface Observation extends Pick<EndpointSignal, "retryAfterMs" | "isProbe"> {
   readonly partnerId: PartnerId;
   readonly attempt: Attempt;
-  /** The wait that a 429 or 503 asked for. */
-  readonly retryAfterMs: number | null;
-  readonly isProbe: boolean;
   /** Its URL was a registered one: a 410 makes that gone. */
   readonly isRegistered: boolean;
   /** The epoch of the partner's shard. */

@@ -207,6 +207,7 @@ export class Ownership {
     }
   }
 
+  /** These are no longer ours, unless they were claimed again since. */
   #gone(shards: readonly (readonly [number, Owned])[]): void {
     const gone = shards.filter(([shard, owned]) => this.#owned.get(shard) === owned).map(([shard]) => shard);
     for (const shard of gone) this.#owned.delete(shard);
@@ -216,9 +217,7 @@ export class Ownership {
   /** The lease is lost: other workers own everything. */
   lose(): void {
     this.#leaseId = undefined;
-    const gone = [...this.#owned.keys()];
-    this.#owned.clear();
-    if (gone.length > 0) this.#parts.onGone(gone);
+    this.#gone([...this.#owned]);
   }
 
   /** Releases everything. */
@@ -230,9 +229,7 @@ export class Ownership {
 
   #settle(mine: readonly OwnedShard[], mayAdopt: (shard: number) => boolean): void {
     const stated = new Map(mine.map(({ shard, epoch }) => [shard, epoch]));
-    const gone = [...this.#owned].flatMap(([shard, { epoch }]) => (stated.get(shard) === epoch ? [] : [shard]));
-    for (const shard of gone) this.#owned.delete(shard);
-    if (gone.length > 0) this.#parts.onGone(gone);
+    this.#gone([...this.#owned].filter(([shard, { epoch }]) => stated.get(shard) !== epoch));
     this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard) && mayAdopt(shard)));
   }
 

@@ -300,6 +300,7 @@ function deadlineFailure(exchange: HttpExchange, deadlineMs: number): TransportF
   return new TransportFailure("timeout", `The answer began, and its head was not complete ${within}.`);
 }
 
-function refused(reason: FailureReason, detail: string): PostUnanswered {
+/** It fails before anything is sent. */
+export function refused(reason: FailureReason, detail: string): PostUnanswered {
   return { reason, detail, address: null };
 }
