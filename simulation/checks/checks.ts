@@ -7,7 +7,6 @@ import type { LeaseId, NotificationId, PartnerId } from "../../packages/server/s
 import type { SimulationContext, SimulationPlan } from "../context.ts";
 import type { SimulatedDatabase } from "../database/database.ts";
 import type { ShardRow, SimulatedNotification, Tables } from "../database/tables.ts";
-import type { Reception } from "../outside/merchant.ts";
 import type { Instance } from "../service/instance.ts";
 import type { World } from "../world.ts";
 import { CompletenessCheck } from "./progress.ts";
@@ -78,12 +77,6 @@ export class Checks {
     const rest = { deadlineMs: this.#world.nowMs, isEnded: true, mayRepeat: true };
     const start = { round, attemptsMade, leaseId: "" as never, epoch: undefined, ...rest };
     this.#tables.notifications.get(id)?.starts.push(start);
-  }
-
-  received({ id, round }: Delivery, reception: Reception): void {
-    const isAccepted =
-      reception.kind === "answer" ? reception.status === 204 : reception.kind === "reset" && reception.isAccepted;
-    if (isAccepted) this.#tables.notifications.get(id)?.acceptedRounds.add(round);
   }
 
   circuitsLoaded(worker: Instance, loaded: readonly LoadedCircuit[]): void {

@@ -25,18 +25,16 @@ export interface WriteStatement<T> {
   readonly apply: () => T;
 }
 
-/** The present conditions for statements. */
-export interface DatabaseConditions {
-  isDown: boolean;
-  failChance: number;
+/** The conditions for statements. */
+export const fairWeather = {
+  isDown: false,
+  failChance: 0,
   /** The chance of a COMMIT whose answer is lost: half of them are committed. */
-  unknownChance: number;
-  slowChance: number;
+  unknownChance: 0,
+  slowChance: 0,
   /** All takes so many times as long. */
-  slowness: number;
-}
-
-export const fairWeather = { isDown: false, failChance: 0, unknownChance: 0, slowChance: 0, slowness: 1 };
+  slowness: 1,
+};
 
 /** A statement's caller. */
 interface Call<T> {
@@ -108,7 +106,7 @@ const silenceMs = 3_000;
 export class SimulatedDatabase {
   readonly #world: World;
   readonly #locks = new RowLocks();
-  readonly weather: DatabaseConditions = { ...fairWeather };
+  readonly weather = { ...fairWeather };
   #clockOffsetMs = 0;
   #steppedMs = 0;
   #transactions = 0;

@@ -1,5 +1,7 @@
 import type { NotifiedCommand } from "@paybell/contract";
 import type { SeededRandom } from "../../faults/random.ts";
+import type { FailureReason } from "../../packages/server/src/delivery/delivery.ts";
+import { statusFailure } from "../../packages/server/src/delivery/schedule.ts";
 import type { PartnerSource } from "../../packages/server/src/delivery/store.ts";
 import { type PartnerId, shardCount } from "../../packages/server/src/ids.ts";
 import type { Partner, PartnerState } from "../../packages/server/src/partners/partner.ts";
@@ -82,13 +84,19 @@ export class Merchant {
 export const failingModes = ["fails", "unavailable", "limits", "hangs", "refuses", "slow", "flaps"] as const;
 export type EndpointMode = "accepts" | (typeof failingModes)[number];
 
-/** The treatment of a POST. `never`: no answer arrives. */
-export type Reception =
-  | { readonly kind: "answer"; readonly status: number; readonly afterMs: number; readonly retryAfterMs?: number }
-  /** It was accepted or not, and the connection broke before anybody knew. */
-  | { readonly kind: "reset"; readonly afterMs: number; readonly isAccepted: boolean }
-  | { readonly kind: "refused"; readonly afterMs: number }
-  | { readonly kind: "never" };
+/** The treatment of a POST. */
+export interface Reception {
+  /** Infinity: no answer arrives. */
+  readonly afterMs: number;
+  /** Null: the connection ends without an answer. */
+  readonly status: number | null;
+  readonly reason: FailureReason | null;
+  readonly retryAfterMs?: number;
+  /** Also if the connection broke before anybody knew. */
+  readonly isAccepted: boolean;
+}
+
+export const refusal: Reception = { afterMs: 1, status: null, reason: "connect", isAccepted: false };
 
 /** A receiver of notifications at one origin. */
 export class SimulatedEndpoint {
@@ -112,26 +120,30 @@ export class SimulatedEndpoint {
   receive(url: string): Reception {
     const random = this.#random;
     const afterMs = 1 + random.next() * random.next() * 60;
-    if (this.goneUrls.has(url)) return { kind: "answer", status: 410, afterMs };
+    const answered = (status: number, more: Partial<Reception> = {}): Reception => {
+      const reason = statusFailure(status)?.reason ?? null;
+      return { afterMs, status, reason, isAccepted: reason === null, ...more };
+    };
+    if (this.goneUrls.has(url)) return answered(410);
     const mode: Exclude<EndpointMode, "flaps"> =
       this.mode === "flaps" ? random.pick(["accepts", "fails", "refuses"] as const) : this.mode;
     switch (mode) {
       case "accepts":
         if (this.mode === "flaps" && random.chance(0.2))
-          return { kind: "reset", afterMs, isAccepted: random.chance(0.5) };
-        return { kind: "answer", status: 204, afterMs };
+          return { afterMs, status: null, reason: "reset", isAccepted: random.chance(0.5) };
+        return answered(204);
       case "slow":
-        return { kind: "answer", status: 204, afterMs: afterMs * random.between(5, 60) };
+        return answered(204, { afterMs: afterMs * random.between(5, 60) });
       case "fails":
-        return { kind: "answer", status: 500, afterMs };
+        return answered(500);
       case "unavailable":
-        return { kind: "answer", status: 503, afterMs, retryAfterMs: random.within(0, 7) * 1_000 };
+        return answered(503, { retryAfterMs: random.within(0, 7) * 1_000 });
       case "limits":
-        return { kind: "answer", status: 429, afterMs, retryAfterMs: random.within(0, 3) * 1_000 };
+        return answered(429, { retryAfterMs: random.within(0, 3) * 1_000 });
       case "refuses":
-        return { kind: "refused", afterMs };
+        return { ...refusal, afterMs };
       case "hangs":
-        return { kind: "never" };
+        return { ...refusal, afterMs: Number.POSITIVE_INFINITY };
     }
   }
 }

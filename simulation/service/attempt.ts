@@ -1,12 +1,12 @@
 import type { AttemptOptions, AttemptResult, MakeAttempt } from "../../packages/server/src/delivery/attempt.ts";
-import type { Attempt, Delivery, FailureReason } from "../../packages/server/src/delivery/delivery.ts";
-import { nextAttempt, statusFailure } from "../../packages/server/src/delivery/schedule.ts";
+import type { Attempt, Delivery } from "../../packages/server/src/delivery/delivery.ts";
+import { nextAttempt } from "../../packages/server/src/delivery/schedule.ts";
 import { callbackUrlOf, isRegistered } from "../../packages/server/src/notification.ts";
 import type { Partner } from "../../packages/server/src/partners/partner.ts";
 import type { SimulationContext } from "../context.ts";
 import { SimulatedFailure } from "../database/database.ts";
 import type { NotificationStart } from "../database/tables.ts";
-import type { Reception } from "../outside/merchant.ts";
+import { type Reception, refusal } from "../outside/merchant.ts";
 import type { Instance } from "./instance.ts";
 
 const postponeMs = 1_000;
@@ -18,12 +18,6 @@ interface Posting {
   readonly url: string;
   readonly startedMs: number;
   readonly resolve: (attempted: AttemptResult | { readonly postponeMs: number }) => void;
-}
-
-interface Answer {
-  readonly status: number | null;
-  readonly reason: FailureReason | null;
-  readonly retryAfterMs?: number;
 }
 
 /** Attempts of one worker: made ready, written, and answered by simulated endpoints. */
@@ -63,20 +57,19 @@ export class SimulatedAttempts {
     }
     const start = checks.starts.firstByte(this.#sender, delivery, options, begunMs);
     const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
-    const reception = merchant?.endpointAt(url)?.receive(url) ?? { kind: "refused", afterMs: 1 };
-    checks.received(delivery, reception);
+    const reception = merchant?.endpointAt(url)?.receive(url) ?? refusal;
+    if (reception.isAccepted) tables.notifications.get(delivery.id)?.acceptedRounds.add(delivery.round);
     const { loop } = this.#sender;
     const leftMs = this.#context.plan.attemptTimeoutMs - (loop.clock.monotonicMs() - startedMs);
-    const answer = answerOf(reception);
-    if (answer === undefined || answer.afterMs >= leftMs) {
-      const timeout = { status: null, reason: "timeout" } as const;
+    if (reception.afterMs >= leftMs) {
+      const timeout = { ...refusal, reason: "timeout" } as const;
       loop.timers.after(Math.max(1, leftMs), () => this.#end(posting, start, timeout));
     } else {
-      world.agenda.after(answer.afterMs, () => loop.enter(() => this.#end(posting, start, answer)));
+      world.agenda.after(reception.afterMs, () => loop.enter(() => this.#end(posting, start, reception)));
     }
   }
 
-  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Answer): void {
+  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Reception): void {
     start.isEnded = true;
     this.#context.checks.starts.attemptEnds(this.#sender, delivery, url);
     const { clock } = this.#sender.loop;
@@ -99,7 +92,7 @@ export class SimulatedAttempts {
     });
   }
 
-  #next(delivery: Delivery, partner: Partner, url: string, { reason, retryAfterMs }: Answer): AttemptResult["next"] {
+  #next(delivery: Delivery, partner: Partner, url: string, { reason, retryAfterMs }: Reception): AttemptResult["next"] {
     if (reason === null) return { kind: "accepted" };
     const { database, world } = this.#context;
     const isFinal = reason === "gone" && !isRegistered(partner.settings, url);
@@ -110,14 +103,4 @@ export class SimulatedAttempts {
       world.random.next(),
     );
   }
-}
-
-function answerOf(reception: Reception): (Answer & { readonly afterMs: number }) | undefined {
-  if (reception.kind === "never") return undefined;
-  const { afterMs } = reception;
-  if (reception.kind === "refused") return { status: null, reason: "connect", afterMs };
-  if (reception.kind === "reset") return { status: null, reason: "reset", afterMs };
-  const { status, retryAfterMs } = reception;
-  const reason = statusFailure(status)?.reason ?? null;
-  return { status, reason, afterMs, ...(retryAfterMs !== undefined && { retryAfterMs }) };
 }

@@ -17,12 +17,6 @@ import { SimulatedAttempts } from "./attempt.ts";
 import { EventLoop } from "./event-loop.ts";
 import { type Chains, Producer } from "./producer.ts";
 
-export interface InstanceLines {
-  readonly line: Line;
-  /** Beats have a connection of their own. */
-  readonly beatLine: Line;
-}
-
 /** One life of a process: its event loop, its lease, its delivery, and the hints to it; wired as in the service. */
 export class Instance {
   readonly name: string;
@@ -39,7 +33,7 @@ export class Instance {
   #isStopping = false;
   #drainsUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(context: SimulationContext, name: string, { line, beatLine }: InstanceLines) {
+  constructor(context: SimulationContext, name: string, { line, beatLine }: SimulatedProcess) {
     const { world, plan, checks } = context;
     this.name = name;
     this.#context = context;
@@ -210,6 +204,7 @@ export class SimulatedProcess {
   readonly #chains: Chains;
   readonly #name: string;
   readonly line = new Line();
+  /** Beats have a connection of their own. */
   readonly beatLine = new Line();
   #lives = 0;
   #instance: Instance | undefined;
