@@ -61,13 +61,6 @@ test("a name whose addresses are not on the allowlist is not called, and only op
   expect(seen.text).not.toContain("127.0.0.");
 });
 
-test("a command with a literal address that is not on the allowlist is refused, and does not run", async () => {
-  const partner = await service.register();
-  const refused = await partner.run(sale({ callBackUrl: "https://203.0.113.9/ipn" }));
-  expect(refused).toMatchObject({ status: 400, body: { code: "address_not_whitelisted" } });
-  expect(refused.body["errors"]).toMatchObject([{ field: "callBackUrl" }]);
-});
-
 test("without any callback URL a command is refused before it is processed", async () => {
   const partner = await service.register({ callBackUrl: null });
   const booked = service.acquirer.bank.all().length;

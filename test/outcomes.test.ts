@@ -24,14 +24,6 @@ test.each([
   expect(await ipnOfTransaction(body["id"])).toMatchObject(failure);
 });
 
-test("an acquirer that does not answer in time makes an error 68", async () => {
-  const { status, body } = await partner.run(sale({ card: { token: "tok_timeout" } }));
-  expect(status).toBe(200);
-  const failure = { status: "ERROR", isoResponseCode: "68", approveCode: "", refId: "" };
-  expect(body).toMatchObject(failure);
-  expect(await ipnOfTransaction(body["id"])).toMatchObject(failure);
-});
-
 test("a late answer changes nothing and is reported to the operator, not to the partner", async () => {
   const { body } = await partner.run(sale({ card: { token: "tok_late" } }));
   expect(body).toMatchObject({ status: "ERROR", isoResponseCode: "68" });
