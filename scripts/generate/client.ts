@@ -13,6 +13,7 @@ import {
   transactionTypes,
   wireNames,
 } from "@paybell/contract";
+import { csrfHeader } from "../../packages/server/src/error-table.ts";
 import { formatted, type GeneratedFile } from "./document.ts";
 import { type OpenApiDocument, type Operation, openApiDocument, type Schema } from "./openapi.ts";
 
@@ -33,8 +34,8 @@ async function apiFile(path: string, name: string, paths: RegExp): Promise<Gener
   const document = await openApiDocument();
   const operations = operationsOf(document, paths);
   const types = typesOf(document, operations);
-  const codes = name === "Api" ? [] : [errorCodes(operations)];
-  const body = [types, ...codes, apiOf(name, operations), tableOf(name, operations)].join("\n\n");
+  const own = name === "Api" ? `export const csrfHeader = "${csrfHeader}";` : errorCodes(operations);
+  const body = [types, own, apiOf(name, operations), tableOf(name, operations)].join("\n\n");
   const imported = contractTypes.filter((name) => new RegExp(`\\b${name}\\b`).test(body));
   const imports = `import type { ${imported.join(", ")} } from "@paybell/contract";`;
   return formatted({ path, text: [notice, imports, body].join("\n\n") });

@@ -1,4 +1,4 @@
-import { type Api, operations, type Problem } from "./operations.ts";
+import { type Api, csrfHeader, operations, type Problem } from "./operations.ts";
 
 interface ApiCallOptions {
   readonly signal?: AbortSignal;
@@ -75,7 +75,7 @@ async function send(name: string, args: unknown[]): Promise<unknown> {
   const response = await fetch(`${path}${query}`, {
     method,
     headers: {
-      ...(!isReading && { "paybell-csrf": csrf }),
+      ...(!isReading && { [csrfHeader]: csrf }),
       ...(from === "body" && input !== undefined && { "content-type": "application/json" }),
     },
     ...(from === "body" && input !== undefined && { body: JSON.stringify(input) }),

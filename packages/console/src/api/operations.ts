@@ -1197,6 +1197,8 @@ export type Waiting = {
   after: string | null;
 };
 
+export const csrfHeader = "paybell-csrf";
+
 export interface Api<Options> {
   /** Run a command. POST /v1/commands */
   runCommand(body: CommandRequest, options?: Options): Promise<Transaction>;
