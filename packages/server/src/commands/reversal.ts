@@ -22,7 +22,7 @@ const duplicateCode = "94";
  * The acquirer, or a system behind it, cannot process it now: in progress, repeat, no answer, cut-over, unavailable,
  * malfunction.
  */
-const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
+export const againCodes: ReadonlySet<string> = new Set(["09", "19", "68", "90", "91", "96"]);
 
 /** Three to six minutes after the first try: from then on the operator should know. */
 export const lateAfterTries = 8;

@@ -235,6 +235,22 @@ describe("a settlement", () => {
   });
 });
 
+test("a settlement that was not answered is not refused by an acquirer that cannot say now", async () => {
+  const till = new LedgerTill();
+  const sale = await instance.ended(partner, till.sale());
+  // The bank settles the batch.
+  instance.nextFares("SETTLEMENT", { answers: "never" });
+  const settling = await instance.begun(partner, till.settlement());
+  const postponed = "SELECT FROM settlements WHERE id = $1 AND step = 'sending' AND due_at < now() + interval '6 s'";
+  await expect.poll(() => bench.query(postponed, [settling.id])).toHaveLength(1);
+  const busy = { responseCode: "91", approveCode: "", refId: "", tc: "" };
+  const asked = vi.spyOn(instance.acquirer, "ask").mockResolvedValueOnce(busy);
+  onTestFinished(() => asked.mockRestore());
+  const ended = await endWhenDue(settling);
+  expect(asked).toHaveBeenCalledTimes(2);
+  expect(ended).toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
+});
+
 test("a settlement that is answered after its time-out ends by that answer", async () => {
   const till = new LedgerTill();
   await instance.ended(partner, till.sale());

@@ -12,6 +12,7 @@ import {
   type SettlementMessage,
   type UnmatchedAnswer,
 } from "../acquirer/acquirer.ts";
+import { againCodes } from "../commands/reversal.ts";
 import { completeSettlement, freezeSettlement } from "../commands/settlement.ts";
 import { completeSystemCommand } from "../commands/system.ts";
 import type { ChainId, PartnerId, TransactionId } from "../ids.ts";
@@ -249,6 +250,8 @@ export class Settler extends DueWork<DueSettlement> {
     const message = { ...settlementOf(due, transaction, totals), repeat, ...numbers };
     const answer = await this.#ask(transaction.acquirer, message, onLate);
     if (answer.responseCode !== accepted && (await this.#isReported(due, transaction))) return undefined;
+    // An earlier try may have settled the batch, and this answer does not say so.
+    if (message.repeat && againCodes.has(answer.responseCode)) throw new NoAnswer("The acquirer cannot say now");
     if (answer.responseCode === totalsDiffer && !due.isUploaded) {
       const { tid } = due;
       this.#parts.completer.record(transaction, "settlement_mismatched", {
