@@ -39,6 +39,18 @@ test("the transaction of a stray answer is looked for in every home", async () =
   for (const tid of ["T0000001", ""]) expect(await reversals.undecided(tid, "000042")).toEqual([]);
 });
 
+test("a Reversal is postponed, ended, tried again and decided by a person", async () => {
+  const reversals = new PostgresReversals(homes.homes);
+  const [partnerId, transactionId] = [newId<"partner">(), newId<"transaction">()];
+  const due = { partnerId, transactionId, tries: 1, queuedAtMs: 0, lastCode: "", sinceLeftMs: 0 };
+  await reversals.queue(partnerId, transactionId, newId());
+  await reversals.postpone(due, 1_000, "91");
+  expect(await reversals.end(due, { state: "DONE", responseCode: "00" })).toBeUndefined();
+  expect(await reversals.retry(partnerId, transactionId, "PARKED")).toBe(false);
+  expect(await reversals.resolve(partnerId, transactionId)).toBe(false);
+  await reversals.repeat(partnerId, transactionId);
+});
+
 test("a report that waited is released", async () => {
   const [partnerId, id] = [newId<"partner">(), newId<"transaction">()];
   const values = [partnerId, id, null, null, null, "{}"];

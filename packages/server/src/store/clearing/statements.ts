@@ -34,22 +34,25 @@ const completed = `
       AND NOT t.is_tombstone AND t.command IN ${commandsInSql(cardCommands)}`;
 
 // Partner by partner: those that completed soon by their ids, which begin with their time; then the slow ones, and
-// those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field.
+// those of a switch that assigns ids of its own. The facts are parsed once for each row, not once for each field. Citus
+// inserts rows that are joined like this only from a query before.
 export const copyBooks = `
+  WITH books AS MATERIALIZED (
+    SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), coalesce(f."traceNo", ''), coalesce(f.tid, ''),
+      coalesce(f.amount, ''), coalesce(f.currency, ''), t.completed_at
+    FROM partners p
+    CROSS JOIN LATERAL (
+      ${completed} AND t.id >= $2::uuid AND t.id < $3::uuid AND NOT (${isUntimed}) AND NOT (${isSlow})
+      UNION ALL
+      ${completed} AND ${isSlow}
+      UNION ALL
+      ${completed} AND t.created_at >= $4::timestamptz - interval '10 minutes' AND t.created_at < $5
+        AND ${isUntimed} AND NOT (${isSlow})) AS t
+    CROSS JOIN LATERAL json_to_record(t.facts -> 'fields')
+      AS f ("refId" text, "traceNo" text, tid text, amount text, currency text))
   INSERT INTO clearing_books (partner_id, transaction_id, acquirer, ref_id, trace_no, tid, amount, currency,
     completed_at)
-  SELECT t.partner_id, t.id, t.acquirer, coalesce(f."refId", ''), coalesce(f."traceNo", ''), coalesce(f.tid, ''),
-    coalesce(f.amount, ''), coalesce(f.currency, ''), t.completed_at
-  FROM partners p
-  CROSS JOIN LATERAL (
-    ${completed} AND t.id >= $2::uuid AND t.id < $3::uuid AND NOT (${isUntimed}) AND NOT (${isSlow})
-    UNION ALL
-    ${completed} AND ${isSlow}
-    UNION ALL
-    ${completed} AND t.created_at >= $4::timestamptz - interval '10 minutes' AND t.created_at < $5
-      AND ${isUntimed} AND NOT (${isSlow})) AS t
-  CROSS JOIN LATERAL json_to_record(t.facts -> 'fields')
-    AS f ("refId" text, "traceNo" text, tid text, amount text, currency text)
+  SELECT * FROM books
   ON CONFLICT DO NOTHING`;
 
 const candidate = `

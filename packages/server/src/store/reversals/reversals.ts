@@ -6,7 +6,7 @@ import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
 // Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it. Citus
-// returns nothing that depends on the time, so the ages are taken before.
+// neither returns what depends on the time nor takes it in CASE and COALESCE, so here and below a query takes it first.
 const takeDue = {
   name: "take_due_reversals",
   text: `
@@ -34,10 +34,11 @@ const postpone = {
 // Reversed: what it held is free, and a partner's REVERSAL that waited for it has ended its original. The answer to a
 // try that is not the last requested one says nothing about a later late approval.
 const endWhere = (standing: string) => `
-    WITH ended AS (
+    WITH clock AS MATERIALIZED (SELECT now() AS at),
+    ended AS (
       UPDATE reversals SET state = $3::text, response_code = $4,
-        ended_at = CASE WHEN $3::text = 'DONE' THEN coalesce(ended_at, now()) ELSE ended_at END
-      WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
+        ended_at = CASE WHEN $3::text = 'DONE' THEN coalesce(ended_at, clock.at) ELSE ended_at END
+      FROM clock WHERE partner_id = $1 AND transaction_id = $2 AND ${standing}
       RETURNING partner_id, transaction_id, requested_by),
     own AS (
       UPDATE transactions t SET reversal_state = lower($3::text),
