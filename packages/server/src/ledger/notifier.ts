@@ -16,7 +16,7 @@ export interface NewNotification {
   readonly command: NotifiedCommand;
   /** The command's own callBackUrl; null: one that is registered. */
   readonly callBackUrl: string | null;
-  /** Its queue of delivery: `queueOf` (registered-url.ts). */
+  /** Its queue of delivery: `queueOf` (notification.ts). */
   readonly queue: string;
   readonly facts: IpnFacts;
   /** It is delivered after the earlier ones of its chain. */
