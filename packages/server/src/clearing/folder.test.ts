@@ -169,7 +169,8 @@ test("files that an older version kept as they were are cut at the start, once, 
   expect(await text("failed", "x.csv")).toBe(`bad ${masked}\n`);
   expect((await stat(join(folder, "bank", "failed", "x.csv"))).mode & 0o777).toBe(0o600);
   expect(await text("done", "new.csv")).toBe(line);
-  expect(events.map(({ kind, detail }) => [kind, detail["acquirer"], detail["file"]])).toEqual([
+  // Both folders are read at once.
+  expect(events.map(({ kind, detail }) => [kind, detail["acquirer"], detail["file"]]).sort()).toEqual([
     ["clearing_file_cut", "bank", "done/a.csv"],
     ["clearing_file_cut", "bank", "failed/x.csv"],
   ]);

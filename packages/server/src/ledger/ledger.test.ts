@@ -1,4 +1,4 @@
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, test, vi } from "vitest";
 import { field, LedgerBench, LedgerTill } from "./ledger.fixture.ts";
 
 const bench = await LedgerBench.open();
@@ -9,20 +9,20 @@ afterAll(() => bench.close());
 test("INIT is durable before the acquirer is asked", async () => {
   const till = new LedgerTill();
   const found: unknown[] = [];
-  const looks: Promise<unknown>[] = [];
-  const ends = instance.acquirer.behave(({ transactionId, tid }) => {
-    if (tid !== till.tid) return undefined;
-    const look = bench.query("SELECT command, state FROM transactions WHERE id = $1", [transactionId]);
-    looks.push(look.then((rows) => found.push(...rows)));
-    return { answers: { afterMs: 100 } };
+  const ask = instance.acquirer.ask.bind(instance.acquirer);
+  const asked = vi.spyOn(instance.acquirer, "ask").mockImplementation(async (message, options) => {
+    if (message.tid === till.tid) {
+      const { transactionId } = message;
+      found.push(...(await bench.query("SELECT command, state FROM transactions WHERE id = $1", [transactionId])));
+    }
+    return await ask(message, options);
   });
   const sale = await instance.ended(partner, till.sale());
   const preAuth = await instance.ended(partner, till.preAuth());
   await instance.ended(partner, till.complete(preAuth));
   await instance.ended(partner, till.void(sale));
   await instance.ended(partner, till.logon());
-  await Promise.all(looks);
-  ends();
+  asked.mockRestore();
   const commands = ["SALE", "PREAUTH", "PREAUTH_COMPLETE", "VOID", "LOGON"];
   expect(found).toEqual(commands.map((command) => ({ command, state: "INIT" })));
 });
