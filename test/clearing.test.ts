@@ -76,30 +76,34 @@ interface Sold {
   readonly notification: { readonly id: string };
 }
 
-async function sale(amount: string, token = "tok_approve"): Promise<Sold> {
+async function sale(amount: string, token?: string): Promise<Sold> {
+  return await ofTheBank(await sell(amount, token));
+}
+
+async function sell(amount: string, token = "tok_approve", at = terminal): Promise<Sold> {
   const card = { token, number: "411111******1111", scheme: "VISA", swipeType: "M" };
   const money = { amount, currency: "VND", merchantTransId: randomUUID().slice(0, 8) };
-  const { status, body, text } = await partner.run({
-    command: "SALE",
-    reqId: randomUUID(),
-    ...money,
-    ...terminal,
-    card,
-  });
+  return await run({ command: "SALE", ...money, ...at, card });
+}
+
+async function run(command: object): Promise<Sold> {
+  const { status, body, text } = await partner.run({ reqId: randomUUID(), ...command });
   if (status !== 200) throw new Error(text);
-  // The terminal's commands go to the simulator: a host of this profile is not running.
-  await queryHomes(service.database, "UPDATE transactions SET acquirer = $2 WHERE id = $1 RETURNING id", [
-    body["id"],
-    acquirer,
-  ]);
   return body as unknown as Sold;
+}
+
+/** The terminal's commands go to the simulator: a host of this profile is not running. */
+async function ofTheBank(sold: Sold): Promise<Sold> {
+  const values = [sold.id, acquirer];
+  await queryHomes(service.database, "UPDATE transactions SET acquirer = $2 WHERE id = $1 RETURNING id", values);
+  return sold;
 }
 
 const line = (kind: string, { refId, traceNo }: Sold, amount: string, reason = "") =>
   [kind, refId, traceNo, terminal.tid, amount, today, reason].join(",");
 
 beforeAll(async () => {
-  partner = await service.register();
+  partner = await service.register({ refunds: "silent" });
   await put(0);
 });
 
@@ -196,6 +200,56 @@ test("until daysMax has passed, a line waits for its transaction, and a transact
   expect(body).toMatchObject({ matched: 0, different: 1, waiting: 0 });
   expect((await exceptions()).length).toBe(before.length + 1);
   expect(await exceptions(`&transaction=${found.id}`)).toMatchObject([{ differences: [{ field: "trace" }] }]);
+});
+
+test("a transaction that comes after its lines is matched with one of them, and the others are exceptions", async () => {
+  await put(2);
+  const early = { refId: "777777777777", traceNo: "" } as Sold;
+  const file = await matched([line("S", early, "6500"), line("S", early, "6500")]);
+  const again = await matched([line("S", early, "6500", "presented again")]);
+  expect([file, again]).toMatchObject([{ waiting: 2 }, { waiting: 1 }]);
+  const facts = `jsonb_set(facts::jsonb, '{fields,refId}', '"777777777777"')::json`;
+  const found = await sale("6500");
+  await queryHomes(service.database, `UPDATE transactions SET facts = ${facts} WHERE id = $1 RETURNING id`, [found.id]);
+  await matched([line("S", await sale("6600"), "6600")]);
+  const shown = async (one: Readonly<Record<string, unknown>>) =>
+    (await service.operator("GET", `/operator/v1/clearing-files/${String(one["id"])}`)).body;
+  expect(await shown(file)).toMatchObject({ matched: 1, different: 1, waiting: 0 });
+  expect(await shown(again)).toMatchObject({ matched: 0, different: 1, waiting: 0 });
+  const twice = await exceptions(`&transaction=${found.id}`);
+  expect(twice.map(({ kind, differences }) => [kind, differences])).toEqual(
+    Array(2).fill(["different", [expect.objectContaining({ field: "line" })]]),
+  );
+});
+
+test("a line whose transaction did not come in daysMax is an exception with an event", async () => {
+  await put(2);
+  const file = await matched([line("S", { refId: "666666666666", traceNo: "" } as Sold, "900")]);
+  expect(file).toMatchObject({ waiting: 1, missingHere: 0 });
+  await queryHomes(service.database, "UPDATE clearing_entries SET due_at = now() WHERE file_id = $1 RETURNING id", [
+    file["id"],
+  ]);
+  await matched([line("S", await sale("901"), "901")]);
+  const path = `/operator/v1/clearing-files/${String(file["id"])}`;
+  expect((await service.operator("GET", path)).body).toMatchObject({ waiting: 0, missingHere: 1 });
+  const [{ id, kind } = { id: "", kind: "" }] = await exceptions(`&file=${String(file["id"])}`);
+  expect(kind).toBe("missing_here");
+  const events = (await service.operator("GET", "/operator/v1/events?state=clearing_exception")).body["items"];
+  expect((events as { detail: { exceptionId: string } }[]).map(({ detail }) => detail.exceptionId)).toContain(id);
+});
+
+test("a Refund is a line of its own, matched or missing", async () => {
+  await put(0);
+  const other = { ...terminal, tid: "T0000002" };
+  const sold = await sell("5000", undefined, other);
+  await run({ command: "SETTLEMENT", ...other });
+  const listed = await run({ command: "REFUND", transactionId: sold.id, amount: "1000" });
+  const forgotten = await run({ command: "REFUND", transactionId: sold.id, amount: "2000" });
+  for (const one of [sold, listed, forgotten]) await ofTheBank(one);
+  const file = await matched([line("S", sold, "5000"), line("R", listed, "1000")]);
+  expect(file).toMatchObject({ matched: 2, different: 0 });
+  expect(await exceptions(`&transaction=${listed.id}`)).toEqual([]);
+  expect(await exceptions(`&transaction=${forgotten.id}`)).toMatchObject([{ kind: "missing_there", line: null }]);
 });
 
 test("a file that cannot be read names line and column, and changes nothing", async () => {

@@ -353,17 +353,13 @@ export class Clearing {
       const candidates = await store.candidates(acquirer, lines);
       const overdue: (typeof page)[number][] = [];
       for (const [nth, entry] of page.entries()) {
-        const judged = judge(entry.line, candidates[nth] ?? [], layout);
-        if (judged.kind === "unknown") {
+        const found = candidates[nth] ?? [];
+        if (judge(entry.line, found, layout).kind === "unknown") {
           if (entry.dueAtMs <= nowMs()) overdue.push(entry);
           continue;
         }
-        const isMatch = judged.kind === "matched" && isPayment(entry.line);
-        if (!isMatch) {
-          const found = await this.#entryOf(acquirer, entry.fileId, entry.line, judged, layout);
-          await store.record(acquirer, entry.fileId, { matched: [], entries: [found] });
-        }
-        await store.endWaiting(entry, isMatch ? { line: entry.line.line, with: judged.with } : undefined);
+        const matched = await this.#recordLines(acquirer, entry.fileId, [entry.line], [found], layout);
+        await store.endWaiting(entry, matched);
       }
       if (overdue.length > 0) await store.openWaiting(acquirer, overdue);
       after = page.at(-1)?.id;

@@ -36,6 +36,38 @@ test("a line of what was declined, or whose Reversal is pending, done or parked,
   }
 });
 
+test.each<[string, Partial<ClearingLine>, Partial<ClearingCandidate>, readonly string[]]>([
+  ["another currency", { currency: "EUR" }, {}, ["currency USD"]],
+  ["another reference", { refId: "999999999999" }, {}, ["refId 123456789012"]],
+  ["no reference", { refId: "" }, {}, ["matched"]],
+  ["another trace number", { trace: "000418" }, {}, ["trace 000417"]],
+  ["no trace number", {}, { trace: "" }, ["matched"]],
+  ["the day before", { day: "2026-11-20" }, {}, ["matched"]],
+  ["two days before", { day: "2026-11-19" }, {}, ["date 2026-11-21"]],
+  ["the last day that the profile allows", { day: "2026-11-24" }, {}, ["matched"]],
+  ["a day later", { day: "2026-11-25" }, {}, ["date 2026-11-21"]],
+  ["a sale for a Refund", {}, { command: "REFUND" }, ["kind REFUND"]],
+  ["a refund for a Sale", { kind: "refund" }, {}, ["kind SALE"]],
+  ["a refund for a Refund", { kind: "refund" }, { command: "REFUND" }, ["matched"]],
+  ["a sale for a PreAuth-Complete", {}, { command: "PREAUTH_COMPLETE" }, ["matched"]],
+  ["a sale for a PreAuth", {}, { command: "PREAUTH" }, ["kind PREAUTH"]],
+  ["a sale that was voided", {}, { isVoided: true }, ["state voided"]],
+])("%s", (_, there, here, differences) => {
+  expect(differencesOf({ ...line, ...there }, { ...sale, ...here })).toEqual(differences);
+});
+
+test("where the file lists Voids, a voided sale is in it too", () => {
+  const listed = { ...layout, section: { ...section, voids: "listed" as const } };
+  expect(judge(line, [{ ...sale, isVoided: true }], listed)).toMatchObject({ kind: "matched" });
+});
+
+test("of several transactions, the one that differs least is meant, and of equal ones the newest", () => {
+  const other = { ...sale, id: newId<"transaction">(), amount: "99.00" };
+  expect(judge(line, [other, sale], layout)).toEqual({ kind: "matched", with: sale });
+  const newer = { ...sale, id: newId<"transaction">(), atMs: sale.atMs + 1_000 };
+  expect(judge(line, [sale, newer], layout)).toEqual({ kind: "matched", with: newer });
+});
+
 test("a fee and a chargeback have an amount and a day of their own", () => {
   for (const kind of ["fee", "chargeback"] as const) {
     expect(differencesOf({ ...line, kind, minor: "30", day: "2026-12-30" }, sale)).toEqual(["matched"]);

@@ -151,8 +151,8 @@ export interface ClearingStore {
   missing(acquirer: string, fromMs: number, beforeMs: number, rowsMax: number): Promise<readonly ClearingCandidate[]>;
   /** By id. */
   waiting(acquirer: string, after: string | undefined, rowsMax: number): Promise<readonly WaitingLine[]>;
-  /** Its transaction was found. */
-  endWaiting(entry: WaitingLine, match: MatchedLine | undefined): Promise<void>;
+  /** Its transaction was found, and what follows is recorded. @param matched 1 if the line is its match */
+  endWaiting(entry: WaitingLine, matched: number): Promise<void>;
   openWaiting(acquirer: string, entries: readonly WaitingLine[]): Promise<void>;
 
   file(id: string): Promise<ClearingFile | undefined>;

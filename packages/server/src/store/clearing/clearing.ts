@@ -217,10 +217,9 @@ export class PostgresClearing implements ClearingStore {
     return rows.map(({ due, ...row }) => ({ ...row, dueAtMs: due.getTime() }));
   }
 
-  async endWaiting({ id, fileId }: WaitingLine, match: MatchedLine | undefined): Promise<void> {
-    if (match !== undefined) {
-      await this.record("", fileId, { matched: [match], entries: [] });
-      await this.#pool.query("UPDATE clearing_files SET matched = matched + 1 WHERE id = $1", [fileId]);
+  async endWaiting({ id, fileId }: WaitingLine, matched: number): Promise<void> {
+    if (matched > 0) {
+      await this.#pool.query("UPDATE clearing_files SET matched = matched + $2 WHERE id = $1", [fileId, matched]);
     }
     const { pool } = this.#homes.of(serviceId);
     await pool.query("DELETE FROM clearing_entries WHERE partner_id = $1 AND id = $2", [serviceId, id]);
