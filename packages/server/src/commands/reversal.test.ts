@@ -76,8 +76,9 @@ describe("a Reversal that was asked", () => {
 
   test.each([
     ["parked", { tries: 1, mayOvertake: true, wasUnknown: false }],
-    ["done", { tries: 2, mayOvertake: true, wasUnknown: false }],
+    ["pending", { tries: 2, mayOvertake: true, wasUnknown: false }],
     ["pending", { tries: 2, mayOvertake: true, wasUnknown: true }],
+    ["done", { tries: 2, mayOvertake: false, wasUnknown: false }],
     ["parked", { tries: 2, mayOvertake: false, wasUnknown: true }],
   ])("and is a duplicate is %s by %j", (after, how) => {
     expect(reversalStateAfter(answered("94"), { ...how, isSameSite: true })).toBe(after);

@@ -56,10 +56,13 @@ function afterUnknown({ tries, mayOvertake, isSameSite }: ReversalTry): "pending
   return tries < lateAfterTries ? "pending" : "parked";
 }
 
-/** A host that recognises repeats does not look again for an original that it did not know the first time. */
+/**
+ * A host that recognises repeats does not look again for an original that it did not know the first time. The answer
+ * that said so may have been lost, so a 94 says nothing while the original can still reach the books.
+ */
 function afterDuplicate({ mayOvertake, wasUnknown }: ReversalTry): "pending" | "done" | "parked" {
-  if (!wasUnknown) return "done";
-  return mayOvertake ? "pending" : "parked";
+  if (mayOvertake) return "pending";
+  return wasUnknown ? "parked" : "done";
 }
 
 /** The facts of a partner's Reversal at INIT; `original` undefined: its originalReqId has not arrived yet. */

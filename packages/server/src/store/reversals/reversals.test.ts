@@ -56,6 +56,21 @@ test("a Reversal is taken by one, and by another once it was held long enough", 
   expect(await taken(id)).toMatchObject({ tries: 2 });
 });
 
+test("a 25 is remembered, whatever is answered later", async () => {
+  const id = await timedOut();
+  for (const [code, lastCode] of [
+    ["91", "91"],
+    ["25", "25"],
+    ["96", "25"],
+  ] as const) {
+    const due = await taken(id);
+    if (due === undefined) throw new Error("it was due");
+    await reversals.postpone(due, 0, code);
+    expect(await taken(id)).toMatchObject({ lastCode });
+    await reversals.repeat(partnerId, id);
+  }
+});
+
 test("its end is written to the transaction, and names the partner's REVERSAL that waits for it", async () => {
   const waiting = await timedOut();
   const id = await timedOut(waiting);

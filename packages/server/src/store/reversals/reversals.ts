@@ -22,12 +22,13 @@ const takeDue = {
       due.since_left_ms AS "sinceLeftMs"`,
 };
 
-// If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time.
+// If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time. A 25 stays
+// in place of later codes, because it decides what a 94 means.
 const postpone = {
   name: "postpone_reversal",
   text: `
     UPDATE reversals SET due_at = now() + $3 * interval '1 millisecond',
-      response_code = coalesce(nullif($5, ''), response_code)
+      response_code = CASE WHEN response_code = '25' THEN '25' ELSE coalesce(nullif($5, ''), response_code) END
     WHERE partner_id = $1 AND transaction_id = $2 AND state = 'PENDING' AND tries = $4`,
 };
 
