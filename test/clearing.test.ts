@@ -252,6 +252,14 @@ test("a Refund is a line of its own, matched or missing", async () => {
   expect(await exceptions(`&transaction=${forgotten.id}`)).toMatchObject([{ kind: "missing_there", line: null }]);
 });
 
+test("on a day without business a file has a header alone; an empty file is refused", async () => {
+  await put(2);
+  expect(await matched([])).toMatchObject({ lines: 0, matched: 0, different: 0, totals: [] });
+  const path = `/operator/v1/clearing-files?acquirer=${acquirer}&name=empty.csv`;
+  const how = { key: operatorToken, body: "", headers: { "content-type": "text/csv" } };
+  expect((await callHttp(service.baseUrl, "POST", path, how)).status).toBe(400);
+});
+
 test("a file that cannot be read names line and column, and changes nothing", async () => {
   const { body: before } = await service.operator("GET", "/operator/v1/clearing-files");
   const bad = await post([`S,1,1,T,1000,${today},`, `S,2,2,T,12x,${today},`]);
