@@ -256,8 +256,10 @@ test("on a day without business a file has a header alone; an empty file is refu
   await put(2);
   expect(await matched([])).toMatchObject({ lines: 0, matched: 0, different: 0, totals: [] });
   const path = `/operator/v1/clearing-files?acquirer=${acquirer}&name=empty.csv`;
-  const how = { key: operatorToken, body: "", headers: { "content-type": "text/csv" } };
-  expect((await callHttp(service.baseUrl, "POST", path, how)).status).toBe(400);
+  for (const body of ["", "\n\n"]) {
+    const how = { key: operatorToken, body, headers: { "content-type": "text/csv" } };
+    expect((await callHttp(service.baseUrl, "POST", path, how)).status, JSON.stringify(body)).toBe(400);
+  }
 });
 
 test("a file that cannot be read names line and column, and changes nothing", async () => {

@@ -103,12 +103,12 @@ export class Clearing {
     const id = newId<"clearing">();
     try {
       const read = await this.#read(id, layout, bytes);
-      // On a day without business it has a header alone.
-      if (read.lines === 0 && !(layout.section.header && read.bytes > 0)) {
+      // On a day without business it has the line that names the columns, without which it was not read.
+      const mayBeEmpty = layout.section.format === "csv" && layout.section.header;
+      if (read.lines === 0 && !mayBeEmpty) {
         throw new UnreadableClearing(1, undefined, "the file has no line that counts");
       }
-      const { bytes: _, ...file } = read;
-      const added = await store.add({ id, acquirer, name, ...file });
+      const added = await store.add({ id, acquirer, name, ...read });
       if (added !== id) await store.discard(id);
       else this.wake();
       return added;
@@ -122,19 +122,13 @@ export class Clearing {
     const { store } = this.#parts;
     const sha256 = createHash("sha256");
     const totals = new Map<string, { kind: LineKind; currency: string; lines: number; minor: bigint }>();
-    let [bytesRead, lines, chunks, firstDay] = [0, 0, 0, noDay];
-    const counted = {
-      update(chunk: Uint8Array) {
-        bytesRead += chunk.length;
-        sha256.update(chunk);
-      },
-    };
+    let [lines, chunks, firstDay] = [0, 0, noDay];
     let waiting: ClearingLine[] = [];
     const flush = async () => {
       await store.addChunk(id, chunks, waiting.splice(0, chunkLines));
       chunks += 1;
     };
-    for await (const page of readClearing(hashing(bytes, counted), layout)) {
+    for await (const page of readClearing(hashing(bytes, sha256), layout)) {
       for (const line of page) {
         const { kind, currency, minor, day } = line;
         const sum = totals.get(`${kind} ${currency}`) ?? { kind, currency, lines: 0, minor: 0n };
@@ -153,7 +147,7 @@ export class Clearing {
     waiting = [];
     const sums = [...totals.values()].map(({ minor, ...sum }): KindTotal => ({ ...sum, totalMinor: `${minor}` }));
     const day = firstDay === noDay ? dayOf(this.#parts.nowMs(), layout.timeZone) : firstDay;
-    return { sha256: sha256.digest(), bytes: bytesRead, lines, chunks, totals: sums, firstDay: day };
+    return { sha256: sha256.digest(), lines, chunks, totals: sums, firstDay: day };
   }
 
   /** @throws ServiceError `invalid_value` if there is no such acquirer, or it has no files */
