@@ -267,9 +267,9 @@ const description = [
     "or jwe (RFC 7516 uses base64url, so `encoding` has no meaning there). `signing`: {mode: fields} is the order " +
     "of the specification's section 5.1, or the lists in `card` and `settlement` in its place; {mode: whole} is the " +
     "RFC 8785 form of the object as sent, without its signature.",
-  "`encryptionKeys` ({id, key}), `signingKeys` and `webhookSecrets` are the accepted versions, each 32 bytes" +
-    " in base64; a webhook secret begins with whsec_. Several versions mean a rotation: any of them may be the right " +
-    "one. `id` is the JWE's kid.",
+  "`encryptionKey` ({id, key}), `signingKey` and `webhookSecret` ({key}) are the accepted versions, as in a file of " +
+    "keys: each key is 32 bytes in base64; a webhook secret begins with whsec_. Several versions mean a rotation: any " +
+    "of them may be the right one. `id` is the JWE's kid.",
   "`expect: accept`: the receiver must return `ipn`, whose `kind` is card or settlement: exactly these fields, " +
     "under the tables' names, missing ones as empty strings, cardScheme in upper case. `keyId` is the key that " +
     "decrypts it.",

@@ -9,9 +9,9 @@ export interface Vector {
   readonly cipher: "aes-256-gcm" | "aes-256-cbc" | "jwe";
   readonly encoding: "base64" | "base64url" | "hex";
   readonly signing: { readonly mode: "fields" };
-  readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
-  readonly signingKeys: readonly string[];
-  readonly webhookSecrets: readonly string[];
+  readonly encryptionKey: readonly { readonly id: string; readonly key: string }[];
+  readonly signingKey: readonly { readonly key: string }[];
+  readonly webhookSecret: readonly { readonly key: string }[];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly ipn?: unknown;
@@ -117,8 +117,8 @@ function seal(like: Vector, content: string): string {
 /** The body with the headers' signature that belongs to it, and with what the library makes of it. */
 function signed(like: Vector, name: string, body: string): Vector {
   const { "webhook-id": id = "", "webhook-timestamp": timestamp = "" } = like.headers;
-  const [secret = ""] = like.webhookSecrets;
-  const key = Buffer.from(secret.slice("whsec_".length), "base64");
+  const [secret] = like.webhookSecret;
+  const key = Buffer.from(secret?.key.slice("whsec_".length) ?? "", "base64");
   const mac = createHmac("sha256", key).update(`${id}.${timestamp}.${body}`).digest("base64");
   const { ipn: _, ...posted } = { ...like, body, headers: { ...like.headers, "webhook-signature": `v1,${mac}` } };
   // One readable line; its end is the most informative part.
@@ -142,14 +142,14 @@ export function judged(vector: Vector): Vector {
   }
 }
 
-function options({ cipher, encoding, signing, encryptionKeys, signingKeys, webhookSecrets, nowSeconds }: Vector) {
+function options({ cipher, encoding, signing, encryptionKey, signingKey, webhookSecret, nowSeconds }: Vector) {
   return {
     cipher,
     encoding,
     signing,
-    encryptionKey: encryptionKeys,
-    signingKey: signingKeys.map((key) => ({ key })),
-    webhookSecret: webhookSecrets.map((key) => ({ key })),
+    encryptionKey,
+    signingKey,
+    webhookSecret,
     clock: { nowMs: () => nowSeconds * 1000 },
   };
 }

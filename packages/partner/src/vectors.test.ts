@@ -10,9 +10,9 @@ interface Vector {
   readonly encoding: NonNullable<ReceiverOptions["encoding"]>;
   readonly signing: NonNullable<ReceiverOptions["signing"]>;
   readonly fields?: NonNullable<ReceiverOptions["fields"]>;
-  readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
-  readonly signingKeys: readonly string[];
-  readonly webhookSecrets: readonly string[];
+  readonly encryptionKey: readonly { readonly id: string; readonly key: string }[];
+  readonly signingKey: readonly { readonly key: string }[];
+  readonly webhookSecret: readonly { readonly key: string }[];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly keyId?: string;
@@ -24,18 +24,18 @@ const file = new URL("../../../docs/partner/vectors.json", import.meta.url);
 const published = JSON.parse(readFileSync(file, "utf8")) as Record<"vectors" | "extended", readonly Vector[]>;
 const { vectors, extended } = published;
 
-function receive({ encryptionKeys, signingKeys, webhookSecrets, nowSeconds, ...vector }: Vector) {
-  const { cipher, encoding, signing, fields } = vector;
+function receive({ body, headers, nowSeconds, ...vector }: Vector) {
+  const { encryptionKey, signingKey, webhookSecret, cipher, encoding, signing, fields } = vector;
   return receiver({
-    encryptionKey: encryptionKeys,
-    signingKey: signingKeys.map((key) => ({ key })),
-    webhookSecret: webhookSecrets.map((key) => ({ key })),
+    encryptionKey,
+    signingKey,
+    webhookSecret,
     cipher,
     encoding,
     signing,
     ...(fields && { fields }),
     clock: { nowMs: () => nowSeconds * 1000 },
-  }).open(vector.body, vector.headers);
+  }).open(body, headers);
 }
 
 describe("the published vectors", () => {

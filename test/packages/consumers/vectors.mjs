@@ -6,11 +6,11 @@ import { fetchHandler } from "@paybell/partner/fetch";
 const { vectors } = JSON.parse(readFileSync(process.argv[2], "utf8"));
 const wrong = [];
 
-function receiverOf({ encryptionKeys, signingKeys, webhookSecrets, cipher, encoding, signing, nowSeconds }) {
+function receiverOf({ encryptionKey, signingKey, webhookSecret, cipher, encoding, signing, nowSeconds }) {
   return receiver({
-    encryptionKey: encryptionKeys,
-    signingKey: signingKeys.map((key) => ({ key })),
-    webhookSecret: webhookSecrets.map((key) => ({ key })),
+    encryptionKey,
+    signingKey,
+    webhookSecret,
     cipher,
     encoding,
     signing,

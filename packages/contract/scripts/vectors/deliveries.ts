@@ -41,9 +41,9 @@ export interface DeliveryVector {
   readonly signing: Signing;
   /** Absent: the specification's. */
   readonly fields?: readonly FieldSet[];
-  readonly encryptionKeys: readonly { readonly id: string; readonly key: string }[];
-  readonly signingKeys: readonly string[];
-  readonly webhookSecrets: readonly string[];
+  readonly encryptionKey: readonly { readonly id: string; readonly key: string }[];
+  readonly signingKey: readonly { readonly key: string }[];
+  readonly webhookSecret: readonly { readonly key: string }[];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
   readonly keyId?: string;
@@ -84,9 +84,9 @@ function post(name: string, body: string, how: WrittenAgreement, kind: IpnKind, 
     encoding: how.sealing.cipher === "jwe" ? ("base64url" as const) : how.sealing.encoding,
     signing: how.signing,
     ...(how.fields && { fields: how.fields }),
-    encryptionKeys: how.encryptionKeys.map((id) => ({ id, key: inBase64(writtenKeys.encryptionKeys[id]) })),
-    signingKeys: how.signingKeys.map((id) => inBase64(writtenKeys.signingKeys[id])),
-    webhookSecrets: secrets,
+    encryptionKey: how.encryptionKeys.map((id) => ({ id, key: inBase64(writtenKeys.encryptionKeys[id]) })),
+    signingKey: how.signingKeys.map((id) => ({ key: inBase64(writtenKeys.signingKeys[id]) })),
+    webhookSecret: secrets.map((key) => ({ key })),
     headers: Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined)) as Record<
       string,
       string
