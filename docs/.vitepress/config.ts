@@ -29,6 +29,7 @@ const isShown = (path: string) =>
 /** The contents page, which the sidebar follows. */
 const contents = forReaders(readFileSync(join(docs, "README.md"), "utf8"));
 
+/** A page without the sections that are for others. */
 function forReaders(text: string): string {
   const [head, ...sections] = text.split(/^(?=## )/m);
   const shown = sections.filter((one) => !excludedSections.some((name) => one.startsWith(`## ${name}\n`)));
@@ -138,14 +139,17 @@ export default defineConfig({
     build: { chunkSizeWarningLimit: 10_000, license: { fileName: "THIRD-PARTY-LICENSES.md" } },
     plugins: [
       {
-        name: "contents",
+        name: "for-readers",
         enforce: "pre",
-        transform: (_, id) => (id === join(docs, "README.md") ? contents : undefined),
+        transform: (text, id) => (id.endsWith(".md") ? forReaders(text) : undefined),
       },
     ],
   },
   themeConfig: {
-    search: { provider: "local" },
+    search: {
+      provider: "local",
+      options: { _render: (text, env, md) => md.render(forReaders(text), env) },
+    },
     outline: [2, 3],
     nav: [
       { text: "Partners", link: "/partner/tutorial" },

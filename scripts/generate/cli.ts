@@ -14,8 +14,10 @@ type Option = Command["options"][number];
 export function cliReference(): GeneratedFile {
   // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
+  const [forPartner, forOperator] = [isForPartner, (heading: string) => !isForPartner(heading)].map((isFor) =>
+    root.commands.filter((one) => isFor(one.helpGroup())),
+  );
   return withParts("docs/reference/cli.md", {
-    lists: commandLists(root).join("\n\n"),
     "exit-codes": table(
       ["Code", "Meaning"],
       Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
@@ -25,10 +27,14 @@ export function cliReference(): GeneratedFile {
       variables.map(([name, meaning]) => [code(name), meaning]),
     ),
     "common-options": optionTable([...commonOptions.values()].map(optionRow)),
-    commands: leaves(root)
-      .flatMap((one, index, all) => commandBlocks(one, all.slice(0, index)))
-      .join("\n\n"),
+    partner: commandReference(forPartner),
+    operator: commandReference(forOperator),
   });
+}
+
+/** What a partner runs. All else stands under "For the operator", which the site of partners leaves out. */
+function isForPartner(heading: string): boolean {
+  return ["For a partner's engineer:", "For both sides:", "Your shell:"].includes(heading);
 }
 
 const variables = [...Object.entries(clientVariables), ["PAYBELL_OPERATOR_TOKEN", "The operator's token"]] as const;
@@ -48,16 +54,12 @@ const commonOptions: ReadonlyMap<string, Option> = new Map(
 /** Those of nearly every command that calls the service. */
 const usualOptions = longNames(withAccessOptions(command("", { summary: "", examples: [] })).options);
 
-/** A heading and a list for each group of the help. */
-function commandLists(root: Command): string[] {
-  const groups = Map.groupBy(root.commands, (one) => one.helpGroup());
-  return [...groups].flatMap(([heading, commands]) => [
-    `## ${heading.replace(/:$/, "")}`,
-    table(
-      ["Command", "What it does"],
-      commands.flatMap(leaves).map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]),
-    ),
-  ]);
+/** A list of all, then each. */
+function commandReference(commands: readonly Command[] = []): string {
+  const all = commands.flatMap(leaves);
+  const rows = all.map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]);
+  const blocks = all.flatMap((one, index) => commandBlocks(one, all.slice(0, index)));
+  return [table(["Command", "What it does"], rows), ...blocks].join("\n\n");
 }
 
 function isCommon({ flags, description }: Option): boolean {
@@ -75,7 +77,7 @@ function commandBlocks(one: Command, before: readonly Command[]): string[] {
   ];
   const common = longNames(one.options.filter(isCommon));
   return [
-    `## ${pathOf(one)}`,
+    `### ${pathOf(one)}`,
     `${sentence(one.summary())}.`,
     ...paragraphs(description),
     codeBlock("sh", examples.join("\n")),

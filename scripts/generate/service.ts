@@ -10,6 +10,7 @@ import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { PartnerSetting, SettingTable } from "../../packages/server/src/partners/setting.ts";
 import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
 import { code, type GeneratedFile, type Section, sectionTables, table, withParts } from "./document.ts";
+import { openApiDocument } from "./openapi.ts";
 
 /** Every setting of the service. */
 export function settingsReference(): GeneratedFile {
@@ -141,19 +142,34 @@ export async function metricsReference(): Promise<GeneratedFile> {
 }
 
 /** Every error of the APIs, by its HTTP status; every error of the partner library, from its own tables. */
-export function errorsReference(): GeneratedFile[] {
+export async function errorsReference(): Promise<GeneratedFile[]> {
+  const ofOperators = await codesOfOperators();
   const statuses = [...new Set(Object.values(errors).map(({ status }) => status))].sort((a, b) => a - b);
-  const sections = statuses.flatMap((status) => [
-    `## ${status}`,
+  const kinds = statuses.flatMap((status) => Object.entries(errors).filter(([, error]) => error.status === status));
+  const shown = kinds.filter(([name]) => !ofOperators.has(name));
+  const sections = statuses
+    .map((status) => [status, shown.filter(([, error]) => error.status === status)] as const)
+    .filter(([, ofStatus]) => ofStatus.length > 0)
     // A heading each: `documentation` of a problem leads to it.
-    ...Object.entries(errors)
-      .filter(([, error]) => error.status === status)
-      .flatMap(([name, { title, remedy }]) => [`### ${code(name)}`, `${title}. ${remedy}`]),
-  ]);
+    .flatMap(([status, ofStatus]) => [
+      `## ${status}`,
+      ...ofStatus.flatMap(([name, { title, remedy }]) => [`### ${code(name)}`, `${title}. ${remedy}`]),
+    ]);
+  const operators = kinds
+    .filter(([name]) => ofOperators.has(name))
+    .flatMap(([name, { status, title, remedy }]) => [`### ${code(name)}`, `${status}. ${title}. ${remedy}`]);
   return [
-    withParts("docs/reference/errors.md", { errors: sections.join("\n\n") }),
+    withParts("docs/reference/errors.md", { errors: sections.join("\n\n"), operators: operators.join("\n\n") }),
     withParts("docs/partner/errors.md", { refusals: reasonTable(refusals), misuses: reasonTable(misuses) }),
   ];
+}
+
+/** The codes that only operations of the operator API answer, by the OpenAPI documents. */
+async function codesOfOperators(): Promise<ReadonlySet<string>> {
+  const [all, partners] = await Promise.all([openApiDocument(), openApiDocument("partners")]);
+  const namedIn = (document: object) => new Set(JSON.stringify(document).match(/\b\w+\b/g));
+  const ofPartners = namedIn(partners.paths);
+  return new Set([...namedIn(all.paths)].filter((name) => !ofPartners.has(name)));
 }
 
 function reasonTable(reasons: Readonly<Record<string, readonly [meaning: string, remedy: string]>>): string {

@@ -46,7 +46,7 @@ import { triggerCommand } from "./trigger.ts";
 const groups = [
   [
     "For a partner's engineer:",
-    [listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand, statementCommand],
+    [sandboxCommand, listenCommand, triggerCommand, openCommand, certifyCommand, keysCommand, statementCommand],
   ],
   ["For both sides:", [notificationsCommand, endpointCommand, apiKeyCommand]],
   [
@@ -57,7 +57,6 @@ const groups = [
   [
     "The service:",
     [
-      sandboxCommand,
       serveCommand,
       checkCommand,
       migrateCommand,

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { caseCodes } from "@paybell/partner/certify";
@@ -62,6 +62,20 @@ test("the OpenAPI document is served before the guides are built", async () => {
   } finally {
     await rm(unbuilt, { recursive: true });
   }
+});
+
+test("the guides of partners have, also for a search, no section of a page that is for operators", async () => {
+  const filesWith = async (readers: string, word: RegExp) => {
+    const site = join(import.meta.dirname, "../../../../../docs/.vitepress/dist", readers);
+    const names = (await readdir(site, { recursive: true })).filter((name) => /\.(?:html|js)$/.test(name));
+    const texts = await Promise.all(names.map((name) => readFile(join(site, name), "utf8")));
+    return names.filter((_, at) => word.test(texts[at] ?? ""));
+  };
+  const ofOperators = /for-the-operator|second_admin_required|paybell[- ]serve/;
+  expect(await filesWith("operators", ofOperators)).toEqual(
+    expect.arrayContaining(["reference/cli.html", expect.stringContaining("localSearchIndex")]),
+  );
+  expect(await filesWith("partners", ofOperators)).toEqual([]);
 });
 
 describe("the guides", () => {
