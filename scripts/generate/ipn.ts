@@ -72,7 +72,7 @@ export const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> 
   id: "The notification's id, the same at every attempt",
   timestamp: "When this attempt was signed, in seconds since 1970",
   signature:
-    "Standard Webhooks v1 over the body as sent; during a rotation of the secret one entry for each, separated by a " +
+    "Standard Webhooks v1 over the body as sent; during a rotation of the secret an entry for the old and one for the new, separated by a " +
     "space",
   attempt: "The number of this attempt, from 1",
   contract: "The version of the notification contract",
