@@ -1,12 +1,13 @@
 // Builds the pages that the service serves: those of the console, and the guides (docs/, by VitePress) with the API
 // reference. `npm run console` and `npm run guides` build one of them again; with --if-missing only what was never built
-// is built, and with --guides-later the guides in a process of their own, for which the first `npm start` does not wait.
+// is built, with --if-changed also what was built from other files, and with --guides-later the guides in a process of
+// their own, for which the first `npm start` does not wait.
 // Plain JavaScript, because an old Node may run it. Without the development tools there is nothing to build with.
 import { execFile, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync } from "node:fs";
-import { mkdir, readdir, readFile, rm, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
@@ -101,6 +102,26 @@ function scriptsOf(html) {
   return [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>(.*?)<\/script>/gs)].map(([, code]) => code);
 }
 
+/** More than the builds read. What is built below these places, or installed, is not read. */
+const inputs = ["docs", "packages", "scripts/pages.js", "package.json", "package-lock.json", "tsconfig.base.json"];
+const made = ["dist", "node_modules"];
+
+/** A text that differs if the files differ from which the pages are built, or if something else has built them. */
+async function describeBuild(mark) {
+  const hash = createHash("sha256");
+  for (const path of [...(await Promise.all(inputs.map(filesOf))).flat().sort(), relative(root, mark)]) {
+    const bytes = await readFile(join(root, path));
+    hash.update(`${path} ${bytes.length}\n`).update(bytes);
+  }
+  return hash.digest("hex");
+}
+
+async function filesOf(path) {
+  if (!(await stat(join(root, path))).isDirectory()) return [path];
+  const names = (await readdir(join(root, path))).filter((name) => !made.includes(name));
+  return (await Promise.all(names.map((name) => filesOf(join(path, name))))).flat();
+}
+
 const parts = [
   { name: "console", mark: join(consoleDist, "index.html"), tool: "vite", build: buildConsole },
   { name: "guides", mark: join(guidesDist, "build.json"), tool: "vitepress", build: buildGuides },
@@ -109,6 +130,11 @@ const options = process.argv.slice(2);
 const [wanted] = options.filter((option) => !option.startsWith("--"));
 for (const { name, mark, tool, build } of parts) {
   if (wanted !== undefined && wanted !== name) continue;
+  const note = join(root, "node_modules/.cache/paybell-pages", name);
+  if (options.includes("--if-changed") && existsSync(mark)) {
+    const noted = await readFile(note, "utf8").catch(() => "");
+    if (noted === (await describeBuild(mark))) continue;
+  }
   if (options.includes("--if-missing") && existsSync(mark)) continue;
   if (!existsSync(join(root, "node_modules", tool))) continue;
   if (name === "guides" && options.includes("--guides-later")) {
@@ -117,4 +143,6 @@ for (const { name, mark, tool, build } of parts) {
   }
   process.stdout.write(`Building the pages of the ${name}, once: a few seconds …\n`);
   await build();
+  await mkdir(dirname(note), { recursive: true });
+  await writeFile(note, await describeBuild(mark));
 }
