@@ -3,11 +3,16 @@ import { afterAll, expect, test } from "vitest";
 import { next } from "../packages/server/src/acquirer/simulator/behaviour.ts";
 import { chainSchema, merchantsSchema, moneyRecords } from "../packages/server/src/http/payments/money.ts";
 import { sale } from "./support/commands.ts";
+import { queryHomes } from "./support/database.ts";
 import { eventually, startTestService } from "./support/service.ts";
 
 const service = await startTestService();
 const partner = await service.register();
-afterAll(() => service.stop());
+afterAll(async () => {
+  // A stop waits for the acquirer's answers, and that to the last settlement never comes.
+  await service.acquirer.close();
+  await service.stop();
+});
 
 const get = async (path: string) => (await service.operator("GET", `/operator/v1/${path}`)).body;
 const itemsOf = async (path: string) => (await get(path))["items"] as Readonly<Record<string, unknown>>[];
@@ -40,6 +45,8 @@ test("a parked Reversal is retried, or resolved with a reason, once", async () =
   expect(await retry({ reason })).toMatchObject({ status: 200, body: { state: "PENDING" } });
   expect(await retry({ reason })).toMatchObject({ status: 409, body: { code: "reversal_not_parked" } });
   fails();
+  // Its next try is due in half a minute.
+  await queryHomes(service.database, "UPDATE reversals SET due_at = now() WHERE state = 'PENDING'");
   await eventually("it to be done again", async () => ((await states(retried)) === "DONE" ? true : undefined));
   const resolve = (json: unknown) => service.operator("POST", `/operator/v1/reversals/${resolved}/resolve`, json);
   expect(await resolve({})).toMatchObject({ status: 400 });

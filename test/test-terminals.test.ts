@@ -5,7 +5,11 @@ import { startTestService } from "./support/service.ts";
 
 const service = await startTestService();
 const partner = await service.register();
-afterAll(() => service.stop());
+afterAll(async () => {
+  // A stop waits for the acquirer's answer, and one of them never comes.
+  await service.acquirer.close();
+  await service.stop();
+});
 
 async function settle(tid: string, headers = {}) {
   const { body: sold } = await partner.run(sale({ tid }));
