@@ -15,8 +15,8 @@ import {
 } from "./tests/selection.ts";
 import { leftOutVariable } from "./tests/tiers.ts";
 
-/** Files of tiers at once: they wait more than those of the core, for leases, restarts and schedules of retries. */
-const tierWorkers = availableParallelism() + 2;
+/** Files of tiers at once: half of their time they wait, for leases, restarts and schedules of retries. */
+const tierWorkers = availableParallelism() + 4;
 const modes = ["--all", "--changed", "--tier"];
 const nothing: TestReport = { counts: { passed: 0, failed: 0, skipped: 0 }, lacking: 0, missing: new Map() };
 

@@ -144,39 +144,46 @@ export function leftOutGlobs(value = ""): string[] {
 }
 
 /**
- * The files of tiers that take half a minute or more (measured, with others beside them), the longest first. Most of
- * them wait. Vitest knows durations of earlier runs, but a fresh clone has none: it begins with the largest file, and
- * one of these would run alone at the end.
+ * The files that take about 20 seconds or more (measured, with others beside them), the longest first. Most of them
+ * wait. Vitest knows durations of earlier runs, but a fresh clone has none: it begins with the largest file, and one of
+ * these would run alone at the end.
  */
 export const longest: readonly string[] = [
   "test/languages/languages.test.ts",
   "test/upgrade/migration.test.ts",
-  "test/upgrade/rolling.test.ts",
-  "test/ops/image.test.ts",
   "faults/quick.test.ts",
+  "test/upgrade/rolling.test.ts",
   "test/packages/packages.test.ts",
-  "bench/smoke.test.ts",
   "test/console/working-day.test.ts",
-  "test/systems/proxies.test.ts",
-  "test/cli/command-line.test.ts",
   "test/ledger/simulator-settings.test.ts",
+  "test/ops/image.test.ts",
+  "bench/smoke.test.ts",
   "test/intake/kafka.test.ts",
-  "test/console/actions.test.ts",
+  "test/systems/proxies.test.ts",
   "test/faults/receivers.test.ts",
+  "test/console/actions.test.ts",
   "test/console/console.test.ts",
-  "test/packages/install.test.ts",
-  "test/console/lists.test.ts",
-  "test/acquirer-host/kill.test.ts",
-  "test/examples.test.ts",
-  "test/systems/completion.test.ts",
   "bench/pairs.test.ts",
+  "test/acquirer-host/kill.test.ts",
+  "test/cli/command-line.test.ts",
+  "test/console/lists.test.ts",
   "test/systems/restore.test.ts",
-  "test/traces.test.ts",
+  "test/packages/install.test.ts",
   "test/acquirer-host/habits/habits.test.ts",
+  "test/traces.test.ts",
   "test/acquirer-host/command.test.ts",
-  "simulation/mutants.test.ts",
-  "test/packages/executable.test.ts",
+  "test/partner-messages.test.ts",
   "test/faults/alone.test.ts",
+  "test/systems/completion.test.ts",
+  "test/examples.test.ts",
+  "test/console/forms.test.ts",
+  "test/console/mistakes.test.ts",
+  "test/intake/clearing.test.ts",
+  "test/packages/executable.test.ts",
+  "test/tutorial.test.ts",
+  "test/console/partner-login.test.ts",
+  "fuzz/fuzz.test.ts",
+  "simulation/mutants.test.ts",
 ];
 
 const root = join(import.meta.dirname, "../..");
