@@ -1,4 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
+import { chmodSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { hmacKey, sign } from "@paybell/contract";
 import type { ReceiverOptions } from "@paybell/partner";
 import { IpnRefused } from "@paybell/partner";
@@ -81,6 +83,30 @@ describe("a capture", () => {
   ])("is read as %s", async (_, capture) => {
     const { code, explained, ran } = await open(capture);
     expect([code, explained.authentic], ran.stdout).toEqual([0, true]);
+  });
+
+  test("is opened with keys of an older shape, whose file is rewritten with a warning", async () => {
+    const version = { id: "1", key: keys.encryptionKey };
+    const lists = { signingKeys: [keys.signingKey], webhookSecrets: [keys.webhookSecret] };
+    const written = { partnerId: "p-1", encryptionKeys: [version], ...lists };
+    const path = join(line.folder, line.write("keys.json", written));
+    chmodSync(path, 0o640);
+
+    const first = await open(body);
+    const again = await open(body);
+
+    expect([first.code, first.ran.stderr]).toEqual([
+      0,
+      "Warning: keys.json was in an older shape, and is rewritten.\n",
+    ]);
+    expect([again.code, again.ran.stderr]).toEqual([0, ""]);
+    expect(JSON.parse(readFileSync(path, "utf8"))).toEqual({
+      partnerId: "p-1",
+      encryptionKey: [version],
+      signingKey: [{ key: keys.signingKey }],
+      webhookSecret: [{ key: keys.webhookSecret }],
+    });
+    expect(statSync(path).mode & 0o777).toBe(0o640);
   });
 
   test("is also read from standard input, and explained to a person", async () => {

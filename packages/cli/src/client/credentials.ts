@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { chmod, readFile, realpath, rename, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
   type Cipher,
@@ -15,7 +15,7 @@ import {
 import type { Keys, VersionedKey } from "@paybell/partner";
 import type { CommandContext } from "../shell/context.ts";
 import { Failure } from "../shell/failure.ts";
-import { whyUnreadable } from "../shell/files.ts";
+import { whyUnreadable, writePrivateFile } from "../shell/files.ts";
 import { anyOf } from "../shell/options.ts";
 
 /** Environment variables of the commands for partners and operators that the service itself does not read. */
@@ -89,7 +89,42 @@ export async function credentialsOfFile(context: CommandContext, named?: string)
     },
   );
   if (text === undefined) return undefined;
-  return { path: shown, isSandbox, credentials: readCredentials(parse(text, shown), shown) };
+  const written = parse(text, shown);
+  const content = inOneShape(written);
+  if (content !== written) await rewrite(context, shown, content);
+  return { path: shown, isSandbox, credentials: readCredentials(content, shown) };
+}
+
+const keyNames = ["encryptionKey", "signingKey", "webhookSecret"] as const;
+
+/** The same content, unless the file is older: then it has `encryptionKeys` and the like, or `kind` and `secret`. */
+function inOneShape(written: Values): Values {
+  const { kind, secret, ...more } = written;
+  if (typeof kind === "string" && typeof secret === "string")
+    return kind === "apiKey" ? { apiKey: secret } : { [kind]: [{ ...more, key: secret }] };
+  const older = keyNames.filter((name) => Array.isArray(written[`${name}s`]));
+  if (older.length === 0) return written;
+  const content: Record<string, unknown> = { ...written };
+  for (const name of older) {
+    const versions = written[`${name}s`] as readonly unknown[];
+    content[name] = versions.map((one) => (typeof one === "string" ? { key: one } : one));
+    delete content[`${name}s`];
+  }
+  return content;
+}
+
+async function rewrite(context: CommandContext, path: string, content: Values): Promise<void> {
+  try {
+    const place = await realpath(resolve(context.workingDirectory, path));
+    const draft = `${place}.new`;
+    await writePrivateFile(context, draft, async () => content);
+    await chmod(draft, (await stat(place)).mode & 0o777);
+    await rename(draft, place);
+    context.stderr.write(`Warning: ${path} was in an older shape, and is rewritten.\n`);
+  } catch (error) {
+    const why = error instanceof Failure ? error.message : whyUnreadable(error as NodeJS.ErrnoException);
+    context.stderr.write(`Warning: ${path} is in an older shape, and cannot be rewritten: ${why}\n`);
+  }
 }
 
 function setOrUndefined(text: string | undefined): string | undefined {
