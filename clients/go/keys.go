@@ -111,16 +111,13 @@ func modern(content []byte) (file object, isOld bool) {
 	misusedIf(err != nil || file == nil, "wrong_option", "The file of the keys is not a JSON object.")
 	kind, hasKind := file["kind"].(string)
 	if secret, hasSecret := file["secret"].(string); hasKind && hasSecret {
+		delete(file, "kind")
+		delete(file, "secret")
 		if kind == "apiKey" {
 			return object{kind: secret}, true
 		}
-		key := object{"key": secret}
-		for _, name := range []string{"id", "activeFrom", "expiresOld"} {
-			if value, isThere := file[name]; isThere {
-				key[name] = value
-			}
-		}
-		return object{kind: []any{key}}, true
+		file["key"] = secret
+		return object{kind: []any{file}}, true
 	}
 	for _, kind := range kinds {
 		if list, isThere := file[kind+"s"]; isThere {

@@ -62,9 +62,8 @@ func OpenAt(body []byte, headers http.Header, source Source, now time.Time) (rec
 	refusedIf(len(body) > BodyBytesMax, "too_large")
 	checkSender(keys, body, headers, now)
 	named := headers.Get("paybell-key")
-	received, code := keys.open(body)
-	if code != "" {
-		code, finding := cmp.Or(mistakeOf(body), keys.explain(body, code)), ""
+	if received, err = keys.decrypted(body); err != nil {
+		code, finding := cmp.Or(mistakeOf(body), keys.explain(body, err.(*Error).Code)), ""
 		if code == "decryption" && named != "" {
 			finding = fmt.Sprintf("No encryptionKey decrypts it; the message names the version %.64q.", named)
 		}
@@ -122,17 +121,14 @@ func signatureOf(key version, id, timestamp string, body []byte) string {
 	return "v1," + base64.StdEncoding.EncodeToString(hmacOf(key, id+"."+timestamp+"."+string(body)))
 }
 
-var shapes = []struct{ start, code string }{{"\x1f\x8b", "compressed_body"}, {"<", "html_body"},
-	{"[object ", "stringified_body"}, {`"`, "stringified_body"}}
-
 // The mistake that the body itself shows, whoever sent it.
 func mistakeOf(body []byte) string {
 	if len(body) == 0 {
 		return "empty_body"
 	}
-	for _, shape := range shapes {
-		if bytes.HasPrefix(bytes.TrimSpace(body[:min(64, len(body))]), []byte(shape.start)) {
-			return shape.code
+	for start, code := range contract.Starts {
+		if bytes.HasPrefix(bytes.TrimSpace(body[:min(64, len(body))]), []byte(start)) {
+			return code
 		}
 	}
 	return ""
@@ -163,27 +159,16 @@ func (keys *Keys) explain(body []byte, code string) string {
 				other.versions[kind] = append(other.versions[kind], version{bytes: key.bytes})
 			}
 		}
-		if _, found := other.open(body); found == "" || found == "signature" && code != "signature" {
+		_, err := other.decrypted(body)
+		if err == nil || err.(*Error).Code == "signature" && code != "signature" {
 			return try.Code
 		}
 	}
 	return code
 }
 
-// Returns the IPN, or the code of the refusal.
-func (keys *Keys) open(body []byte) (received *Received, code string) {
-	err := func() (err error) {
-		defer caught(&err)
-		received = keys.decrypted(body)
-		return nil
-	}()
-	if err != nil {
-		code = err.(*Error).Code
-	}
-	return received, code
-}
-
-func (keys *Keys) decrypted(body []byte) *Received {
+func (keys *Keys) decrypted(body []byte) (received *Received, err error) {
+	defer caught(&err)
 	envelope, _, err := parse(body)
 	data, isText := envelope["data"].(string)
 	refusedIf(err != nil || len(envelope) != 1 || !isText, "envelope")
@@ -192,27 +177,21 @@ func (keys *Keys) decrypted(body []byte) *Received {
 		if message.keyID != "" && key.id != "" && key.id != message.keyID {
 			continue
 		}
-		if code == "unknown_key" {
-			code = "decryption"
-		}
-		plain, isDecrypted := message.decrypt(key)
-		if !isDecrypted {
-			continue
-		}
 		// A wrong key decrypts one AES-CBC message in 256: the signature must match, too.
-		received, err := keys.verified(plain)
+		received, err := keys.verified(message, key)
 		if err == nil {
-			received.KeyID = cmp.Or(key.id, message.keyID)
-			return received
+			return received, nil
 		}
-		code = err.(*Error).Code
+		if found := err.(*Error).Code; found != "decryption" || code == "unknown_key" {
+			code = found
+		}
 	}
-	panic(refused(code, ""))
+	return nil, refused(code, "")
 }
 
-func (keys *Keys) verified(plain []byte) (received *Received, err error) {
+func (keys *Keys) verified(message message, key version) (received *Received, err error) {
 	defer caught(&err)
-	wire, isTexts, err := parse(plain)
+	wire, isTexts, err := parse(message.decrypt(key))
 	if err != nil {
 		return nil, err
 	}
@@ -228,23 +207,21 @@ func (keys *Keys) verified(plain []byte) (received *Received, err error) {
 		if !slices.Contains(keys.agreed.Fields, fields) || isExtended && slices.ContainsFunc(table.Extended, isMissing) {
 			continue
 		}
-		ipn := byTableNames(wire, table.Fields)
+		columns := slices.Clone(table.Fields)
 		for _, name := range table.Extended {
-			text, isText := wire[name].(string)
-			refusedIf(isExtended && !isText, "wrong_type")
 			if isExtended {
-				ipn[name] = text
+				columns = append(columns, []string{name})
 			}
 		}
-		text, signature := keys.agreed.Signing.text(settles, wire, ipn, isExtended), strings.ToLower(ipn["signature"].(string))
-		if slices.ContainsFunc(keys.versions["signingKey"], func(key version) bool {
-			return hmac.Equal([]byte(hex.EncodeToString(hmacOf(key, text))), []byte(signature))
-		}) {
-			if scheme, isCard := ipn["cardScheme"].(string); isCard {
-				ipn["cardScheme"] = strings.ToUpper(scheme)
-			}
-			return &Received{Wire: wire, ipn: ipn}, nil
+		ipn := byTableNames(wire, columns)
+		signature, expected := strings.ToLower(ipn["signature"].(string)), keys.signatures(settles, wire, ipn, isExtended)
+		if !slices.ContainsFunc(expected, func(one string) bool { return hmac.Equal([]byte(one), []byte(signature)) }) {
+			continue
 		}
+		if scheme, isCard := ipn["cardScheme"].(string); isCard {
+			ipn["cardScheme"] = strings.ToUpper(scheme)
+		}
+		return &Received{Wire: wire, ipn: ipn, KeyID: cmp.Or(key.id, message.keyID)}, nil
 	}
 	return nil, refused("signature", "")
 }
@@ -256,55 +233,66 @@ func tableOf(settles bool) table {
 	return contract.Card
 }
 
-// The signed string: section 5.1. The extended fields follow the agreed list, unless it names them.
-func (signing Signing) text(settles bool, wire, ipn object, isExtended bool) string {
-	if signing.Mode == "whole" {
-		content := maps.Clone(wire)
-		delete(content, "signature")
-		return canonical(content)
-	}
-	table, names := tableOf(settles), signing.Card
+// The IPN's own signature by each signing key: section 5.1. The extended fields follow the agreed list, unless it names
+// them.
+func (keys *Keys) signatures(settles bool, wire, ipn object, isExtended bool) (all []string) {
+	table, agreed := tableOf(settles), keys.agreed.Signing.Card
 	if settles {
-		names = signing.Settlement
+		agreed = keys.agreed.Signing.Settlement
 	}
-	if names == nil {
-		names = table.Signed
+	if agreed == nil {
+		agreed = table.Signed
 	}
 	var pairs []string
-	for at, name := range slices.Concat(names, table.Extended) {
+	for at, name := range slices.Concat(agreed, table.Extended) {
 		value, _ := ipn[name].(string)
-		isNamed := at >= len(names) && slices.Contains(names, name)
+		isNamed := at >= len(agreed) && slices.Contains(agreed, name)
 		// A list for both kinds of IPN may name them: they are no part of the other kind.
 		if !isNamed && (isExtended || !slices.Contains(table.Extended, name)) {
 			pairs = append(pairs, name+"="+value)
 		}
 	}
-	return strings.Join(pairs, "&")
+	text := strings.Join(pairs, "&")
+	if keys.agreed.Signing.Mode == "whole" {
+		content := maps.Clone(wire)
+		delete(content, "signature")
+		text = canonical(content)
+	}
+	for _, key := range keys.versions["signingKey"] {
+		all = append(all, hex.EncodeToString(hmacOf(key, text)))
+	}
+	return all
 }
 
-func byTableNames(wire object, fields [][2]string) object {
+func byTableNames(wire object, columns [][]string) object {
 	ipn := object{}
-	for _, names := range fields {
-		value, isThere := wire[names[0]]
-		if second, isSecond := wire[names[1]]; isSecond && names[1] != "" {
-			refusedIf(isThere, "two_names")
-			value, isThere = second, true
+	for _, names := range columns {
+		var found []any
+		for _, name := range names {
+			if value, isThere := wire[name]; isThere {
+				found = append(found, value)
+			}
 		}
-		text, isText := value.(string)
-		rows, isList := value.([]any)
-		if names[0] != "settlementList" {
-			refusedIf(isThere && !isText, "wrong_type")
-			ipn[names[0]] = text
+		refusedIf(len(found) > 1, "two_names")
+		if names[0] == "settlementList" {
+			ipn[names[0]] = entriesOf(append(found, []any{})[0])
 			continue
 		}
-		refusedIf(isThere && !isList, "wrong_type")
-		entries := make([]any, len(rows))
-		for at, row := range rows {
-			entry, isObject := row.(object)
-			refusedIf(!isObject, "wrong_type")
-			entries[at] = byTableNames(entry, contract.Entry.Fields)
-		}
-		ipn[names[0]] = entries
+		text, isText := append(found, "")[0].(string)
+		refusedIf(!isText, "wrong_type")
+		ipn[names[0]] = text
 	}
 	return ipn
+}
+
+func entriesOf(value any) []any {
+	rows, isList := value.([]any)
+	refusedIf(!isList, "wrong_type")
+	entries := make([]any, len(rows))
+	for at, row := range rows {
+		entry, isObject := row.(object)
+		refusedIf(!isObject, "wrong_type")
+		entries[at] = byTableNames(entry, contract.Entry.Fields)
+	}
+	return entries
 }

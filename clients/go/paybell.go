@@ -16,8 +16,9 @@ const Version = "0.1.0"
 //go:embed contract.json
 var contractJSON []byte
 
+// Fields are lists of the names that a field may have, the table's first.
 type table struct {
-	Fields           [][2]string
+	Fields           [][]string
 	Signed, Extended []string
 }
 
@@ -36,11 +37,12 @@ var contract = func() (read struct {
 	Settings                struct{ Cipher, Encoding, Signing, Fields []string }
 	SampleKeys              object
 	Errors                  map[string][2]string
+	Starts                  map[string]string
 	Tries                   struct{ Signature, Body []try }
 	Samples                 map[string]struct {
-		Command       string
-		HasOriginal   bool
-		IPN, Extended object
+		HasOriginal bool
+		Headers     map[string]string
+		IPN         object
 	}
 }) {
 	if err := json.Unmarshal(contractJSON, &read); err != nil {

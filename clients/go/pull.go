@@ -74,12 +74,8 @@ func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page
 		return page, refusal
 	}
 	for _, item := range answer.Items {
-		headers := http.Header{}
-		for name, value := range item.Headers {
-			headers.Set(name, value)
-		}
 		body, _ := json.Marshal(map[string]string{"data": item.Data})
-		received, err := Open(body, headers, keys)
+		received, err := Open(body, headerOf(item.Headers), keys)
 		if err != nil {
 			return Page{}, err
 		}
@@ -87,4 +83,12 @@ func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page
 	}
 	page.Cursor = answer.Next
 	return page, nil
+}
+
+func headerOf(named map[string]string) http.Header {
+	header := http.Header{}
+	for name, value := range named {
+		header.Set(name, value)
+	}
+	return header
 }

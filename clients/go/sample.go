@@ -1,7 +1,6 @@
 package paybell
 
 import (
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -29,16 +28,16 @@ func Sample(kind string, source Source, fields map[string]any) (body []byte, hea
 	keys, sample := source.Current(), contract.Samples[kind]
 	known := strings.Join(slices.Sorted(maps.Keys(contract.Samples)), ", ")
 	misusedIf(sample.IPN == nil, "wrong_option", "There is no sample "+kind+", but "+known+".")
-	ipn, isExtended := maps.Clone(sample.IPN), slices.Contains(keys.agreed.Fields, "extended")
+	settles, isExtended := kind == "settlement", slices.Contains(keys.agreed.Fields, "extended")
+	ipn, posted := maps.Clone(sample.IPN), maps.Clone(sample.Headers)
 	ipn["id"], ipn["reqId"] = newID(), newID()
-	headers = http.Header{}
 	if sample.HasOriginal {
-		headers.Set("Paybell-Original-Transaction", newID())
+		ipn["originalId"] = newID()
+		posted["paybell-original-transaction"] = ipn["originalId"].(string)
 	}
-	if isExtended {
-		maps.Copy(ipn, sample.Extended)
-		if sample.HasOriginal {
-			ipn["originalId"] = headers.Get("Paybell-Original-Transaction")
+	for _, name := range tableOf(settles).Extended {
+		if !isExtended {
+			delete(ipn, name)
 		}
 	}
 	for name, value := range fields {
@@ -46,17 +45,13 @@ func Sample(kind string, source Source, fields map[string]any) (body []byte, hea
 		misusedIf(!isThere, "wrong_option", "A "+kind+" has no field "+name+".")
 		ipn[name] = value
 	}
-	text := keys.agreed.Signing.text(kind == "settlement", ipn, ipn, isExtended)
-	ipn["signature"] = hex.EncodeToString(hmacOf(keys.versions["signingKey"][0], text))
+	ipn["signature"] = keys.signatures(settles, ipn, ipn, isExtended)[0]
 	plain, _ := json.Marshal(ipn)
 	body, _ = json.Marshal(map[string]string{"data": seal(keys.agreed, keys.versions["encryptionKey"][0], plain)})
 	id, timestamp := newID(), strconv.FormatInt(time.Now().Unix(), 10)
-	for name, value := range map[string]string{"Content-Type": "application/json", "Webhook-Id": id,
-		"Webhook-Timestamp": timestamp, "Paybell-Attempt": "1", "Paybell-Command": sample.Command,
-		"Webhook-Signature": signatureOf(keys.versions["webhookSecret"][0], id, timestamp, body)} {
-		headers.Set(name, value)
-	}
-	return body, headers, nil
+	posted["webhook-id"], posted["webhook-timestamp"] = id, timestamp
+	posted["webhook-signature"] = signatureOf(keys.versions["webhookSecret"][0], id, timestamp, body)
+	return body, headerOf(posted), nil
 }
 
 // A UUID v4.

@@ -46,19 +46,21 @@ func messageOf(agreed agreement, data string) message {
 	return message{keyID: keyID, iv: iv, content: append(content, tag...), authenticated: []byte(parts[0])}
 }
 
-func (message message) decrypt(key version) (plain []byte, isDecrypted bool) {
+func (message message) decrypt(key version) []byte {
 	block, _ := aes.NewCipher(key.bytes)
 	if !message.isCBC {
 		gcm, _ := cipher.NewGCM(block)
 		plain, err := gcm.Open(nil, message.iv, message.content, message.authenticated)
-		return plain, err == nil
+		refusedIf(err != nil, "decryption")
+		return plain
 	}
-	plain = make([]byte, len(message.content))
+	plain := make([]byte, len(message.content))
 	cipher.NewCBCDecrypter(block, message.iv).CryptBlocks(plain, message.content)
 	padding := plain[len(plain)-1:]
 	count := int(padding[0])
 	isPadded := 0 < count && count <= aes.BlockSize && bytes.HasSuffix(plain, bytes.Repeat(padding, count))
-	return plain[:max(0, len(plain)-count)], isPadded
+	refusedIf(!isPadded, "decryption")
+	return plain[:len(plain)-count]
 }
 
 // seal encrypts as Paybell does.

@@ -49,7 +49,7 @@ const kinds: Readonly<Record<string, SampleIpn>> = {
  * not open, the samples.
  */
 export function clientContracts(): GeneratedFile[] {
-  const text = `${JSON.stringify(contract(), undefined, 2)}\n`;
+  const text = `${JSON.stringify(contract(), undefined, 2).replace(listOfStrings, inOneLine)}\n`;
   return [
     { path: "clients/python/src/paybell/contract.json", text },
     { path: "clients/python/src/paybell/ipn.py", text: pythonTypes() },
@@ -62,13 +62,27 @@ export function clientContracts(): GeneratedFile[] {
   ];
 }
 
+const listOfStrings = /\[(?:\s+"(?:[^"\\]|\\.)*",?)+\s+\]/g;
+
+function inOneLine(list: string): string {
+  return `[${list.slice(1, -1).trim().replaceAll(/\n\s+/g, " ")}]`;
+}
+
 function contract() {
-  const named = (columns: readonly Column[]) => columns.map(({ name, alias }) => [name, alias ?? ""]);
+  const named = (columns: readonly Column[]) =>
+    columns.map(({ name, alias }) => (alias === undefined ? [name] : [name, alias]));
   return {
     card: { fields: named(cardColumns), signed: cardSigningOrder, extended: extended.card },
     settlement: { fields: named(settlementColumns), signed: settlementSigningOrder, extended: extended.settlement },
     entry: { fields: named(settlementListColumns), signed: [], extended: [] },
-    defaults: { cipher: "aes-256-gcm", encoding: "base64", signing: { mode: "fields" }, fields: ["specification"] },
+    defaults: {
+      cipher: "aes-256-gcm",
+      encoding: "base64",
+      signing: { mode: "fields" },
+      fields: ["specification"],
+      baseUrl: "",
+      apiKey: "",
+    },
     // In fields, the setting that says more of an IPN is the first.
     settings: { cipher: ciphers, encoding: encodings, signing: ["fields", "whole"], fields: fieldSets.toReversed() },
     errors: {
@@ -78,6 +92,14 @@ function contract() {
       no_answer: ["The connection failed.", "Check baseUrl, and try again."],
       not_paybell: ["The answer is not one of Paybell's.", "Check baseUrl."],
       ...Object.fromEntries(Object.entries(cursorRemedies).map(([code, remedy]) => [code, ["", remedy]])),
+    },
+    // How a body begins that a framework, a proxy or something else than Paybell has made, after white space. U+001F is
+    // the first byte of gzip.
+    starts: {
+      "\x1f": "compressed_body",
+      "<": "html_body",
+      "[object ": "stringified_body",
+      '"': "stringified_body",
     },
     tries: {
       // Of what was decrypted, but is not signed as expected: who may have signed it, and how.
@@ -103,8 +125,8 @@ function contract() {
 }
 
 /**
- * Without what each sample has of its own: ids are made where the sample is used, also that of the original, if the
- * command has one.
+ * With the extended fields. Without what each sample has of its own: ids are made where the sample is used, also that of
+ * the original, if the command has one.
  */
 function sample(what: SampleIpn) {
   const clock = { nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5) };
@@ -113,11 +135,11 @@ function sample(what: SampleIpn) {
   const list = "settlementList" in ipn ? { settlementList: [{ reqId: "", refNo: "432198765432" }] } : {};
   const { command, originalTransactionId } = received.headers;
   const more: Record<string, string | undefined> = { command, currency: "VND" };
+  const added = Object.fromEntries(extended[received.kind].map((name) => [name, more[name] ?? ""]));
   return {
-    command,
     hasOriginal: originalTransactionId !== undefined,
-    ipn: { ...ipn, ...list },
-    extended: Object.fromEntries(extended[received.kind].map((name) => [name, more[name] ?? ""])),
+    headers: { "content-type": "application/json", "paybell-attempt": "1", "paybell-command": command },
+    ipn: { ...ipn, ...list, ...added },
   };
 }
 

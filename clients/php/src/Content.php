@@ -24,13 +24,12 @@ final class Content
         foreach ($settings as $setting) {
             $isExtended = $setting === 'extended';
             // With the whole IPN signed, one without these fields has the same signed string.
-            if ($isExtended && array_diff_key(array_flip(Contract::table($kind)['extended']), $wire)) {
+            if ($isExtended && array_diff_key(array_flip(contract($kind)['extended']), $wire)) {
                 continue;
             }
             $ipn = self::byTableNames($wire, $kind, $isExtended);
-            $text = self::signedText($keys->signing, $kind, $wire, $ipn, $isExtended);
-            $matches = fn(string $key) => hash_equals(hash_hmac('sha256', $text, $key), strtolower($ipn['signature']));
-            if (array_filter($keys->all('signingKey'), $matches)) {
+            $matches = fn(string $one) => hash_equals($one, strtolower($ipn['signature']));
+            if (array_filter(self::signatures($keys, $kind, $wire, $ipn, $isExtended), $matches)) {
                 return [$settles ? self::settlement($ipn) : self::card($ipn), $read];
             }
         }
@@ -48,34 +47,38 @@ final class Content
         return new SettlementIpn(...['settlementList' => $list] + $ipn);
     }
 
-    /** Section 5.1. The extended fields follow the agreed list, unless it names them. */
-    public static function signedText(array $signing, string $kind, array $wire, array $ipn, bool $isExtended): string
+    /**
+     * Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them.
+     *
+     * @return list<string>
+     */
+    public static function signatures(Keys $keys, string $kind, array $wire, array $ipn, bool $isExtended): array
     {
-        if ($signing['mode'] === 'whole') {
-            return self::canonical((object) array_diff_key($wire, ['signature' => '']));
-        }
-        ['signed' => $usual, 'extended' => $added] = Contract::table($kind);
-        $names = $signing[$kind] ?? $usual;
+        ['signed' => $usual, 'extended' => $added] = contract($kind);
+        $names = $keys->signing[$kind] ?? $usual;
         // A list for both kinds of IPN may name them: they are no part of the other kind.
         $names = $isExtended ? [...$names, ...array_diff($added, $names)] : array_diff($names, $added);
-        return implode('&', array_map(fn(string $name) => "$name=" . ($ipn[$name] ?? ''), $names));
+        $text = $keys->signing['mode'] === 'whole'
+            ? self::canonical((object) array_diff_key($wire, ['signature' => '']))
+            : implode('&', array_map(fn(string $name) => "$name=" . ($ipn[$name] ?? ''), $names));
+        return array_map(fn(string $key) => hash_hmac('sha256', $text, $key), $keys->all('signingKey'));
     }
 
     private static function byTableNames(array $wire, string $table, bool $isExtended = false): array
     {
-        ['fields' => $fields, 'extended' => $added] = Contract::table($table);
+        ['fields' => $fields, 'extended' => $added] = contract($table);
         $ipn = [];
-        foreach ([...$fields, ...array_map(fn(string $name) => [$name, ''], $isExtended ? $added : [])] as $field) {
-            [$name, $alias] = $field;
-            if ($alias !== '' && isset($wire[$name], $wire[$alias])) {
+        foreach ([...$fields, ...array_map(fn(string $name) => [$name], $isExtended ? $added : [])] as $names) {
+            $found = array_values(array_intersect_key($wire, array_flip($names)));
+            if (count($found) > 1) {
                 throw new Refused('two_names');
             }
-            $isList = $name === 'settlementList';
-            $value = $wire[$name] ?? $wire[$alias === '' ? $name : $alias] ?? ($isList ? [] : '');
+            $isList = $names[0] === 'settlementList';
+            $value = $found[0] ?? ($isList ? [] : '');
             if ($isList ? !is_array($value) : !is_string($value)) {
                 throw new Refused('wrong_type');
             }
-            $ipn[$name] = $isList ? array_map(self::entry(...), $value) : $value;
+            $ipn[$names[0]] = $isList ? array_map(self::entry(...), $value) : $value;
         }
         return $ipn;
     }

@@ -109,7 +109,7 @@ final class Envelope
     /** Why a body does not open, found with other settings: only for the holder of the webhook secret. */
     public static function explain(Keys $keys, string $body, string $code): string
     {
-        foreach (Contract::table('tries')[$code === 'signature' ? 'signature' : 'body'] as $try) {
+        foreach (contract('tries')[$code === 'signature' ? 'signature' : 'body'] as $try) {
             $swapped = array_map(fn(array $kinds) => array_map(fn(string $key) => ['', $key], $keys->all(...$kinds)), $try['keys'] ?? []);
             $change = ['versions' => $swapped + $keys->versions] + array_diff_key($try, ['code' => '', 'keys' => '']);
             try {

@@ -45,16 +45,15 @@ final class Keys
             }
             isset($versions[$kind]) || throw PaybellError::in($kind, 'missing_key');
         }
-        $merged = array_merge(['baseUrl' => '', 'apiKey' => ''], Contract::table('defaults'), ...$written);
+        $merged = array_merge(contract('defaults'), ...$written);
         $merged['fields'] = array_values((array) $merged['fields']);
-        foreach (Contract::table('settings') as $name => $allowed) {
+        foreach (contract('settings') as $name => $allowed) {
             $given = $name === 'signing' ? $merged[$name]['mode'] ?? '' : $merged[$name];
             if ($given === [] || array_filter((array) $given, fn($one) => !in_array($one, $allowed, true))) {
                 throw new PaybellError('wrong_option', "$name must be one of " . implode(', ', $allowed) . '.');
             }
         }
-        $used = array_intersect_key($merged, array_flip(['cipher', 'encoding', 'signing', 'fields', 'baseUrl', 'apiKey']));
-        return new self($versions, ...$used);
+        return new self($versions, ...array_intersect_key($merged, contract('defaults')));
     }
 
     /** @internal @return list<string> the bytes of the keys of these kinds */
@@ -85,9 +84,9 @@ final class Keys
     public static function modern(#[\SensitiveParameter] array $written): array
     {
         if (isset($written['kind'], $written['secret'])) {
-            $version = array_intersect_key($written, ['id' => 0, 'activeFrom' => 0, 'expiresOld' => 0]);
-            $isList = $written['kind'] !== 'apiKey';
-            return [$written['kind'] => $isList ? [[...$version, 'key' => $written['secret']]] : $written['secret']];
+            ['kind' => $kind, 'secret' => $secret] = $written;
+            $more = array_diff_key($written, ['kind' => 0, 'secret' => 0]);
+            return $kind === 'apiKey' ? [$kind => $secret] : [$kind => [[...$more, 'key' => $secret]]];
         }
         foreach (self::KINDS as $kind) {
             if (isset($written["{$kind}s"])) {

@@ -49,13 +49,8 @@ final class Sender
     /** The mistake that the body itself shows, whoever sent it. */
     public static function mistakeOf(string $body): ?string
     {
-        $start = ltrim(substr($body, 0, 64));
-        return match (true) {
-            $body === '' => 'empty_body',
-            str_starts_with($start, "\x1f\x8b") => 'compressed_body',
-            str_starts_with($start, '<') => 'html_body',
-            str_starts_with($start, '[object '), str_starts_with($start, '"') => 'stringified_body',
-            default => null,
-        };
+        $starts = fn(string $text) => str_starts_with(ltrim(substr($body, 0, 64)), $text);
+        $found = array_filter(contract('starts'), $starts, ARRAY_FILTER_USE_KEY);
+        return $body === '' ? 'empty_body' : array_values($found)[0] ?? null;
     }
 }

@@ -67,34 +67,29 @@ function sample(
     #[\SensitiveParameter] Keys|KeyFile|array $keys = SAMPLE_KEYS,
     array $fields = [],
 ): array {
-    $samples = Contract::table('samples');
+    $samples = contract('samples');
     $what = $samples[$kind]
         ?? throw new PaybellError('wrong_option', "There is no sample $kind, but " . implode(', ', array_keys($samples)) . '.');
     [$keys, $table] = [Keys::from($keys), $kind === 'settlement' ? $kind : 'card'];
-    $original = $fields['originalId'] ?? ($what['hasOriginal'] ? newId() : '');
-    $ipn = ['id' => newId(), 'reqId' => newId()] + $what['ipn'];
-    if ($isExtended = in_array('extended', $keys->fields, true)) {
-        $ipn += array_replace($what['extended'], $what['hasOriginal'] ? ['originalId' => $original] : []);
-    }
+    $isExtended = in_array('extended', $keys->fields, true);
+    $original = $what['hasOriginal'] ? ['originalId' => $fields['originalId'] ?? newId()] : [];
+    $ipn = array_replace($what['ipn'], ['id' => newId(), 'reqId' => newId()], $original);
+    $ipn = $isExtended ? $ipn : array_diff_key($ipn, array_flip(contract($table)['extended']));
     if ($unknown = array_key_first(array_diff_key($fields, $ipn))) {
         throw new PaybellError('wrong_option', "A $kind has no field $unknown.");
     }
     $ipn = $fields + $ipn;
     $wire = (array) json_decode(json_encode($ipn, JSON_THROW_ON_ERROR));
-    $text = Content::signedText($keys->signing, $table, $wire, $ipn, $isExtended);
-    $ipn['signature'] = hash_hmac('sha256', $text, $keys->all('signingKey')[0]);
+    [$ipn['signature']] = Content::signatures($keys, $table, $wire, $ipn, $isExtended);
     $plain = json_encode($ipn, JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR);
     $body = json_encode(['data' => Envelope::seal($keys, $plain)], JSON_UNESCAPED_SLASHES);
     [$id, $timestamp] = [newId(), (string) time()];
-    $headers = [
-        'content-type' => 'application/json',
+    $headers = $what['headers'] + [
         'webhook-id' => $id,
         'webhook-timestamp' => $timestamp,
         'webhook-signature' => Sender::sign($keys->all('webhookSecret')[0], $id, $timestamp, $body),
-        'paybell-attempt' => '1',
-        'paybell-command' => $what['command'],
-    ];
-    return [$body, $original === '' ? $headers : $headers + ['paybell-original-transaction' => $original], $ipn];
+    ] + ($original ? ['paybell-original-transaction' => $original['originalId']] : []);
+    return [$body, $headers, $ipn];
 }
 
 /** @internal A UUID v4. */
@@ -125,9 +120,45 @@ function catchUp(
     do {
         $setup = Keys::from($keys);
         $query = http_build_query(['limit' => $pageMax, 'after' => $cursor, 'wait' => $waitSeconds]);
-        ['items' => $items, 'next' => $cursor] = Pulling::ask($setup, "/v1/notifications?$query", $timeout);
+        ['items' => $items, 'next' => $cursor] = page($setup, "/v1/notifications?$query", $timeout);
         $bodyOf = fn(array $item) => json_encode(['data' => $item['data']], JSON_UNESCAPED_SLASHES);
         $items = array_map(fn(array $item) => open($bodyOf($item), $item['headers'], $setup), $items);
         yield $cursor => $items;
     } while ($items !== []);
+}
+
+/**
+ * @internal One call of the pull API.
+ * @return array{items: list<array{data: string, headers: array<string, string>}>, next: string}
+ */
+function page(Keys $keys, string $path, float $timeout): array
+{
+    if (!preg_match('~^(https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$))~D', $keys->baseUrl)) {
+        throw new PaybellError('wrong_option', 'baseUrl is not https://; http:// is for localhost alone.');
+    }
+    // A redirection would be sent the API key.
+    $how = ['header' => "Authorization: Bearer $keys->apiKey", 'follow_location' => 0, 'ignore_errors' => true];
+    $context = stream_context_create(['http' => [...$how, 'timeout' => $timeout]]);
+    $stream = @fopen(rtrim($keys->baseUrl, '/') . $path, 'r', false, $context);
+    $answer = $stream === false ? '' : stream_get_contents($stream);
+    if ($stream === false || stream_get_meta_data($stream)['timed_out']) {
+        throw new PaybellError('no_answer');
+    }
+    $read = json_decode($answer, true);
+    $status = (int) substr(stream_get_meta_data($stream)['wrapper_data'][0], 9, 3);
+    if ($status === 200 && isset($read['items'], $read['next'])) {
+        return $read;
+    }
+    if (is_string($code = $read['code'] ?? null)) {
+        throw new PaybellError($code, $read['detail'] ?? '', $read['remedy'] ?? '');
+    }
+    throw new PaybellError('not_paybell', "HTTP $status without an answer of Paybell's.");
+}
+
+/** @internal A table of the contract, which is generated from Paybell's own code. */
+function contract(string $table): array
+{
+    static $contract;
+    $contract ??= json_decode(file_get_contents(__DIR__ . '/contract.json'), true);
+    return $contract[$table];
 }

@@ -7,7 +7,6 @@ namespace Paybell\Tests;
 use Nyholm\Psr7\Factory\Psr17Factory;
 use Nyholm\Psr7\ServerRequest;
 use Paybell\Callback;
-use Paybell\Contract;
 use Paybell\Handler;
 use Paybell\KeyFile;
 use Paybell\Keys;
@@ -17,6 +16,7 @@ use Paybell\Refused;
 use PHPUnit\Framework\TestCase;
 
 use function Paybell\catchUp;
+use function Paybell\contract;
 use function Paybell\open;
 use function Paybell\sample;
 
@@ -58,9 +58,9 @@ final class PackageTest extends TestCase
 
     public function testEverySampleOpensInEveryCipherEncodingAndWayOfSigning(): void
     {
-        foreach (array_keys(Contract::table('samples')) as $kind) {
-            foreach (Contract::table('settings')['cipher'] as $cipher) {
-                foreach (Contract::table('settings')['encoding'] as $encoding) {
+        foreach (array_keys(contract('samples')) as $kind) {
+            foreach (contract('settings')['cipher'] as $cipher) {
+                foreach (contract('settings')['encoding'] as $encoding) {
                     foreach (['fields', 'whole'] as $mode) {
                         $keys = [...SAMPLE_KEYS, ...compact('cipher', 'encoding'), 'signing' => ['mode' => $mode]];
                         [$body, $headers, $ipn] = sample($kind, $keys);
@@ -125,6 +125,7 @@ final class PackageTest extends TestCase
             'decryption' => [$body, $headers, [...SAMPLE_KEYS, 'encryptionKey' => [self::NEW]]],
             'too_large' => [str_repeat('x', BODY_BYTES_MAX + 1), $headers, SAMPLE_KEYS],
             'empty_body' => ['', $headers, SAMPLE_KEYS],
+            'compressed_body' => ["\x1f\x8b\x08\x00", $headers, SAMPLE_KEYS],
             'rewritten_body' => [json_encode(json_decode($body), JSON_PRETTY_PRINT), $headers, SAMPLE_KEYS],
         ];
         foreach ($cases as $code => $given) {

@@ -8,6 +8,7 @@ import json
 import logging
 import tempfile
 import threading
+import traceback
 import unittest
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -87,6 +88,7 @@ class Refusals(unittest.TestCase):
             "decryption": (made.body, made.headers, {**SAMPLE_KEYS, "encryptionKey": [NEW]}),
             "too_large": (b"x" * (paybell.BODY_BYTES_MAX + 1), made.headers, SAMPLE_KEYS),
             "empty_body": (b"", made.headers, SAMPLE_KEYS),
+            "compressed_body": (b"\x1f\x8b\x08\x00", made.headers, SAMPLE_KEYS),
             "rewritten_body": (json.dumps(json.loads(made.body)), made.headers, SAMPLE_KEYS),
         }
         for code, given in cases.items():
@@ -230,9 +232,9 @@ class Pull(unittest.TestCase):
 
     def test_the_services_code_and_the_remedy_are_passed_on(self) -> None:
         keys, _ = self.serve(
-            (410, {"code": "cursor_expired", "detail": "It is gone.", "remedy": "Reconcile."}), (502, "?")
+            (410, {"code": "cursor_expired", "detail": "It is gone.", "remedy": "Reconcile."}), (502, "?"), (200, "?")
         )
-        for code in ("cursor_expired", "not_paybell"):
+        for code in ("cursor_expired", "not_paybell", "not_paybell"):
             with self.assertRaises(PaybellError) as error:
                 next(catch_up("old", keys))
             self.assertEqual(code_of(error), code)
@@ -242,6 +244,12 @@ class Pull(unittest.TestCase):
         with self.assertRaises(PaybellError) as error:
             next(catch_up(None, {**SAMPLE_KEYS, "baseUrl": "http://paybell.example", "apiKey": "pb_x"}))
         self.assertEqual(code_of(error), "wrong_option")
+
+    def test_an_api_key_that_cannot_be_sent_is_not_quoted(self) -> None:
+        with self.assertRaises(PaybellError) as error:
+            next(catch_up(None, {**SAMPLE_KEYS, "baseUrl": "https://localhost", "apiKey": "pb_x\n"}))
+        shown = "".join(traceback.format_exception(None, error.exception, error.exception.__traceback__))
+        self.assertEqual((code_of(error), "pb_x" in shown), ("wrong_option", False))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -19,18 +18,12 @@ log = logging.getLogger("paybell")
 OnIpn = Callable[[Received], Any]
 
 
-@contextmanager
-def answered(answer: list[int]) -> Iterator[None]:
-    """Appends the status of the answer: 204, or by what is raised inside."""
-    try:
-        yield
-        answer.append(204)
-    except Refused as refused:
-        log.warning("IPN refused (%s): %s %s", refused.code, refused.finding, refused.remedy)
-        answer.append(413 if refused.code == "too_large" else 400)
-    except Exception:
-        log.exception("IPN not processed: it will be delivered again")
-        answer.append(500)
+def status_of(error: Exception) -> int:
+    if isinstance(error, Refused):
+        log.warning("IPN refused (%s): %s %s", error.code, error.finding, error.remedy)
+        return 413 if error.code == "too_large" else 400
+    log.error("IPN not processed: it will be delivered again", exc_info=error)
+    return 500
 
 
 def headers_of(status: int) -> list[tuple[str, str]]:
@@ -47,15 +40,17 @@ class Wsgi(Handler):
     """For Flask, Django and every other WSGI server: `application = Wsgi(keys, on_ipn)`."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-        answer = [] if environ["REQUEST_METHOD"] == "POST" else [405]
-        length = environ.get("CONTENT_LENGTH") or ""
+        length, status = environ.get("CONTENT_LENGTH") or "", 405
         # A server that sets wsgi.input_terminated has taken a chunked body apart.
         limit = int(length) if length.isdigit() else BODY_BYTES_MAX + 1 if environ.get("wsgi.input_terminated") else 0
         headers = {name[5:].replace("_", "-"): text for name, text in environ.items() if name.startswith("HTTP_")}
-        if not answer:
-            with answered(answer):
+        if environ["REQUEST_METHOD"] == "POST":
+            try:
                 self.on_ipn(open(environ["wsgi.input"].read(min(limit, BODY_BYTES_MAX + 1)), headers, self.keys))
-        start_response(f"{answer[0]} {HTTPStatus(answer[0]).phrase}", headers_of(answer[0]))
+                status = 204
+            except Exception as error:
+                status = status_of(error)
+        start_response(f"{status} {HTTPStatus(status).phrase}", headers_of(status))
         return [b""]
 
 
@@ -66,8 +61,7 @@ class Asgi(Handler):
     async def __call__(self, scope: dict[str, Any], receive: Callable[[], Any], send: Callable[[Any], Any]) -> None:
         if scope["type"] != "http":
             raise NotImplementedError(scope["type"])
-        answer = [] if scope["method"] == "POST" else [405]
-        body, more = bytearray(), not answer
+        body, more, status = bytearray(), scope["method"] == "POST", 405
         while more and len(body) <= BODY_BYTES_MAX:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -75,11 +69,14 @@ class Asgi(Handler):
             body += message.get("body", b"")
             more = message.get("more_body", False)
         headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
-        if not answer:
-            with answered(answer):
+        if scope["method"] == "POST":
+            try:
                 received = await asyncio.to_thread(open, bytes(body), headers, self.keys)
                 isasync = inspect.iscoroutinefunction(self.on_ipn)
                 await (self.on_ipn(received) if isasync else asyncio.to_thread(self.on_ipn, received))
-        own = [(name.encode(), value.encode()) for name, value in headers_of(answer[0])]
-        await send({"type": "http.response.start", "status": answer[0], "headers": own})
+                status = 204
+            except Exception as error:
+                status = status_of(error)
+        own = [(name.encode(), value.encode()) for name, value in headers_of(status)]
+        await send({"type": "http.response.start", "status": status, "headers": own})
         await send({"type": "http.response.body", "body": b""})

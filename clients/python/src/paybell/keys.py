@@ -38,28 +38,25 @@ class Keys:
     @staticmethod
     def of(*written: Mapping[str, Any]) -> Keys:
         """From the parsed content of one file or several: their versions are put together."""
-        merged: dict[str, Any] = {**CONTRACT["defaults"], "baseUrl": "", "apiKey": ""}
+        merged, owners = dict(CONTRACT["defaults"]), {}
         versions: dict[str, list[tuple[str, bytes]]] = {kind: [] for kind in KINDS}
         for part in map(modern, written):
             merged.update(part)
             for kind in KINDS:
                 given = part.get(kind, [])
                 for one in [{"key": given}] if isinstance(given, str) else given:
-                    versions[kind].append((one.get("id", ""), key_bytes(kind, one.get("key"))))
+                    versions[kind].append((one.get("id", ""), key_bytes(kind, one.get("key"), owners)))
         for kind in KINDS:
-            others = {key for other in KINDS if other != kind for _, key in versions[other]}
             if not versions[kind]:
                 raise PaybellError.about(kind, "missing_key")
-            if any(key in others for _, key in versions[kind]):
-                raise PaybellError.about(kind, "shared_key")
-        cipher, encoding, signing, fields = (merged[name] for name in CONTRACT["defaults"])
+        cipher, encoding, signing, fields, base_url, api_key = (merged[name] for name in CONTRACT["defaults"])
         fields = [fields] if isinstance(fields, str) else fields
         mode = signing.get("mode") if isinstance(signing, Mapping) else signing
         for name, values in {"cipher": [cipher], "encoding": [encoding], "signing": [mode], "fields": fields}.items():
             allowed = CONTRACT["settings"][name]
             if not values or any(value not in allowed for value in values):
                 raise PaybellError("wrong_option", f"{name} must be one of {', '.join(allowed)}.")
-        return Keys(versions, cipher, encoding, signing, fields, merged["baseUrl"], merged["apiKey"])
+        return Keys(versions, cipher, encoding, signing, fields, base_url, api_key)
 
     def all(self, *kinds: str) -> list[bytes]:
         return [key for kind in kinds for _, key in self.versions[kind]]
@@ -111,9 +108,9 @@ def read_file(path: Path) -> Mapping[str, Any]:
 def modern(written: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same in today's shape: `encryptionKeys` and `{kind, secret}` are those of older files."""
     if "secret" in written and "kind" in written:
-        kind, secret = written["kind"], written["secret"]
-        times = {name: written[name] for name in ("id", "activeFrom", "expiresOld") if name in written}
-        return {kind: secret} if kind == "apiKey" else {kind: [{**times, "key": secret}]}
+        more = dict(written)
+        kind, secret = more.pop("kind"), more.pop("secret")
+        return {kind: secret} if kind == "apiKey" else {kind: [{**more, "key": secret}]}
     old = {kind: written[f"{kind}s"] for kind in KINDS if f"{kind}s" in written}
     lists = {kind: [one if isinstance(one, dict) else {"key": one} for one in given] for kind, given in old.items()}
     return {name: value for name, value in written.items() if name[:-1] not in KINDS} | lists if lists else written
@@ -131,7 +128,7 @@ def rewrite(path: Path, content: Mapping[str, Any]) -> None:
         log.warning("%s is in an older shape, and cannot be rewritten: %s", path, error.strerror)
 
 
-def key_bytes(kind: str, given: object) -> bytes:
+def key_bytes(kind: str, given: object, owners: dict[bytes, str]) -> bytes:
     """A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning."""
     text, prefix = given if isinstance(given, str) else "", "whsec_" if kind == "webhookSecret" else ""
     try:
@@ -140,6 +137,7 @@ def key_bytes(kind: str, given: object) -> bytes:
         raw = b""
     mistakes = {"missing_key": not text, "no_whsec_prefix": not text.startswith(prefix)}
     mistakes |= {"key_not_base64": prefix + base64.b64encode(raw).decode() != text, "key_length": len(raw) != 32}
+    mistakes["shared_key"] = owners.setdefault(raw, kind) != kind
     for code, is_made in mistakes.items():
         if is_made:
             raise PaybellError.about(kind, code)

@@ -9,6 +9,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http.client import HTTPException
 from typing import Any
 
 from .errors import PaybellError
@@ -33,9 +34,8 @@ def catch_up(
     items = [None]
     while items:
         setup, query = keys_of(keys), {"limit": page_max, "after": cursor, "wait": wait_seconds}
-        page = ask(setup, {name: value for name, value in query.items() if value is not None}, timeout)
-        bodies = [(json.dumps({"data": one["data"]}, separators=(",", ":")), one["headers"]) for one in page["items"]]
-        items, cursor = [open(body, headers, setup) for body, headers in bodies], page["next"]
+        posts, cursor = ask(setup, {name: value for name, value in query.items() if value is not None}, timeout)
+        items = [open(json.dumps({"data": data}, separators=(",", ":")), headers, setup) for data, headers in posts]
         yield Page(items, cursor)
 
 
@@ -46,20 +46,24 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-def ask(setup: Keys, query: Mapping[str, object], timeout: float) -> Any:
+def ask(setup: Keys, query: Mapping[str, object], timeout: float) -> tuple[list[tuple[str, Any]], str]:
     if not re.match(r"https://|http://(localhost|127\.[0-9.]+|\[::1\])(:\d+)?(/|$)", setup.base_url):
         raise PaybellError("wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
     url = f"{setup.base_url.rstrip('/')}/v1/notifications?{urllib.parse.urlencode(query)}"
     request = urllib.request.Request(url, headers={"authorization": f"Bearer {setup.api_key}"})  # noqa: S310
     try:
-        with urllib.request.build_opener(NoRedirect).open(request, timeout=timeout) as answer:
-            return json.load(answer)
+        with urllib.request.build_opener(NoRedirect).open(request, timeout=timeout) as response:
+            status, text = response.status, response.read()
     except urllib.error.HTTPError as error:
-        try:
-            problem = json.load(error)
-            found = problem["code"], problem.get("detail", ""), problem.get("remedy", "")
-        except (ValueError, KeyError, TypeError):
-            found = "not_paybell", f"HTTP {error.code} without an answer of Paybell's."
-        raise PaybellError(*found) from None
-    except (OSError, ValueError) as error:
+        status, text = error.code, error.read()
+    except (OSError, HTTPException) as error:
         raise PaybellError("no_answer") from error
+    except ValueError:  # Its text could quote the API key.
+        raise PaybellError("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.") from None
+    try:
+        answer = json.loads(text)
+        if status == 200:
+            return [(one["data"], one["headers"]) for one in answer["items"]], answer["next"]
+        raise PaybellError(answer["code"], answer.get("detail", ""), answer.get("remedy", ""))
+    except (ValueError, KeyError, TypeError):
+        raise PaybellError("not_paybell", f"HTTP {status} without an answer of Paybell's.") from None

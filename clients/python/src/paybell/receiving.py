@@ -95,8 +95,7 @@ def header_mac(secret: bytes, id: str, timestamp: str, body: bytes) -> str:
 def mistake_of(body: bytes) -> str | None:
     """What the body itself shows, whoever sent it."""
     start = body[:64].lstrip()
-    shapes = {"compressed_body": b"\x1f\x8b", "html_body": b"<", "stringified_body": (b"[object ", b'"')}
-    found = [code for code, prefix in shapes.items() if start.startswith(prefix)]
+    found = [code for first, code in CONTRACT["starts"].items() if start.startswith(first.encode())]
     return found[0] if found else None if body else "empty_body"
 
 
@@ -145,38 +144,35 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
         if setting == "extended" and any(name not in wire for name in CONTRACT[kind]["extended"]):
             continue
         ipn = by_table_names(wire, kind, setting == "extended")
-        text = signed_text(setup, kind, wire, ipn, setting == "extended")
-        expected = [hmac.digest(key, text.encode(), "sha256").hex().encode() for key in setup.all("signingKey")]
-        if any(hmac.compare_digest(one, ipn["signature"].lower().encode()) for one in expected):
+        expected = signatures(setup, kind, wire, ipn, setting == "extended")
+        if any(hmac.compare_digest(one.encode(), ipn["signature"].lower().encode()) for one in expected):
             if not settles:
                 ipn["cardScheme"] = ipn["cardScheme"].upper()
             return kind, ipn, wire
     raise Refused("signature")
 
 
-def signed_text(setup: Keys, kind: str, wire: Mapping, ipn: Mapping, extended: bool) -> str:
-    """Section 5.1. The extended fields follow the agreed list, unless it names them."""
-    if setup.signing["mode"] == "whole":
-        return canonical({name: value for name, value in wire.items() if name != "signature"})
+def signatures(setup: Keys, kind: str, wire: Mapping, ipn: Mapping, extended: bool) -> list[str]:
+    """Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them."""
     names, added = setup.signing.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
-    if extended:
-        names = [*names, *(name for name in added if name not in names)]
     # A list for both kinds of IPN may name them: they are no part of the other kind.
-    own = [name for name in names if extended or name not in added]
-    return "&".join(f"{name}={ipn.get(name, '')}" for name in own)
+    own = [*names, *(name for name in added if name not in names)] if extended else [n for n in names if n not in added]
+    text = "&".join(f"{name}={ipn.get(name, '')}" for name in own)
+    if setup.signing["mode"] == "whole":
+        text = canonical({name: value for name, value in wire.items() if name != "signature"})
+    return [hmac.digest(key, text.encode(), "sha256").hex() for key in setup.all("signingKey")]
 
 
 def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
     ipn: dict[str, Any] = {}
-    table = CONTRACT[kind]["fields"] + [[name, ""] for name in CONTRACT[kind].get("extended", []) if extended]
-    for name, alias in table:
-        if alias and name in wire and alias in wire:
+    for names in CONTRACT[kind]["fields"] + [[name] for name in CONTRACT[kind]["extended"] if extended]:
+        found, is_list = [wire[name] for name in names if name in wire], names[0] == "settlementList"
+        if len(found) > 1:
             raise Refused("two_names")
-        is_list = name == "settlementList"
-        value = wire.get(name, wire.get(alias or name, [] if is_list else ""))
+        value = found[0] if found else [] if is_list else ""
         if not isinstance(value, list if is_list else str):
             raise Refused("wrong_type")
         if is_list and not all(isinstance(entry, dict) for entry in value):
             raise Refused("wrong_type")
-        ipn[name] = [by_table_names(entry, "entry") for entry in value] if is_list else value
+        ipn[names[0]] = [by_table_names(entry, "entry") for entry in value] if is_list else value
     return ipn

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hmac
 import json
 import time
 import uuid
@@ -12,7 +11,7 @@ from typing import Any
 
 from .errors import CONTRACT, PaybellError
 from .keys import KeySource, keys_of
-from .receiving import header_mac, signed_text
+from .receiving import header_mac, signatures
 from .sealing import seal
 
 # Keys that everybody knows: for tests only.
@@ -32,21 +31,20 @@ def sample(kind: str = "sale", keys: KeySource = SAMPLE_KEYS, **fields: Any) -> 
     if kind not in CONTRACT["samples"]:
         raise PaybellError("wrong_option", f"There is no sample {kind}, but {', '.join(CONTRACT['samples'])}.")
     setup, content = keys_of(keys), copy.deepcopy(CONTRACT["samples"][kind])
-    command, ipn, extended = content["command"], content["ipn"], "extended" in setup.fields
-    ipn.update(id=str(uuid.uuid4()), reqId=str(uuid.uuid4()))
-    original = fields.get("originalId", str(uuid.uuid4()) if content["hasOriginal"] else "")
-    if extended:
-        ipn.update(content["extended"])
-        ipn.update({"originalId": original} if "originalId" in ipn else {})
-    unknown = [name for name in fields if name not in ipn]
-    if unknown:
-        raise PaybellError("wrong_option", f"A {kind} has no field {unknown[0]}.")
+    table, extended = "settlement" if kind == "settlement" else "card", "extended" in setup.fields
+    id, req_id, original, notification_id = (str(uuid.uuid4()) for _ in range(4))
+    own = {"id": id, "reqId": req_id, "originalId": original if content["hasOriginal"] else ""}
+    ipn = {name: own.get(name, value) for name, value in content["ipn"].items()}
+    for name in () if extended else CONTRACT[table]["extended"]:
+        del ipn[name]
+    for name in fields:
+        if name not in ipn:
+            raise PaybellError("wrong_option", f"A {kind} has no field {name}.")
     ipn.update(fields)
-    text = signed_text(setup, "settlement" if kind == "settlement" else "card", ipn, ipn, extended)
-    ipn["signature"] = hmac.digest(setup.all("signingKey")[0], text.encode(), "sha256").hex()
+    ipn["signature"] = signatures(setup, table, ipn, ipn, extended)[0]
     body = json.dumps({"data": seal(setup, json.dumps(ipn, ensure_ascii=False).encode())}, separators=(",", ":"))
-    id, timestamp = str(uuid.uuid4()), str(int(time.time()))
-    mac = header_mac(setup.all("webhookSecret")[0], id, timestamp, body.encode())
-    headers = {"content-type": "application/json", "webhook-id": id, "webhook-timestamp": timestamp}
-    headers |= {"webhook-signature": mac, "paybell-attempt": "1", "paybell-command": command}
-    return Sample(body.encode(), headers | ({"paybell-original-transaction": original} if original else {}), ipn)
+    timestamp = str(int(time.time()))
+    mac = header_mac(setup.all("webhookSecret")[0], notification_id, timestamp, body.encode())
+    posted = {"webhook-id": notification_id, "webhook-timestamp": timestamp, "webhook-signature": mac}
+    named = {"paybell-original-transaction": ipn.get("originalId", own["originalId"])}
+    return Sample(body.encode(), content["headers"] | posted | (named if any(named.values()) else {}), ipn)

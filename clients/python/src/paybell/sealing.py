@@ -15,17 +15,15 @@ from .errors import Refused
 from .keys import Keys
 from .strict_json import parse
 
-URL, STANDARD = str.maketrans("+/", "-_"), str.maketrans("-_", "+/")
 
-
-def take_apart(setup: Keys, data: str) -> tuple[str | None, bytes, bytes, bytes | None]:
+def take_apart(setup: Keys, data: str) -> tuple[str | None, bytes, bytes, bytes]:
     """The id of the key where the message names it, the IV, the ciphertext, the additional authenticated data."""
     if setup.cipher != "jwe":
         raw, cbc = decode(data, setup.encoding), setup.cipher == "aes-256-cbc"
         iv_bytes, least = (16, 32) if cbc else (12, 28)
         if len(raw) < least or cbc and len(raw) % 16:
             raise Refused("encoding")
-        return None, raw[:iv_bytes], raw[iv_bytes:], None
+        return None, raw[:iv_bytes], raw[iv_bytes:], b""
     if data.count(".") != 4:
         raise Refused("encoding")
     header, encrypted_key, *parts = data.split(".")
@@ -42,7 +40,7 @@ def take_apart(setup: Keys, data: str) -> tuple[str | None, bytes, bytes, bytes 
     return fields["kid"], iv, sealed + tag, header.encode()
 
 
-def decrypt(cipher: str, key: bytes, iv: bytes, sealed: bytes, authenticated: bytes | None) -> bytes:
+def decrypt(cipher: str, key: bytes, iv: bytes, sealed: bytes, authenticated: bytes) -> bytes:
     try:
         if cipher != "aes-256-cbc":
             return AESGCM(key).decrypt(iv, sealed, authenticated)
@@ -54,30 +52,32 @@ def decrypt(cipher: str, key: bytes, iv: bytes, sealed: bytes, authenticated: by
 
 def seal(setup: Keys, plain: bytes) -> str:
     """Encrypts as Paybell does."""
-    (id, key), iv = setup.versions["encryptionKey"][0], os.urandom(12)
-    if setup.cipher == "jwe":
-        header = encode(json.dumps({"alg": "dir", "enc": "A256GCM", "kid": id}).encode(), "base64url")
-        sealed = AESGCM(key).encrypt(iv, plain, header.encode())
+    id, key = setup.versions["encryptionKey"][0]
+    if setup.cipher == "aes-256-cbc":
+        iv, padder = os.urandom(16), PKCS7(128).padder()
+        encryptor = Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
+        padded = padder.update(plain) + padder.finalize()
+        return encode(iv + encryptor.update(padded) + encryptor.finalize(), setup.encoding)
+    named = json.dumps({"alg": "dir", "enc": "A256GCM", "kid": id}).encode() if setup.cipher == "jwe" else b""
+    iv, header = os.urandom(12), encode(named, "base64url")
+    sealed = AESGCM(key).encrypt(iv, plain, header.encode())
+    if header:
         return ".".join([header, "", *(encode(part, "base64url") for part in (iv, sealed[:-16], sealed[-16:]))])
-    if setup.cipher == "aes-256-gcm":
-        return encode(iv + AESGCM(key).encrypt(iv, plain, None), setup.encoding)
-    iv, padder = os.urandom(16), PKCS7(128).padder()
-    encryptor = Cipher(algorithms.AES(key), modes.CBC(iv)).encryptor()
-    padded = padder.update(plain) + padder.finalize()
-    return encode(iv + encryptor.update(padded) + encryptor.finalize(), setup.encoding)
+    return encode(iv + sealed, setup.encoding)
 
 
 def encode(raw: bytes, encoding: str) -> str:
     if encoding == "hex":
         return raw.hex()
-    text = base64.b64encode(raw).decode()
-    return text.translate(URL).rstrip("=") if encoding == "base64url" else text
+    if encoding == "base64url":
+        return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    return base64.b64encode(raw).decode()
 
 
 def decode(text: str, encoding: str) -> bytes:
     """The bytes, if the text is exactly what an encoder writes: decoders accept stray bits and alphabets."""
     try:
-        raw = bytes.fromhex(text) if encoding == "hex" else base64.b64decode(text.translate(STANDARD) + "===")
+        raw = bytes.fromhex(text) if encoding == "hex" else base64.urlsafe_b64decode(text + "===")
     except ValueError:
         raise Refused("encoding") from None
     if encode(raw, encoding) != (text.lower() if encoding == "hex" else text):

@@ -31,14 +31,12 @@ def parse(raw: bytes) -> dict[str, Any]:
         repeated.append(len(content) < len(pairs))
         return content
 
-    try:
-        text = raw.decode()
-    except ValueError:
-        raise Refused("not_text") from None
     try:  # int raises for NaN and Infinity, encode for half of a surrogate pair.
-        value = json.loads(text, object_pairs_hook=noted, parse_constant=int)
+        value = json.loads(raw.decode(), object_pairs_hook=noted, parse_constant=int)
         sum(1 for _ in scalars(value))
         json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeDecodeError:
+        raise Refused("not_text") from None
     except (ValueError, RecursionError):
         raise Refused("not_json") from None
     if any(repeated) or not isinstance(value, dict):

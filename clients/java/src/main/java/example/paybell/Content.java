@@ -11,6 +11,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /** An IPN by the tables' names, and as it was sent. */
 record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wire, String keyId) {
@@ -53,10 +54,8 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
             var ipn = byTableNames(wire, table);
             extension.forEach(name -> ipn.put(name, wire.get(name)));
             var content = new Content(settles, ipn, wire, keyId);
-            byte[] text = content.signed(keys.agreed.signing(), setting);
             String signature = ipn.get("signature").toString().toLowerCase(Locale.ROOT);
-            if (keys.all("signingKey").stream()
-                    .noneMatch(key -> Seal.equal(Seal.encode(Seal.hmac(key, text), "hex"), signature))) continue;
+            if (content.signatures(keys, setting).noneMatch(one -> Seal.equal(one, signature))) continue;
             ipn.computeIfPresent(
                     "cardScheme", (name, scheme) -> scheme.toString().toUpperCase(Locale.ROOT));
             return content;
@@ -64,8 +63,13 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
         throw refused("signature");
     }
 
-    /** The signed bytes: section 5.1. The extended fields follow the agreed list, unless it names them. */
-    byte[] signed(Keys.Signing signing, String setting) {
+    /** By each signing key: section 5.1. The extended fields follow the agreed list, unless it names them. */
+    Stream<String> signatures(Keys keys, String setting) {
+        byte[] text = signed(keys.agreed.signing(), setting);
+        return keys.all("signingKey").stream().map(key -> Seal.encode(Seal.hmac(key, text), "hex"));
+    }
+
+    private byte[] signed(Keys.Signing signing, String setting) {
         if (signing.mode().equals("whole")) {
             var signed = new LinkedHashMap<>(wire);
             signed.remove("signature");
@@ -86,18 +90,14 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
     private static Map<String, Object> byTableNames(Map<?, ?> wire, Table table) {
         var ipn = new LinkedHashMap<String, Object>();
         for (var names : table.fields()) {
-            var found = names.stream()
-                    .filter(one -> !one.isEmpty() && wire.containsKey(one))
-                    .toList();
+            var found = names.stream().filter(wire::containsKey).toList();
             if (found.size() > 1) throw refused("two_names");
             boolean isList = names.get(0).equals("settlementList");
             Object value = !found.isEmpty() ? wire.get(found.get(0)) : isList ? List.of() : "";
             if (!(isList ? value instanceof List : value instanceof String)) throw refused("wrong_type");
-            ipn.put(
-                    names.get(0),
-                    value instanceof List<?> rows
-                            ? rows.stream().map(Content::row).toList()
-                            : value);
+            if (value instanceof List<?> rows)
+                value = rows.stream().map(Content::row).toList();
+            ipn.put(names.get(0), value);
         }
         return ipn;
     }

@@ -27,6 +27,7 @@ record Contract(
         Map<String, Object> defaults,
         Map<String, List<String>> settings,
         Map<String, List<String>> errors,
+        Map<String, String> starts,
         Map<String, List<Try>> tries,
         Map<String, Object> sampleKeys,
         Map<String, Example> samples) {
@@ -46,7 +47,7 @@ record Contract(
     static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
     static final Contract IT = read();
 
-    /** Fields are pairs of a name and a second name, which may be empty. */
+    /** Fields are lists of the names that a field may have, the table's first. */
     record Table(List<List<String>> fields, List<String> signed, List<String> extended) {}
 
     /** Another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place. */
@@ -58,7 +59,7 @@ record Contract(
             List<String> fields,
             Map<String, List<String>> keys) {}
 
-    record Example(String command, boolean hasOriginal, Map<String, Object> ipn, Map<String, Object> extended) {}
+    record Example(boolean hasOriginal, Map<String, String> headers, Map<String, Object> ipn) {}
 
     Table table(boolean settles) {
         return settles ? settlement : card;

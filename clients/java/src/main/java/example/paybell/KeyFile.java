@@ -75,7 +75,7 @@ public final class KeyFile implements Supplier<Keys> {
         if (written.get("kind") instanceof String kind && written.get("secret") instanceof String secret) {
             if (kind.equals("apiKey")) return Map.of(kind, secret);
             var version = new LinkedHashMap<>(written);
-            version.keySet().retainAll(Set.of("id", "activeFrom", "expiresOld"));
+            version.keySet().removeAll(Set.of("kind", "secret"));
             version.put("key", secret);
             return Map.of(kind, List.of(version));
         }

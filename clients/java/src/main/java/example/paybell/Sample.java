@@ -17,29 +17,27 @@ public record Sample(byte[] body, Map<String, String> headers, Ipn ipn) {
                     "wrong_option", "The samples are " + Contract.IT.samples().keySet() + ".");
         boolean settles = kind.equals("settlement"),
                 isExtended = keys.agreed.fields().contains("extended");
-        Object original =
-                fields.containsKey("originalId") ? fields.get("originalId") : example.hasOriginal() ? newId() : "";
         var ipn = new LinkedHashMap<>(example.ipn());
         ipn.putAll(Map.of("id", newId(), "reqId", newId()));
-        if (isExtended) ipn.putAll(example.extended());
-        ipn.computeIfPresent("originalId", (name, none) -> original);
+        if (example.hasOriginal()) ipn.put("originalId", newId());
+        Object original = fields.containsKey("originalId") ? fields.get("originalId") : ipn.get("originalId");
+        if (!isExtended) ipn.keySet().removeAll(Contract.IT.table(settles).extended());
         for (String name : fields.keySet())
             if (!ipn.containsKey(name))
                 throw new PaybellException("wrong_option", "A " + kind + " has no field " + name + ".");
         ipn.putAll(fields);
         var content = new Content(settles, ipn, ipn, "");
-        byte[] text = content.signed(keys.agreed.signing(), isExtended ? "extended" : "specification");
-        ipn.put("signature", Seal.encode(Seal.hmac(keys.all("signingKey").get(0), text), "hex"));
+        var signatures = content.signatures(keys, isExtended ? "extended" : "specification");
+        ipn.put("signature", signatures.findFirst().orElseThrow());
         String data = Seal.data(keys.agreed, keys.all("encryptionKey").get(0), Contract.canonical(ipn));
         byte[] body = Contract.canonical(Map.of("data", data));
         String id = newId(), timestamp = Long.toString(Instant.now().getEpochSecond());
         byte[] start = (id + "." + timestamp + ".").getBytes(UTF_8);
         String mac = Seal.encode(Seal.hmac(keys.all("webhookSecret").get(0), start, body), "base64");
         var headers = new TreeMap<String, String>(String.CASE_INSENSITIVE_ORDER);
-        headers.putAll(Map.of("content-type", "application/json", "webhook-id", id, "webhook-timestamp", timestamp));
-        headers.put("webhook-signature", "v1," + mac);
-        headers.putAll(Map.of("paybell-attempt", "1", "paybell-command", example.command()));
-        if (!original.equals("")) headers.put("paybell-original-transaction", original.toString());
+        headers.putAll(example.headers());
+        headers.putAll(Map.of("webhook-id", id, "webhook-timestamp", timestamp, "webhook-signature", "v1," + mac));
+        if (example.hasOriginal()) headers.put("paybell-original-transaction", original.toString());
         return new Sample(body, headers, content.typed());
     }
 

@@ -132,6 +132,7 @@ final class PaybellTest {
         assertEquals("wrong_signing", refusal(made.body(), headers, with("{\"signing\": {\"mode\": \"whole\"}}")));
         assertEquals("rewritten_body", refusal(spaced, headers, USUAL));
         assertEquals("empty_body", refusal(new byte[0], headers, USUAL));
+        assertEquals("compressed_body", refusal(new byte[] {0x1f, (byte) 0x8b, 8, 0}, headers, USUAL));
         assertEquals("too_large", refusal(new byte[Paybell.BODY_BYTES_MAX + 1], headers, USUAL));
         var other = Keys.of(Keys.SAMPLE.replace(OLD, NEW));
         assertEquals("decryption", refusal(made.body(), headers, other));
