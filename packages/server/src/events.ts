@@ -48,6 +48,7 @@ export const eventKinds = [
   "acquirer_signed_on",
   "acquirer_cutover",
   "acquirer_advice",
+  "acquirer_request_unknown",
   "mac_key_taken",
   "mac_key_refused",
   "profile_ambiguous",

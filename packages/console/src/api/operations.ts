@@ -1551,6 +1551,7 @@ export interface Api<Options> {
         | "acquirer_signed_on"
         | "acquirer_cutover"
         | "acquirer_advice"
+        | "acquirer_request_unknown"
         | "mac_key_taken"
         | "mac_key_refused"
         | "profile_ambiguous"

@@ -76,6 +76,7 @@ const titles: Readonly<Partial<Record<EventKind, string>>> = {
   acquirer_signed_off: "A host of the acquirer signed off: its commands are refused",
   acquirer_signed_on: "A host of the acquirer signed on again",
   acquirer_advice: "A host of the acquirer sent an advice of its own, such as a reversal",
+  acquirer_request_unknown: "A host of the acquirer asked what its profile does not know",
   mac_key_refused: "A MAC key of the acquirer's host could not be taken up",
   profile_ambiguous: "An acquirer's profile cannot tell two requests apart",
   restored: "The database was restored: deliveries are held",

@@ -39,6 +39,7 @@ export const alertKinds: readonly EventKind[] = [
   "acquirer_signed_off",
   "acquirer_signed_on",
   "acquirer_advice",
+  "acquirer_request_unknown",
   "mac_key_refused",
   "profile_ambiguous",
   "restored",

@@ -173,19 +173,23 @@ const askedKinds = {
   signOff: "acquirer_signed_off",
   cutover: "acquirer_cutover",
   advice: "acquirer_advice",
+  unknown: "acquirer_request_unknown",
 } as const;
 
 /** The fields of a host's own message that an event shows: they hold no card data. */
 const askedFields = {
+  processingCode: 3,
   amount: 4,
   traceNo: 11,
   settlementDate: 15,
+  functionCode: 24,
   refId: 37,
   approveCode: 38,
   responseCode: 39,
   tid: 41,
   mid: 42,
   currency: 49,
+  networkCode: 70,
   original: 90,
 } as const;
 

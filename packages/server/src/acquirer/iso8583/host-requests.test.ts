@@ -4,11 +4,13 @@ import { systemClock } from "../../clock.ts";
 import { NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
-import type { SignOffStore } from "./host-requests.ts";
+import { hostRequestsOf, type SignOffStore } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
-import { FakeHost } from "./link/fake-host.fixture.ts";
+import { FakeHost, framing } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
-import type { IsoMessage } from "./message/codec.ts";
+import { Wire } from "./link/wire.ts";
+import { layoutOf } from "./mapping.ts";
+import { Codec, type IsoMessage } from "./message/codec.ts";
 import type { Profile } from "./profile/schema.ts";
 
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
@@ -44,10 +46,15 @@ class Shared implements SignOffStore {
   }
 }
 
-async function connected(hosts: readonly FakeHost[], signOffs?: SignOffStore, network?: Partial<Profile["network"]>) {
+async function connected(
+  hosts: readonly FakeHost[],
+  signOffs?: SignOffStore,
+  network?: Partial<Profile["network"]>,
+  standard: Profile["standard"] = "1987",
+) {
   const events: LinkEvent[] = [];
   const acquirer = new Iso8583Acquirer({
-    profile: { ...profile, network: { ...profile.network, ...network } },
+    profile: { ...profile, standard, network: { ...profile.network, ...network } },
     hosts: hosts.map(({ port }) => ({ host: "127.0.0.1", port })),
     clock: systemClock,
     signOffs,
@@ -59,15 +66,15 @@ async function connected(hosts: readonly FakeHost[], signOffs?: SignOffStore, ne
   return { acquirer, events };
 }
 
-const ofHost = (mti: string, code: string): IsoMessage => ({
-  mti,
-  fields: new Map([[7, "1122061112"], [11, "000777"], ...(mti.startsWith("08") ? [[70, code] as const] : [])]),
-});
+const ofHost = (mti: string, code: string): IsoMessage => {
+  const asked = mti[1] === "8" && code !== "" ? [[mti[0] === "1" ? 24 : 70, code] as const] : [];
+  return { mti, fields: new Map([[7, "1122061112"], [11, "000777"], ...asked]) };
+};
 const nameOf = ({ port }: FakeHost) => `127.0.0.1:${port}`;
 
 /** The host sends it. @returns field 39 of the answer */
 async function asks(host: FakeHost, mti: string, code = ""): Promise<string | undefined> {
-  const answers = () => host.heard.filter((message) => message.mti === `${mti.slice(0, 2)}${Number(mti[2]) + 1}0`);
+  const answers = () => host.heard.filter((one) => one.mti.startsWith(`${mti.slice(0, 2)}${Number(mti[2]) + 1}`));
   const before = answers().length;
   host.send(ofHost(mti, code));
   await expect.poll(() => answers().length).toBe(before + 1);
@@ -85,7 +92,7 @@ describe("a host's own request", () => {
 
   test("is answered as the profile says, and an advice or a cutover is reported", async () => {
     const [host] = (await hostsOf(1)) as [FakeHost];
-    const { hostRequests } = profile.network;
+    const hostRequests = hostRequestsOf(profile);
     const values = { ...hostRequests.values, "201": { means: "cutover", answer: "09" } } as const;
     const advices = { ...hostRequests.advices, "0620": null, "0520": "12" };
     const { events } = await connected([host], undefined, { hostRequests: { ...hostRequests, values, advices } });
@@ -104,6 +111,39 @@ describe("a host's own request", () => {
       ["echo", "0800"],
     ]);
     expect(host.heard.filter(({ mti }) => mti === "0630")).toEqual([]);
+  });
+
+  test("that nobody knows is refused as the profile says, and reported", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const { acquirer, events } = await connected([host]);
+    for (const code of ["888", "021", ""]) expect(await asks(host, "0800", code)).toBe("40");
+    expect(events.flatMap((event) => (event.kind === "asked" ? [event.means] : []))).toEqual(
+      Array.from({ length: 3 }, () => "unknown"),
+    );
+    await acquirer.close();
+    const others = { ...profile.network.hostRequests, others: "12" };
+    await connected([host], undefined, { hostRequests: others });
+    expect(await asks(host, "0800", "888")).toBe("12");
+  });
+
+  test("of ISO 8583:1993 is known by its function code, without a word of it in the profile", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const codec = new Codec(layoutOf({ ...profile, standard: "1993" }));
+    host.wire = new Wire({ codec, framing, authentication: undefined });
+    host.signOnCode = "800";
+    host.answer = () => undefined;
+    const { acquirer, events } = await connected([host], undefined, {}, "1993");
+    expect(await asks(host, "1804", "831")).toBe("800");
+    expect(await asks(host, "1804", "811")).toBe("115");
+    expect(await asks(host, "1804", "821")).toBe("800");
+    expect(await asks(host, "1804", "899")).toBe("115");
+    expect(await asks(host, "1804", "802")).toBe("800");
+    expect(await acquirer.away()).toMatchObject({ code: "acquirer_signed_off" });
+    expect(await asks(host, "1804", "801")).toBe("800");
+    expect(acquirer.away()).toBeUndefined();
+    expect(events.flatMap((event) => (event.kind === "asked" ? [event.means] : []))).toEqual([
+      ...["echo", "key", "cutover", "unknown", "signOff", "signOn"],
+    ]);
   });
 
   test("to sign off stops every message until it signs on", async () => {
@@ -174,7 +214,7 @@ test("the defaults are those of the documentation", async () => {
   const guide = await readFile(new URL("../../../../../docs/operator/acquirer.md", import.meta.url), "utf8");
   const [, asked = ""] = guide.split("## What the host asks");
   const [, json = ""] = asked.split(/```(?:json)?\n/);
-  expect(profile.network.hostRequests).toEqual(JSON.parse(json));
+  expect(hostRequestsOf(profile)).toEqual(JSON.parse(json));
 });
 
 test("the last instance signs off at the host, and no other: it would end their sessions", async () => {

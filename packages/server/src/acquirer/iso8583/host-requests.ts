@@ -2,8 +2,11 @@ import { answerWith } from "./mapping.ts";
 import { type IsoMessage, isNetworkMessage } from "./message/codec.ts";
 import type { Profile } from "./profile/schema.ts";
 
-/** The meaning of a request that the host sends by itself. `other`: it changes nothing. */
-export type HostRequestMeaning = "signOn" | "signOff" | "echo" | "cutover" | "key" | "advice" | "other";
+/**
+ * The meaning of a request that the host sends by itself. `other`: the profile lists it, and it changes nothing.
+ * `unknown`: the profile says nothing of it.
+ */
+export type HostRequestMeaning = "signOn" | "signOff" | "echo" | "cutover" | "key" | "advice" | "other" | "unknown";
 
 export interface HostRequest {
   readonly means: HostRequestMeaning;
@@ -11,22 +14,53 @@ export interface HostRequest {
   readonly answer: IsoMessage | undefined;
 }
 
-const approved = "00";
+type HostRequestsProfile = Profile["network"]["hostRequests"];
+
+/** The requests that each version of the standard has, by the field that says what is asked. */
+const ofStandard: Readonly<Record<Profile["standard"], Required<Pick<HostRequestsProfile, "field" | "values">>>> = {
+  "1987": {
+    field: 70,
+    values: {
+      "001": { means: "signOn", answer: "00" },
+      "002": { means: "signOff", answer: "00" },
+      "101": { means: "key", answer: "40" },
+      "161": { means: "key", answer: "40" },
+      "201": { means: "cutover", answer: "00" },
+      "301": { means: "echo", answer: "00" },
+    },
+  },
+  "1993": {
+    field: 24,
+    values: {
+      "801": { means: "signOn", answer: "00" },
+      "802": { means: "signOff", answer: "00" },
+      "811": { means: "key", answer: "40" },
+      "821": { means: "cutover", answer: "00" },
+      "831": { means: "echo", answer: "00" },
+    },
+  },
+};
+
+/** What a profile says of the host's own requests; where it says nothing, its standard does. */
+export function hostRequestsOf({ standard, network }: Pick<Profile, "standard" | "network">) {
+  return { ...ofStandard[standard], ...network.hostRequests };
+}
 
 /** Reads a host's own requests, and answers them, as its profile says. */
 export class HostRequests {
-  readonly #profile: Profile["network"]["hostRequests"];
+  readonly #profile: ReturnType<typeof hostRequestsOf>;
 
-  constructor({ network: { hostRequests } }: Profile) {
-    this.#profile = hostRequests;
+  constructor(profile: Profile) {
+    this.#profile = hostRequestsOf(profile);
   }
 
   /** Undefined if it is not supported, such as a Sale. */
   read(request: IsoMessage): HostRequest | undefined {
-    const { field, values, advices } = this.#profile;
+    const { field, values, others, advices } = this.#profile;
     const answerOf = (code: string | null) => (code === null ? undefined : answerWith(request, code));
     if (isNetworkMessage(request.mti)) {
-      const { means, answer } = values[request.fields.get(field)?.trim() ?? ""] ?? { means: "other", answer: approved };
+      const asked = request.fields.get(field)?.trim() ?? "";
+      const { means, answer } = values[asked] ?? { means: "unknown", answer: others };
       return { means, answer: answerOf(answer) };
     }
     // Another version of the standard has another first digit, and a repeat another last one.

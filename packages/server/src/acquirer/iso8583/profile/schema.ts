@@ -156,16 +156,12 @@ const hostAnswer = z
   .string()
   .regex(/^[0-9A-Z]{2,3}$/, "is not a response code")
   .nullable();
-const hostValue = (means: "signOn" | "signOff" | "echo" | "cutover" | "key" | "other", answer = "00") => ({
-  means,
-  answer,
-});
 
 /** The meaning of the host's own requests, and their answers. */
 const hostRequests = z.strictObject({
-  /** The field of an 0800 that says what it asks. */
-  field: number.default(70),
-  /** By that field's value: what it means, and field 39 of the answer. Others are approved, and change nothing. */
+  /** The field of a network message that says what it asks. Not set: 70, or 24 in ISO 8583:1993. */
+  field: number.optional(),
+  /** By that field's value: what it means, and field 39 of the answer. Not set: the standard's. */
   values: z
     .record(
       z.string().min(1).max(20),
@@ -175,14 +171,9 @@ const hostRequests = z.strictObject({
         answer: hostAnswer.default("00"),
       }),
     )
-    .default({
-      "001": hostValue("signOn"),
-      "002": hostValue("signOff"),
-      "101": hostValue("key", "40"),
-      "161": hostValue("key", "40"),
-      "201": hostValue("cutover"),
-      "301": hostValue("echo"),
-    }),
+    .optional(),
+  /** Field 39 of the answer to any other value: what is not known is not approved. Each is an event. */
+  others: hostAnswer.default("40"),
   /** Field 39 of the answer to an advice, by its type: each is an event. */
   advices: z.record(z.string().regex(/^0[1-8]\d0$/, "is not a message type, such as 0420"), hostAnswer).default({
     "0420": "00",
