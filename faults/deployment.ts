@@ -222,7 +222,11 @@ const maxInFlight = 8;
 export async function registerPartner(
   caller: Caller,
   operatorToken: string,
-  { index, callBackUrl }: { readonly index: number; readonly callBackUrl: string },
+  {
+    index,
+    callBackUrl,
+    ...settings
+  }: { readonly index: number; readonly callBackUrl: string; readonly refunds?: "notified" },
 ): Promise<RegisteredPartner> {
   const { status, body } = await caller.call("POST", "/operator/v1/partners", operatorToken, {
     name: `Shop ${index}`,
@@ -232,6 +236,7 @@ export async function registerPartner(
     retry,
     maxInFlight,
     terminals: "open",
+    ...settings,
   });
   if (status !== 201) throw new Error(`A partner was not registered: ${status} ${JSON.stringify(body)}`);
   const { id, apiKey, encryptionKey, signingKey, webhookSecret } = body as Readonly<Record<string, string>>;

@@ -1,3 +1,4 @@
+import type { SeededRandom } from "../../../faults/random.ts";
 import type { Message } from "./standard.ts";
 
 /** The state of a booking in the host's books. A declined message has none. */
@@ -14,23 +15,36 @@ export interface Booking {
   readonly original: Booking | undefined;
   /** Nobody asked for it. */
   readonly isForced: boolean;
+  readonly site: string;
+  readonly atMs: number;
+  /** The sum of its Refunds. */
+  refunded: bigint;
 }
 
-type Kind = "sale" | "preauth" | "complete" | "void";
+/** A message, and the site of the host at which it arrived. */
+export interface Received extends Message {
+  readonly site: string;
+}
+
+type Kind = "sale" | "preauth" | "complete" | "refund" | "void";
 
 const kinds: Readonly<Record<string, Kind>> = {
   "000000": "sale",
   "300000": "preauth",
   "330000": "complete",
+  "200000": "refund",
   "020000": "void",
 };
+
+/** One site learns so late of what the other one has booked. */
+const copiedAfterMs = 2_000;
 
 /** A message of a terminal by its trace number, as field 90 names an original. */
 export function keyOf({ fields }: Message): string {
   return `${fields.get(41)?.trim()} ${fields.get(11)}`;
 }
 
-/** The books of the host. It remembers no Reversal of what it does not know, as many hosts. */
+/** The books of the host, at both of its sites. It remembers no Reversal of what it does not know, as many hosts. */
 export class Books {
   readonly bookings = new Map<string, Booking>();
   /** Terminal and number of each batch that is settled. */
@@ -40,7 +54,7 @@ export class Books {
   readonly #uploaded = new Map<string, Set<string>>();
 
   /** @returns the response code; the same one again for a repeat */
-  book(message: Message, amount = BigInt(message.fields.get(4) ?? 0)): string {
+  book(message: Received, amount = BigInt(message.fields.get(4) ?? 0)): string {
     const { fields } = message;
     const kind = kinds[fields.get(3) ?? ""];
     if (kind === undefined) return "12";
@@ -52,9 +66,15 @@ export class Books {
       if (!isOpen) return "12";
       original.standing = kind === "void" ? "voided" : "completed";
     }
+    if (kind === "refund") {
+      if (original?.standing !== "stands" || !this.#isSettled(original)) return "12";
+      if (original.refunded + amount > original.amount) return "13";
+      original.refunded += amount;
+    }
     this.#enter({
       ...{ key: keyOf(message), tid: fields.get(41)?.trim() ?? "", batchNo: fields.get(60) ?? "" },
       ...{ kind, amount, standing: "stands", original, isForced: false },
+      ...{ site: message.site, atMs: performance.now(), refunded: 0n },
     });
     return "00";
   }
@@ -64,19 +84,40 @@ export class Books {
     const tid = key.split(" ")[0] ?? "";
     this.#enter({
       ...{ key, tid, batchNo: "forced", kind: "sale", amount, standing: "stands" },
-      ...{ original: undefined, isForced: true },
+      ...{ original: undefined, isForced: true, site: "", atMs: performance.now(), refunded: 0n },
     });
   }
 
-  reverse(message: Message): string {
+  reverse(message: Received): string {
     const booking = this.#originalOf(message);
     if (booking === undefined) return "25";
     if (booking.standing === "reversed") return "00";
     if (booking.standing !== "stands") return "12";
-    booking.standing = "reversed";
-    // The transaction that it had voided or completed is open again.
-    if (booking.original !== undefined) booking.original.standing = "stands";
+    this.#undo(booking);
     return "00";
+  }
+
+  /** By itself: a charge that is not settled yet, and that nobody knows to be reversed. */
+  reverseOne(random: SeededRandom): Booking | undefined {
+    const open = [...this.bookings.values()].slice(-200).filter((one) => {
+      const isCharge = one.kind === "sale" || one.kind === "preauth";
+      return isCharge && one.standing === "stands" && !one.isForced && !this.#isSettled(one);
+    });
+    const booking = open.length === 0 ? undefined : random.pick(open);
+    if (booking !== undefined) this.#undo(booking);
+    return booking;
+  }
+
+  #undo(booking: Booking): void {
+    booking.standing = "reversed";
+    if (booking.original === undefined) return;
+    // The transaction that it had voided or completed is open again.
+    if (booking.kind === "refund") booking.original.refunded -= booking.amount;
+    else booking.original.standing = "stands";
+  }
+
+  #isSettled({ tid, batchNo }: Booking): boolean {
+    return this.settled.has(`${tid} ${batchNo}`);
   }
 
   /**
@@ -120,7 +161,7 @@ export class Books {
       const total = all.reduce((sum, { amount }) => sum + amount, 0n);
       return `${all.length.toString().padStart(5, "0")}${total.toString().padStart(14, "0")}`;
     };
-    return `${side(sales)}${side(voids)}${side([])}`;
+    return `${side(sales)}${side(voids)}${side(standing.filter(({ kind }) => kind === "refund"))}`;
   }
 
   #enter(booking: Booking): void {
@@ -132,10 +173,12 @@ export class Books {
   }
 
   /** Field 90: the original's type, trace number and time. Field 61: its terminal, where that is another one. */
-  #originalOf({ fields }: Message): Booking | undefined {
+  #originalOf({ fields, site }: Received): Booking | undefined {
     const trace = fields.get(90)?.slice(4, 10);
     const tid = fields.get(61) ?? fields.get(41) ?? "";
-    return trace === undefined ? undefined : this.bookings.get(`${tid.trim()} ${trace}`);
+    const booking = trace === undefined ? undefined : this.bookings.get(`${tid.trim()} ${trace}`);
+    if (booking === undefined || booking.site === site) return booking;
+    return performance.now() - booking.atMs < copiedAfterMs ? undefined : booking;
   }
 }
 

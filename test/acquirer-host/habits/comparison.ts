@@ -22,10 +22,11 @@ interface Row {
 const transactionsOf = `
   SELECT id, command, original_id, reversal_state, amount_minor::text AS amount,
     concat(tid, ' ', facts->'fields'->>'traceNo') AS key
-  FROM transactions WHERE command IN ('SALE', 'PREAUTH', 'PREAUTH_COMPLETE', 'VOID')`;
+  FROM transactions WHERE command IN ('SALE', 'PREAUTH', 'PREAUTH_COMPLETE', 'REFUND', 'VOID')`;
 const eventsOf = `
-  SELECT subject_id::text AS subject, kind, concat(detail->>'field41', ' ', detail->>'field11') AS key
-  FROM events WHERE kind IN ('reversal_refused', 'approval_unmatched')`;
+  SELECT subject_id::text AS subject, kind, concat(
+    coalesce(detail->>'field41', detail->>'tid'), ' ', coalesce(detail->>'field11', detail->>'traceNo')) AS key
+  FROM events WHERE kind IN ('reversal_refused', 'approval_unmatched', 'acquirer_advice')`;
 const settlementsOf = `
   SELECT t.id, concat(t.tid, ' ', t.facts->'fields'->>'batchNo') AS batch, EXISTS (
     SELECT FROM events e
@@ -37,25 +38,29 @@ const hostUnit = 100n;
 /** Compares the books with what the partner was told: every transaction and every booking. */
 export async function differencesOf(
   { query, ipns }: Deployment,
-  { books, metBy }: HabitualHost,
+  { books, metBy, foreign }: HabitualHost,
 ): Promise<readonly Difference[]> {
   const rows = (await query(transactionsOf)) as unknown as readonly Row[];
   const events = (await query(eventsOf)) as unknown as readonly { subject: string | null; kind: string; key: string }[];
   const refused = new Set(events.filter(({ kind }) => kind === "reversal_refused").map(({ subject }) => subject));
-  const unmatched = new Set(events.filter(({ kind }) => kind === "approval_unmatched").map(({ key }) => key));
+  // The host approved what nobody knows, or reversed it by itself and said so.
+  const said = new Set(events.filter(({ kind }) => kind !== "reversal_refused").map(({ key }) => key));
   const byKey = new Map(rows.map((row) => [row.key, row]));
   const statusOf = ({ id }: Row) => ipns.get(id)?.["status"];
   const following = new Map<string, Row>();
-  for (const row of rows) if (row.original_id && statusOf(row) === "SUCCESS") following.set(row.original_id, row);
+  for (const row of rows) {
+    const isFollowing = row.command !== "REFUND" && row.original_id !== null && statusOf(row) === "SUCCESS";
+    if (isFollowing) following.set(row.original_id, row);
+  }
   const differences: Difference[] = [];
   const hasOpenEvent = ({ id, key, reversal_state: reversal }: Row) =>
-    unmatched.has(key) || (reversal === "parked" && refused.has(id));
+    said.has(key) || (reversal === "parked" && refused.has(id));
   const differs = (key: string, why: string) => {
     const row = byKey.get(key);
     // The result of a Void or a Complete shows in its original, too.
     const concerned = rows.filter((one) => one === row || (row !== undefined && one.original_id === row.id));
     const habits = `habits: ${metBy.get(key)?.join(", ") ?? "none"}; Reversal: ${row?.reversal_state ?? "none"}`;
-    const isOpen = row === undefined ? unmatched.has(key) : concerned.some(hasOpenEvent);
+    const isOpen = row === undefined ? said.has(key) : concerned.some(hasOpenEvent);
     differences.push({ key, why: `${why} (${habits})`, isOpen });
   };
   for (const row of rows) {
@@ -67,13 +72,17 @@ export async function differencesOf(
         row.key,
         `${row.command} was notified as ${status}, and the booking ${booking?.standing ?? "is missing"}`,
       );
-    } else if (booking?.standing === "stands" && booking.amount !== BigInt(row.amount) * hostUnit) {
+    } else if (
+      booking?.standing === "stands" &&
+      BigInt(ipns.get(row.id)?.["amount"] ?? 0) * hostUnit !== booking.amount
+    ) {
       differs(row.key, `${row.command} was notified with another amount than ${booking.amount}`);
     }
   }
   for (const { key, standing } of books.bookings.values()) {
     if (!byKey.has(key) && standing !== "reversed") differs(key, "nobody was notified of the booking");
   }
+  if (foreign > 0) differences.push({ key: "MAC", why: `${foreign} messages had no MAC of the host's`, isOpen: false });
   return [...differences, ...(await unlikeBatches({ query, ipns }, books.settled))];
 }
 

@@ -8,12 +8,13 @@ import { type RegisteredPartner, registerPartner } from "../../../faults/deploym
 import { freePort, ownAddress, ownTree, ServiceInstance } from "../../../faults/instance.ts";
 import { embeddedPrograms, loadSettings, openUp, PostgresServer } from "../../../faults/postgres.ts";
 import { PartnersServer, partnerCertificate } from "../../../faults/receiver.ts";
+import type { HostKeys } from "./host.ts";
 
 const acquirerTimeoutMs = 1_000;
 /** Longer than the host books late, also on a machine with other work. */
 const reversalMarginMs = 10_000;
 
-/** Two instances of the service on one database, a partner, and a link to the host. */
+/** Two instances of the service on one database, a partner, and links to the two sites of the host. */
 export interface Deployment {
   readonly instances: readonly ServiceInstance[];
   readonly caller: Caller;
@@ -24,7 +25,12 @@ export interface Deployment {
 }
 
 /** @param keep a folder for the logs of the instances */
-export async function deploy(hostPort: number, cleanup: Cleanup, keep: string | undefined): Promise<Deployment> {
+export async function deploy(
+  hostPorts: readonly number[],
+  { macKey, keyEncryptionKey }: HostKeys,
+  cleanup: Cleanup,
+  keep: string | undefined,
+): Promise<Deployment> {
   const folder = await openUp(await mkdtemp(join(tmpdir(), "paybell-habits-")));
   cleanup.add(() => rm(folder, { recursive: true, force: true }));
   const certificate = await partnerCertificate(ownAddress);
@@ -61,7 +67,9 @@ export async function deploy(hostPort: number, cleanup: Cleanup, keep: string | 
         PAYBELL_HOST: "127.0.0.1",
         PAYBELL_ACQUIRER: "iso8583",
         PAYBELL_ACQUIRER_PROFILE: join(folder, "profile.json"),
-        PAYBELL_ACQUIRER_HOSTS: `127.0.0.1:${hostPort}`,
+        PAYBELL_ACQUIRER_HOSTS: hostPorts.map((port) => `127.0.0.1:${port}`).join(),
+        PAYBELL_ACQUIRER_MAC_KEY: macKey.toString("hex"),
+        PAYBELL_ACQUIRER_KEY_ENCRYPTION_KEY: keyEncryptionKey.toString("hex"),
         PAYBELL_ACQUIRER_TLS: "off",
         PAYBELL_ACQUIRER_TIMEOUT_MS: String(acquirerTimeoutMs),
       },
@@ -73,12 +81,12 @@ export async function deploy(hostPort: number, cleanup: Cleanup, keep: string | 
   const caller = new Caller(instances);
   cleanup.add(() => caller.close());
   const callBackUrl = `https://${ownAddress}:${receiver.port}/ipn/0`;
-  const partner = await registerPartner(caller, operatorToken, { index: 0, callBackUrl });
+  const partner = await registerPartner(caller, operatorToken, { index: 0, callBackUrl, refunds: "notified" });
   receiver.opensWith(0, partner.opener);
   return { instances, caller, partner, ipns, query: (sql) => postgres.query(sql, [], "habits") };
 }
 
-/** The documents' profile, for this host: in ASCII, and in a hurry. */
+/** The documents' profile, for this host: in ASCII, with MACs, over several connections, and in a hurry. */
 async function profile(): Promise<unknown> {
   const text = await readFile(join(import.meta.dirname, "../../../docs/operator/acquirer-profile.json"), "utf8");
   const given = JSON.parse(text) as Readonly<Record<string, object>>;
@@ -90,6 +98,15 @@ async function profile(): Promise<unknown> {
       ...{ mti: "ascii", bitmap: "hex", lengths: "ascii", digits: "ascii", tracks: "ascii", bytes: "hex" },
     },
     approvals: ["00", "08"],
+    partialApprovals: "accept",
+    network: { ...given["network"], connections: 3 },
+    mac: {
+      ...{ algorithm: "x9.19", networkMessages: false },
+      keyExchange: {
+        ...{ encryption: "tdes-ecb", brings: { field: 70, values: ["101"] }, request: null, belongsTo: "acquirer" },
+        ...{ key: { field: 48, from: 0, characters: 32 }, checkValue: { field: 48, from: 32, characters: 6 } },
+      },
+    },
     timings: { connectTimeoutMs: 2_000, networkTimeoutMs: 2_000, echoEveryMs: 5_000, reversalMarginMs },
   };
 }

@@ -16,6 +16,7 @@ test("no charge in the books of a host with habits stands unseen", { timeout: 90
   ).toEqual([]);
   // The books of a host without habits would agree whatever the service does.
   expect(met.size).toBeGreaterThan(30);
+  expect([...met.keys()].filter((name) => name.startsWith("own request")).length).toBeGreaterThan(2);
   expect(differences.length).toBeGreaterThan(0);
   expect(reached).toBeGreaterThan(100);
 });

@@ -1,10 +1,10 @@
 import type { SeededRandom } from "../../../faults/random.ts";
-import type { Books } from "./books.ts";
+import type { Books, Received } from "./books.ts";
 import { framed, type Message } from "./standard.ts";
 
 /** A message at the host, and what the host can do about it. */
 export interface Visit {
-  readonly message: Message;
+  readonly message: Received;
   readonly books: Books;
   readonly random: SeededRandom;
   /** The answer with this code, and what is different in it. */
@@ -13,8 +13,8 @@ export interface Visit {
   send(answer: Message | Buffer, afterMs?: number): void;
   drop(): void;
   later(afterMs: number, act: () => void): void;
-  /** The host restarts: every connection breaks, and for a while none is accepted. */
-  restart(): void;
+  /** This site of the host restarts: its connections break, and for so long none is accepted. */
+  restart(forMs: number): void;
 }
 
 type Habit = (visit: Visit) => void;
@@ -22,6 +22,8 @@ type Habit = (visit: Visit) => void;
 /** Beyond the service's time-out. */
 const late = (random: SeededRandom) => random.within(1_200, 2_200);
 const soon = (random: SeededRandom) => random.within(20, 900);
+
+const restartMs = 300;
 
 type Change = (fields: Map<number, string>) => unknown;
 
@@ -91,8 +93,9 @@ export const moneyHabits: Readonly<Record<string, Habit>> = {
   echoesFirst: (visit) => void [visit.send({ mti: "0800", fields: new Map([[70, "301"]]) }), visit.send(books(visit))],
   isSlow: (visit) => visit.send(books(visit), visit.random.within(50, 600)),
   answersOutOfOrder: (visit) => visit.send(books(visit), visit.random.within(0, 60)),
-  restarts: (visit) => void [books(visit), visit.restart()],
-  restartsUnread: (visit) => visit.restart(),
+  restarts: (visit) => void [books(visit), visit.restart(restartMs)],
+  restartsUnread: (visit) => visit.restart(restartMs),
+  failsForLong: (visit) => void [books(visit), visit.restart(20 * restartMs)],
   answersNobodysQuestion(visit) {
     visit.send(books(visit));
     visit.send(visit.answer("00", set(11, visit.random.within(900_000, 999_998).toString())));
@@ -151,5 +154,5 @@ export const uploadHabits: Readonly<Record<string, Habit>> = {
 /** Those after which the line is down. */
 export const droppingHabits: ReadonlySet<string> = new Set([
   ...["dropsUnread", "dropsAfterBooking", "booksLateAnswersNobody", "answersOverTheNextConnection"],
-  ...["restarts", "restartsUnread", "dropsAfterReversing", "dropsAfterSettling", "dropsAfterTaking"],
+  ...["restarts", "restartsUnread", "failsForLong", "dropsAfterReversing", "dropsAfterSettling", "dropsAfterTaking"],
 ]);

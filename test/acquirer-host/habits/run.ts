@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
@@ -36,10 +36,11 @@ export async function runHabits(
 ): Promise<HabitsResult> {
   const random = seeded(seed);
   if (keep !== undefined) await mkdir(keep, { recursive: true });
-  const host = new HabitualHost(random.fork("host"), keep && join(keep, "host.log"));
-  const port = await host.listen();
+  const keys = { macKey: randomBytes(16), keyEncryptionKey: randomBytes(16) };
+  const host = new HabitualHost(random.fork("host"), keys, keep && join(keep, "host.log"));
+  const ports = await host.listen();
   cleanup.add(() => host.close());
-  const deployment = await deploy(port, cleanup, keep);
+  const deployment = await deploy(ports, keys, cleanup, keep);
   let taken = 0;
   const isOver = () => taken >= commands;
   const tills = Array.from({ length: terminals }, (_, nth) =>
@@ -53,6 +54,7 @@ export async function runHabits(
   await quiet(deployment, host, note);
   const met = new Map<string, number>();
   for (const name of [...host.metBy.values()].flat()) met.set(name, (met.get(name) ?? 0) + 1);
+  for (const [answered, times] of host.own.answered) met.set(`own request: ${answered}`, times);
   const differences = await differencesOf(deployment, host);
   if (keep !== undefined)
     await writeFile(join(keep, "rows.json"), JSON.stringify(await rowsOf(deployment, differences)));
@@ -76,6 +78,12 @@ interface Sold {
   readonly isPreAuth: boolean;
 }
 
+/** A terminal's Sales, by whether their batch is settled: only then can they be refunded. */
+interface Charges {
+  open: string[];
+  settled: string[];
+}
+
 interface Selling {
   readonly isOver: () => boolean;
   /** Called for each command that was not refused before anything was written. */
@@ -91,11 +99,12 @@ async function sell(
 ): Promise<void> {
   const { caller, partner } = deployment;
   const terminal = { tid: `T${nth.toString().padStart(7, "0")}`, mid: "M00000000000001" };
+  const charges: Charges = { open: [], settled: [] };
   let last: Sold | undefined;
   let unknown: string | undefined;
   while (!isOver()) {
     const reqId = randomUUID();
-    const command = chosen(random, last, unknown, terminal);
+    const command = chosen(random, last, unknown, charges, terminal);
     const isPreAuth = command["command"] === "PREAUTH";
     let answer = await caller.call("POST", "/v1/commands", partner.apiKey, { reqId, ...command });
     if (answer.status === 0) {
@@ -107,6 +116,9 @@ async function sell(
     unknown = status === 202 || body["status"] === "ERROR" ? reqId : undefined;
     const hasSold = status === 200 && body["status"] === "SUCCESS" && (isPreAuth || command["command"] === "SALE");
     last = hasSold ? { id: String(body["id"]), isPreAuth } : undefined;
+    if (hasSold && !isPreAuth) charges.open.push(String(body["id"]));
+    // One that completes later, or otherwise, makes a Refund that is refused.
+    if (command["command"] === "SETTLEMENT") [charges.settled, charges.open] = [charges.open, []];
     if (status === 409 || status === 503) await caller.pause();
     else onTaken();
   }
@@ -116,6 +128,7 @@ function chosen(
   random: SeededRandom,
   last: Sold | undefined,
   unknown: string | undefined,
+  { settled }: Charges,
   terminal: Readonly<Record<string, string>>,
 ): Readonly<Record<string, unknown>> {
   const dice = random.within(1, 100);
@@ -125,12 +138,16 @@ function chosen(
     return { command: "PREAUTH_COMPLETE", transactionId: last.id, amount: "1000" };
   }
   if (unknown !== undefined && dice <= 10) return { command: "REVERSAL", originalReqId: unknown };
-  if (dice >= 99) return { command: "SETTLEMENT", ...terminal };
+  if (settled.length > 0 && dice >= 60 && dice < 72) {
+    return { command: "REFUND", transactionId: random.pick(settled), amount: String(random.within(1, 1_000)) };
+  }
+  if (dice >= 97) return { command: "SETTLEMENT", ...terminal };
   return {
     command: dice >= 85 ? "PREAUTH" : "SALE",
     ...terminal,
     amount: String(random.within(1_000, 9_000_000)),
     currency: "VND",
+    ...(random.chance(0.3) && { allowPartial: true }),
     merchantTransId: "habits",
     card: { token: "tok_approve", number: "411111******1111", swipeType: "C", aid: "A0000000031010" },
   };
