@@ -27,7 +27,7 @@ import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /** The options for opening a link to a host. */
-export type HostOptions = Omit<Iso8583Options, "onEvent" | "connectsLater">;
+export type HostOptions = Omit<Iso8583Options, "onEvent" | "connectsLater" | "earlierTimeoutMs">;
 
 export interface NamedAcquirer {
   /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
@@ -102,7 +102,8 @@ export function openAcquirers(
       recordKey(event, name || settingsName, { metrics, events: alerts });
       recordAsked(event, name || settingsName, alerts);
     };
-    const linked = { ...options, macKeyStore: keyStore, signOffs: signOffsOf(name, options.profile), onEvent };
+    const signOffs = signOffsOf(name, options.profile);
+    const linked = { ...options, macKeyStore: keyStore, signOffs, onEvent, earlierTimeoutMs: config.acquirerTimeoutMs };
     const problems = matchProblems(options.profile);
     if (problems.length > 0) {
       const detail = { acquirer: name || settingsName, problems };

@@ -14,10 +14,13 @@ export interface HostRequest {
   readonly answer: IsoMessage | undefined;
 }
 
-type HostRequestsProfile = Profile["network"]["hostRequests"];
+interface StandardRequests {
+  readonly field: number;
+  readonly values: NonNullable<Profile["network"]["hostRequests"]["values"]>;
+}
 
 /** The requests that each version of the standard has, by the field that says what is asked. */
-const ofStandard: Readonly<Record<Profile["standard"], Required<Pick<HostRequestsProfile, "field" | "values">>>> = {
+const ofStandard: Readonly<Record<Profile["standard"], StandardRequests>> = {
   "1987": {
     field: 70,
     values: {
@@ -43,7 +46,8 @@ const ofStandard: Readonly<Record<Profile["standard"], Required<Pick<HostRequest
 
 /** What a profile says of the host's own requests; where it says nothing, its standard does. */
 export function hostRequestsOf({ standard, network }: Pick<Profile, "standard" | "network">) {
-  return { ...ofStandard[standard], ...network.hostRequests };
+  const { field = ofStandard[standard].field, values = ofStandard[standard].values, ...others } = network.hostRequests;
+  return { field, values, ...others };
 }
 
 /** Reads a host's own requests, and answers them, as its profile says. */

@@ -42,6 +42,8 @@ export interface Iso8583Options {
   /** Absent: no other process uses the hosts. */
   readonly signOffs?: SignOffStore | undefined;
   readonly clock: Clock;
+  /** For so long requests of an earlier process, or another instance, are waited for. Absent: there are none. */
+  readonly earlierTimeoutMs?: number;
   /** It connects when {@link Iso8583Acquirer.connect} says so, and not at once. */
   readonly connectsLater?: boolean;
   /** Called for events of the link; messages in them are not masked. */
@@ -71,6 +73,8 @@ export class Iso8583Acquirer implements Acquirer {
   readonly #signOffs: SignOffs;
   #traceNo = Math.floor(Math.random() * traceNos);
   #onUnmatched: (answer: UnmatchedAnswer) => void = () => undefined;
+  readonly #earlierTimeoutMs: number | undefined;
+  #hasBegun = false;
   #closed = false;
 
   /**
@@ -120,12 +124,16 @@ export class Iso8583Acquirer implements Acquirer {
       onEvent: this.#onEvent,
     };
     this.#link = new Links(linkOptions, profile.network.connections);
-    if (!connectsLater) this.#link.start();
+    this.#earlierTimeoutMs = options.earlierTimeoutMs;
+    if (!connectsLater) this.connect();
   }
 
   /** Does nothing if it has connected, or is closed. */
   connect(): void {
-    if (!this.#closed) this.#link.start();
+    if (this.#closed || this.#hasBegun) return;
+    this.#hasBegun = true;
+    if (this.#earlierTimeoutMs !== undefined) this.#turns.begin(this.#earlierTimeoutMs + this.reversalMarginMs);
+    this.#link.start();
   }
 
   refusesToken(token: string): string | undefined {

@@ -76,6 +76,15 @@ test("the key of an unanswered request is free when no answer can come, or has c
   expect(order).toEqual(["sale 1", "sale 2", "sale 3"]);
 });
 
+test("one at a time, none has its turn while a request of an earlier process may be answered", async () => {
+  const { turns, order, take } = turnsOf(true);
+  turns.begin(patientMs);
+  expect(await take("key", "sale 1", 1)).toBeUndefined();
+  turns.begin(1);
+  (await take("key", "sale 2"))?.end();
+  expect(order).toEqual(["sale 2"]);
+});
+
 test("one at a time, requests exclude each other under any key while they are waited for", async () => {
   const { order, take } = turnsOf(true);
   const first = await take("key 1", "sale 1");

@@ -188,6 +188,13 @@ export class Turns {
     });
   }
 
+  /** None is given for so long, if one at a time has its turn: a request of an earlier process may be answered yet. */
+  begin(afterMs: number): void {
+    if (!this.#oneAtATime || afterMs <= 0) return;
+    this.#taken.set(oneForAll, { request: "of an earlier process", times: 1 });
+    this.#later(afterMs, () => this.#free(oneForAll));
+  }
+
   close(): void {
     for (const { resolve } of [...this.#waiting]) resolve(undefined);
     for (const hold of this.#holds) clearTimeout(hold);
@@ -205,26 +212,31 @@ export class Turns {
     const held = new Set(keys);
     const free = (freed: readonly string[]) => {
       for (const one of freed) if (held.delete(one)) this.#free(one);
-      this.#serve();
     };
     return {
       end: () => free(keys),
       endUnanswered: (holdMs) => {
         free([oneForAll]);
-        const hold = setTimeout(() => {
-          this.#holds.delete(hold);
-          free([key]);
-        }, holdMs).unref();
-        this.#holds.add(hold);
+        this.#later(holdMs, () => free([key]));
       },
     };
+  }
+
+  #later(afterMs: number, act: () => void): void {
+    const hold = setTimeout(() => {
+      this.#holds.delete(hold);
+      act();
+    }, afterMs).unref();
+    this.#holds.add(hold);
   }
 
   #free(key: string): void {
     const taken = this.#taken.get(key);
     if (taken === undefined) return;
     taken.times -= 1;
-    if (taken.times === 0) this.#taken.delete(key);
+    if (taken.times > 0) return;
+    this.#taken.delete(key);
+    this.#serve();
   }
 
   #serve(): void {
