@@ -7,6 +7,7 @@ import { Ownership } from "../packages/server/src/delivery/ownership.ts";
 import { Queue } from "../packages/server/src/delivery/queue.ts";
 import { Queues } from "../packages/server/src/delivery/queues.ts";
 import { RateLimits } from "../packages/server/src/delivery/rate.ts";
+import { Sendings } from "../packages/server/src/delivery/sending.ts";
 import type { QueuePage } from "../packages/server/src/delivery/store.ts";
 import { DeliveryWorker } from "../packages/server/src/delivery/worker.ts";
 import type { LeaseId } from "../packages/server/src/ids.ts";
@@ -15,6 +16,7 @@ import type { FaultsOf } from "./context.ts";
 import { SimulatedDeliveries } from "./database/deliveries.ts";
 import { SimulatedLeases, SimulatedShards } from "./database/shards.ts";
 import { Tables } from "./database/tables.ts";
+import { SimulatedAttempts } from "./service/attempt.ts";
 import { Instance } from "./service/instance.ts";
 
 /** Something that is wrong on purpose, and that the simulation must find. */
@@ -161,7 +163,19 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a worker that is not fit keeps its shards",
     seed: 1,
-    sabotage: wrong(SimulatedShards, "surrender", async () => undefined),
+    sabotage: wrong(SimulatedShards, "release", async (original, args) =>
+      args[2] === "lease" ? undefined : original(...args),
+    ),
+  },
+  {
+    name: "a shard is released while something of it is on the wire",
+    seed: 1,
+    sabotage: wrong(Sendings, "busyShards", () => new Set()),
+  },
+  {
+    name: "a stop whose time is over aborts nothing",
+    seed: 1,
+    sabotage: wrong(SimulatedAttempts, "abort", () => undefined),
   },
   {
     name: "a worker that is not fit gives up its lease",

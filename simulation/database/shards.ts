@@ -28,10 +28,9 @@ export class SimulatedShards implements ShardStore {
     return this.#session.read("map", () => {
       const owned = new Map<LeaseId | null, number>();
       for (const { leaseId: owner } of this.tables.shards) owned.set(owner, (owned.get(owner) ?? 0) + 1);
-      const nowUs = this.#session.database.nowUs();
       const workers = [...this.tables.leases.values()]
         .filter(({ kind }) => kind === "delivery")
-        .map(({ id, sinceUs }) => ({ leaseId: id, ageMs: (nowUs - sinceUs) / 1_000, owned: owned.get(id) ?? 0 }));
+        .map(({ id, beat }) => ({ leaseId: id, beats: beat, owned: owned.get(id) ?? 0 }));
       return { workers, mine: this.tables.shardsOf(leaseId).map(copy), free: owned.get(null) ?? 0 };
     });
   }
@@ -40,20 +39,13 @@ export class SimulatedShards implements ShardStore {
     return this.takeOf(leaseId, count, ({ leaseId: owner }) => owner === null);
   }
 
-  release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
-    this.#hooks.onReleases(shards);
-    return this.#release(this.#session, leaseId, shards);
+  owned(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
+    return this.#beats.read("owned", () => this.tables.shardsOf(leaseId).map(copy));
   }
 
-  held(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
-    return this.#beats.read("held", () => this.tables.shardsOf(leaseId).map(copy));
-  }
-
-  surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
-    return this.#release(this.#beats, leaseId, shards);
-  }
-
-  #release(session: Session, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+  release(leaseId: LeaseId, shards: readonly OwnedShard[], over?: "lease"): Promise<void> {
+    const session = over === "lease" ? this.#beats : this.#session;
+    if (over === undefined) this.#hooks.onReleases(shards);
     const isStill = ({ shard, epoch }: OwnedShard) =>
       this.tables.shards[shard]?.leaseId === leaseId && this.tables.shards[shard]?.epoch === epoch;
     return session.write({

@@ -1,5 +1,4 @@
 import type { Hint } from "../../packages/server/src/delivery/store.ts";
-import { shardOf } from "../../packages/server/src/ids.ts";
 import { queueOf } from "../../packages/server/src/notification.ts";
 import type { SimulationContext } from "../context.ts";
 import type { SimulatedNotification } from "../database/tables.ts";
@@ -116,9 +115,6 @@ export class SimulatedOperators {
     const { tables, database, world } = this.#context;
     const dueAtUs = Math.min(one.dueAtUs, database.nowUs());
     tables.change(one, { dueAtUs, isAsked: one.attemptsMade > 0, toRegistered: one.toRegistered || toRegistered });
-    // An earlier owner of its shard may still have it on the wire, and had put it off until that attempt ends.
-    const { epoch } = tables.shards[shardOf(one.partnerId)] ?? {};
-    for (const start of one.starts) if (start.epoch !== epoch) start.mayRepeat = true;
     world.note("people", "send now", one.id, "attempt", one.attemptsMade);
     this.#hint({ partnerId: one.partnerId, queue: one.queue });
   }

@@ -24,10 +24,16 @@ interface Posting {
 export class SimulatedAttempts {
   readonly #context: SimulationContext;
   readonly #sender: Instance;
+  readonly #onWire = new Map<Posting, NotificationStart>();
 
   constructor(context: SimulationContext, sender: Instance) {
     this.#context = context;
     this.#sender = sender;
+  }
+
+  /** Ends what is on the wire. */
+  abort(): void {
+    for (const posting of [...this.#onWire.keys()]) this.#end(posting, refusal);
   }
 
   readonly attempt: MakeAttempt = (delivery, partner, options) =>
@@ -55,7 +61,7 @@ export class SimulatedAttempts {
       resolve({ postponeMs });
       return;
     }
-    const start = checks.starts.firstByte(this.#sender, delivery, options, begunMs);
+    this.#onWire.set(posting, checks.starts.firstByte(this.#sender, delivery, options, begunMs));
     const merchant = tables.merchants.find(({ id }) => id === delivery.partnerId);
     const reception = merchant?.endpointAt(url)?.receive(url) ?? refusal;
     if (reception.isAccepted) tables.notifications.get(delivery.id)?.acceptedRounds.add(delivery.round);
@@ -63,14 +69,18 @@ export class SimulatedAttempts {
     const leftMs = this.#context.plan.attemptTimeoutMs - (loop.clock.monotonicMs() - startedMs);
     if (reception.afterMs >= leftMs) {
       const timeout = { ...refusal, reason: "timeout" } as const;
-      loop.timers.after(Math.max(1, leftMs), () => this.#end(posting, start, timeout));
+      loop.timers.after(Math.max(1, leftMs), () => this.#end(posting, timeout));
     } else {
-      world.agenda.after(reception.afterMs, () => loop.enter(() => this.#end(posting, start, reception)));
+      world.agenda.after(reception.afterMs, () => loop.enter(() => this.#end(posting, reception)));
     }
   }
 
-  #end({ delivery, partner, url, startedMs, resolve }: Posting, start: NotificationStart, answer: Reception): void {
+  #end(posting: Posting, answer: Reception): void {
+    const start = this.#onWire.get(posting);
+    if (start === undefined) return;
+    this.#onWire.delete(posting);
     start.isEnded = true;
+    const { delivery, partner, url, startedMs, resolve } = posting;
     this.#context.checks.starts.attemptEnds(this.#sender, delivery, url);
     const { clock } = this.#sender.loop;
     const attempt: Attempt = {

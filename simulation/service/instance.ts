@@ -58,6 +58,7 @@ export class Instance {
     this.outcomes = homes.all.map((home) => new OutcomeCommits(world, home, (outcome) => this.#carryOut(outcome)));
     const onLoaded = (loaded: Awaited<ReturnType<CircuitStore["load"]>>) => checks.circuitsLoaded(this, loaded);
     this.partners = new SimulatedPartners(session, (id) => this.worker.partnerChanged(id));
+    const attempts = new SimulatedAttempts(context, this);
     this.worker = new DeliveryWorker({
       store: new SimulatedDeliveries({
         homes,
@@ -76,14 +77,14 @@ export class Instance {
       homes: plan.homes,
       lease: this.lease,
       partners: this.partners,
-      attempt: new SimulatedAttempts(context, this).attempt,
+      attempt: attempts.attempt,
+      abort: () => attempts.abort(),
       clock,
       timers,
       inNextTurn: (work) => void timers.after(0, work),
       random: world.random.next,
       slotsMax: plan.slotsMax,
       bytesInFlightMax: plan.bytesInFlightMax,
-      attemptTimeoutMs: plan.attemptTimeoutMs,
       onFitness: () => {
         world.note(name, this.worker.isFit ? "is fit" : "is not fit");
         this.#lease.kindChanged();

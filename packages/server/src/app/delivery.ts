@@ -61,9 +61,7 @@ export function wireDelivery(infrastructure: Infrastructure, partners: PartnerPa
     clock: systemClock,
     timers: systemTimers,
   });
-  const { worker, transport } = options.sends
-    ? openWorker(infrastructure, partners, options, { counter, backpressure })
-    : {};
+  const worker = options.sends ? openWorker(infrastructure, partners, options, { counter, backpressure }) : undefined;
   const status = new PendingStatus(database);
   const hints = new Hints({
     worker,
@@ -91,7 +89,6 @@ export function wireDelivery(infrastructure: Infrastructure, partners: PartnerPa
     inFlight: () => worker?.status.slots ?? 0,
     async stop() {
       await worker?.stop(config.drainTimeoutMs);
-      transport?.abort();
       clearInterval(flushing);
       await counter.flush();
     },
@@ -166,7 +163,7 @@ function openWorker(
     random: Math.random,
     slotsMax,
     bytesInFlightMax,
-    attemptTimeoutMs,
+    abort: () => transport.abort(),
     ...(egressProxy && { heldMs: () => egressProxy.heldMs() }),
     onAttempted: (delivery, attempted) => {
       countAttempt(metrics, partnerMetrics, delivery, attempted);
@@ -186,7 +183,7 @@ function openWorker(
     onTrouble: (message, error) => log.warn({ err: error }, message),
   });
   deliveryPartners.start((partnerId) => worker.partnerChanged(partnerId));
-  return { worker, transport };
+  return worker;
 }
 
 export interface DeliveryPartnersParts {

@@ -3,8 +3,8 @@ import { type LeaseId, newId, shardCount } from "../ids.ts";
 import type { OwnedShard, ShardMap } from "./ownership.ts";
 import { Ownership } from "./ownership.ts";
 
-function neverSurrendered(): Promise<never> {
-  return Promise.reject(new Error("a worker whose ticks do not fail surrenders nothing"));
+function neverAsked(): Promise<never> {
+  return Promise.reject(new Error("a worker whose ticks do not fail asks nothing over the connection of its lease"));
 }
 
 /** Workers over one table of shards; every timer fires at once. */
@@ -18,7 +18,7 @@ function workersOver(count: number) {
     map: async (id: LeaseId): Promise<ShardMap> => ({
       workers: [...living].map((leaseId) => ({
         leaseId,
-        ageMs: newcomers.has(leaseId) ? 1_000 : 60_000,
+        beats: newcomers.has(leaseId) ? 9 : 10,
         owned: owned(leaseId).length,
       })),
       mine: owned(id),
@@ -32,10 +32,10 @@ function workersOver(count: number) {
     release: async (id: LeaseId, shards: readonly OwnedShard[]): Promise<void> => {
       for (const { shard } of shards) if (owners[shard] === id) owners[shard] = null;
     },
-    held: neverSurrendered,
-    surrender: neverSurrendered,
+    owned: neverAsked,
   };
   const gone: number[] = [];
+  const busy = new Set<number>();
   const ownerships = ids.map(
     (id) =>
       new Ownership({
@@ -51,13 +51,12 @@ function workersOver(count: number) {
         },
         prepare: async () => undefined,
         onReady: () => undefined,
-        windUp: async () => undefined,
-        isOnWire: () => false,
+        busyShards: () => busy,
         onGone: (shards) => void gone.push(...shards),
         onTrouble: () => undefined,
       }),
   );
-  return { ownerships, living, newcomers, ids, gone };
+  return { ownerships, living, newcomers, ids, gone, busy };
 }
 
 describe("workers share the shards", () => {
@@ -91,6 +90,24 @@ describe("workers share the shards", () => {
     expect(ownerships[0]?.count).toBe(shardCount - 8);
   });
 
+  test("and release one only when nothing of it is on the wire or unrecorded, those where nothing is first", async () => {
+    const { ownerships, living, ids, gone, busy } = workersOver(2);
+    const second = ids[1] as LeaseId;
+    living.delete(second);
+    await ownerships[0]?.tick();
+    living.add(second);
+    for (let shard = 0; shard < shardCount; shard += 1) if (shard >= 4) busy.add(shard);
+    await ownerships[0]?.tick();
+    expect(gone).toEqual([0, 1, 2, 3]);
+    // Nothing more starts for the other four.
+    expect([ownerships[0]?.count, ownerships[0]?.ready.length]).toEqual([shardCount - 4, shardCount - 8]);
+    for (let ticks = 0; ticks < 100; ticks += 1) await ownerships[0]?.tick();
+    expect([ownerships[0]?.count, ownerships[0]?.ready.length]).toEqual([shardCount - 4, shardCount / 2]);
+    busy.delete(5);
+    await ownerships[0]?.tick();
+    expect(gone).toEqual([0, 1, 2, 3, 5]);
+  });
+
   test("stop believing in a lease that expired", async () => {
     const { ownerships, living, ids, gone } = workersOver(1);
     const [ownership] = ownerships;
@@ -119,36 +136,22 @@ describe("a home that answers late", () => {
   }
 
   /** One worker with every shard, in two homes. What it asks of the first one is answered when the test says. */
-  async function ownerOf(late: "release" | "prepare") {
+  function ownerOf() {
     const owned = new Set(Array.from({ length: shardCount }, (_, shard) => shard));
     const answers: (() => void)[] = [];
-    const over = { late: undefined as typeof late | undefined, others: 0, beforeMap: () => Promise.resolve() };
-    const answer = async (what: typeof late, shards: readonly number[]) => {
-      if (over.late !== what || (shards[0] ?? 0) >= shardCount / 2) return;
-      await new Promise<void>((resolve) => answers.push(resolve));
-    };
     const leaseId = "lease" as LeaseId;
     const waitsMs: number[] = [];
     const ownership = new Ownership({
       store: {
         map: async () => {
           const mine = [...owned].map((shard) => ({ shard, epoch: 1 }));
-          await over.beforeMap();
-          const others = Array.from({ length: over.others }, () => ({
-            leaseId: "other" as LeaseId,
-            ageMs: 60_000,
-            owned: 0,
-          }));
-          return { workers: [{ leaseId, ageMs: 60_000, owned: mine.length }, ...others], mine, free: 0 };
+          return { workers: [{ leaseId, beats: 60, owned: mine.length }], mine, free: 0 };
         },
         claim: async () => [],
         release: async (_, shards) => {
-          const numbers = shards.map(({ shard }) => shard);
-          await answer("release", numbers);
-          for (const shard of numbers) owned.delete(shard);
+          for (const { shard } of shards) owned.delete(shard);
         },
-        held: neverSurrendered,
-        surrender: neverSurrendered,
+        owned: neverAsked,
       },
       homes: 2,
       lease: { current: () => leaseId, remainingMs: () => 5_000 },
@@ -160,47 +163,26 @@ describe("a home that answers late", () => {
           return () => clearTimeout(timer);
         },
       },
-      prepare: (shards) => answer("prepare", shards),
+      prepare: async (shards) => {
+        if ((shards[0] ?? 0) < shardCount / 2) await new Promise<void>((resolve) => answers.push(resolve));
+      },
       onReady: () => undefined,
-      windUp: async () => undefined,
-      isOnWire: () => false,
+      busyShards: () => new Set(),
       onGone: () => undefined,
       onTrouble: () => undefined,
     });
-    if (late === "release") await inTime(ownership.tick());
-    over.late = late;
-    return { ownership, owned, over, answers, waitsMs };
+    return { ownership, owned, answers, waitsMs };
   }
 
   test("keeps a tick waiting for a second at most", async () => {
-    const { ownership, waitsMs } = await ownerOf("prepare");
+    const { ownership, waitsMs } = ownerOf();
     await inTime(ownership.tick());
     expect(Math.max(...waitsMs)).toBe(1_000);
     expect(ownership.ready).toHaveLength(128);
   });
 
-  test("gives up no shard that an older answer gives back", async () => {
-    const { ownership, owned, over, answers } = await ownerOf("release");
-    over.others = 1;
-    await inTime(ownership.tick());
-    const count = ownership.count;
-    over.beforeMap = async () => {
-      // The map was read before the release, and its answer comes after the release's.
-      for (const answer of answers.splice(0)) answer();
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    };
-    over.others = 0;
-    await inTime(ownership.tick());
-    expect(owned.size).toBeLessThan(count);
-    expect(ownership.ready.filter((shard) => !owned.has(shard))).toEqual([]);
-    over.late = undefined;
-    over.beforeMap = () => Promise.resolve();
-    await inTime(ownership.tick());
-    expect(ownership.ready).toHaveLength(owned.size);
-  });
-
   test("is waited for at the stop, and its shards are released, too", async () => {
-    const { ownership, owned, answers } = await ownerOf("prepare");
+    const { ownership, owned, answers } = ownerOf();
     await inTime(ownership.tick());
     // In time for the stop, and too late for what does not wait.
     setTimeout(() => {
@@ -224,12 +206,13 @@ describe("a worker whose ticks fail", () => {
       /** No other worker claims them. */
       free: new Set(Array.from({ length: shardCount }, (_, shard) => shard)),
       onWire: new Set<number>(),
+      unrecorded: new Set<number>(),
       prepare: async (_: readonly number[]): Promise<void> => undefined,
       claimed: async (): Promise<void> => undefined,
-      surrender: async (): Promise<void> => undefined,
+      releasing: async (): Promise<void> => undefined,
       whileReading: (): void => undefined,
     };
-    const surrendered: number[][] = [];
+    const released: number[][] = [];
     const fitness: boolean[] = [];
     const gone: number[] = [];
     const troubles: unknown[] = [];
@@ -245,7 +228,7 @@ describe("a worker whose ticks fail", () => {
         map: async () => {
           await read();
           const owned = ownedOf(mine());
-          return { workers: [{ leaseId, ageMs: 60_000, owned: owned.length }], mine: owned, free: over.free.size };
+          return { workers: [{ leaseId, beats: 60, owned: owned.length }], mine: owned, free: over.free.size };
         },
         claim: async () => {
           const claimed = ownedOf(over.free);
@@ -253,16 +236,15 @@ describe("a worker whose ticks fail", () => {
           await over.claimed();
           return claimed;
         },
-        release: async (_, shards) => {
-          for (const { shard } of shards) over.free.add(shard);
-        },
-        held: async () => ownedOf(mine()),
-        surrender: async (id, shards) => {
+        release: async (id, shards, by) => {
           expect(id).toBe(leaseId);
-          await over.surrender();
-          surrendered.push(shards.map(({ shard }) => shard));
+          if (by === "lease") {
+            await over.releasing();
+            released.push(shards.map(({ shard }) => shard));
+          }
           for (const { shard } of shards) over.free.add(shard);
         },
+        owned: async () => ownedOf(mine()),
       },
       homes,
       lease: { current: () => over.leaseId, remainingMs: () => 5_000 },
@@ -275,8 +257,7 @@ describe("a worker whose ticks fail", () => {
       },
       prepare: (shards) => over.prepare(shards),
       onReady: () => undefined,
-      windUp: async () => undefined,
-      isOnWire: (shard) => over.onWire.has(shard),
+      busyShards: (until) => (until === "answered" ? over.onWire : over.unrecorded),
       onFitness: () => void fitness.push(ownership.isFit),
       onGone: (shards) => void gone.push(...shards),
       onTrouble: (error) => void troubles.push(error),
@@ -293,9 +274,9 @@ describe("a worker whose ticks fail", () => {
       expect(ownership.ready).toHaveLength(shardCount);
       over.isFailing = true;
       await tick(5);
-      expect([ownership.isFit, ownership.ready.length, surrendered]).toEqual([true, shardCount, []]);
+      expect([ownership.isFit, ownership.ready.length, released]).toEqual([true, shardCount, []]);
     };
-    return { over, ownership, tick, beginToFail, surrendered, fitness, gone, troubles };
+    return { over, ownership, tick, beginToFail, released, fitness, gone, troubles };
   }
 
   const all = Array.from({ length: shardCount }, (_, shard) => shard);
@@ -325,63 +306,63 @@ describe("a worker whose ticks fail", () => {
     expect(ownership.isFit).toBe(true);
   });
 
-  test("surrenders the shards with nothing in flight, and each other one once its POST has ended", async () => {
-    const { over, ownership, tick, beginToFail, surrendered, fitness, gone } = workerWith({ isFailing: false });
+  test("releases the shards with nothing in flight, and each other one once its POST has ended", async () => {
+    const { over, ownership, tick, beginToFail, released, fitness, gone } = workerWith({ isFailing: false });
     await beginToFail();
     over.onWire = new Set([3, 200]);
     await tick();
     expect([ownership.isFit, fitness]).toEqual([false, [false]]);
     const quiet = all.filter((shard) => shard !== 3 && shard !== 200);
-    expect(surrendered).toEqual([quiet]);
+    expect(released).toEqual([quiet]);
     expect(gone).toEqual(quiet);
     // Nothing more starts for those that are left.
     expect([ownership.count, ownership.ready]).toEqual([2, []]);
     await tick(10);
-    expect(surrendered).toHaveLength(1);
+    expect(released).toHaveLength(1);
     over.onWire.delete(200);
     await tick();
     over.onWire.delete(3);
     await tick(3);
-    expect(surrendered.slice(1)).toEqual([[200], [3]]);
+    expect(released.slice(1)).toEqual([[200], [3]]);
     expect(ownership.count).toBe(0);
     expect(fitness).toEqual([false]);
   });
 
-  test("surrenders what it claimed without an answer", async () => {
-    const { over, tick, surrendered } = workerWith({ isFailing: false });
+  test("releases what it claimed without an answer", async () => {
+    const { over, tick, released } = workerWith({ isFailing: false });
     over.claimed = () => Promise.reject(new Error("the connection is closed"));
     await tick();
     over.isFailing = true;
     await tick(6);
-    expect(surrendered).toEqual([all]);
+    expect(released).toEqual([all]);
   });
 
-  test("repeats a surrender that failed", async () => {
-    const { over, ownership, tick, beginToFail, surrendered, troubles } = workerWith({ isFailing: false });
+  test("repeats a release that failed", async () => {
+    const { over, ownership, tick, beginToFail, released, troubles } = workerWith({ isFailing: false });
     await beginToFail();
-    over.surrender = () => Promise.reject(new Error("the connection is closed"));
+    over.releasing = () => Promise.reject(new Error("the connection is closed"));
     await tick(2);
-    expect([ownership.count, ownership.ready, surrendered]).toEqual([shardCount, [], []]);
+    expect([ownership.count, ownership.ready, released]).toEqual([shardCount, [], []]);
     expect(troubles).toEqual(Array(2).fill(new Error("the connection is closed")));
-    over.surrender = async () => undefined;
+    over.releasing = async () => undefined;
     await tick();
-    expect([ownership.count, surrendered]).toEqual([0, [all]]);
+    expect([ownership.count, released]).toEqual([0, [all]]);
   });
 
   test.each(["another lease" as LeaseId, undefined])(
-    "surrenders nothing under a lease that is lost or silent: then it has %s",
+    "releases nothing under a lease that is lost or silent: then it has %s",
     async (now) => {
-      const { over, tick, beginToFail, surrendered } = workerWith({ isFailing: false });
+      const { over, tick, beginToFail, released } = workerWith({ isFailing: false });
       await beginToFail();
       over.onWire.add(3);
       await tick();
       over.leaseId = now;
       over.onWire.clear();
       await tick(2);
-      expect(surrendered.flat()).not.toContain(3);
+      expect(released.flat()).not.toContain(3);
       over.leaseId = leaseId;
       await tick();
-      expect(surrendered.at(-1)).toEqual([3]);
+      expect(released.at(-1)).toEqual([3]);
     },
   );
 
@@ -419,7 +400,7 @@ describe("a worker whose ticks fail", () => {
   });
 
   test("sends nothing for a shard that is prepared after it was found unfit", async () => {
-    const { over, ownership, tick, surrendered } = workerWith({ homes: 2, isFailing: false });
+    const { over, ownership, tick, released } = workerWith({ homes: 2, isFailing: false });
     const late = Promise.withResolvers<void>();
     over.prepare = (shards) => ((shards[0] ?? 0) < shardCount / 2 ? late.promise : Promise.resolve());
     await tick();
@@ -432,7 +413,7 @@ describe("a worker whose ticks fail", () => {
     late.resolve();
     await new Promise((resolve) => setImmediate(resolve));
     expect([ownership.count, ownership.ready]).toEqual([1, []]);
-    expect(surrendered.flat()).toHaveLength(shardCount - 1);
+    expect(released.flat()).toHaveLength(shardCount - 1);
   });
 
   test("stays unfit while circuits cannot be read, and claims shards again once everything is read", async () => {

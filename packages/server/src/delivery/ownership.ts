@@ -10,8 +10,8 @@ export interface OwnedShard {
 
 export interface WorkerShare {
   readonly leaseId: LeaseId;
-  /** Its age by the database's clock. */
-  readonly ageMs: number;
+  /** One a second since it began. Its age would be that of the database's clock, which may step. */
+  readonly beats: number;
   readonly owned: number;
 }
 
@@ -29,11 +29,9 @@ export interface ShardStore {
   /** Claims up to `count` free shards by compare-and-set, never from a living owner. Rejects if the lease is gone. */
   claim(leaseId: LeaseId, count: number): Promise<readonly OwnedShard[]>;
   /** Releases shards that the lease still owns under their epoch, and notifies the others. */
-  release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
+  release(leaseId: LeaseId, shards: readonly OwnedShard[], over?: "lease"): Promise<void>;
   /** The shards that the lease owns, over its connection, which is answered while the engine's connections are not. */
-  held(leaseId: LeaseId): Promise<readonly OwnedShard[]>;
-  /** As `release`, over the connection of the lease. */
-  surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void>;
+  owned(leaseId: LeaseId, over: "lease"): Promise<readonly OwnedShard[]>;
 }
 
 export interface OwnershipParts {
@@ -45,10 +43,8 @@ export interface OwnershipParts {
   /** Shards of one home were claimed: reads the circuits of their partners. They are used once it resolves. */
   readonly prepare: (shards: readonly number[]) => Promise<void>;
   readonly onReady: (shards: readonly number[]) => void;
-  /** Nothing more starts for these, of one home: puts off the deliveries on the wire. They are released afterwards. */
-  readonly windUp: (shards: readonly number[]) => Promise<void>;
-  /** Whether a POST for a partner of the shard is in flight. */
-  readonly isOnWire: (shard: number) => boolean;
+  /** The shards with a POST in flight, or with an outcome that is not recorded yet. */
+  readonly busyShards: (until: "answered" | "recorded") => ReadonlySet<number>;
   /** The worker is not fit any more, or fit again. */
   readonly onFitness?: () => void;
   /** These are no longer ours: forgets what is known about them. */
@@ -56,8 +52,8 @@ export interface OwnershipParts {
   readonly onTrouble: (error: unknown) => void;
 }
 
-/** `claimed`: not prepared yet. `releasing`: nothing more starts. */
-type ShardState = "claimed" | "ready" | "releasing";
+/** `claimed`: not prepared yet. `draining`: nothing more starts. */
+type ShardState = "claimed" | "ready" | "draining";
 
 interface Owned {
   readonly epoch: number;
@@ -67,10 +63,10 @@ interface Owned {
 
 /** The number of shards that a worker with too many releases per second, so that newcomers do not make them flap. */
 const releaseMax = 8;
-/** A worker that started later than this may be gone again soon. */
-const settledAfterMs = 10_000;
-/** The time for attempts on the wire to end. */
-const windUpMs = 500;
+/** A worker with fewer beats, one a second, may be gone again soon. */
+const settledAfterBeats = 10;
+/** Most attempts on the wire have ended by then. */
+const drainMs = 500;
 /** As long as a lease is believed in without an answer: a worker that fails for longer is as good as dead. */
 const failingMaxMs = 5_000;
 /**
@@ -84,12 +80,16 @@ const homeMaxMs = 1_000;
  * claim or release whose answer was lost is known at the next one.
  *
  * ```
- * free ──(claim: compare-and-set)──► claimed ──(prepared)──► ready ──(surplus, or a stop)──► releasing ──► free
+ * free ──(claim: compare-and-set)──► claimed ──(prepared)──► ready ──(surplus, unfit, a stop)──► draining
+ * draining ──(nothing of it is on the wire or unrecorded)──► free
  * any ──(the lease is lost, or the database names another owner)──► gone
  * ```
  *
+ * The next owner sends what it finds pending. So a shard is released when its last POST has ended, and not before a
+ * moment at which it should have: the database's clock may step.
+ *
  * A worker whose beats are answered and whose ticks fail would keep its shards from the others for ever. It releases
- * each shard once nothing of it is in flight, and counts for no share; its lease stays, with the commands under it:
+ * each shard once nothing of it is on the wire, and counts for no share; its lease stays, with the commands under it:
  *
  * ```
  * fit ──(every tick fails for 5 s, at least two)──► unfit ──(what a tick reads is read)──► fit
@@ -153,7 +153,7 @@ export class Ownership {
       const isForLong = this.#parts.clock.monotonicMs() - this.#failingSinceMs >= failingMaxMs;
       // Without an answer to its beats, the lease says by itself what it may do.
       if (isAgain && isForLong && this.#parts.lease.current() !== undefined) this.#setFit(false);
-      if (!this.#isFit) await this.#surrender();
+      if (!this.#isFit) await this.#releaseUnfit();
       throw error;
     }
   }
@@ -170,12 +170,10 @@ export class Ownership {
     if (leaseId === undefined) return;
     if (leaseId !== this.#leaseId) this.lose();
     this.#leaseId = leaseId;
-    const working = new Set(this.#working.keys());
     const map = await this.#parts.store.map(leaseId);
     if (this.#leaseId !== leaseId || !map.workers.some((worker) => worker.leaseId === leaseId)) return;
     const ready = this.ready.length;
-    // A release that was under way may be newer than the map.
-    this.#settle(map.mine, (shard) => !working.has(homeOf(shard, this.#parts.homes)));
+    this.#settle(map.mine);
     await this.#share(leaseId, map);
     await this.#prepare();
     this.#isSettled = map.free === 0 && this.ready.length === ready && this.count === ready;
@@ -187,23 +185,23 @@ export class Ownership {
     await this.#parts.prepare([]);
   }
 
-  /** Nothing more starts; what is in flight ends first, because the next owner would send it again. */
-  async #surrender(): Promise<void> {
+  /** What is unrecorded cannot be recorded now: it delays no release. */
+  async #releaseUnfit(): Promise<void> {
+    const { lease, store, busyShards, onTrouble } = this.#parts;
     const leaseId = this.#leaseId;
-    if (leaseId === undefined || this.#parts.lease.current() !== leaseId) return;
+    if (leaseId === undefined || lease.current() !== leaseId) return;
     const known = [...this.#owned];
-    for (const [, owned] of known) owned.state = "releasing";
+    for (const [, owned] of known) owned.state = "draining";
     try {
       // More than is known, if the answer to a claim was lost.
-      const held = await this.#parts.store.held(leaseId);
-      const { quiet = [], busy = [] } = Object.groupBy(held, ({ shard }) =>
-        this.#parts.isOnWire(shard) ? "busy" : "quiet",
-      );
-      if (quiet.length > 0) await this.#parts.store.surrender(leaseId, quiet);
-      const kept = new Set(busy.map(({ shard }) => shard));
+      const owned = await store.owned(leaseId, "lease");
+      const busy = busyShards("answered");
+      const idle = owned.filter(({ shard }) => !busy.has(shard));
+      if (idle.length > 0) await store.release(leaseId, idle, "lease");
+      const kept = new Set(owned.filter(({ shard }) => busy.has(shard)).map(({ shard }) => shard));
       this.#gone(known.filter(([shard]) => !kept.has(shard)));
     } catch (error) {
-      this.#parts.onTrouble(error);
+      onTrouble(error);
     }
   }
 
@@ -220,17 +218,17 @@ export class Ownership {
     this.#gone([...this.#owned]);
   }
 
-  /** Releases everything. */
+  /** Releases everything: nothing is on the wire any more. */
   async stop(): Promise<void> {
     if (this.#leaseId === undefined) return;
     await this.#withinHomeMax([...this.#working.values()]);
-    await this.#release(this.#leaseId, [...this.#owned.keys()]);
+    await this.#release(this.#leaseId, [...this.#owned]);
   }
 
-  #settle(mine: readonly OwnedShard[], mayAdopt: (shard: number) => boolean): void {
+  #settle(mine: readonly OwnedShard[]): void {
     const stated = new Map(mine.map(({ shard, epoch }) => [shard, epoch]));
     this.#gone([...this.#owned].filter(([shard, { epoch }]) => stated.get(shard) !== epoch));
-    this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard) && mayAdopt(shard)));
+    this.#adopt(mine.filter(({ shard }) => !this.#owned.has(shard)));
   }
 
   #adopt(shards: readonly OwnedShard[]): void {
@@ -239,21 +237,40 @@ export class Ownership {
   }
 
   async #share(leaseId: LeaseId, { workers, free }: ShardMap): Promise<void> {
-    // A release whose answer was lost, and which the database does not show.
-    const releasing = [...this.#owned].flatMap(([shard, { state }]) => (state === "releasing" ? [shard] : []));
-    const kept = this.#owned.size - releasing.length;
-    await this.#release(leaseId, releasing);
+    const draining = [...this.#owned.values()].filter(({ state }) => state === "draining").length;
+    const kept = this.#owned.size - draining;
     const floor = Math.floor(shardCount / workers.length);
     const missing = workers
-      .filter((worker) => worker.leaseId !== leaseId && worker.ageMs >= settledAfterMs)
+      .filter((worker) => worker.leaseId !== leaseId && worker.beats >= settledAfterBeats)
       .reduce((sum, { owned }) => sum + Math.max(0, floor - owned), 0);
     // While another worker lacks shards, nobody keeps more than the floor. The remainder goes to the first that claims
     // it.
     const share = missing > 0 ? floor : Math.ceil(shardCount / workers.length);
+    const surplus = Math.min(kept - share, missing - draining, releaseMax);
+    if (surplus > 0) {
+      this.#drain(surplus);
+      await new Promise<void>((resolve) => void this.#parts.timers.after(drainMs, resolve));
+    }
+    await this.#releaseDrained(leaseId);
     const lacking = Math.min(share - kept, free);
-    if (lacking > 0) return this.#adopt(await this.#parts.store.claim(leaseId, lacking));
-    const surplus = Math.min(kept - share, missing, releaseMax);
-    if (surplus > 0 && releasing.length === 0) await this.#release(leaseId, this.ready.slice(0, surplus));
+    if (lacking > 0) this.#adopt(await this.#parts.store.claim(leaseId, lacking));
+  }
+
+  /** Those with nothing on the wire first: the partners of the others wait until their last attempt has ended. */
+  #drain(count: number): void {
+    const busy = this.#parts.busyShards("recorded");
+    const idleFirst = this.ready.toSorted((one, other) => Number(busy.has(one)) - Number(busy.has(other)));
+    for (const shard of idleFirst.slice(0, count)) {
+      const owned = this.#owned.get(shard);
+      if (owned !== undefined) owned.state = "draining";
+    }
+  }
+
+  async #releaseDrained(leaseId: LeaseId): Promise<void> {
+    const busy = this.#parts.busyShards("recorded");
+    const drained = [...this.#owned].filter(([shard, { state }]) => state === "draining" && !busy.has(shard));
+    // Otherwise the next tick repeats it.
+    await this.#release(leaseId, drained).catch(this.#parts.onTrouble);
   }
 
   async #prepare(): Promise<void> {
@@ -296,18 +313,11 @@ export class Ownership {
     cancel();
   }
 
-  async #release(leaseId: LeaseId, shards: readonly number[]): Promise<void> {
-    const releasing = [...this.#owned].filter(([shard]) => shards.includes(shard));
-    if (releasing.length === 0) return;
-    for (const [, owned] of releasing) owned.state = "releasing";
-    await new Promise<void>((resolve) => void this.#parts.timers.after(windUpMs, resolve));
-    await this.#inEachHome(releasing, async (some) => {
-      await this.#parts.windUp(some.map(([shard]) => shard));
-      await this.#parts.store.release(
-        leaseId,
-        some.map(([shard, { epoch }]) => ({ shard, epoch })),
-      );
-      this.#gone(some);
-    });
+  async #release(leaseId: LeaseId, shards: readonly (readonly [number, Owned])[]): Promise<void> {
+    if (shards.length === 0) return;
+    for (const [, owned] of shards) owned.state = "draining";
+    const released = shards.map(([shard, { epoch }]) => ({ shard, epoch }));
+    await this.#parts.store.release(leaseId, released);
+    this.#gone(shards);
   }
 }

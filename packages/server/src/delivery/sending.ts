@@ -11,7 +11,7 @@ import type { Ownership } from "./ownership.ts";
 import type { Queue } from "./queue.ts";
 import type { Queues } from "./queues.ts";
 import { type Picked, Scheduler, type Slot } from "./scheduler.ts";
-import { type DeliveryOutcome, type DeliveryStore, keyOf, leftMs, type PartnerSource } from "./store.ts";
+import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type Recorded } from "./store.ts";
 
 export interface SendingParts {
   readonly store: Pick<DeliveryStore, "record" | "postpone">;
@@ -26,8 +26,8 @@ export interface SendingParts {
   readonly inNextTurn: (work: () => void) => void;
   readonly slotsMax: number;
   readonly bytesInFlightMax: number;
-  /** The timeout of an attempt. */
-  readonly attemptTimeoutMs: number;
+  /** Ends what is on the wire: a stop has no time left for it. */
+  readonly abort?: () => void;
   /** The time for which nothing is sent, because the egress proxy fails; 0: it may be. */
   readonly heldMs?: () => number;
   readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
@@ -52,8 +52,6 @@ interface Sending {
   readonly epoch: number;
   readonly leaseId: LeaseId;
   readonly isProbe: boolean;
-  /** By the monotonic clock: the attempt has ended by then. */
-  readonly deadlineMs: number;
   isOnWire: boolean;
 }
 
@@ -76,8 +74,6 @@ const sealedBytesPerTurn = 256 * 1_024;
  * even share of them.
  */
 const unrecordedPerSlot = 4;
-/** The time for recording the outcome of an attempt during which its shard is released. */
-const recordingMs = 1_000;
 /** The rest of a delivery that cannot be handled, or whose outcome could not be stored. */
 const restMs = 30_000;
 
@@ -150,23 +146,10 @@ export class Sendings {
     this.#scheduler.forgetRates(isGone);
   }
 
-  /** Whether a POST for a partner of the shard is in flight. */
-  isOnWire(shard: number): boolean {
-    for (const { delivery, isOnWire } of this.#sending.values()) {
-      if (isOnWire && shardOf(delivery.partnerId) === shard) return true;
-    }
-    return false;
-  }
-
-  /** Attempts of these shards become due for the next owner when they have certainly ended. */
-  async putOff(shards: ReadonlySet<number>): Promise<void> {
-    const nowMs = this.#parts.clock.monotonicMs();
-    const late = [...this.#sending.values()].flatMap(({ delivery, deadlineMs }) =>
-      shards.has(shardOf(delivery.partnerId))
-        ? [{ ...keyOf(delivery), delayMs: Math.max(0, deadlineMs - nowMs) + recordingMs }]
-        : [],
-    );
-    if (late.length > 0) await this.#parts.store.postpone(late);
+  /** The shards with an attempt that is not answered, or whose outcome is not recorded, yet. */
+  busyShards(until: "answered" | "recorded"): ReadonlySet<number> {
+    const busy = [...this.#sending.values()].filter(({ isOnWire }) => isOnWire || until === "recorded");
+    return new Set(busy.map(({ delivery }) => shardOf(delivery.partnerId)));
   }
 
   /** Starts nothing more. */
@@ -186,9 +169,10 @@ export class Sendings {
     return this.#scheduler.slotsInUse;
   }
 
-  /** Nothing of what ends from now on is recorded: the next owner sends it again. */
+  /** Aborts what is still on the wire, and records none of it: the next owner sends it again. */
   stop(): void {
     this.#isStopped = true;
+    this.#parts.abort?.();
   }
 
   /** Starts what may start, once for all events of one turn. */
@@ -231,7 +215,7 @@ export class Sendings {
 
   /** Sends the head of a queue, unless its owner, partner or endpoint has changed by now. */
   #begin({ queue, slot }: Picked<Queue>): void {
-    const { partners, lease, clock, attemptTimeoutMs } = this.#parts;
+    const { partners, lease } = this.#parts;
     const { queues, circuits, ownership } = this.#peers;
     const { partnerId, head } = queue;
     const epoch = ownership.epochOf(partnerId);
@@ -254,9 +238,7 @@ export class Sendings {
       this.#scheduler.end(slot, false);
       return;
     }
-    const deadlineMs = clock.monotonicMs() + attemptTimeoutMs;
-    const isProbe = gate === "probe";
-    const sending = { delivery, slot, epoch, leaseId, isProbe, deadlineMs, isOnWire: true };
+    const sending = { delivery, slot, epoch, leaseId, isProbe: gate === "probe", isOnWire: true };
     this.#send(sending, partner).catch((error: unknown) => this.#failed(sending, error));
   }
 
@@ -286,14 +268,14 @@ export class Sendings {
   async #send(sending: Sending, partner: Partner): Promise<void> {
     const { lease } = this.#parts;
     const { circuits, queues, ownership } = this.#peers;
-    const { delivery, slot, epoch, leaseId, isProbe } = sending;
+    const { delivery, slot, leaseId, isProbe } = sending;
     const { partnerId } = delivery;
     const url = callbackUrlOf(delivery, partner.settings);
     if (isProbe && url !== null) circuits.probeBegins(url, delivery);
     this.#sending.set(delivery.id, sending);
     const attempted = await this.#parts.attempt(delivery, partner, {
       outOfOrder: queues.isOutOfOrder(delivery),
-      mayWrite: () => lease.current() === leaseId && ownership.epochOf(partnerId) !== undefined,
+      mayWrite: () => !this.#isStopped && lease.current() === leaseId && ownership.epochOf(partnerId) !== undefined,
     });
     if (this.#isStopped) return;
     sending.isOnWire = false;
@@ -304,31 +286,45 @@ export class Sendings {
       this.#pump();
       return this.#postpone(delivery, attempted.postponeMs);
     }
-    const { attempt, retryAfterMs = null } = attempted;
-    // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
-    const isOwned = ownership.epochOf(partnerId) === epoch;
-    const observed = { partnerId, attempt, retryAfterMs, isProbe, epoch };
-    const changes = isOwned
-      ? circuits.observe({ ...observed, isRegistered: isRegistered(partner.settings, attempt.url) })
-      : [];
+    const changes = this.#observe(sending, partner, attempted);
+    // First of all: no error in what follows may lose the partner's answer.
+    const recorded = this.#record(sending, attempted, changes);
     this.#scheduler.end(slot, true);
-    this.#homeOf(delivery).unrecorded += 1;
-    this.#report(delivery, attempted);
+    this.#guarded("an attempt could not be reported", () => this.#report(delivery, attempted));
     // Nothing was read while it was probed.
     const isClosed = changes.some(({ circuit, event }) => event !== null && circuit.state === "closed");
-    if (isProbe || isClosed) queues.reconsider(partnerId);
+    if (isProbe || isClosed) {
+      this.#guarded("a probed endpoint could not be read for", () => queues.reconsider(partnerId));
+    }
     this.#pump();
-    await this.#record(delivery, { ...keyOf(delivery), leaseId, attempt, next: attempted.next, circuits: changes });
+    return recorded;
   }
 
-  /** An error in counting or showing attempts keeps no outcome from being recorded. */
-  #report(delivery: Delivery, attempted: AttemptResult): void {
+  /** @returns the changes of circuits by an attempt */
+  #observe({ delivery, epoch, isProbe }: Sending, partner: Partner, attempted: AttemptResult) {
+    const { circuits, ownership } = this.#peers;
+    const { attempt, retryAfterMs = null } = attempted;
+    const { partnerId } = delivery;
+    // An attempt of an earlier ownership says nothing: the circuit belongs to another worker, or was loaded again.
+    if (ownership.epochOf(partnerId) !== epoch) return [];
+    const observed = { partnerId, attempt, retryAfterMs, isProbe, epoch };
+    const observe = () => circuits.observe({ ...observed, isRegistered: isRegistered(partner.settings, attempt.url) });
+    return this.#guarded("the circuits of an attempt could not be changed", observe) ?? [];
+  }
+
+  /** An error of ours beside a partner's answer: it is reported, and keeps no outcome from being recorded. */
+  #guarded<T>(trouble: string, work: () => T): T | undefined {
     try {
-      if (attempted.attempt.reason === "internal") this.#parts.onFault?.(delivery);
-      this.#parts.onAttempted?.(delivery, attempted);
+      return work();
     } catch (error) {
-      this.#parts.onTrouble("an attempt could not be reported", error);
+      this.#parts.onTrouble(trouble, error);
+      return undefined;
     }
+  }
+
+  #report(delivery: Delivery, attempted: AttemptResult): void {
+    if (attempted.attempt.reason === "internal") this.#parts.onFault?.(delivery);
+    this.#parts.onAttempted?.(delivery, attempted);
   }
 
   /** It cannot be handled, for a reason of ours: the others of its partner are sent. */
@@ -342,22 +338,29 @@ export class Sendings {
     this.#end(delivery);
   }
 
-  async #record(delivery: Delivery, outcome: DeliveryOutcome): Promise<void> {
+  /** The statement begins at once. */
+  async #record({ delivery, leaseId }: Sending, { attempt, next }: AttemptResult, circuits: readonly CircuitChange[]) {
     const { clock, store, onTrouble } = this.#parts;
     const { queues } = this.#peers;
     const sentMs = clock.monotonicMs();
+    const home = this.#homeOf(delivery);
+    home.unrecorded += 1;
+    let recorded: Recorded | undefined;
     try {
-      const recorded = await store.record(outcome);
-      this.#recorded(delivery);
-      const isDueAgain = outcome.next.kind === "retry" && recorded === "applied";
-      queues.ended(delivery, recorded, isDueAgain ? leftMs(outcome.next.delayMs, sentMs, clock) : undefined);
+      recorded = await store.record({ ...keyOf(delivery), leaseId, attempt, next, circuits });
     } catch (error) {
-      this.#recorded(delivery);
       onTrouble("an outcome could not be stored; its notification is sent again", error);
-      this.#withdraw(outcome.circuits);
+    }
+    home.unrecorded -= 1;
+    if (recorded === undefined) {
+      this.#withdraw(circuits);
       this.#rest(delivery);
+    } else {
+      const isDueAgain = next.kind === "retry" && recorded === "applied";
+      queues.ended(delivery, recorded, isDueAgain ? leftMs(next.delayMs, sentMs, clock) : undefined);
     }
     this.#end(delivery);
+    this.#resume(home);
   }
 
   #rest(delivery: Delivery): void {
@@ -365,9 +368,8 @@ export class Sendings {
     this.#parts.onFault?.(delivery);
   }
 
-  #recorded(delivery: Delivery): void {
-    const home = this.#homeOf(delivery);
-    home.unrecorded -= 1;
+  /** Schedules the queues that waited until fewer outcomes of their home are unrecorded. */
+  #resume(home: HomeShare): void {
     if (home.held.size === 0 || home.unrecorded > this.#unrecordedMax / this.#homes.length / 2) return;
     const held = [...home.held];
     home.held.clear();

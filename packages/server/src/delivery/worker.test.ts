@@ -1,161 +1,15 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { type LeaseId, newId, type PartnerId, shardCount, shardOf, type TransactionId } from "../ids.ts";
-import type { Partner } from "../partners/partner.ts";
-import type { AttemptResult } from "./attempt.ts";
 import type { LoadedCircuit } from "./circuit.ts";
 import { closedCircuit, originCircuit, urlCircuit } from "./circuit.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import type { Delivery } from "./delivery.ts";
-import type { OwnedShard, ShardMap, WorkerShare } from "./ownership.ts";
-import { Pending, Time } from "./pending.fixture.ts";
+import type { Pending, Time } from "./pending.fixture.ts";
 import { Queues } from "./queues.ts";
 import type { DeliveryStore, Postponement } from "./store.ts";
-import { DeliveryWorker } from "./worker.ts";
+import { open, partnerId, url, workerOver } from "./worker.fixture.ts";
 
-const partnerId = newId<"partner">();
-const url = "https://partner.example/ipn";
-const origin = originCircuit(url);
-const leaseId = newId<"lease">() as LeaseId;
-const open: LoadedCircuit = {
-  partnerId,
-  queue: origin,
-  circuit: { state: "open", failures: 5, probes: 0, probeInMs: 60_000, lastReason: "timeout" },
-  controlNo: 0,
-};
-const internalAttempt = { ...failedAttempt, url: "not a URL", httpStatus: null, reason: "internal" } as const;
-const next = { kind: "retry", delayMs: 5_000 } as const;
 const goneCircuit = { state: "gone", failures: 0, probes: 0, probeInMs: null, lastReason: "gone" } as const;
-
-/** A worker that owns every shard from its first tick on. */
-async function workerOver(
-  more: Partial<DeliveryStore> = {},
-  {
-    homes = 1,
-    slotsMax = 8,
-    maxPerSecond = null as number | null,
-    bytesInFlightMax = 1e6,
-    callBackUrlByCommand = {},
-  } = {},
-) {
-  const time = new Time();
-  const pending = new Pending();
-  const begun: Delivery[] = [];
-  const troubles: string[] = [];
-  /** The number begun by the end of each turn of the event loop that left some to the next. */
-  const begunByTurn: number[] = [];
-  const fitness: boolean[] = [];
-  const faults: Delivery[] = [];
-  const settings = {
-    maxInFlight: slotsMax / 4,
-    maxPerSecond,
-    callBackUrl: url,
-    callBackUrlByCommand,
-    retry: [5, 60],
-  };
-  const partner = { id: partnerId, state: "active", settings, pauses: [] } as unknown as Partner;
-  const circuits = {
-    load: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
-    loadChangedByHand: async (_: readonly number[]): Promise<readonly LoadedCircuit[]> => [],
-  };
-  /** The states of partners that are not active. */
-  const others = new Map<PartnerId, "paused" | "unknown">();
-  const peek = (id: PartnerId): Partner | undefined => {
-    const state = others.get(id);
-    return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
-  };
-  let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
-  /** The shards of this worker, and the shares of the others. */
-  const shards = {
-    mine: [] as readonly OwnedShard[],
-    others: [] as readonly WorkerShare[],
-    epoch: 0,
-    isFailing: false,
-    surrendered: [] as number[],
-  };
-  const release = (released: readonly OwnedShard[]) => {
-    const gone = new Set(released.map(({ shard }) => shard));
-    shards.mine = shards.mine.filter(({ shard }) => !gone.has(shard));
-  };
-  const worker = new DeliveryWorker({
-    store: {
-      read: (reads) => pending.read(reads),
-      heads: (shards) => pending.heads(shards),
-      preceding: async () => [],
-      record: async () => "applied",
-      postpone: async () => undefined,
-      scan: (read) => pending.scan(read),
-      park: async (parked) => parked.length,
-      ...more,
-    },
-    shards: {
-      map: async (): Promise<ShardMap> => {
-        if (shards.isFailing) throw new Error("too many clients already");
-        return {
-          workers: [{ leaseId, ageMs: 60_000, owned: shards.mine.length }, ...shards.others],
-          mine: shards.mine,
-          free: shardCount - shards.mine.length,
-        };
-      },
-      claim: async () => {
-        shards.epoch += 1;
-        const owned = new Map(shards.mine.map((one) => [one.shard, one]));
-        const { epoch } = shards;
-        shards.mine = Array.from({ length: shardCount }, (_, shard) => owned.get(shard) ?? { shard, epoch });
-        return shards.mine.filter(({ shard }) => !owned.has(shard));
-      },
-      release: async (_, released) => release(released),
-      held: async () => shards.mine,
-      surrender: async (_, released) => {
-        shards.surrendered.push(...released.map(({ shard }) => shard));
-        release(released);
-      },
-    },
-    circuits: {
-      load: (shards) => circuits.load(shards),
-      loadChangedByHand: (shards) => circuits.loadChangedByHand(shards),
-    },
-    homes,
-    lease: { current: () => leaseId, remainingMs: () => 5_000 },
-    partners: { peek },
-    attempt: async (delivery) => {
-      if (delivery.transactionId !== null) throw new Error("a bug");
-      if (delivery.callBackUrl === "not a URL") return { attempt: internalAttempt, next };
-      begun.push(delivery);
-      return new Promise((resolve) => {
-        answer = resolve;
-      });
-    },
-    clock: time.clock,
-    timers: time.timers,
-    inNextTurn: (work) => {
-      begunByTurn.push(begun.length);
-      time.timers.after(0, work);
-    },
-    random: () => 0.5,
-    slotsMax,
-    bytesInFlightMax,
-    attemptTimeoutMs: 15_000,
-    onFitness: () => void fitness.push(worker.isFit),
-    onFault: (delivery) => void faults.push(delivery),
-    onTrouble: (message) => void troubles.push(message),
-  });
-  worker.start();
-  await time.pass(100);
-  return {
-    time,
-    pending,
-    worker,
-    begun,
-    troubles,
-    begunByTurn,
-    fitness,
-    faults,
-    circuits,
-    others,
-    shards,
-    answer: (one: Parameters<typeof answer>[0]) => answer(one),
-  };
-}
 
 describe("partners that are not sent to", () => {
   const heldMs = 5_000;
@@ -210,11 +64,6 @@ describe("partners that are not sent to", () => {
 });
 
 describe("a worker", () => {
-  let postponed: string[] = [];
-  beforeEach(() => {
-    postponed = [];
-  });
-  const postpone = async (all: readonly Postponement[]) => void postponed.push(...all.map(({ id }) => id));
   const broken = async () => {
     throw new Error("the row cannot be written");
   };
@@ -440,93 +289,6 @@ describe("a worker", () => {
     expect(sweeps).toBeGreaterThan(before);
   });
 
-  test("puts deliveries on the wire off before it releases their shards, and reads nothing more", async () => {
-    const putOffs: { readonly id: string; readonly untilMs: number; readonly owned: number }[] = [];
-    let now = () => ({ ms: 0, owned: 0 });
-    const over = await workerOver({
-      postpone: async (all: readonly Postponement[]) => {
-        const { ms, owned } = now();
-        for (const { id, delayMs } of all) putOffs.push({ id, untilMs: ms + delayMs, owned });
-      },
-    });
-    const rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
-    now = () => ({ ms: over.time.ms, owned: over.shards.mine.length });
-    over.pending.rows = rows;
-    over.worker.wake({ partnerId, queue: "" });
-    await over.time.pass(10);
-    const deadlineMs = over.time.ms + 15_000;
-    expect(over.begun).toHaveLength(2);
-    await over.time.pass(3_000);
-    const stopped = over.worker.stop(1_000);
-    await over.time.pass(1_100);
-    const before = over.pending.reads.length;
-    over.pending.rows = [];
-    over.worker.partnerChanged(partnerId);
-    over.worker.queues.queuesOf(partnerId)[0]?.forgetReady();
-    over.worker.partnerChanged(partnerId);
-    await over.time.pass(1_000);
-    expect(await stopped).toBe(2);
-    expect(over.pending.reads.length).toBe(before);
-    expect(putOffs.map(({ id }) => id)).toEqual(over.begun.map(({ id }) => id));
-    for (const { untilMs, owned } of putOffs) {
-      expect(untilMs).toBeGreaterThan(deadlineMs);
-      expect(owned).toBe(shardCount);
-    }
-  });
-
-  test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
-    const recording = Promise.withResolvers<"applied">();
-    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
-    worker.offer(deliveryOf(partnerId), time.ms);
-    await time.pass(10);
-    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
-    await time.pass(10);
-    expect(begun).toHaveLength(1);
-    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 1 });
-    const stopped = worker.stop(60_000);
-    await time.pass(50_000);
-    expect(shards.mine).toHaveLength(shardCount);
-    recording.resolve("applied");
-    await time.pass(1_000);
-    expect(await stopped).toBe(0);
-    expect(shards.mine).toEqual([]);
-    expect(postponed).toEqual([]);
-  });
-
-  test("puts deliveries off whose outcome is still unrecorded when the time of a stop is over", async () => {
-    const { time, worker, begun, shards, answer } = await workerOver({ record: () => new Promise(() => {}), postpone });
-    worker.offer(deliveryOf(partnerId), time.ms);
-    await time.pass(10);
-    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
-    await time.pass(10);
-    const stopped = worker.stop(1_000);
-    await time.pass(2_000);
-    await stopped;
-    expect(shards.mine).toEqual([]);
-    expect(postponed).toEqual(begun.map(({ id }) => id));
-  });
-
-  test("hands over the shard of a POST in flight only after that has ended, while its statements fail", async () => {
-    // Its outcome is not recorded, either: that keeps no shard.
-    const { time, worker, begun, fitness, shards, answer } = await workerOver({ record: () => new Promise(() => {}) });
-    worker.offer(deliveryOf(partnerId), time.ms);
-    await time.pass(10);
-    shards.isFailing = true;
-    await time.pass(12_000);
-    expect([worker.isFit, fitness]).toEqual([false, [false]]);
-    expect(begun).toHaveLength(1);
-    expect(shards.mine.map(({ shard }) => shard)).toEqual([shardOf(partnerId)]);
-    expect(worker.owns(partnerId)).toBe(false);
-    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
-    await time.pass(2_000);
-    expect(shards.mine).toEqual([]);
-    expect(shards.surrendered.toSorted((a, b) => a - b)).toEqual(Array.from({ length: shardCount }, (_, at) => at));
-    shards.isFailing = false;
-    await time.pass(3_000);
-    expect([worker.isFit, fitness]).toEqual([true, [false, true]]);
-    expect(worker.owns(partnerId)).toBe(true);
-  });
-
   test.each([1, 2, 4])("sweeps every shard that it owns, in %i homes", async (homes) => {
     const { time, pending, begun } = await workerOver({}, { homes, slotsMax: 2 * shardCount });
     const partnerOf = (shard: number) => `${partnerId.slice(0, -2)}${shard.toString(16).padStart(2, "0")}` as PartnerId;
@@ -556,7 +318,7 @@ describe("a worker", () => {
 describe("a partner's rate, when its shard comes back", () => {
   const inFirstShard = `${partnerId.slice(0, -2)}00` as PartnerId;
   const perSecond = 4;
-  const [floor, ageMs] = [shardCount / 2, 60_000];
+  const [floor, beats] = [shardCount / 2, 60];
   type Made = Awaited<ReturnType<typeof workerOver>>;
   const losses: Readonly<Record<string, (made: Made) => Promise<void>>> = {
     "the lease was lost": async ({ worker, time }) => {
@@ -570,7 +332,7 @@ describe("a partner's rate, when its shard comes back", () => {
       await time.pass(1);
     },
     "it was released to another worker": async ({ worker, shards, time }) => {
-      shards.others = [{ leaseId: newId<"lease">() as LeaseId, ageMs, owned: floor - 8 }];
+      shards.others = [{ leaseId: newId<"lease">() as LeaseId, beats, owned: floor - 8 }];
       worker.tick();
       await time.pass(600);
       expect(worker.ownership.epochOf(inFirstShard)).toBeUndefined();
@@ -582,10 +344,12 @@ describe("a partner's rate, when its shard comes back", () => {
 
   test.each(Object.keys(losses))("begins without a token: %s", async (how) => {
     const made = await workerOver({}, { slotsMax: 64, maxPerSecond: perSecond });
-    const { time, worker, begun } = made;
+    const { time, worker, begun, answer } = made;
     await time.pass(5_000);
     worker.offer(deliveryOf(inFirstShard), time.ms);
-    await time.pass(5_000);
+    await time.pass(3_000);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(2_000);
     expect(begun).toHaveLength(1);
     const epoch = worker.ownership.epochOf(inFirstShard);
     await losses[how]?.(made);

@@ -72,8 +72,7 @@ export class DeliveryWorker {
       timers,
       prepare: (shards) => this.#prepare(shards),
       onReady: (shards) => void this.#sweep(shards),
-      windUp: (shards) => this.#sendings.putOff(new Set(shards)),
-      isOnWire: (shard) => this.#sendings.isOnWire(shard),
+      busyShards: (until) => this.#sendings.busyShards(until),
       onFitness: () => parts.onFitness?.(),
       onGone: (shards) => this.#forget(new Set(shards)),
       onTrouble: (error) => parts.onTrouble("shards could not be maintained", error),
@@ -190,8 +189,8 @@ export class DeliveryWorker {
   }
 
   /**
-   * Starts nothing more, waits for attempts on the wire (bounded), and releases every shard. @returns the number of
-   * attempts that were still running: other workers repeat them
+   * Starts nothing more, waits for attempts on the wire (bounded), aborts the rest, and releases every shard. @returns
+   * the number of aborted attempts: other workers repeat them
    */
   async stop(drainTimeoutMs: number): Promise<number> {
     this.#isStopping = true;
@@ -199,8 +198,8 @@ export class DeliveryWorker {
     this.#sendings.close();
     await this.#ticking;
     const left = await this.#sendings.drain(drainTimeoutMs);
-    await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
     this.#sendings.stop();
+    await this.ownership.stop().catch((error) => this.#parts.onTrouble("shards could not be released", error));
     this.#queues.stop();
     return left;
   }

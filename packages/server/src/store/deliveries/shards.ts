@@ -7,7 +7,7 @@ const map = {
   name: "shard_map",
   text: `
     SELECT (SELECT coalesce(json_agg(w), '[]') FROM (
-        SELECT l.id AS "leaseId", (extract(epoch FROM now() - l.started_at) * 1000)::double precision AS "ageMs",
+        SELECT l.id AS "leaseId", l.beat AS beats,
           (SELECT count(*) FROM shards s WHERE s.lease_id = l.id) AS owned
         FROM leases l WHERE l.kind = 'delivery') AS w) AS workers,
       (SELECT coalesce(json_agg(m), '[]') FROM (
@@ -36,7 +36,7 @@ const release = {
     WHERE s.shard = i.shard::smallint AND s.lease_id = $1 AND s.epoch = i.epoch`,
 };
 
-const held = { name: "held_shards", text: "SELECT s.shard, s.epoch FROM shards s WHERE s.lease_id = $1" };
+const owned = { name: "owned_shards", text: "SELECT s.shard, s.epoch FROM shards s WHERE s.lease_id = $1" };
 
 const announceShards = { name: "announce_shards", text: "SELECT pg_notify('paybell_shards', '')" };
 
@@ -62,21 +62,14 @@ export class PostgresShards implements ShardStore {
     return (await this.#engine.query<OwnedShard>({ ...claim, values: [leaseId, count] })).rows;
   }
 
-  async release(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
-    await this.#release(this.#engine, leaseId, shards);
+  async owned(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
+    return (await (await this.#beats()).query<OwnedShard>({ ...owned, values: [leaseId] })).rows;
   }
 
-  async held(leaseId: LeaseId): Promise<readonly OwnedShard[]> {
-    return (await (await this.#beats()).query<OwnedShard>({ ...held, values: [leaseId] })).rows;
-  }
-
-  async surrender(leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
-    await this.#release(await this.#beats(), leaseId, shards);
-  }
-
-  async #release(on: Pick<Pool | Client, "query">, leaseId: LeaseId, shards: readonly OwnedShard[]): Promise<void> {
+  async release(leaseId: LeaseId, shards: readonly OwnedShard[], over?: "lease"): Promise<void> {
+    const connection = over === "lease" ? await this.#beats() : this.#engine;
     const columns = [integerArray(shards.map(({ shard }) => shard)), integerArray(shards.map(({ epoch }) => epoch))];
-    await on.query({ ...release, values: [leaseId, ...columns] });
-    await on.query(announceShards);
+    await connection.query({ ...release, values: [leaseId, ...columns] });
+    await connection.query(announceShards);
   }
 }

@@ -1,0 +1,154 @@
+import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { type LeaseId, newId, shardCount, shardOf } from "../ids.ts";
+import { Circuits } from "./circuit.ts";
+import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
+import { Queues } from "./queues.ts";
+import type { Postponement } from "./store.ts";
+import { next, open, partnerId, workerOver } from "./worker.fixture.ts";
+
+describe("the outcome of an attempt", () => {
+  let postponed: string[] = [];
+  beforeEach(() => {
+    postponed = [];
+  });
+  const postpone = async (all: readonly Postponement[]) => void postponed.push(...all.map(({ id }) => id));
+
+  test.each([
+    ["while its queues are reconsidered", Queues.prototype, "reconsider", "a probed endpoint could not be read for"],
+    ["in its circuits", Circuits.prototype, "observe", "the circuits of an attempt could not be changed"],
+  ] as const)("records a probe's acceptance if there is an error of ours %s", async (_, part, method, trouble) => {
+    const recorded: string[] = [];
+    const { time, pending, worker, begun, circuits, troubles, faults, answer } = await workerOver({
+      record: async ({ id, next: { kind } }) => {
+        recorded.push(`${id} ${kind}`);
+        return "applied";
+      },
+    });
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];
+    worker.leaseLost();
+    worker.tick();
+    const row = deliveryOf(partnerId);
+    pending.rows = [row];
+    await time.pass(2_000);
+    expect(begun).toEqual([row]);
+    const failing = vi.spyOn(part as Queues, method as "reconsider").mockImplementation(() => {
+      throw new Error("a bug");
+    });
+    onTestFinished(() => failing.mockRestore());
+    pending.rows = [];
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(recorded).toEqual([`${row.id} accepted`]);
+    expect(troubles).toEqual([trouble]);
+    expect(faults).toEqual([]);
+    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 0, rows: 0 });
+  });
+
+  test("counts an outcome as recorded once, whatever fails afterwards", async () => {
+    const { time, worker, troubles, answer } = await workerOver();
+    const failing = vi.spyOn(Queues.prototype, "ended").mockImplementation(() => {
+      throw new Error("a bug");
+    });
+    onTestFinished(() => failing.mockRestore());
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(troubles).toEqual(["a notification could not be handled; it is tried again in 30 s"]);
+    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 0 });
+  });
+
+  test("aborts what is on the wire when the time of a stop is over, then releases its shards, and reads nothing more", async () => {
+    const recorded: string[] = [];
+    const record = async ({ id }: { readonly id: string }) => {
+      recorded.push(id);
+      return "applied" as const;
+    };
+    const { time, pending, worker, begun, shards, aborts, answer } = await workerOver({ record, postpone });
+    pending.rows = Array.from({ length: 40 }, () => deliveryOf(partnerId));
+    worker.wake({ partnerId, queue: "" });
+    await time.pass(10);
+    expect(begun).toHaveLength(2);
+    const stopped = worker.stop(1_000);
+    await time.pass(900);
+    expect([shards.mine.length, aborts]).toEqual([shardCount, []]);
+    await time.pass(200);
+    expect(await stopped).toBe(2);
+    expect([shards.mine.length, aborts]).toEqual([0, [shardCount]]);
+    const before = pending.reads.length;
+    worker.wake({ partnerId, queue: "" });
+    answer({ attempt: failedAttempt, next });
+    await time.pass(1_000);
+    expect(pending.reads.length).toBe(before);
+    expect([recorded, postponed]).toEqual([[], []]);
+  });
+
+  test("waits at a stop until every outcome is recorded, and keeps its shards meanwhile", async () => {
+    const recording = Promise.withResolvers<"applied">();
+    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    expect(begun).toHaveLength(1);
+    expect(worker.status).toMatchObject({ slots: 0, unrecorded: 1 });
+    const stopped = worker.stop(60_000);
+    await time.pass(50_000);
+    expect(shards.mine).toHaveLength(shardCount);
+    recording.resolve("applied");
+    await time.pass(1_000);
+    expect(await stopped).toBe(0);
+    expect(shards.mine).toEqual([]);
+    expect(postponed).toEqual([]);
+  });
+
+  test("releases its shards with outcomes unrecorded when the time of a stop is over", async () => {
+    const { time, worker, shards, answer } = await workerOver({ record: () => new Promise(() => {}), postpone });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(10);
+    const stopped = worker.stop(1_000);
+    await time.pass(2_000);
+    await stopped;
+    expect(shards.mine).toEqual([]);
+  });
+
+  test("keeps the shard of a POST in flight, and of an outcome that is not recorded, from a worker with too few", async () => {
+    const recording = Promise.withResolvers<"applied">();
+    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    shards.others = [{ leaseId: newId<"lease">() as LeaseId, beats: 10, owned: 0 }];
+    await time.pass(30_000);
+    expect(shards.mine.map(({ shard }) => shard)).toContain(shardOf(partnerId));
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(5_000);
+    expect(shards.mine.map(({ shard }) => shard)).toContain(shardOf(partnerId));
+    expect(begun).toHaveLength(1);
+    expect(postponed).toEqual([]);
+  });
+
+  test("hands over the shard of a POST in flight only after that has ended, while its statements fail", async () => {
+    // Its outcome is not recorded, either: that keeps no shard.
+    const { time, worker, begun, fitness, shards, answer } = await workerOver({ record: () => new Promise(() => {}) });
+    worker.offer(deliveryOf(partnerId), time.ms);
+    await time.pass(10);
+    shards.isFailing = true;
+    await time.pass(12_000);
+    expect([worker.isFit, fitness]).toEqual([false, [false]]);
+    expect(begun).toHaveLength(1);
+    expect(shards.mine.map(({ shard }) => shard)).toEqual([shardOf(partnerId)]);
+    expect(worker.owns(partnerId)).toBe(false);
+    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(2_000);
+    expect(shards.mine).toEqual([]);
+    expect(shards.releasedOverLease.toSorted((a, b) => a - b)).toEqual(
+      Array.from({ length: shardCount }, (_, at) => at),
+    );
+    shards.isFailing = false;
+    await time.pass(3_000);
+    expect([worker.isFit, fitness]).toEqual([true, [false, true]]);
+    expect(worker.owns(partnerId)).toBe(true);
+  });
+});
