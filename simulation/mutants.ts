@@ -207,8 +207,7 @@ export const mutants: readonly Mutant[] = [
     seed: 8,
     faults: "leases",
     sabotage: wrong(Queues, "release", (original, [delivery, againInMs], queues) => {
-      const inHand = queues.queuesOf(delivery.partnerId).flatMap(({ notReady }) => notReady);
-      original(inHand.find(({ id }) => id === delivery.id) ?? delivery, againInMs);
+      original(queues.find(delivery.id) ?? delivery, againInMs);
     }),
   },
   {

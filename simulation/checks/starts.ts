@@ -117,7 +117,7 @@ export class StartChecks {
   }
 
   #isHeld({ worker }: Instance, delivery: Delivery): boolean {
-    return worker.queues.queuesOf(delivery.partnerId).some((queue) => queue.holds(delivery));
+    return worker.queues.find(delivery.id) === delivery;
   }
 
   firstByte(worker: Instance, delivery: Delivery, { outOfOrder }: AttemptOptions, begunMs: number): NotificationStart {

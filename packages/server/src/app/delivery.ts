@@ -164,7 +164,7 @@ function openWorker(
     slotsMax,
     bytesInFlightMax,
     abort: () => transport.abort(),
-    ...(egressProxy && { heldMs: () => egressProxy.heldMs() }),
+    ...(egressProxy && { egressWaitMs: () => egressProxy.waitMs() }),
     onAttempted: (delivery, attempted) => {
       countAttempt(metrics, partnerMetrics, delivery, attempted);
       counter.count(delivery, attempted);

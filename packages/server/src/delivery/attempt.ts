@@ -8,7 +8,7 @@ import type { Partner } from "../partners/partner.ts";
 import type { ContentMac } from "./content-mac.ts";
 import type { Attempt, Delivery } from "./delivery.ts";
 import { makeEnvelope, originalReqIdFor, type ReqIdOf } from "./envelope.ts";
-import { nextAttempt, putOffMs, statusFailure } from "./schedule.ts";
+import { nextAttempt, postponementMs, statusFailure } from "./schedule.ts";
 import type { DeliveryOutcome } from "./store.ts";
 import { type PostResult, refused, type Transport } from "./transport/transport.ts";
 
@@ -64,7 +64,7 @@ export function faultOf({ partnerId, id, scheduleStartMs, attemptsMade }: Delive
 }
 
 /** By then another worker owns the shard, or this one has its lease again. */
-const postponeMs = 1_000;
+const lostLeaseMs = 1_000;
 /** The longest wait of a delivery that our proxy does not connect. */
 const egressWaitMaxMs = 30_000;
 
@@ -87,7 +87,7 @@ export function attemptMaker(parts: AttemptParts): MakeAttempt {
     if ("notWritten" in tried) {
       const isEgress = tried.notWritten === "egress";
       const ageMs = startedAtMs - delivery.scheduleStartMs;
-      return { postponeMs: isEgress ? Math.min(putOffMs(ageMs), egressWaitMaxMs) : postponeMs };
+      return { postponeMs: isEgress ? Math.min(postponementMs(ageMs), egressWaitMaxMs) : lostLeaseMs };
     }
     const answered = "httpStatus" in tried ? tried : undefined;
     const failure = "reason" in tried ? tried : statusFailure(tried.httpStatus);

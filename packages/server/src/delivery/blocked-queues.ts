@@ -6,9 +6,9 @@ import type { Partner } from "../partners/partner.ts";
 import { type Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, FailureReason, QueueKey } from "./delivery.ts";
 import type { Ownership } from "./ownership.ts";
-import { restMs } from "./queue.ts";
+import { cooldownMs } from "./queue.ts";
 import type { Queues } from "./queues.ts";
-import { putOffMs, scheduleEndMs } from "./schedule.ts";
+import { postponementMs, scheduleEndMs } from "./schedule.ts";
 import { type DeliveryStore, keyOf, leftMs, type PartnerSource, type QueuePage, type QueuePosition } from "./store.ts";
 
 export interface BlockedQueuesParts {
@@ -50,12 +50,12 @@ interface Known {
 const pageRows = 500;
 const scanEveryMs = 10_000;
 /** A round of a large backlog is a tenth of the time. */
-const scanRestMaxMs = 300_000;
-/** The rest of deliveries that could not be put off. */
+const scanCooldownMaxMs = 300_000;
+/** The rest of deliveries that could not be postponed. */
 const unwrittenMs = 30_000;
 /** Other instances may hold older URLs for some seconds after a change, and commit by them. */
 const cleanScansMin = 2;
-/** An attempt at another URL that failed, or was put off, is due again later. */
+/** An attempt at another URL that failed, or was postponed, is due again later. */
 const wholeEveryMs = 60_000;
 
 /**
@@ -85,7 +85,7 @@ export class BlockedQueues {
       onTrouble("deliveries for endpoints that accept nothing could not be scanned", error),
     );
     const endedMs = clock.monotonicMs();
-    round.notBeforeMs = endedMs + Math.max(scanEveryMs, restMs(endedMs - startedMs, scanRestMaxMs));
+    round.notBeforeMs = endedMs + Math.max(scanEveryMs, cooldownMs(endedMs - startedMs, scanCooldownMaxMs));
   }
 
   /** A queue that is missing in one round is scanned from its head when it is back. */
@@ -111,7 +111,7 @@ export class BlockedQueues {
   }
 
   /** Puts deliveries off whose URL accepts nothing, while their queue is read. Overdue ones are parked. */
-  async putOff(deliveries: readonly Delivery[], partner: Partner, reason: FailureReason | null): Promise<void> {
+  async postpone(deliveries: readonly Delivery[], partner: Partner, reason: FailureReason | null): Promise<void> {
     const { clock, store, queues, onTrouble } = this.#parts;
     const nowMs = clock.nowMs();
     const sentMs = clock.monotonicMs();
@@ -119,7 +119,7 @@ export class BlockedQueues {
     const overdue = deliveries.filter((delivery) => leftOf(delivery) <= 0);
     const delayed = deliveries
       .filter((delivery) => leftOf(delivery) > 0)
-      .map((delivery) => ({ delivery, delayMs: putOffMs(nowMs - delivery.scheduleStartMs, leftOf(delivery)) }));
+      .map((delivery) => ({ delivery, delayMs: postponementMs(nowMs - delivery.scheduleStartMs, leftOf(delivery)) }));
     try {
       await this.#park(overdue, reason);
       for (const delivery of overdue) queues.release(delivery);
@@ -127,7 +127,7 @@ export class BlockedQueues {
         await store.postpone(delayed.map(({ delivery, delayMs }) => ({ ...keyOf(delivery), delayMs })));
       for (const { delivery, delayMs } of delayed) queues.release(delivery, leftMs(delayMs, sentMs, clock));
     } catch (error) {
-      onTrouble("deliveries for a URL that accepts nothing could not be put off", error);
+      onTrouble("deliveries for a URL that accepts nothing could not be postponed", error);
       for (const delivery of deliveries) queues.rest(delivery, unwrittenMs);
     }
   }

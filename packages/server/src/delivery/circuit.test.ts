@@ -185,7 +185,7 @@ const shut = { untilMs: 1_000 + probeStepMs, reason: "status" };
 describe("the gate of an endpoint", () => {
   test("is open if nothing is known", () => {
     const { gate, gateOfOrigin } = circuitsOf();
-    expect([gate(), gate(null), gateOfOrigin(origin)]).toEqual(["open", "open", "open"]);
+    expect([gate(), gate(null), gateOfOrigin(origin)]).toEqual(["passes", "passes", "passes"]);
   });
 
   test("is shut, until the probe, for every URL of a tripped origin", () => {
@@ -197,18 +197,18 @@ describe("the gate of an endpoint", () => {
   test("stays open for other origins, other partners, and if no URL is registered or it is invalid", () => {
     const { circuits, trip, gate, gateOfOrigin } = circuitsOf();
     trip();
-    expect(gateOfOrigin("https://elsewhere.example")).toBe("open");
-    expect(gate("https://elsewhere.example/ipn")).toBe("open");
-    expect(gate(null)).toBe("open");
-    expect(gate("no URL")).toBe("open");
-    expect(circuits.gateOfQueue({ partnerId: other, queue: origin }, undefined)).toBe("open");
+    expect(gateOfOrigin("https://elsewhere.example")).toBe("passes");
+    expect(gate("https://elsewhere.example/ipn")).toBe("passes");
+    expect(gate(null)).toBe("passes");
+    expect(gate("no URL")).toBe("passes");
+    expect(circuits.gateOfQueue({ partnerId: other, queue: origin }, undefined)).toBe("passes");
   });
 
   test("is shut indefinitely for a registered URL that answered 410, and open for its neighbours", () => {
     const { observe, gate, gateOfOrigin } = circuitsOf();
     observe(gone);
     expect(gate()).toEqual({ untilMs: undefined, reason: "gone" });
-    expect([gate(otherUrl), gateOfOrigin(origin)]).toEqual(["open", "open"]);
+    expect([gate(otherUrl), gateOfOrigin(origin)]).toEqual(["passes", "passes"]);
   });
 
   test("stays open for a command's own URL that answered 410: its origin counts as responding", () => {
@@ -216,7 +216,7 @@ describe("the gate of an endpoint", () => {
     observe(failedAttempt);
     const changes = observe(gone, { isRegistered: false });
     expect(changes).toMatchObject([{ kind: "origin", target: origin, circuit: { state: "closed", failures: 0 } }]);
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
   });
 });
 
@@ -246,7 +246,7 @@ describe("a tripped circuit is probed", () => {
     clock.ms += 2 * probeStepMs;
     const [change] = observe(acceptedAttempt, { isProbe: true });
     expect(change).toMatchObject({ circuit: { state: "closed" }, event: { kind: "breaker_closed" } });
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
   });
 
   test("after another wait if the attempt said nothing about it, and nothing is written", () => {
@@ -308,12 +308,12 @@ describe("a change that could not be stored", () => {
   test("is undone, unless another followed it", () => {
     const { circuits, observe, trip, gate, gateOfOrigin } = circuitsOf();
     circuits.withdraw(observe(gone));
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
     const changes = trip();
     circuits.withdraw(changes.slice(0, -1));
     expect(gateOfOrigin(origin)).toEqual(shut);
     circuits.withdraw(changes.slice(-1));
-    expect(gateOfOrigin(origin)).toBe("open");
+    expect(gateOfOrigin(origin)).toBe("passes");
   });
 
   test("is undone after a success too, and the endpoint is probed again", () => {
@@ -321,7 +321,7 @@ describe("a change that could not be stored", () => {
     trip();
     clock.ms += probeStepMs;
     const closed = observe(acceptedAttempt, { isProbe: true });
-    expect(gateOfOrigin(origin)).toBe("open");
+    expect(gateOfOrigin(origin)).toBe("passes");
     circuits.withdraw(closed);
     expect(gateOfOrigin(origin)).toBe("probe");
   });
@@ -354,9 +354,9 @@ describe("a loaded circuit", () => {
     expect(circuits.load(loaded(closedCircuit))).toEqual([]);
     expect(gate()).toEqual(shut);
     expect(circuits.load(loaded(closedCircuit, 1))).toEqual([{ partnerId, queue: origin }]);
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
     expect(circuits.load(loaded(tripped, 1))).toEqual([]);
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
   });
 
   test("is changed under the version that the person left", () => {
@@ -372,7 +372,7 @@ describe("a loaded circuit", () => {
     circuits.forget((id) => id === other);
     expect(gate()).toEqual(shut);
     circuits.forget((id) => id === partnerId);
-    expect(gate()).toBe("open");
+    expect(gate()).toBe("passes");
     circuits.load(loaded(tripped));
     expect(gate()).toEqual(shut);
   });
@@ -398,7 +398,7 @@ describe("the memory", () => {
     for (const one of urls) observe({ ...gone, url: one });
     expect(circuits.countOf(partnerId)).toBe(circuitsPerPartnerMax);
     expect(gate(urls.at(-1))).toMatchObject({ reason: "gone" });
-    expect(gate(urls[0])).toBe("open");
+    expect(gate(urls[0])).toBe("passes");
     expect(observe({ ...gone, url: urls[0] ?? "" })).toMatchObject([{ queue: urlCircuit(urls[0] ?? "") }]);
   });
 });

@@ -166,7 +166,7 @@ export interface CircuitStore {
 }
 
 /** Whether an endpoint accepts all, one delivery as a probe, or nothing until a moment (undefined: until it changes). */
-export type Gate = "open" | "probe" | BlockedGate;
+export type Gate = "passes" | "probe" | BlockedGate;
 export interface BlockedGate {
   readonly untilMs: number | undefined;
   readonly reason: Circuit["lastReason"];
@@ -268,7 +268,7 @@ export class Circuits {
   /** A registered URL accepts nothing while it is gone, or its origin is tripped. Null: none is registered. */
   #gateOfRegistered(partnerId: PartnerId, url: string | null): Gate {
     const circuits = this.#circuits.get(partnerId);
-    if (circuits === undefined || url === null || !URL.canParse(url)) return "open";
+    if (circuits === undefined || url === null || !URL.canParse(url)) return "passes";
     const gone = circuits.get(urlCircuit(url));
     if (gone?.circuit.state === "gone") return { untilMs: undefined, reason: gone.circuit.lastReason };
     return this.#gateOfOrigin(partnerId, originCircuit(url));
@@ -276,7 +276,7 @@ export class Circuits {
 
   #gateOfOrigin(partnerId: PartnerId, origin: string): Gate {
     const kept = this.#circuits.get(partnerId)?.get(origin);
-    if (kept?.circuit.state !== "open") return "open";
+    if (kept?.circuit.state !== "open") return "passes";
     const untilMs = kept.sinceMs + (kept.circuit.probeInMs ?? 0);
     if (kept.probe !== undefined) return { untilMs: undefined, reason: kept.circuit.lastReason };
     return untilMs <= this.#nowMs() ? "probe" : { untilMs, reason: kept.circuit.lastReason };

@@ -16,14 +16,14 @@ describe("a delivery that follows others", () => {
   test.each<[string, Precedence, boolean, object]>([
     ["leaves when nothing precedes it", { after: undefined, ageMs: 5 }, false, { kind: "leaves", outOfOrder: false }],
     ["waits for one in hand", { after: id("a"), ageMs: 5 }, true, { kind: "waits", after: "a" }],
-    ["is put off by half a second at least", { after: id("a"), ageMs: 5 }, false, { kind: "postpone", delayMs: 500 }],
+    ["is postponed by half a second at least", { after: id("a"), ageMs: 5 }, false, { kind: "postpone", delayMs: 500 }],
     [
-      "is put off by a tenth of its age",
+      "is postponed by a tenth of its age",
       { after: id("a"), ageMs: 90_000 },
       false,
       { kind: "postpone", delayMs: 9_000 },
     ],
-    ["is put off by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "postpone", delayMs: 30_000 }],
+    ["is postponed by 30 s at most", { after: id("a"), ageMs: 400_000 }, false, { kind: "postpone", delayMs: 30_000 }],
     [
       "leaves out of order after ten minutes",
       { after: id("a"), ageMs: orderWaitMaxMs },
@@ -58,7 +58,7 @@ function orderOver(inHand: Delivery[], answers: () => readonly Precedence[], pos
     queues: {
       has: (one) => inHand.some((delivery) => delivery.id === one),
       holds: (one) => inHand.includes(one),
-      mayLeave: (delivery) => void left.push(delivery.id),
+      makeReady: (delivery) => void left.push(delivery.id),
       release: (delivery) => void postponed.push(delivery.id),
     },
     onTrouble: () => undefined,
@@ -90,7 +90,7 @@ describe("the order of deliveries", () => {
     expect(left).toEqual(["b"]);
   });
 
-  test("sends nothing twice because another could not be put off", async () => {
+  test("sends nothing twice because another could not be postponed", async () => {
     const blocked = { id: id("c") } as Delivery;
     let failures = 1;
     const answers: Precedence[][] = [

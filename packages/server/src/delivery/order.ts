@@ -18,12 +18,12 @@ const delayMaxMs = 30_000;
 
 /**
  * Decides whether a delivery may leave. A blocked one waits in memory only for a delivery that is in memory too.
- * Otherwise it is put off in the database by a tenth of its age, so that blocked rows never fill a queue.
+ * Otherwise it is postponed in the database by a tenth of its age, so that blocked rows never fill a queue.
  */
-export function judgeOrder({ after, ageMs }: Precedence, isInHand: (id: NotificationId) => boolean): OrderDecision {
+export function judgeOrder({ after, ageMs }: Precedence, isInMemory: (id: NotificationId) => boolean): OrderDecision {
   if (after === undefined) return { kind: "leaves", outOfOrder: false };
   // One in memory is being sent, or is next.
-  if (isInHand(after)) return { kind: "waits", after };
+  if (isInMemory(after)) return { kind: "waits", after };
   if (ageMs >= orderWaitMaxMs) return { kind: "leaves", outOfOrder: true };
   const delayMs = Math.min(Math.max(ageMs / 10, delayMinMs), delayMaxMs, orderWaitMaxMs - ageMs);
   return { kind: "postpone", delayMs };
@@ -42,7 +42,7 @@ export interface OrderedQueues {
   has(id: NotificationId): boolean;
   /** Whether this very delivery is in memory, and not another round or reading of it. */
   holds(delivery: Delivery): boolean;
-  mayLeave(delivery: Delivery): void;
+  makeReady(delivery: Delivery): void;
   release(delivery: Delivery, againInMs?: number): void;
 }
 
@@ -56,7 +56,7 @@ const retryMs = 250;
  * ```
  * checking ──(nothing earlier is pending, or for ten minutes only in the database)──► leaves
  * checking ──(an earlier one is in memory)──► waits ──(that one has left memory)──► checking
- * checking ──(an earlier one is only in the database)──► put off there, and released
+ * checking ──(an earlier one is only in the database)──► postponed there, and released
  * checking ──(it is no longer pending: a late outcome of another worker ended it)──► released
  * ```
  */
@@ -113,7 +113,7 @@ export class DeliveryOrder {
     this.#isAsking = false;
   }
 
-  /** @returns the deliveries to put off in the database */
+  /** @returns the deliveries to postpone in the database */
   #settle(asked: readonly Delivery[], answers: readonly (Precedence | undefined)[]) {
     const { queues } = this.#parts;
     const blocked: { readonly delivery: Delivery; readonly delayMs: number }[] = [];
@@ -131,7 +131,7 @@ export class DeliveryOrder {
       else if (verdict.kind === "waits") this.#wait(delivery, verdict.after);
       else {
         if (verdict.outOfOrder) this.#outOfOrder.add(delivery.id);
-        queues.mayLeave(delivery);
+        queues.makeReady(delivery);
       }
     }
     return blocked;

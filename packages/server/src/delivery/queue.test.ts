@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { NotificationId, PartnerId } from "../ids.ts";
 import type { Delivery } from "./delivery.ts";
-import { Queue } from "./queue.ts";
+import { Memory, Queue } from "./queue.ts";
 import type { QueuePage, QueuePosition } from "./store.ts";
 
 const never = () => false;
@@ -35,7 +35,7 @@ function pageOf(deliveries: readonly Delivery[], rest: Partial<QueuePage> = {}):
 }
 
 function newQueue(rowsMax = 4): Queue {
-  const queue = new Queue("partner" as PartnerId, "");
+  const queue = new Queue("partner" as PartnerId, "", new Memory());
   queue.rowsMax = rowsMax;
   return queue;
 }
@@ -149,7 +149,7 @@ describe("a queue", () => {
     const [earlier, later] = [deliveryOf(1), deliveryOf(1)];
     queue.offer(later);
     queue.release(earlier, 0);
-    expect(queue.holds(later)).toBe(true);
+    expect(queue.has(later.id)).toBe(true);
     queue.release(later, 0);
     expect(queue.has(later.id)).toBe(false);
   });
@@ -158,9 +158,9 @@ describe("a queue", () => {
     const queue = newQueue();
     const follower = deliveryOf(1, { follows: true });
     queue.offer(follower);
-    queue.mayLeave(follower);
+    queue.makeReady(follower);
     expect(queue.startHead()).toBe(follower);
-    queue.mayLeave(follower);
+    queue.makeReady(follower);
     expect(queue.head).toBeUndefined();
   });
 
@@ -189,7 +189,7 @@ describe("a queue", () => {
     queue.readBegins({ after: undefined, rowsMax: 4 }, 0);
     queue.missed();
     queue.readEnds(pageOf([]), tookMs, never);
-    expect(queue.restsUntilMs).toBe(tookMs + restMs);
+    expect(queue.coolsUntilMs).toBe(tookMs + restMs);
   });
 
   test("has every due delivery in memory when it calls itself complete", () => {

@@ -44,14 +44,53 @@ type Mode =
       rewindUs: number | undefined;
     };
 
-/** A delivery in memory. `held`: its order is being checked. `taken`: it is sent, or its outcome is being recorded. */
-interface InHand {
+/**
+ * A delivery in memory. `following`: whether it must wait for an earlier one is not known yet. `taken`: it is sent,
+ * recorded, or postponed.
+ */
+interface Entry {
   readonly delivery: Delivery;
+  readonly queue: Queue;
   /** Its due time when it was read or offered, in milliseconds since 1970 by the database's clock. */
   readonly dueMs: number;
-  state: "held" | "ready" | "taken";
+  state: "following" | "ready" | "taken";
   /** A read showed it with a later round, attempt or due time, committed before the answer of its outcome arrived. */
   isOutdated: boolean;
+}
+
+/** All deliveries in the memory of a worker. Each is in one queue, and only that one adds and removes it. */
+export class Memory {
+  readonly #entries = new Map<NotificationId, Entry>();
+  #bytes = 0;
+
+  get rows(): number {
+    return this.#entries.size;
+  }
+
+  /** The size of their content. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  find(id: NotificationId): Entry | undefined {
+    return this.#entries.get(id);
+  }
+
+  /** Undefined if another round or reading of it is in memory. */
+  findExact(delivery: Delivery): Entry | undefined {
+    const entry = this.#entries.get(delivery.id);
+    return entry?.delivery === delivery ? entry : undefined;
+  }
+
+  add(entry: Entry): void {
+    this.#entries.set(entry.delivery.id, entry);
+    this.#bytes += entry.delivery.bytes;
+  }
+
+  remove({ delivery: { id, bytes } }: Entry): void {
+    this.#entries.delete(id);
+    this.#bytes -= bytes;
+  }
 }
 
 /**
@@ -70,7 +109,7 @@ interface InHand {
  * reading ──(failed)──► as before, and the same read is wanted again
  * ```
  *
- * A delivery in it: held (its order is checked) ──► ready ──► taken (sent, being recorded, put off) ──► released. From
+ * A delivery in it: following (its order is checked) ──► ready ──► taken (sent, recorded, postponed) ──► released. From
  * each of these it may be released, and a ready one may be forgotten, to be read again.
  */
 export class Queue {
@@ -79,28 +118,30 @@ export class Queue {
   /** The maximum number of deliveries in memory, including sent ones that are not recorded yet. */
   rowsMax = 0;
   #bytes = 0;
-  readonly #inHand = new Map<NotificationId, InHand>();
-  #ready: Delivery[] = [];
+  readonly #memory: Memory;
+  readonly #entries = new Set<Entry>();
+  #ready: Entry[] = [];
   #cursor: QueuePosition | undefined;
   #mode: Mode = { name: "complete" };
   #wantsHead = false;
-  #headRestsUntilMs = 0;
+  #headCoolsUntilMs = 0;
   /** When the next one is due, by the monotonic clock. */
   #nextDueMs: number | undefined;
 
-  constructor(partnerId: PartnerId, name: string) {
+  constructor(partnerId: PartnerId, name: string, memory: Memory) {
+    this.#memory = memory;
     this.partnerId = partnerId;
     this.name = name;
   }
 
   /** The next delivery to send. */
   get head(): Delivery | undefined {
-    return this.#ready[0];
+    return this.#ready[0]?.delivery;
   }
 
   /** The number of deliveries in memory, including sent ones that are not recorded yet. */
   get rows(): number {
-    return this.#inHand.size;
+    return this.#entries.size;
   }
 
   /** The size of the content in memory. */
@@ -123,17 +164,11 @@ export class Queue {
 
   /** Whether it knows nothing that the database does not. */
   get isIdle(): boolean {
-    const { size } = this.#inHand;
-    return size === 0 && this.#mode.name === "complete" && !this.#wantsHead && this.#nextDueMs === undefined;
+    return this.rows === 0 && this.#mode.name === "complete" && !this.#wantsHead && this.#nextDueMs === undefined;
   }
 
   has(id: NotificationId): boolean {
-    return this.#inHand.has(id);
-  }
-
-  /** Whether this very delivery is in memory, and not another round or reading of it. */
-  holds(delivery: Delivery): boolean {
-    return this.#inHand.get(delivery.id)?.delivery === delivery;
+    return this.#find(id) !== undefined;
   }
 
   /**
@@ -141,10 +176,10 @@ export class Queue {
    * read later
    */
   offer(delivery: Delivery): boolean {
-    if (this.#inHand.has(delivery.id)) return false;
+    if (this.#memory.find(delivery.id) !== undefined) return false;
     // A read from the head needs room next to new arrivals.
     const rowsMax = this.#wantsHead ? this.rowsMax / 2 : this.rowsMax;
-    if (!this.#isPartial && this.#inHand.size < rowsMax) {
+    if (!this.#isPartial && this.rows < rowsMax) {
       this.#add(delivery, delivery.scheduleStartMs);
       return true;
     }
@@ -154,7 +189,7 @@ export class Queue {
 
   /** Adds a due row of a queue that is not read. @returns whether there was room for it */
   adopt(delivery: Delivery, dueMs: number): boolean {
-    if (this.#inHand.size >= this.rowsMax) return false;
+    if (this.#memory.find(delivery.id) !== undefined || this.rows >= this.rowsMax) return false;
     this.#add(delivery, dueMs);
     return true;
   }
@@ -179,18 +214,17 @@ export class Queue {
       this.#nextDueMs = undefined;
       this.#becomePartial();
     }
-    const room = this.rowsMax - this.#inHand.size;
+    const room = this.rowsMax - this.rows;
     if (room <= 0 || this.#ready.length > this.rowsMax / 2) return undefined;
     if (this.#isPartial) return { after: this.#cursor, rowsMax: room };
     // Deliveries in memory are usually at the head.
-    if (this.#wantsHead && nowMs >= this.#headRestsUntilMs)
-      return { after: undefined, rowsMax: room + this.#inHand.size };
+    if (this.#wantsHead && nowMs >= this.#headCoolsUntilMs) return { after: undefined, rowsMax: room + this.rows };
     return undefined;
   }
 
   /** When a read from the head may begin; undefined if none is wanted. */
-  get restsUntilMs(): number | undefined {
-    return this.#wantsHead && this.#mode.name === "complete" ? this.#headRestsUntilMs : undefined;
+  get coolsUntilMs(): number | undefined {
+    return this.#wantsHead && this.#mode.name === "complete" ? this.#headCoolsUntilMs : undefined;
   }
 
   readBegins({ after }: WantedRead, nowMs: number): void {
@@ -207,14 +241,14 @@ export class Queue {
     let isCut = false;
     let cursor = fromHead && page.due.length > 0 ? undefined : this.#cursor;
     for (const { dueAtUs, id, delivery } of page.due) {
-      const inHand = this.#inHand.get(id);
+      const entry = this.#find(id);
       const dueMs = Math.floor(dueAtUs / 1_000);
-      if (inHand !== undefined && delivery !== undefined) {
-        inHand.isOutdated ||= dueMs > inHand.dueMs || isLater(delivery, inHand.delivery);
+      if (entry !== undefined && delivery !== undefined) {
+        entry.isOutdated ||= dueMs > entry.dueMs || isLater(delivery, entry.delivery);
       }
-      const isNew = delivery !== undefined && inHand === undefined && !isStale(delivery);
+      const isNew = delivery !== undefined && entry === undefined && !isStale(delivery);
       // Hints took the room during the read: the rest is read again.
-      isCut = isNew && this.#inHand.size >= this.rowsMax;
+      isCut = isNew && this.rows >= this.rowsMax;
       if (isCut) break;
       cursor = { dueAtUs, id };
       if (!isNew) continue;
@@ -225,7 +259,8 @@ export class Queue {
     // Deliveries not kept while the read ran may have been committed after it began.
     this.#stopReading(page.hasMore || isCut, rewindUs);
     if (page.nextInMs !== undefined) this.#dueAgain(nowMs + Math.max(1, page.nextInMs));
-    if (fromHead) this.#headRestsUntilMs = nowMs + (added.length > 0 ? 0 : restMs(nowMs - startedMs, headRestMaxMs));
+    if (fromHead)
+      this.#headCoolsUntilMs = nowMs + (added.length > 0 ? 0 : cooldownMs(nowMs - startedMs, headCooldownMaxMs));
     return added;
   }
 
@@ -238,40 +273,31 @@ export class Queue {
 
   /** Removes the head for sending. It counts as taken from now on. */
   startHead(): Delivery | undefined {
-    const delivery = this.#ready.shift();
-    const inHand = delivery && this.#inHand.get(delivery.id);
-    if (inHand !== undefined) inHand.state = "taken";
-    return delivery;
+    const entry = this.#ready.shift();
+    if (entry !== undefined) entry.state = "taken";
+    return entry?.delivery;
   }
 
-  /** Removes waiting deliveries to put them off. They count as taken from now on. */
+  /** Removes ready deliveries to postpone them. They count as taken from now on. */
   takeReady(which: (delivery: Delivery) => boolean): readonly Delivery[] {
-    const taken: Delivery[] = [];
-    const left: Delivery[] = [];
-    for (const delivery of this.#ready) (which(delivery) ? taken : left).push(delivery);
-    this.#ready = left;
-    for (const { id } of taken) {
-      const inHand = this.#inHand.get(id);
-      if (inHand !== undefined) inHand.state = "taken";
-    }
-    return taken;
+    return this.#takeReady(which).map(({ delivery }) => delivery);
   }
 
-  /** A held delivery may leave after all: it becomes the first one that waits. */
-  mayLeave(delivery: Delivery): void {
-    const inHand = this.#inHand.get(delivery.id);
-    if (inHand?.delivery !== delivery || inHand.state !== "held") return;
-    inHand.state = "ready";
-    this.#ready.unshift(delivery);
+  /** A following delivery may be sent: it becomes the first ready one. */
+  makeReady(delivery: Delivery): void {
+    const entry = this.#memory.findExact(delivery);
+    if (entry?.state !== "following") return;
+    entry.state = "ready";
+    this.#ready.unshift(entry);
   }
 
   /** Removes a delivery: accepted, parked, or due again after `againInMs`. */
   release(delivery: Delivery, nowMs: number, againInMs?: number): void {
-    const inHand = this.#inHand.get(delivery.id);
-    if (inHand?.delivery !== delivery) return;
-    this.#remove(delivery);
-    if (inHand.state === "ready") this.#ready.splice(this.#ready.indexOf(delivery), 1);
-    if (inHand.isOutdated) this.#wantsHead = true;
+    const entry = this.#memory.findExact(delivery);
+    if (entry === undefined) return;
+    this.#remove(entry);
+    if (entry.state === "ready") this.#ready.splice(this.#ready.indexOf(entry), 1);
+    if (entry.isOutdated) this.#wantsHead = true;
     if (againInMs !== undefined) this.#dueAgain(nowMs + againInMs);
   }
 
@@ -285,31 +311,50 @@ export class Queue {
    * from the head. @returns the forgotten ones
    */
   forgetReady(which: (delivery: Delivery) => boolean = () => true): readonly Delivery[] {
-    const forgotten = this.takeReady(which);
-    for (const delivery of forgotten) this.#remove(delivery);
+    const forgotten = this.#takeReady(which);
+    for (const entry of forgotten) this.#remove(entry);
     // A read in progress continues after them.
     if (this.#becomePartial().name === "reading") this.#wantsHead = true;
     else this.#cursor = undefined;
-    return forgotten;
+    return forgotten.map(({ delivery }) => delivery);
+  }
+
+  /** The queue is not used any more. @returns what was in memory */
+  close(): readonly Delivery[] {
+    const entries = [...this.#entries];
+    for (const entry of entries) this.#remove(entry);
+    this.#ready = [];
+    return entries.map(({ delivery }) => delivery);
   }
 
   /** The sweep found this delivery at the queue's head. */
   headFound(id: NotificationId, dueInMs: number, nowMs: number): void {
-    if (this.#inHand.has(id)) return;
+    if (this.has(id)) return;
     if (dueInMs > 0) this.#dueAgain(nowMs + dueInMs);
     else this.#wantsHead = true;
   }
 
-  /** The deliveries in memory that do not wait: their order is being checked, they are sent, or being recorded. */
-  get notReady(): readonly Delivery[] {
-    return [...this.#inHand.values()].flatMap(({ delivery, state }) => (state === "ready" ? [] : [delivery]));
+  #find(id: NotificationId): Entry | undefined {
+    const entry = this.#memory.find(id);
+    return entry?.queue === this ? entry : undefined;
   }
 
   #add(delivery: Delivery, dueMs: number): void {
     const isReady = !delivery.follows && delivery.settlesBatch === null;
+    const entry: Entry = { delivery, queue: this, dueMs, state: isReady ? "ready" : "following", isOutdated: false };
     this.#bytes += delivery.bytes;
-    this.#inHand.set(delivery.id, { delivery, dueMs, state: isReady ? "ready" : "held", isOutdated: false });
-    if (isReady) this.#ready.push(delivery);
+    this.#entries.add(entry);
+    this.#memory.add(entry);
+    if (isReady) this.#ready.push(entry);
+  }
+
+  #takeReady(which: (delivery: Delivery) => boolean): readonly Entry[] {
+    const { taken = [], left = [] } = Object.groupBy(this.#ready, ({ delivery }) =>
+      which(delivery) ? "taken" : "left",
+    );
+    this.#ready = left;
+    for (const entry of taken) entry.state = "taken";
+    return taken;
   }
 
   /** The database has rows that are not in memory, nor in a reading. */
@@ -338,9 +383,10 @@ export class Queue {
     this.#cursor = { dueAtUs: dueAtUs - 1, id: lastId };
   }
 
-  #remove({ id, bytes }: Delivery): void {
-    this.#inHand.delete(id);
-    this.#bytes -= bytes;
+  #remove(entry: Entry): void {
+    this.#entries.delete(entry);
+    this.#memory.remove(entry);
+    this.#bytes -= entry.delivery.bytes;
   }
 
   #dueAgain(atMs: number): void {
@@ -348,13 +394,13 @@ export class Queue {
   }
 }
 
-const restFactor = 10;
+const cooldownFactor = 10;
 /** A process or database that stalled for seconds must not make a queue wait for a minute. */
-const headRestMaxMs = 5_000;
+const headCooldownMaxMs = 5_000;
 
 /** An expensive read is followed by a rest ten times as long as it took, within a bound. */
-export function restMs(tookMs: number, mostMs: number): number {
-  return Math.min(tookMs * restFactor, mostMs);
+export function cooldownMs(tookMs: number, mostMs: number): number {
+  return Math.min(tookMs * cooldownFactor, mostMs);
 }
 /** Sorts after every id that is due in the same microsecond. */
 const lastId = "ffffffff-ffff-ffff-ffff-ffffffffffff" as NotificationId;

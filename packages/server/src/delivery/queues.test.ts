@@ -20,7 +20,7 @@ function queuesOver(more: Partial<QueuesParts> = {}) {
     rowsMax: 100,
     bytesMax: 1e6,
     limitsOf: () => ({ rowsMax: 8, mayRead: true }),
-    opensAtMs: () => Number.NEGATIVE_INFINITY,
+    readableAtMs: () => Number.NEGATIVE_INFINITY,
     onReady: () => undefined,
     onTrouble: (_, error) => {
       throw error;
@@ -119,14 +119,14 @@ describe("a read", () => {
   });
 
   test("is nothing for an endpoint that accepts nothing, until told", async () => {
-    let opensAtMs: number | undefined;
-    const { time, store, queues } = queuesOver({ opensAtMs: () => opensAtMs });
+    let readableAtMs: number | undefined;
+    const { time, store, queues } = queuesOver({ readableAtMs: () => readableAtMs });
     const row = deliveryOf(partnerId);
     store.rows = [row];
     queues.wake(row);
     await time.pass(10_000);
     expect(store.reads).toEqual([]);
-    opensAtMs = Number.NEGATIVE_INFINITY;
+    readableAtMs = Number.NEGATIVE_INFINITY;
     queues.reconsider(partnerId);
     await time.pass(100);
     expect(queues.has(row.id)).toBe(true);

@@ -2,7 +2,7 @@ import type { Clock, Timers } from "../clock.ts";
 import { homeOf, type NotificationId, type PartnerId, shardOf } from "../ids.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { DeliveryOrder } from "./order.ts";
-import { Queue, type QueueLimits, type WantedRead } from "./queue.ts";
+import { Memory, Queue, type QueueLimits, type WantedRead } from "./queue.ts";
 import type { DeliveryStore, QueueHead, QueuePage, QueueRead } from "./store.ts";
 
 export interface QueuesParts {
@@ -19,7 +19,7 @@ export interface QueuesParts {
   /** The bounds of a partner's queue, and whether it is read. */
   readonly limitsOf: (partnerId: PartnerId) => QueueLimits;
   /** When its endpoint accepts deliveries: now, at a moment, or (undefined) after a change. */
-  readonly opensAtMs: (key: QueueKey) => number | undefined;
+  readonly readableAtMs: (key: QueueKey) => number | undefined;
   /** The queue has something to send, after a read or a check of the order. */
   readonly onReady: (queue: Queue) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
@@ -53,8 +53,7 @@ const endedKeptMs = 10_000;
 export class Queues {
   readonly #parts: QueuesParts;
   readonly #partners = new Map<PartnerId, Map<string, Queue>>();
-  /** The queue of each delivery in memory. */
-  readonly #inHand = new Map<NotificationId, Queue>();
+  readonly #memory = new Memory();
   /** Recorded attempts, for reads whose snapshot is older. */
   readonly #ended = new RecentOutcomes(endedKeptMs);
   /** Attempts whose outcome could not be stored: they are not read again for a while. */
@@ -62,7 +61,6 @@ export class Queues {
   /** Redelivered to another queue while an earlier round is still in memory: read again after that one. */
   readonly #moved = new Map<NotificationId, QueueKey>();
   readonly #readers: readonly Reader[];
-  #bytes = 0;
   readonly #timers = new Map<Queue, { atMs: number; cancel: () => void }>();
   #isStopped = false;
 
@@ -81,21 +79,26 @@ export class Queues {
 
   /** Deliveries in memory. */
   get rows(): number {
-    return this.#inHand.size;
+    return this.#memory.rows;
   }
 
   /** The size of their content. */
   get bytes(): number {
-    return this.#bytes;
+    return this.#memory.bytes;
   }
 
   has(id: NotificationId): boolean {
-    return this.#inHand.has(id);
+    return this.#memory.find(id) !== undefined;
+  }
+
+  /** The reading of it that is in memory. */
+  find(id: NotificationId): Delivery | undefined {
+    return this.#memory.find(id)?.delivery;
   }
 
   /** Whether this very delivery is in memory, and not another round or reading of it. */
   holds(delivery: Delivery): boolean {
-    return this.#inHand.get(delivery.id)?.holds(delivery) ?? false;
+    return this.#memory.findExact(delivery) !== undefined;
   }
 
   /** Whether it leaves before an earlier one was accepted or parked. */
@@ -108,17 +111,17 @@ export class Queues {
    * something to send
    */
   offer(delivery: Delivery): Queue | undefined {
-    if (this.#inHand.has(delivery.id) || this.#isStale(delivery)) return undefined;
-    const queue = this.#open(delivery);
+    if (this.has(delivery.id) || this.#isStale(delivery)) return undefined;
+    const queue = this.#inUse(delivery);
     const isKept = queue.offer(delivery);
-    if (isKept) this.#keep(queue, [delivery]);
+    if (isKept) this.#checkOrder([delivery]);
     this.#consider(queue);
     return isKept && queue.head !== undefined ? queue : undefined;
   }
 
   /** Something of the queue is due that is not in memory. @param sinceMs since when, if known */
   wake(key: QueueKey, sinceMs?: number): void {
-    const queue = this.#open(key);
+    const queue = this.#inUse(key);
     queue.wake(sinceMs);
     this.#consider(queue);
   }
@@ -138,11 +141,11 @@ export class Queues {
     return delivery;
   }
 
-  /** A held delivery may leave. */
-  mayLeave(delivery: Delivery): void {
-    const queue = this.#inHand.get(delivery.id);
+  /** A following delivery may be sent. */
+  makeReady(delivery: Delivery): void {
+    const queue = this.#memory.findExact(delivery)?.queue;
     if (queue === undefined) return;
-    queue.mayLeave(delivery);
+    queue.makeReady(delivery);
     this.#parts.onReady(queue);
   }
 
@@ -150,26 +153,22 @@ export class Queues {
   ended(delivery: Delivery, recorded: "applied" | "missed", againInMs?: number): void {
     this.#forgetEnded(this.#parts.clock.monotonicMs());
     this.#ended.add(delivery);
-    if (recorded === "missed") this.#inHand.get(delivery.id)?.missed();
+    if (recorded === "missed") this.#memory.find(delivery.id)?.queue.missed();
     this.release(delivery, againInMs);
   }
 
   /** Releases a delivery that may be due as before: it is behind the cursor, so only a read from the head finds it. */
   releaseUnchanged(delivery: Delivery): void {
-    const queue = this.#inHand.get(delivery.id);
-    if (queue?.holds(delivery)) queue.missed();
+    this.#memory.findExact(delivery)?.queue.missed();
     this.release(delivery);
   }
 
   /** Releases a delivery. An earlier reading of a row that was read again changes nothing. */
   release(delivery: Delivery, againInMs?: number): void {
-    const { id } = delivery;
-    const queue = this.#inHand.get(id);
-    if (queue === undefined || !queue.holds(delivery)) return;
-    this.#inHand.delete(id);
-    this.#bytes -= delivery.bytes;
+    const queue = this.#memory.findExact(delivery)?.queue;
+    if (queue === undefined) return;
     queue.release(delivery, this.#parts.clock.monotonicMs(), againInMs);
-    this.#released(delivery);
+    this.#released([delivery]);
     this.#consider(queue);
   }
 
@@ -194,7 +193,7 @@ export class Queues {
 
   /** Their endpoint or their partner accepts nothing now: these waiting deliveries are read again when it does. */
   forgetReady(queue: Queue, which?: (delivery: Delivery) => boolean): void {
-    this.#leave(queue.forgetReady(which));
+    this.#released(queue.forgetReady(which));
     this.#consider(queue);
   }
 
@@ -211,9 +210,9 @@ export class Queues {
 
   /** Keeps rows of a page of `scan`, as far as there is room. */
   adopt(key: QueueKey, found: QueuePage["due"]): void {
-    const queue = this.#open(key);
+    const queue = this.#inUse(key);
     const added = found.flatMap(({ delivery, dueAtUs }) => {
-      if (delivery === undefined || this.#inHand.has(delivery.id) || this.#isStale(delivery)) return [];
+      if (delivery === undefined || this.#isStale(delivery)) return [];
       return queue.adopt(delivery, Math.floor(dueAtUs / 1_000)) ? [delivery] : [];
     });
     this.#added(queue, added);
@@ -252,7 +251,7 @@ export class Queues {
       // Given away while the statement ran, or recorded since. Behind one that rests there may be others.
       const isLeft = () => this.#ended.knows(head) || (leavesRecent && head.dueInMs > -hintMs);
       if (!owns(head.partnerId) || (head.dueInMs <= 0 && isLeft())) continue;
-      const queue = this.#open(head);
+      const queue = this.#inUse(head);
       queue.headFound(head.id, head.dueInMs, nowMs);
       this.#consider(queue);
     }
@@ -260,7 +259,7 @@ export class Queues {
   }
 
   /** Whether the queue is still in use, and not closed since. */
-  isOpen(queue: Queue): boolean {
+  isInUse(queue: Queue): boolean {
     return this.#partners.get(queue.partnerId)?.get(queue.name) === queue;
   }
 
@@ -271,9 +270,9 @@ export class Queues {
     for (const { wanting } of this.#readers) wanting.clear();
   }
 
-  #open({ partnerId, queue: name }: QueueKey): Queue {
+  #inUse({ partnerId, queue: name }: QueueKey): Queue {
     const queues = this.#partners.get(partnerId) ?? new Map<string, Queue>();
-    const queue = queues.get(name) ?? new Queue(partnerId, name);
+    const queue = queues.get(name) ?? new Queue(partnerId, name, this.#memory);
     queue.rowsMax = this.#roomOf(queue);
     this.#partners.set(partnerId, queues.set(name, queue));
     return queue;
@@ -288,30 +287,28 @@ export class Queues {
     const { rowsMax, bytesMax, limitsOf } = this.#parts;
     const wantedRows = limitsOf(partnerId).rowsMax;
     if (wantedRows === 0) return 0;
-    const freeRows = rowsMax - this.#inHand.size;
-    const freeBytes = bytesMax - this.#bytes;
+    const freeRows = rowsMax - this.rows;
+    const freeBytes = bytesMax - this.bytes;
     if (freeRows < -rowsMax || freeBytes < -bytesMax) return isPartnerIdle() ? 1 : 0;
     if (bytes >= freeBytes) return 1;
     return Math.max(minRows, Math.min(wantedRows, freeRows));
   }
 
-  #keep(queue: Queue, added: readonly Delivery[]): void {
-    for (const { id, bytes } of added) {
-      this.#inHand.set(id, queue);
-      this.#bytes += bytes;
-    }
+  /** @param added of one partner */
+  #checkOrder(added: readonly Delivery[]): void {
     const following = added.filter(({ follows, settlesBatch }) => follows || settlesBatch !== null);
-    if (following.length > 0) this.#readerOf(queue).order.check(following);
+    const [first] = following;
+    if (first !== undefined) this.#readerOf(first).order.check(following);
   }
 
   #added(queue: Queue, added: readonly Delivery[]): void {
-    this.#keep(queue, added);
+    this.#checkOrder(added);
     if (queue.head !== undefined) this.#parts.onReady(queue);
   }
 
   /** Schedules the next read of a queue, or forgets it if nothing is known about it. */
   #consider(queue: Queue): void {
-    if (this.#isStopped || !this.isOpen(queue)) return;
+    if (this.#isStopped || !this.isInUse(queue)) return;
     if (queue.isIdle) {
       this.#close(queue);
       return;
@@ -319,10 +316,10 @@ export class Queues {
     // Everything is in memory, as usual: there is nothing to read, now or later.
     if (!queue.hasMore && queue.nextDueMs === undefined) return;
     const nowMs = this.#parts.clock.monotonicMs();
-    const opensAtMs = this.#mayReadAtMs(queue);
-    if (opensAtMs === undefined) return;
-    if (opensAtMs > nowMs) {
-      this.#wakeAt(queue, opensAtMs);
+    const readableAtMs = this.#mayReadAtMs(queue);
+    if (readableAtMs === undefined) return;
+    if (readableAtMs > nowMs) {
+      this.#wakeAt(queue, readableAtMs);
       return;
     }
     queue.rowsMax = this.#roomOf(queue);
@@ -336,13 +333,13 @@ export class Queues {
       return;
     }
     // A time in the past waits for room, or for the running read: both check again when they end.
-    const later = [queue.nextDueMs, queue.restsUntilMs].filter((atMs) => atMs !== undefined && atMs > nowMs);
+    const later = [queue.nextDueMs, queue.coolsUntilMs].filter((atMs) => atMs !== undefined && atMs > nowMs);
     if (later.length > 0) this.#wakeAt(queue, Math.min(...(later as number[])));
   }
 
   #mayReadAtMs(queue: Queue): number | undefined {
     if (!this.#parts.limitsOf(queue.partnerId).mayRead) return undefined;
-    return this.#parts.opensAtMs(queueKeyOf(queue));
+    return this.#parts.readableAtMs(queueKeyOf(queue));
   }
 
   #wakeAt(queue: Queue, atMs: number): void {
@@ -373,7 +370,7 @@ export class Queues {
         const nowMs = this.#parts.clock.monotonicMs();
         for (const [at, { queue }] of batch.entries()) {
           const page = pages[at];
-          if (page === undefined || !this.isOpen(queue)) continue;
+          if (page === undefined || !this.isInUse(queue)) continue;
           queue.rowsMax = this.#roomOf(queue);
           const added = queue.readEnds(page, nowMs, (delivery) => this.#isUnwanted(delivery, queue));
           this.#added(queue, added);
@@ -412,7 +409,7 @@ export class Queues {
   }
 
   #pageBytes(rowsMax: number): number {
-    return Math.max(1, Math.min(pageBytesMax, rowsMax * bytesPerRow, this.#parts.bytesMax - this.#bytes));
+    return Math.max(1, Math.min(pageBytesMax, rowsMax * bytesPerRow, this.#parts.bytesMax - this.bytes));
   }
 
   #wants(queue: Queue, nowMs: number): WantedRead | undefined {
@@ -423,9 +420,10 @@ export class Queues {
   }
 
   #isUnwanted(delivery: Delivery, queue: Queue): boolean {
-    const holder = this.#inHand.get(delivery.id);
-    if (holder !== undefined && holder !== queue) this.#moved.set(delivery.id, delivery);
-    return (holder !== undefined && holder !== queue) || this.#isStale(delivery);
+    const other = this.#memory.find(delivery.id)?.queue;
+    const isInOther = other !== undefined && other !== queue;
+    if (isInOther) this.#moved.set(delivery.id, delivery);
+    return isInOther || this.#isStale(delivery);
   }
 
   /** Whether a row from a read or a hint predates an outcome that is recorded by now, or has to rest. */
@@ -449,26 +447,19 @@ export class Queues {
     this.#readerOf(queue).wanting.delete(queue);
     this.#timers.get(queue)?.cancel();
     this.#timers.delete(queue);
-    this.#leave([...queue.notReady, ...queue.forgetReady()]);
+    this.#released(queue.close());
   }
 
-  #leave(deliveries: readonly Delivery[]): void {
-    for (const { id, bytes } of deliveries) {
-      this.#inHand.delete(id);
-      this.#bytes -= bytes;
+  /** These left memory, for whatever reason. */
+  #released(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      const { id } = delivery;
+      this.#readerOf(delivery).order.ended(id);
+      const moved = this.#moved.get(id);
+      this.#moved.delete(id);
+      // Its queue may have been closed since, because it was empty. A forgotten partner stays forgotten.
+      if (moved !== undefined && this.#partners.has(moved.partnerId)) this.wake(moved);
     }
-    for (const delivery of deliveries) this.#released(delivery);
-  }
-
-  /** It left memory, for whatever reason. */
-  #released(delivery: Delivery): void {
-    const { id } = delivery;
-    this.#readerOf(delivery).order.ended(id);
-    const moved = this.#moved.get(id);
-    if (moved === undefined) return;
-    this.#moved.delete(id);
-    // Its queue may have been closed since, because it was empty. A forgotten partner stays forgotten.
-    if (this.#partners.has(moved.partnerId)) this.wake(moved);
   }
 }
 

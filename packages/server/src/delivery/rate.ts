@@ -11,11 +11,11 @@ interface Bucket {
   atMs: number;
   perSecond: number;
   /** In the order of acquisition. */
-  readonly held: Set<Token>;
+  readonly outstanding: Set<Token>;
 }
 
 /** A POST that has not arrived by then hangs, and holds nothing back. */
-const heldMaxMs = 1_000;
+const outstandingMaxMs = 1_000;
 const fullAfterMs = 1_000;
 
 /**
@@ -40,7 +40,7 @@ export class RateLimits {
     if (bucket.tokens < 1) return undefined;
     bucket.tokens -= 1;
     const token = { partnerId, sinceMs: this.#nowMs() };
-    bucket.held.add(token);
+    bucket.outstanding.add(token);
     return token;
   }
 
@@ -48,9 +48,9 @@ export class RateLimits {
   end(token: Token, wasSent: boolean): void {
     const bucket = this.#buckets.get(token.partnerId);
     if (bucket === undefined) return;
-    // Account for the time until now, while it was still held.
+    // Account for the time until now, while it was still outstanding.
     this.#filled(token.partnerId, bucket.perSecond, 0);
-    if (bucket.held.delete(token) && !wasSent) {
+    if (bucket.outstanding.delete(token) && !wasSent) {
       bucket.tokens = Math.min(capacity(bucket.perSecond), bucket.tokens + 1);
     }
   }
@@ -62,13 +62,13 @@ export class RateLimits {
 
   /** The wait for the next token, if nothing is answered meanwhile; 0 if there is one. */
   waitMs(partnerId: PartnerId, perSecond: number, sinceMs: number): number {
-    const { tokens, held } = this.#filled(partnerId, perSecond, sinceMs);
+    const { tokens, outstanding } = this.#filled(partnerId, perSecond, sinceMs);
     if (tokens >= 1) return 0;
     const earnedMs = ((1 - tokens) / perSecond) * 1_000;
-    const tooMany = Math.ceil(held.size + 1 - heldAndLeft(perSecond));
-    const inTheWay = tooMany > 0 ? [...held][tooMany - 1] : undefined;
+    const tooMany = Math.ceil(outstanding.size + 1 - outstandingAndLeft(perSecond));
+    const inTheWay = tooMany > 0 ? [...outstanding][tooMany - 1] : undefined;
     if (inTheWay === undefined) return earnedMs;
-    return Math.max(earnedMs, inTheWay.sinceMs + heldMaxMs - this.#nowMs());
+    return Math.max(earnedMs, inTheWay.sinceMs + outstandingMaxMs - this.#nowMs());
   }
 
   #filled(partnerId: PartnerId, perSecond: number, sinceMs: number): Bucket {
@@ -77,16 +77,16 @@ export class RateLimits {
     if (known === undefined) {
       this.#prune(nowMs);
       const tokens = Math.min(capacity(perSecond), ((nowMs - sinceMs) * perSecond) / 1_000);
-      const bucket = { tokens, atMs: nowMs, perSecond, held: new Set<Token>() };
+      const bucket = { tokens, atMs: nowMs, perSecond, outstanding: new Set<Token>() };
       this.#buckets.set(partnerId, bucket);
       return bucket;
     }
-    for (const token of known.held) {
-      if (token.sinceMs > nowMs - heldMaxMs) break;
-      known.held.delete(token);
+    for (const token of known.outstanding) {
+      if (token.sinceMs > nowMs - outstandingMaxMs) break;
+      known.outstanding.delete(token);
     }
     const earned = ((nowMs - known.atMs) * perSecond) / 1_000;
-    const room = Math.max(0, heldAndLeft(perSecond) - known.held.size);
+    const room = Math.max(0, outstandingAndLeft(perSecond) - known.outstanding.size);
     known.tokens = Math.min(capacity(perSecond), room, known.tokens + earned);
     known.atMs = nowMs;
     known.perSecond = perSecond;
@@ -97,9 +97,9 @@ export class RateLimits {
   #prune(nowMs: number): void {
     if (nowMs - this.#prunedMs < fullAfterMs) return;
     this.#prunedMs = nowMs;
-    for (const [partnerId, { tokens, atMs, perSecond, held }] of this.#buckets) {
+    for (const [partnerId, { tokens, atMs, perSecond, outstanding }] of this.#buckets) {
       const isFull = tokens + ((nowMs - atMs) * perSecond) / 1_000 >= capacity(perSecond);
-      if (isFull && held.size === 0) this.#buckets.delete(partnerId);
+      if (isFull && outstanding.size === 0) this.#buckets.delete(partnerId);
     }
   }
 }
@@ -109,9 +109,9 @@ function capacity(perSecond: number): number {
 }
 
 /**
- * The maximum of held and remaining tokens together: one second's worth and one more. Without that one a partner that
+ * The maximum of outstanding and remaining tokens together: one second's worth and one more. Without that one a partner that
  * takes a second to respond would not get its full rate.
  */
-function heldAndLeft(perSecond: number): number {
+function outstandingAndLeft(perSecond: number): number {
   return perSecond + 1;
 }

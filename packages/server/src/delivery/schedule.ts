@@ -37,15 +37,15 @@ export function scheduleEndMs({ settings, pauses }: Scheduled, startMs: number):
   return startMs + scheduleLengthMs(settings.retry) + pausedMs;
 }
 
-const putOffMinMs = 1_000;
-const putOffMaxMs = 300_000;
+const postponementMinMs = 1_000;
+const postponementMaxMs = 300_000;
 
 /**
  * The delay of a delivery whose URL accepts nothing, while others of its queue are sent: a tenth of its age, so that a
- * large backlog is not put off again and again. It ends with the schedule.
+ * large backlog is not postponed again and again. It ends with the schedule.
  */
-export function putOffMs(ageMs: number, leftMs = Number.POSITIVE_INFINITY): number {
-  return Math.max(putOffMinMs, Math.min(ageMs / 10, putOffMaxMs, leftMs));
+export function postponementMs(ageMs: number, leftMs = Number.POSITIVE_INFINITY): number {
+  return Math.max(postponementMinMs, Math.min(ageMs / 10, postponementMaxMs, leftMs));
 }
 
 /**

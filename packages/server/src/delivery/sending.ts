@@ -29,9 +29,9 @@ export interface SendingParts {
   /** Ends what is on the wire: a stop has no time left for it. */
   readonly abort?: () => void;
   /** The time for which nothing is sent, because the egress proxy fails; 0: it may be. */
-  readonly heldMs?: () => number;
+  readonly egressWaitMs?: () => number;
   readonly onAttempted?: (delivery: Delivery, attempted: AttemptResult) => void;
-  /** A notification could not be rendered, sealed, sent or recorded, for a reason of ours: it is put off. */
+  /** A notification could not be rendered, sealed, sent or recorded, for a reason of ours: it is postponed. */
   readonly onFault?: (delivery: Delivery) => void;
   readonly onTrouble: (message: string, error: unknown) => void;
 }
@@ -58,7 +58,7 @@ interface Sending {
 /** The outcomes of one home, and the queues that wait for some of them to be recorded. */
 interface HomeShare {
   unrecorded: number;
-  readonly held: Set<Queue>;
+  readonly throttled: Set<Queue>;
 }
 
 /**
@@ -82,7 +82,7 @@ const restMs = 30_000;
  *
  * ```
  * queued ──(slot)──► on the wire ──(an answer, or none)──► being recorded ──► accepted, due again, or parked
- *                    on the wire ──(nothing was written)──► being put off ──► due again
+ *                    on the wire ──(nothing was written)──► being postponed ──► due again
  * on the wire, being recorded ──(an error of ours)──► rests for 30 s, with an event ──► due as before
  * ```
  *
@@ -106,7 +106,7 @@ export class Sendings {
     this.#peers = peers;
     const { slotsMax, bytesInFlightMax: bytesMax, clock, homes } = parts;
     this.#scheduler = new Scheduler({ slotsMax, bytesMax, nowMs: () => clock.monotonicMs() });
-    this.#homes = Array.from({ length: homes }, () => ({ unrecorded: 0, held: new Set() }));
+    this.#homes = Array.from({ length: homes }, () => ({ unrecorded: 0, throttled: new Set() }));
   }
 
   /** POSTs in flight and their content, and outcomes that are not durable yet. */
@@ -186,9 +186,9 @@ export class Sendings {
     this.#isPumping = false;
     this.#cancelPump();
     if (this.#isClosed) return;
-    const heldMs = this.#parts.heldMs?.() ?? 0;
-    if (heldMs > 0) {
-      this.#pumpIn(Math.ceil(heldMs));
+    const egressWaitMs = this.#parts.egressWaitMs?.() ?? 0;
+    if (egressWaitMs > 0) {
+      this.#pumpIn(Math.ceil(egressWaitMs));
       return;
     }
     let sealedBytes = 0;
@@ -226,13 +226,13 @@ export class Sendings {
       this.forgetReady(queue);
       return;
     }
-    const gate = head === undefined ? "open" : circuits.gateOf(head, partner.settings);
+    const gate = head === undefined ? "passes" : circuits.gateOf(head, partner.settings);
     if (isBlocked(gate)) {
       this.#scheduler.end(slot, false);
       this.#skip(queue, partner, gate);
       return;
     }
-    const delivery = this.#holds(queue) ? undefined : queues.startHead(queue);
+    const delivery = this.#isThrottled(queue) ? undefined : queues.startHead(queue);
     if (delivery === undefined || queue.head === undefined) this.#scheduler.remove(queue);
     if (delivery === undefined) {
       this.#scheduler.end(slot, false);
@@ -244,7 +244,7 @@ export class Sendings {
 
   /**
    * The URL of a queue's head accepts nothing, so it and others like it leave memory. If the queue is not read either,
-   * they are read again when it is. Otherwise they are put off, so that they block nobody behind them.
+   * they are read again when it is. Otherwise they are postponed, so that they block nobody behind them.
    */
   #skip(queue: Queue, partner: Partner, { reason }: BlockedGate): void {
     const { queues, circuits, blocked } = this.#peers;
@@ -252,16 +252,16 @@ export class Sendings {
     const which = (delivery: Delivery) => isBlocked(circuits.gateOf(delivery, partner.settings));
     const isRead = !isBlocked(circuits.gateOfQueue({ partnerId, queue: name }, partner.settings));
     if (!isRead) queues.forgetReady(queue, which);
-    else void blocked.putOff(queue.takeReady(which), partner, reason);
+    else void blocked.postpone(queue.takeReady(which), partner, reason);
     if (queue.head === undefined) this.#scheduler.remove(queue);
     this.#pump();
   }
 
-  /** Holds a queue whose home has its share of unrecorded outcomes, until some are recorded. */
-  #holds(queue: Queue): boolean {
+  /** Whether its home has its share of unrecorded outcomes. Then the queue waits until some are recorded. */
+  #isThrottled(queue: Queue): boolean {
     const home = this.#homeOf(queue);
     if (home.unrecorded < this.#unrecordedMax / this.#homes.length) return false;
-    home.held.add(queue);
+    home.throttled.add(queue);
     return true;
   }
 
@@ -370,10 +370,10 @@ export class Sendings {
 
   /** Schedules the queues that waited until fewer outcomes of their home are unrecorded. */
   #resume(home: HomeShare): void {
-    if (home.held.size === 0 || home.unrecorded > this.#unrecordedMax / this.#homes.length / 2) return;
-    const held = [...home.held];
-    home.held.clear();
-    for (const queue of held) if (this.#peers.queues.isOpen(queue) && queue.head !== undefined) this.schedule(queue);
+    if (home.throttled.size === 0 || home.unrecorded > this.#unrecordedMax / this.#homes.length / 2) return;
+    const queues = [...home.throttled];
+    home.throttled.clear();
+    for (const queue of queues) if (this.#peers.queues.isInUse(queue) && queue.head !== undefined) this.schedule(queue);
   }
 
   /** Another ownership loaded its circuits again. */
@@ -392,7 +392,7 @@ export class Sendings {
       await store.postpone([{ ...keyOf(delivery), delayMs }]);
       queues.release(delivery, leftMs(delayMs, sentMs, clock));
     } catch (error) {
-      onTrouble("a delivery could not be put off", error);
+      onTrouble("a delivery could not be postponed", error);
       queues.releaseUnchanged(delivery);
     }
     this.#end(delivery);

@@ -70,7 +70,7 @@ describe("a worker", () => {
   const failed = { attempt: failedAttempt, next: { kind: "retry", delayMs: 5_000 } } as const;
 
   test.each([
-    ["its putting off failed", { postpone: broken }, { postponeMs: 1_000 }, 100],
+    ["its postponement failed", { postpone: broken }, { postponeMs: 1_000 }, 100],
     ["its outcome could not be stored", { record: broken }, failed, 31_000],
   ])("reads a delivery again without a sweep when %s", async (_, store, attempted, afterMs) => {
     const { time, pending, worker, begun, troubles, answer } = await workerOver({ ...store, heads: async () => [] });
@@ -200,11 +200,11 @@ describe("a worker", () => {
   const tripped = { ...open, queue: originCircuit(tills) };
 
   test("looks the URL up when the attempt begins: a change moves no row, and a shut one blocks nobody", async () => {
-    const putOff: Postponement[] = [];
+    const postponed: Postponement[] = [];
     const parked: string[] = [];
     const { time, worker, begun, circuits } = await workerOver(
       {
-        postpone: async (all) => void putOff.push(...all),
+        postpone: async (all) => void postponed.push(...all),
         park: async (all) => parked.push(...all.map(({ id }) => id)),
       },
       { callBackUrlByCommand: { SALE: tills } },
@@ -218,7 +218,7 @@ describe("a worker", () => {
     for (const row of [sale, over, other]) worker.offer(row, time.ms);
     await time.pass(100);
     expect(begun).toEqual([other]);
-    expect(putOff).toEqual([expect.objectContaining({ id: sale.id, delayMs: 4_000 })]);
+    expect(postponed).toEqual([expect.objectContaining({ id: sale.id, delayMs: 4_000 })]);
     expect(parked).toEqual([over.id]);
   });
 

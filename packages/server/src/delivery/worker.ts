@@ -3,7 +3,7 @@ import { BlockedQueues } from "./blocked-queues.ts";
 import { type CircuitStore, Circuits, isBlocked } from "./circuit.ts";
 import type { Delivery, QueueKey } from "./delivery.ts";
 import { Ownership, type ShardStore } from "./ownership.ts";
-import { queueLimits, restMs } from "./queue.ts";
+import { cooldownMs, queueLimits } from "./queue.ts";
 import { Queues } from "./queues.ts";
 import { type SendingParts, Sendings } from "./sending.ts";
 import type { DeliveryStore, Hint } from "./store.ts";
@@ -25,7 +25,7 @@ const tickMs = 1_000;
 /** The map of shards is read less often while nothing changes, because others announce their changes. */
 const settledMapMs = 2_000;
 const recheckMs = 5_000;
-const sweepRestMaxMs = 10_000;
+const sweepCooldownMaxMs = 10_000;
 /** Deliveries in memory for each slot: those in flight, and the next ones. */
 const rowsPerSlot = 8;
 /** A worker's work for the partners of one home. */
@@ -84,7 +84,7 @@ export class DeliveryWorker {
       // Partners that it does not own now are not read; the sweep finds their rows when it does.
       limitsOf: (partnerId) =>
         queueLimits(partners.peek(partnerId), this.owns(partnerId), this.#missing.has(partnerId)),
-      opensAtMs: (key) => this.#opensAtMs(key),
+      readableAtMs: (key) => this.#readableAtMs(key),
       onReady: (queue) => this.#sendings.schedule(queue),
     });
     const peers = { queues: this.#queues, circuits: this.#circuits, ownership: this.ownership };
@@ -99,7 +99,7 @@ export class DeliveryWorker {
   }
 
   /** The deliveries in memory, for observation. */
-  get queues(): Pick<Queues, "partners" | "queuesOf" | "rests"> {
+  get queues(): Pick<Queues, "partners" | "queuesOf" | "find" | "rests"> {
     return this.#queues;
   }
 
@@ -268,12 +268,12 @@ export class DeliveryWorker {
     } finally {
       const nowMs = clock.monotonicMs();
       // A sweep of a few shards is short, and shortens no rest.
-      const restsUntilMs = nowMs + restMs(nowMs - startedMs, sweepRestMaxMs);
-      home.sweepNotBeforeMs = Math.max(home.sweepNotBeforeMs, restsUntilMs);
+      const coolsUntilMs = nowMs + cooldownMs(nowMs - startedMs, sweepCooldownMaxMs);
+      home.sweepNotBeforeMs = Math.max(home.sweepNotBeforeMs, coolsUntilMs);
     }
   }
 
-  #opensAtMs(key: QueueKey): number | undefined {
+  #readableAtMs(key: QueueKey): number | undefined {
     const gate = this.#circuits.gateOfQueue(key, this.#parts.partners.peek(key.partnerId)?.settings);
     return isBlocked(gate) ? gate.untilMs : Number.NEGATIVE_INFINITY;
   }

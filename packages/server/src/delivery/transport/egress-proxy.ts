@@ -44,8 +44,8 @@ export type EgressFailureKind = (typeof egressFailureKinds)[number];
 /** Origins that fail one after the other, with nothing received from any in between: then the proxy fails. */
 const originsToFail = 3;
 /** While the proxy fails, deliveries begin once in this time. It doubles with each failure. */
-const holdMs = 1_000;
-const holdMaxMs = 5_000;
+const firstWaitMs = 1_000;
+const waitMaxMs = 5_000;
 const toldEveryMs = 600_000;
 const toldMax = 1_000;
 
@@ -56,7 +56,7 @@ const toldMax = 1_000;
  * ```
  * the proxy cannot be reached, ends the connection, or answers 407   it fails: no delivery begins for 1 to 5 s
  * 502 to 504, or no answer in time                                   the origin fails, as if connected to directly
- * any other status                                                   it refuses this origin: its deliveries are put off
+ * any other status                                                   it refuses this origin: its deliveries are postponed
  * the third origin in a row, with nothing received in between        it fails
  * ```
  */
@@ -76,8 +76,8 @@ export class EgressProxy {
   /** Origins that failed since something was received. */
   readonly #failing = new Set<string>();
   #bytesBefore = 0;
-  #holds = 0;
-  #heldUntilMs = Number.NEGATIVE_INFINITY;
+  #waits = 0;
+  #waitUntilMs = Number.NEGATIVE_INFINITY;
   readonly #toldAtMs = new Map<string, number>();
 
   constructor(options: EgressProxyOptions) {
@@ -174,8 +174,8 @@ export class EgressProxy {
   }
 
   /** The time for which no delivery begins, because the proxy fails; 0: they may. */
-  heldMs(): number {
-    return Math.max(0, this.#heldUntilMs - this.#options.clock.monotonicMs());
+  waitMs(): number {
+    return Math.max(0, this.#waitUntilMs - this.#options.clock.monotonicMs());
   }
 
   #words(origin: string, cause: Error, status: number | null | undefined): string {
@@ -200,8 +200,8 @@ export class EgressProxy {
   #lives(): void {
     this.#failing.clear();
     this.#bytesBefore = this.#bytes();
-    this.#holds = 0;
-    this.#heldUntilMs = Number.NEGATIVE_INFINITY;
+    this.#waits = 0;
+    this.#waitUntilMs = Number.NEGATIVE_INFINITY;
   }
 
   #bytes(): number {
@@ -209,9 +209,9 @@ export class EgressProxy {
   }
 
   #hold(): void {
-    if (this.heldMs() > 0) return;
-    this.#heldUntilMs = this.#options.clock.monotonicMs() + Math.min(holdMs * 2 ** this.#holds, holdMaxMs);
-    this.#holds += 1;
+    if (this.waitMs() > 0) return;
+    this.#waitUntilMs = this.#options.clock.monotonicMs() + Math.min(firstWaitMs * 2 ** this.#waits, waitMaxMs);
+    this.#waits += 1;
   }
 
   #tell(detail: string): void {

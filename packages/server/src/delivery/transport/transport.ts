@@ -165,9 +165,10 @@ export class Transport {
         end({ reason: failure.reason, detail: failure.message, address: connection.address });
       };
       const answered = (answer: CallbackResponse, reusable: boolean) => {
+        // First of all: no error in what follows may lose it.
+        end(this.#result(answer, connection.address));
         if (reusable) this.#release(endpoint, connection);
         else endpoint.drop(connection);
-        end(this.#result(answer, connection.address));
       };
       const failed = (error: Error) => {
         const isEgress = error instanceof TransportFailure && error.reason === "egress";
