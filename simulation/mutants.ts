@@ -89,7 +89,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "the queue of an endpoint that accepts nothing is not scanned",
-    seed: 9,
+    seed: 45,
     sabotage: wrong(BlockedQueues, "scan", async () => undefined),
   },
   {
