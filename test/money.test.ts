@@ -102,6 +102,15 @@ test("transactions come in pages, the newest first, without a card in them", asy
   expect(JSON.stringify(all)).not.toMatch(/411111|tok_/);
   await other.run({ command: "SETTLEMENT", reqId: randomUUID(), tid: "T8000004", mid: "M00000000000001" });
   expect(await itemsOf(`batches?partner=${other.id}`)).toMatchObject([{ saleQuantity: 3, saleTotalMinor: "6" }]);
+  const settle = { command: "SETTLEMENT", tid: "T8000004", mid: "M00000000000001" };
+  for (let nth = 0; nth < 4; nth += 1) await other.run({ ...settle, reqId: randomUUID() });
+  const batchNos: unknown[] = [];
+  for (let after = ""; after !== "null"; ) {
+    const page = await get(`batches?partner=${other.id}&limit=2${after}`);
+    batchNos.push(...(page["items"] as { batchNo: string }[]).map(({ batchNo }) => batchNo));
+    after = page["next"] === null ? "null" : `&after=${page["next"]}`;
+  }
+  expect(batchNos).toEqual(["000005", "000004", "000003", "000002", "000001"]);
 });
 
 test("a merchant's sales of a period are counted by their results, and a batch lists its own", async () => {

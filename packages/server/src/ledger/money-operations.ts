@@ -102,7 +102,9 @@ export class MoneyOperations {
     const acquirer = name === settingsName ? "" : name;
     const items = await this.#parts.store.search(kind, { ...search, acquirer, limit: search.limit + 1 });
     const page = items.slice(0, search.limit);
-    return { items: page, next: items.length > page.length ? (page.at(-1)?.id ?? null) : null };
+    const last = items.length > page.length ? page.at(-1) : undefined;
+    // The id of a batch has no time.
+    return { items: page, next: (kind === "batches" ? last?.["settlementId"] : last?.id) ?? null };
   }
 
   /** @throws ServiceError `invalid_value` of a period that is longer than a month, or ends before it begins */

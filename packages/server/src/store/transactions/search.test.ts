@@ -127,6 +127,15 @@ describe("a page of money", () => {
     expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
   });
 
+  test("of batches has the latest settlement first, and goes on after the one before", async () => {
+    const first = await money.search("batches", { limit });
+    const next = await money.search("batches", { limit, after: String(first.at(-1)?.["settlementId"]) });
+    const settlements = [...first, ...next].map(({ settlementId }) => settlementId);
+    expect(new Set(settlements).size).toBe(2 * limit);
+    expect(settlements).toEqual([...settlements].sort().reverse());
+    expect(Math.max(...carriedOut.map(({ rowsTouched }) => rowsTouched))).toBeLessThan(rowsMax);
+  });
+
   test("of events about one subject reads only those", async () => {
     const [partner] = partnerIds;
     const [{ id: subject = "" } = {}] = await money.search("transactions", { partner, limit: 1 });

@@ -20,6 +20,8 @@ const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 interface Shown {
   readonly from: string;
   readonly id: string;
+  /** Where an id does not begin with its time: the order of the list. */
+  readonly key?: string;
   /** The expression that `state` is compared with. */
   readonly state: string;
   readonly columns: string;
@@ -45,6 +47,7 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
   batches: {
     from: "batches",
     id: "id",
+    key: "settlement_id",
     state: "'CLOSED'",
     columns: `x.tid, x.mid, x.batch_no AS "batchNo", x.currency, x.settlement_id AS "settlementId",
       x.sale_quantity AS "saleQuantity", x.sale_total_minor::text AS "saleTotalMinor",
@@ -81,25 +84,25 @@ type Filter = Pick<MoneySearch, "state" | "batch" | "acquirer" | "subject">;
  * Measured with 100 partners: reading every partner's page whole took 470 ms, its keys 40 ms.
  */
 function pageOf(kind: MoneyKind, filter: Filter) {
-  const { from, id, columns } = shown[kind];
+  const { from, id, key = id, columns } = shown[kind];
   const { text: keys, values } = keysOf(kind, filter);
   const text = `
     SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
     FROM (
-      SELECT k.partner_id, k.id
+      SELECT k.partner_id, k.key
       FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
       CROSS JOIN LATERAL (${keys}) AS k
       WHERE $1::uuid IS NULL OR p.id = $1
-      ORDER BY k.id DESC LIMIT $3) AS k
-    CROSS JOIN LATERAL (SELECT * FROM ${from} x WHERE x.partner_id = k.partner_id AND x.${id} = k.id LIMIT 1) AS x
-    ORDER BY x.${id} DESC`;
+      ORDER BY k.key DESC LIMIT $3) AS k
+    CROSS JOIN LATERAL (SELECT * FROM ${from} x WHERE x.partner_id = k.partner_id AND x.${key} = k.key LIMIT 1) AS x
+    ORDER BY k.key DESC`;
   return { text, values };
 }
 
 /** The keys of one partner's page. Further values are $4 and on. */
 function keysOf(kind: MoneyKind, { state, batch, acquirer, subject }: Filter) {
-  const { from, id, state: of } = shown[kind];
-  const conditions = [`x.partner_id = p.id AND x.${id} < $2::uuid`];
+  const { from, id, key = id, state: of } = shown[kind];
+  const conditions = [`x.partner_id = p.id AND x.${key} < $2::uuid`];
   const values: string[] = [];
   const given = (value: string) => `$${values.push(value) + 3}`;
   if (kind === "transactions") conditions.push("NOT x.is_tombstone");
@@ -113,9 +116,9 @@ function keysOf(kind: MoneyKind, { state, batch, acquirer, subject }: Filter) {
   if (isIndexed) conditions.push(`x.state = '${state}'`);
   else if (state !== undefined) conditions.push(`${of} = ${given(state)}`);
   const isFew = batch !== undefined || subject !== undefined || (isIndexed && few.has(state));
-  const page = isFew ? "OFFSET 0" : `ORDER BY x.${id} DESC LIMIT $3`;
+  const page = isFew ? "OFFSET 0" : `ORDER BY x.${key} DESC LIMIT $3`;
   return {
-    text: `SELECT x.partner_id, x.${id} AS id FROM ${from} x WHERE ${conditions.join(" AND ")} ${page}`,
+    text: `SELECT x.partner_id, x.${key} AS key FROM ${from} x WHERE ${conditions.join(" AND ")} ${page}`,
     values,
   };
 }
@@ -195,7 +198,8 @@ export class PostgresMoney implements MoneyStore {
     const rows = await this.#homes.gather(
       async ({ pool }) => (await queryAlongIndexes<MoneyItem>(pool, statement.text, values)).rows,
     );
-    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, limit);
+    const placeOf = ({ id, settlementId }: MoneyItem) => (shown[kind].key === undefined ? id : String(settlementId));
+    return [...rows].sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1)).slice(0, limit);
   }
 
   async find(kind: MoneyKind, id: string): Promise<MoneyItem | undefined> {
