@@ -1,7 +1,10 @@
+import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, expect, test } from "vitest";
+import { afterAll, expect, onTestFinished, test } from "vitest";
+import { FakeHost } from "../../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "../support/commands.ts";
+import { lateTerminal, registerBank, settledLate } from "../support/late-settlement.ts";
 import { eventually, operatorToken, startTestService } from "../support/service.ts";
 import { CommandLine } from "./command-line.ts";
 
@@ -61,4 +64,54 @@ test("a clearing file is sent, its exceptions are listed, and one is resolved", 
   expect((await ok("clearing", "exceptions", "--state", "open")).stdout).toBe("None.\n");
   const missing = await line.run(["clearing", "send", "nothing.csv", "--acquirer", "bank"]);
   expect(missing.stderr).toContain("there is no such file");
+});
+
+test("a settlement that the acquirer accepts after its abort holds back the next ones until it is resolved", async () => {
+  const host = await FakeHost.listen();
+  onTestFinished(() => host.close());
+  await registerBank(service, host, partner);
+  const id = await settledLate(service, host, partner);
+  const settle = async (command = "SETTLEMENT") => await partner.run({ command, reqId: randomUUID(), ...lateTerminal });
+  for (const command of ["SETTLEMENT", "BATCH_UPLOAD"]) {
+    expect(await settle(command)).toMatchObject({ status: 409, body: { code: "settlement_in_doubt" } });
+  }
+
+  const [event] = (await ok("event", "list", "--state", "settlement_late", "--json")).json<{
+    items: { subjectId: string; detail: object }[];
+  }>().items;
+  const totals = { saleQuantity: 1, saleTotalMinor: "150000" };
+  const detail = { tid: lateTerminal.tid, batchNo: "000001", batch: "in_doubt", responseCode: "00", totals };
+  expect(event).toMatchObject({ subjectId: id, detail });
+  const shown = await ok("settlement", "show", id);
+  expect(shown.stdout).toMatch(/acceptedLate\s+in_doubt/);
+  expect(shown.stdout).toMatch(/isoResponseCode\s+96/);
+
+  const path = `/operator/v1/settlements/${id}/resolve`;
+  expect(await service.operator("POST", path, {})).toMatchObject({
+    status: 400,
+    body: { errors: [{ field: "reason" }] },
+  });
+  const refused = await service.operator("POST", path, { reason: "card 4111111111111111" });
+  expect(refused).toMatchObject({ status: 400, body: { code: "card_number_in_clear" } });
+  const withoutReason = await line.run(["settlement", "resolve", id, "--yes"]);
+  expect([withoutReason.code, withoutReason.stderr]).toEqual([2, expect.stringContaining("--reason")]);
+  const reason = "the bank settled the first Sale; the other is in its next batch";
+  const resolved = await ok("settlement", "resolve", id, "--reason", reason, "--yes");
+  expect(resolved.stdout).toBe(`The settlement ${id} is resolved; the next settlement asks the acquirer.\n`);
+  expect((await ok("settlement", "show", id)).stdout).not.toContain("in_doubt");
+  const again = await line.run(["settlement", "resolve", id, "--reason", reason, "--yes"]);
+  expect([again.code, again.stderr]).toEqual([3, expect.stringContaining("The settlement is not in doubt")]);
+  const { body: audit } = await service.operator("GET", `/operator/v1/audit?subject=${id}`);
+  expect(JSON.stringify(audit)).toContain(reason);
+  await eventually("the event", async () => {
+    const { body } = await service.operator("GET", `/operator/v1/events?subject=${id}&state=settlement_resolved`);
+    return (body["items"] as { detail: object }[])[0];
+  });
+
+  const asked = host.heard.length;
+  expect(await settle()).toMatchObject({
+    status: 200,
+    body: { status: "SUCCESS", batchNo: "000001", saleQuantity: "2" },
+  });
+  expect(host.heard.slice(asked).map(({ mti }) => mti)).toEqual(["0500"]);
 });

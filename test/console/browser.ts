@@ -96,6 +96,11 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
   };
 }
 
+/** The tables of the page that have to be scrolled sideways, by their columns. */
+export const cutTables = `[...document.querySelectorAll(".table-scroll")]
+  .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
+  .map((table) => table.querySelector("thead").innerText.replaceAll(/\\s+/g, " "))`;
+
 /** The rules of axe for which the scheme matters: the others judge the same elements again. */
 const rulesOfColours = ["color-contrast", "link-in-text-block"];
 

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { TestPartner } from "../support/service.ts";
-import { violationsInBothSchemes, violationsOf } from "./browser.ts";
+import { cutTables, violationsInBothSchemes, violationsOf } from "./browser.ts";
 import { type Scenario, startScenario } from "./scenario.ts";
 
 /** Set: the pictures of docs/operator/console.md are taken anew. */
@@ -199,10 +199,6 @@ const pages: Readonly<Record<string, () => string | Promise<string>>> = {
   "the settings": () => "/settings",
 };
 
-/** The tables of the page that have to be scrolled sideways, by their columns. */
-const cutTables = `[...document.querySelectorAll(".table-scroll")]
-  .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth)
-  .map((table) => table.querySelector("thead").innerText.replaceAll(/\\s+/g, " "))`;
 const isPageCut = "document.documentElement.scrollWidth > document.documentElement.clientWidth";
 
 describe("in the middle of a working day", () => {

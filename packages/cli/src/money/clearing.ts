@@ -85,7 +85,7 @@ const found = ["lines", "matched", "missingHere", "missingThere", "different"];
 
 const exceptionColumns: readonly TableColumn<Shown>[] = [
   ...fieldColumns<Shown>("createdAt", "kind", "state", "acquirer"),
-  ["ref id", ({ line }) => textOf(Object(line)["refId"])],
+  ["ref id", ({ line, here }) => textOf(Object(line ?? here)["refId"])],
   [
     "differences",
     ({ differences = [] }) =>

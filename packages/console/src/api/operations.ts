@@ -207,6 +207,7 @@ export type ClearingException = {
   partnerId: string | null;
   transactionId: string | null;
   notificationId: string | null;
+  here: { refId: string; traceNo: string; tid: string; amount: string; currency: string } | null;
   fileId: string;
   line: ClearingLine | null;
   differences: { field: string; here: string; there: string }[];
@@ -1022,6 +1023,7 @@ export type SettlementDetail = {
   tries: number | null;
   dueAt: string | null;
   completedAt: string | null;
+  acceptedLate: "closed" | "in_doubt" | null;
   isoResponseCode: string | null;
   refId: string | null;
   settlementDate: string | null;

@@ -4,7 +4,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ClearingException, ClearingFile } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
-import { shownMinor } from "../display/amount.ts";
+import { shownAmount, shownMinor } from "../display/amount.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn, Table } from "../display/list.tsx";
 import { Empty, Loaded } from "../display/loaded.tsx";
@@ -25,14 +25,17 @@ const fileColumns: readonly ListColumn<ClearingFile>[] = [
     show: ({ id, name }) => <Link href={`/clearing/${id}`}>{name || "Without a name"}</Link>,
     look: "clipped",
   },
-  { name: "Received", show: ({ receivedAt }) => <Time at={receivedAt} />, look: "nowrap" },
+  { name: "Received", show: ({ receivedAt }) => <Time at={receivedAt} />, look: "nowrap", from: "tablet" },
   { name: "Acquirer", show: ({ acquirer }) => acquirer || "That of the settings", from: "tablet" },
   { name: "State", show: ({ state }) => <FileState state={state} /> },
-  { name: "Lines", show: ({ lines }) => lines, look: "number" },
+  { name: "Lines", show: ({ lines }) => lines, look: "number", from: "tablet" },
   { name: "Matched", show: ({ matched }) => matched, look: "number" },
-  { name: "Missing here", show: ({ missingHere }) => missingHere, look: "number" },
-  { name: "Missing there", show: ({ missingThere }) => missingThere, look: "number" },
-  { name: "Different", show: ({ different }) => different, look: "number" },
+  {
+    name: "Exceptions",
+    show: ({ missingHere, missingThere, different, chargebacks }) =>
+      missingHere + missingThere + different + chargebacks,
+    look: "number",
+  },
 ];
 
 /** The acquirers' clearing files beside the ledger: what is to be worked off first. */
@@ -152,24 +155,29 @@ const kinds = {
 } as const;
 
 const exceptionColumns: readonly ListColumn<ClearingException>[] = [
-  { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
-  { name: "Exception", show: ({ kind }) => kinds[kind], look: "nowrap" },
-  { name: "State", show: (item) => <ExceptionState of={item} /> },
-  { name: "Acquirer", show: ({ acquirer }) => acquirer || "That of the settings", from: "tablet" },
+  { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
+  {
+    name: "Exception",
+    show: ({ kind, transactionId }) =>
+      transactionId === null ? kinds[kind] : <Link href={`/transactions/${transactionId}`}>{kinds[kind]}</Link>,
+    look: "nowrap",
+  },
+  { name: "State", show: ({ state }) => <State {...exceptionStates[state]} />, from: "tablet" },
+  { name: "Acquirer", show: ({ acquirer }) => acquirer || "That of the settings", from: "desktop" },
   {
     name: "Line",
     show: ({ line, fileId }) => line && <Link href={`/clearing/${fileId}`}>{`${line.kind}, line ${line.line}`}</Link>,
     from: "tablet",
   },
-  { name: "Reference", show: ({ line }) => line?.refId, look: "mono" },
-  { name: "Amount there", show: ({ line }) => line && shownMinor(line.minor, line.currency), look: "number" },
-  { name: "Differences", show: ({ differences }) => <Differences of={differences} />, look: "prose" },
-  {
-    name: "Transaction",
-    show: ({ transactionId }) => transactionId && <Link href={`/transactions/${transactionId}`}>Open</Link>,
-  },
+  { name: "Reference", show: ({ line, here }) => (line ?? here)?.refId, look: "mono", from: "tablet" },
+  { name: "What", show: (item) => <What of={item} />, look: "prose" },
   { name: "Actions", show: (item) => <Resolve of={item} />, look: "actions" },
 ];
+
+const exceptionStates = {
+  open: { tone: "bad", word: "Open" },
+  resolved: { tone: "good", word: "Resolved" },
+} as const;
 
 /** The differences between clearing files and the ledger, the newest first. */
 function ClearingExceptions(filter: {
@@ -194,21 +202,26 @@ function ClearingExceptions(filter: {
   );
 }
 
-function ExceptionState({ of: { state, reason } }: { readonly of: ClearingException }) {
-  if (state === "open") return <State tone="bad" word="Open" />;
+/** The amount, how the two sides differ, the file's own reason, and why it was resolved. */
+function What({ of: { line, here, differences, reason } }: { readonly of: ClearingException }) {
+  const there = line && shownMinor(line.minor, line.currency);
+  const amount = there ?? shownAmount(here?.amount, here?.currency);
   return (
-    <span title={reason ?? undefined}>
-      <State tone="good" word="Resolved" />
-    </span>
+    <>
+      {differences.length === 0 && amount}
+      {differences.map(({ field, ...sides }) => {
+        const [ours, theirs] =
+          field === "amount" ? [shownAmount(here?.amount, here?.currency), there] : [sides.here, sides.there];
+        return (
+          <div key={field}>
+            {field}: {ours || "nothing"} here, {theirs || "nothing"} there
+          </div>
+        );
+      })}
+      {line !== null && line.reason !== "" && <div>{line.reason}</div>}
+      {reason !== null && <div>Resolved: {reason}</div>}
+    </>
   );
-}
-
-function Differences({ of }: { readonly of: ClearingException["differences"] }) {
-  return of.map(({ field, here, there }) => (
-    <div key={field}>
-      {field}: {here || "nothing"} here, {there || "nothing"} there
-    </div>
-  ));
 }
 
 function Resolve({ of: { id, state } }: { readonly of: ClearingException }) {

@@ -162,6 +162,19 @@ export function AbortSettlement({ id }: { readonly id: string }) {
   );
 }
 
+/** Reopens a batch that the acquirer settled after the abort, and that has changed since. */
+export function ResolveSettlement({ id }: { readonly id: string }) {
+  return (
+    <Decision
+      label="Resolve"
+      title="Let this terminal settle again?"
+      text="The late answer is dropped, and the next Settlement asks the acquirer. First agree with it on what it has settled."
+      needsReason
+      onConfirm={(reason) => api.resolveSettlement(id, { reason })}
+    />
+  );
+}
+
 /** A confirmed action of an operator; other roles do not see it. Everything shown is read again after it. */
 function Decision({ onConfirm, ...confirm }: Parameters<typeof Confirm>[0]) {
   const queries = useQueryClient();

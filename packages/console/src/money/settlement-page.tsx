@@ -12,7 +12,7 @@ import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { ComingTime, Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
-import { AbortSettlement, settlementSteps } from "./in-doubt.tsx";
+import { AbortSettlement, ResolveSettlement, settlementSteps } from "./in-doubt.tsx";
 import { Transactions } from "./transactions.tsx";
 
 const refreshMs = 2_000;
@@ -45,6 +45,11 @@ export function SettlementPage({ id }: { readonly id: string }) {
           {one.dueAt !== null && (
             <Group>
               <AbortSettlement id={id} />
+            </Group>
+          )}
+          {one.acceptedLate === "in_doubt" && (
+            <Group>
+              <ResolveSettlement id={id} />
             </Group>
           )}
           <Panel title="Totals of both sides" flush>
@@ -138,6 +143,16 @@ function inWords(detail: EventRecord["detail"]): string {
 /** Whether it was settled, in words. */
 function outcomeOf(one: SettlementDetail) {
   const code = one.isoResponseCode ?? "";
+  if (one.acceptedLate === "in_doubt")
+    return {
+      tone: "bad",
+      word: "In doubt: the acquirer settled it after it was aborted, and its batch has changed",
+    } as const;
+  if (one.acceptedLate === "closed")
+    return {
+      tone: "wait",
+      word: "The acquirer settled it after it was aborted: the next Settlement reports it",
+    } as const;
   if (one.state === "refused")
     return { tone: "bad", word: `Not settled: ${code} ${responseMeaning(code)}; its batch is open again` } as const;
   if (one.state !== "settled") return settlementSteps[one.state];

@@ -1,9 +1,10 @@
-import { Button, Group, Stack, TextInput } from "@mantine/core";
+import { Box, Button, Group, Stack, TextInput } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
 import { api, CallError } from "../api/call.ts";
 import type { Batch, Problem, Settlement, StatementLine, StatementTotals } from "../api/operations.ts";
+import { shownAmount } from "../display/amount.ts";
 import { download } from "../display/csv.ts";
 import { List, type ListColumn, Table } from "../display/list.tsx";
 import { Empty, Failure } from "../display/loaded.tsx";
@@ -12,14 +13,28 @@ import { Time } from "../display/time.tsx";
 
 const linesShown = 500;
 
+/** Such as "316,000 (6)". */
+function total<Item>(name: string, of: (item: Item) => readonly [quantity: number, amount: string]): ListColumn<Item> {
+  const show = (item: Item) => {
+    const [quantity, amount] = of(item);
+    return quantity === 0 ? "" : `${shownAmount(amount, "")} (${quantity})`;
+  };
+  return { name, show, look: "number", from: "tablet" };
+}
+
 const lines: readonly ListColumn<StatementLine>[] = [
-  { name: "When", show: ({ at }) => <Time at={at} />, look: "nowrap" },
+  { name: "When", show: ({ at }) => <Time at={at} />, look: "nowrap", from: "tablet" },
   { name: "Command", show: ({ command, kind }) => (kind === "reversal" ? `${command}, reversed` : command) },
-  { name: "Status", show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`, look: "nowrap" },
+  {
+    name: "Status",
+    show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`,
+    look: "nowrap",
+    from: "tablet",
+  },
   { name: "Order", show: ({ merchantTransId }) => merchantTransId, look: "clipped" },
   { name: "Terminal", show: ({ tid }) => tid, look: "mono", from: "tablet" },
   { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono", from: "tablet" },
-  { name: "Moves", show: ({ movement, currency }) => movement && `${movement} ${currency}`, look: "number" },
+  { name: "Moves", show: ({ movement, currency }) => shownAmount(movement, currency), look: "number" },
   {
     name: "IPN",
     show: ({ notificationId }) => notificationId && <Link href={`/notifications/${notificationId}`}>Open</Link>,
@@ -27,23 +42,23 @@ const lines: readonly ListColumn<StatementLine>[] = [
 ];
 const totals: readonly ListColumn<StatementTotals>[] = [
   { name: "Currency", show: ({ currency }) => currency },
-  { name: "Sales", show: (one) => `${one.saleQuantity}: ${one.saleTotalAmount}`, look: "number" },
-  { name: "Voids", show: (one) => `${one.voidQuantity}: ${one.voidTotalAmount}`, look: "number" },
-  { name: "Refunds", show: (one) => `${one.refundQuantity}: ${one.refundTotalAmount}`, look: "number" },
-  { name: "Reversed", show: (one) => `${one.reversedQuantity}: ${one.reversedTotalAmount}`, look: "number" },
-  { name: "Net", show: ({ netAmount }) => netAmount, look: "number" },
+  total("Sales", (one) => [one.saleQuantity, one.saleTotalAmount]),
+  total("Voids", (one) => [one.voidQuantity, one.voidTotalAmount]),
+  total("Refunds", (one) => [one.refundQuantity, one.refundTotalAmount]),
+  total("Reversed", (one) => [one.reversedQuantity, one.reversedTotalAmount]),
+  { name: "Net", show: ({ netAmount, currency }) => shownAmount(netAmount, currency), look: "number" },
 ];
 const batches: readonly ListColumn<Batch>[] = [
-  { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap" },
+  { name: "Closed", show: ({ closedAt }) => <Time at={closedAt} />, look: "nowrap", from: "tablet" },
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
   { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono" },
-  { name: "Sales", show: (one) => `${one.saleQuantity}: ${one.saleTotalAmount}`, look: "number" },
-  { name: "Voids", show: (one) => `${one.voidQuantity}: ${one.voidTotalAmount}`, look: "number" },
-  { name: "Refunds", show: (one) => `${one.refundQuantity}: ${one.refundTotalAmount}`, look: "number" },
-  { name: "Net", show: ({ netAmount, currency }) => `${netAmount} ${currency ?? ""}`, look: "number" },
+  total("Sales", (one) => [one.saleQuantity, one.saleTotalAmount]),
+  total("Voids", (one) => [one.voidQuantity, one.voidTotalAmount]),
+  total("Refunds", (one) => [one.refundQuantity, one.refundTotalAmount]),
+  { name: "Net", show: ({ netAmount, currency }) => shownAmount(netAmount, currency), look: "number" },
 ];
 const settlements: readonly ListColumn<Settlement>[] = [
-  { name: "Requested", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  { name: "Requested", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
   { name: "Terminal", show: ({ tid }) => tid, look: "mono" },
   { name: "Batch", show: ({ batchNo }) => batchNo, look: "mono" },
   { name: "Status", show: ({ status, isoResponseCode }) => `${status} ${isoResponseCode}`, look: "nowrap" },
@@ -83,7 +98,9 @@ export function Statements({ timeZone }: { readonly timeZone: string }) {
         </Group>
         {csv.isError && <Failure error={csv.error} />}
         {found !== undefined && found.totals.length > 0 && (
-          <Table items={found.totals} columns={totals} keyOf={({ currency }) => currency} />
+          <Box mb="md">
+            <Table items={found.totals} columns={totals} keyOf={({ currency }) => currency} />
+          </Box>
         )}
         <List
           of={{ ...statement, data: found && { items: found.lines.slice(0, linesShown) } }}

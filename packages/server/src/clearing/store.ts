@@ -80,6 +80,8 @@ export interface ClearingException {
   readonly partnerId: PartnerId | null;
   readonly transactionId: TransactionId | null;
   readonly notificationId: string | null;
+  /** Of the transaction, as its IPN has them. */
+  readonly here: Readonly<Record<"refId" | "traceNo" | "tid" | "amount" | "currency", string>> | null;
   readonly fileId: string;
   readonly line: ClearingLine | null;
   readonly differences: readonly ClearingDifference[];

@@ -73,6 +73,14 @@ const clearingLine = componentOf("ClearingLine", "A line of a clearing file, wit
   reason: described(z.string(), "Of a chargeback or a fee, as the file has it"),
 });
 
+const inLedger = z.object({
+  refId: z.string(),
+  traceNo: z.string(),
+  tid: z.string(),
+  amount: z.string(),
+  currency: z.string(),
+});
+
 const clearingException = componentOf(
   "ClearingException",
   "A difference between a clearing file and the ledger, to be worked off",
@@ -88,6 +96,7 @@ const clearingException = componentOf(
     partnerId: guid.nullable(),
     transactionId: guid.nullable(),
     notificationId: described(guid.nullable(), "Of the transaction's IPN"),
+    here: described(inLedger.nullable(), "Of the transaction, as its IPN has them; empty if it failed"),
     fileId: guid,
     line: clearingLine.nullable(),
     differences: z.array(z.object({ field: z.string(), here: z.string(), there: z.string() })),

@@ -147,6 +147,11 @@ const settlementDetail = componentOf(
     tries: described(z.int().nullable(), "Of the present step; null once it has ended"),
     dueAt: time.nullable(),
     completedAt: time.nullable(),
+    acceptedLate: described(
+      z.enum(["closed", "in_doubt"]).nullable(),
+      "The acquirer accepted it after it was aborted. closed: the terminal's next Settlement reports its batch; " +
+        "in_doubt: the batch has changed since, and waits for you",
+    ),
     isoResponseCode: z.string().nullable(),
     refId: z.string().nullable(),
     settlementDate: transactionFields.settlementDate,

@@ -163,20 +163,27 @@ export const counts = `
 
 const exceptionColumns = `
   e.id, e.kind, e.state, e.acquirer, nullif(e.partner_id, '${serviceId}') AS "partnerId",
-  e.transaction_id AS "transactionId", (
-    SELECT t.notification_id FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id
-  ) AS "notificationId", e.file_id AS "fileId", e.line, e.differences, e.reason, e.created_at AS "createdAt",
-  e.resolved_at AS "resolvedAt"`;
+  e.transaction_id AS "transactionId", t.notification_id AS "notificationId", t.here, e.file_id AS "fileId", e.line,
+  e.differences, e.reason, e.created_at AS "createdAt", e.resolved_at AS "resolvedAt"`;
+const exceptionTransaction = `
+  LEFT JOIN LATERAL (
+    SELECT t.notification_id, (
+      SELECT to_json(f) FROM (SELECT coalesce("refId", '') AS "refId", coalesce("traceNo", '') AS "traceNo",
+          coalesce(tid, '') AS tid, coalesce(amount, '') AS amount, coalesce(currency, '') AS currency
+        FROM json_to_record(t.facts -> 'fields')
+          AS f ("refId" text, "traceNo" text, tid text, amount text, currency text)) AS f) AS here
+    FROM transactions t WHERE t.partner_id = e.partner_id AND t.id = e.transaction_id LIMIT 1) AS t ON true`;
 
 export const exceptions = `
-  SELECT ${exceptionColumns}, NULL AS proof FROM clearing_entries e
+  SELECT ${exceptionColumns}, NULL AS proof FROM clearing_entries e ${exceptionTransaction}
   WHERE e.state IN ('open', 'resolved') AND ($1::text IS NULL OR e.state = $1)
     AND ($2::text IS NULL OR e.acquirer = $2) AND e.id < $3::uuid
     AND ($5::uuid IS NULL OR e.transaction_id = $5) AND ($6::uuid IS NULL OR e.file_id = $6)
   ORDER BY e.id DESC LIMIT $4`;
 
 export const exception = `
-  SELECT ${exceptionColumns}, e.proof FROM clearing_entries e WHERE e.id = $1 AND e.state IN ('open', 'resolved')`;
+  SELECT ${exceptionColumns}, e.proof FROM clearing_entries e ${exceptionTransaction}
+  WHERE e.id = $1 AND e.state IN ('open', 'resolved')`;
 
 export const resolve = `
   UPDATE clearing_entries SET state = 'resolved', reason = $2, resolved_at = now()

@@ -151,12 +151,15 @@ const chain = `${withChain}
 const settlement = `
   SELECT x.id, x.partner_id AS "partnerId", ${shown.transactions.columns}, x.facts,
     x.notification_id AS "notificationId", coalesce(s.batch_id, b.id) AS "batchId", s.step,
-    s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt"
+    s.is_uploaded AS "isUploaded", s.tries, s.due_at AS "dueAt",
+    CASE l.late_settlement ->> 'state' WHEN 'entered' THEN 'in_doubt' ELSE l.late_settlement ->> 'state' END
+      AS "acceptedLate"
   FROM partners p
   JOIN transactions x ON x.partner_id = p.id AND x.id = $1 AND x.command IN ${settlementCommands}
     AND NOT x.is_tombstone
   LEFT JOIN settlements s ON s.partner_id = p.id AND s.id = x.id
   LEFT JOIN batches b ON b.partner_id = p.id AND b.settlement_id = x.id
+  LEFT JOIN terminals l ON l.partner_id = p.id AND l.tid = x.tid AND l.late_settlement ->> 'settlementId' = x.id::text
   LIMIT 1`;
 
 const untimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
