@@ -262,6 +262,32 @@ test("on a day without business a file has a header alone; an empty file is refu
   }
 });
 
+test("a file is refused with its line also while it is still being sent, and as soon as it is not UTF-8", async () => {
+  const path = `/operator/v1/clearing-files?acquirer=${acquirer}`;
+  const send = (body: string | Uint8Array) => callHttp(service.baseUrl, "POST", path, { key: operatorToken, body });
+  const good = `S,1,1,T,1000,${today},\n`;
+  const long = await send(`${header}\nS,1,1,T,12x,${today},\n${good.repeat(200_000)}`);
+  expect(long).toMatchObject({ status: 400, body: { errors: [{ field: "line 2, column amount" }] } });
+  const latin = await send(Buffer.from(`${header}\n${good}S,1,1,T,1000,${today},M\u00fcller\n${good}`, "latin1"));
+  expect(latin).toMatchObject({ status: 400, body: { errors: [{ field: "line 3" }] } });
+  expect(await queryHomes(service.database, "SELECT FROM clearing_chunks", [])).toEqual([]);
+});
+
+test("the name of a file is kept without a card number, in the audit too", async () => {
+  const path = `/operator/v1/clearing-files?acquirer=${acquirer}&name=4111111111111111.csv`;
+  const body = `${header}\nS,424242,424242,T,1000,${today},\n`;
+  const { status, body: received } = await callHttp(service.baseUrl, "POST", path, { key: operatorToken, body });
+  expect(status).toBe(202);
+  await eventually("the file to be matched", async () => {
+    const { body: file } = await service.operator("GET", `/operator/v1/clearing-files/${String(received["id"])}`);
+    expect(file["name"]).toBe("[a card number]");
+    return file["state"] === "done" ? true : undefined;
+  });
+  const { text } = await service.operator("GET", "/operator/v1/audit?limit=5");
+  expect(text).toContain("receiveClearingFile");
+  expect(text).not.toContain("4111111111111111");
+});
+
 test("a file that cannot be read names line and column, and changes nothing", async () => {
   const { body: before } = await service.operator("GET", "/operator/v1/clearing-files");
   const bad = await post([`S,1,1,T,1000,${today},`, `S,2,2,T,12x,${today},`]);

@@ -127,6 +127,8 @@ test.each<[string, string | Buffer, string | undefined, number]>([
   ["an open quote", `${header}\n,S,"1,1,1,USD,20261121,\n`, undefined, 2],
   ["a character after a quote", `${header}\n,S,"1"2,1,1,USD,20261121,\n`, undefined, 2],
   ["a quote within a cell", `${header}\n4111111111111111"x,S,1,1,1,USD,20261121,\n`, undefined, 2],
+  ["a day of no year", `${header}\n,S,1,1,1,USD,00001121,`, "date", 2],
+  ["a header that names a column twice", "TYPE,RRN,STAN,STAN,AMOUNT,CCY,DATE,TEXT\n", "trace", 1],
   ["bytes that are not UTF-8", Buffer.concat([Buffer.from(`${header}\n`), Buffer.from([0xc3, 0x28])]), undefined, 2],
 ])("%s is named by line and column, and not quoted", async (_, text, column, line) => {
   const error = await read(text).then(

@@ -68,6 +68,9 @@ function readHeader(record: readonly string[], line: number, section: ClearingPr
     if (typeof place !== "string") continue;
     const index = names.indexOf(place);
     if (index < 0) throw new UnreadableClearing(line, column, `the line names no column "${place}"`);
+    if (names.includes(place, index + 1)) {
+      throw new UnreadableClearing(line, column, `the line names the column "${place}" twice`);
+    }
     at.set(column, index);
   }
   return at;
@@ -241,7 +244,7 @@ class LineReader {
     const day = `${year}-${part("M")}-${part("D")}`;
     const separators = [...dates].every((letter, at) => /[YMD]/.test(letter) || written[at] === letter);
     const isDay = written.length === dates.length && separators && /^\d{4}-\d\d-\d\d$/.test(day);
-    if (isDay && new Date(`${day}T00:00:00Z`).toJSON()?.slice(0, 10) === day) return day;
+    if (isDay && day >= "1970" && new Date(`${day}T00:00:00Z`).toJSON()?.slice(0, 10) === day) return day;
     throw new UnreadableClearing(line, "date", `it is not a day as ${dates}`);
   }
 

@@ -1,3 +1,5 @@
+import { isUtf8 } from "node:buffer";
+
 /** A text cannot be read beyond a line. The reason quotes nothing of it: it may hold a card number. */
 export class UnreadableText extends Error {
   readonly line: number;
@@ -6,6 +8,18 @@ export class UnreadableText extends Error {
     super(reason);
     this.line = line;
   }
+}
+
+/** How many lines of a piece are UTF-8 before the first that is not. */
+function readableLines(piece: Uint8Array = new Uint8Array()): number {
+  let lines = 0;
+  // It may begin within a character.
+  let from = piece.findIndex((byte) => byte >> 6 !== 2);
+  for (let end = piece.indexOf(10); end >= 0 && isUtf8(piece.subarray(from, end)); end = piece.indexOf(10, from)) {
+    lines += 1;
+    from = end + 1;
+  }
+  return lines;
 }
 
 export interface CsvRecord {
@@ -35,7 +49,7 @@ export async function* textOf(
     try {
       return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
     } catch {
-      throw new UnreadableText(line, "from here on the file is not UTF-8");
+      throw new UnreadableText(line + readableLines(chunk), "from here on the file is not UTF-8");
     }
   };
   for await (const chunk of bytes) {

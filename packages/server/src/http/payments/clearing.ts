@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { exceptionKinds, exceptionStates } from "../../clearing/store.ts";
+import { safeFieldName } from "../../guards/safe-text.ts";
 import { componentOf, described } from "../../input/descriptions.ts";
 import type { OperatorCallers } from "../callers/operator-callers.ts";
 import type { HttpApp, HttpDependencies } from "../dependencies.ts";
@@ -127,7 +128,9 @@ export function operatorClearingRoutes(
     scope.addContentTypeParser("*", (__, ___, parsed) => parsed(null));
     // The audit records an action's body: here, whose file it was.
     scope.addHook("preValidation", async (request) => {
-      request.body = request.query;
+      const query = request.query as Readonly<Record<string, unknown>>;
+      const { name } = query;
+      request.body = request.query = { ...query, ...(typeof name === "string" && { name: safeFieldName(name) }) };
     });
     scope.post(
       "/operator/v1/clearing-files",
@@ -141,7 +144,10 @@ export function operatorClearingRoutes(
       }),
       async (request, reply) => {
         const { acquirer, name = "" } = request.query as { acquirer: string; name?: string };
-        return reply.code(202).send({ id: await clearing.receive(stored(acquirer), name, request.raw) });
+        // A request that is destroyed could not be answered, and one that is not read to its end blocks its connection.
+        const bytes = request.raw.iterator({ destroyOnReturn: false });
+        const received = clearing.receive(stored(acquirer), name, bytes).finally(() => request.raw.resume());
+        return reply.code(202).send({ id: await received });
       },
     );
     done();
