@@ -36,7 +36,8 @@ final class Keys
         [$versions, $owners] = [[], []];
         foreach (self::KINDS as $kind) {
             foreach (array_column($written, $kind) as $given) {
-                foreach (is_array($given) ? $given : [['key' => $given]] as $one) {
+                foreach (is_array($given) ? $given : [$given] as $one) {
+                    $one = is_array($one) ? $one : ['key' => $one];
                     $versions[$kind][] = [$one['id'] ?? '', $key = self::bytes($kind, $one['key'] ?? '')];
                     if (($owners[$key] ??= $kind) !== $kind) {
                         throw PaybellError::in($kind, 'shared_key');

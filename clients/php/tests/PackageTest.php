@@ -146,6 +146,7 @@ final class PackageTest extends TestCase
             [['signingKey' => ''], 'missing_key'],
             [['signingKey' => []], 'missing_key'],
             [['signingKey' => 'QUJD'], 'key_length'],
+            [['signingKey' => ['QUJD']], 'key_length'],
             [['signingKey' => str_repeat('é!', 22)], 'key_not_base64'],
             [['webhookSecret' => SAMPLE_KEYS['signingKey']], 'no_whsec_prefix'],
             [['signingKey' => SAMPLE_KEYS['encryptionKey']], 'shared_key'],

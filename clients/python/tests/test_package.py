@@ -105,7 +105,12 @@ class Refusals(unittest.TestCase):
             ({"signingKey": "é!" * 22}, "key_not_base64"),
             ({"webhookSecret": SAMPLE_KEYS["signingKey"]}, "no_whsec_prefix"),
             ({"signingKey": SAMPLE_KEYS["encryptionKey"]}, "shared_key"),
+            ({"signingKey": ["QUJD"]}, "key_length"),
+            ({"signingKey": 1}, "missing_key"),
             ({"cipher": "aes-128"}, "wrong_option"),
+            ({"cipher": []}, "wrong_option"),
+            ({"signing": "whole"}, "wrong_option"),
+            ({"fields": 1}, "wrong_option"),
         ):
             with self.assertRaises(PaybellError) as error:
                 Keys.of({**SAMPLE_KEYS, **change})
@@ -129,9 +134,10 @@ class Files(unittest.TestCase):
         versions = [{"id": "1", "key": SAMPLE_KEYS["encryptionKey"]}, NEW]
         self.path.write_text(json.dumps({**SAMPLE_KEYS, "encryptionKey": versions}))
         self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
-        self.path.write_text("{")
-        with self.assertLogs("paybell", logging.WARNING):
-            self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
+        for broken in ("{", "[]", '{"signingKey": [1]}'):
+            self.path.write_text(broken)
+            with self.assertLogs("paybell", logging.WARNING):
+                self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
 
     def test_files_of_older_shapes_are_read_and_rewritten_with_a_warning(self) -> None:
         kinds = ("encryptionKey", "signingKey", "webhookSecret")

@@ -44,14 +44,15 @@ class Keys:
             merged.update(part)
             for kind in KINDS:
                 given = part.get(kind, [])
-                for one in [{"key": given}] if isinstance(given, str) else given:
-                    versions[kind].append((one.get("id", ""), key_bytes(kind, one.get("key"), owners)))
+                for one in given if isinstance(given, list) else [given]:
+                    id, key = (one.get("id", ""), one.get("key")) if isinstance(one, Mapping) else ("", one)
+                    versions[kind].append((id, key_bytes(kind, key, owners)))
         for kind in KINDS:
             if not versions[kind]:
                 raise PaybellError.about(kind, "missing_key")
         cipher, encoding, signing, fields, base_url, api_key = (merged[name] for name in CONTRACT["defaults"])
-        fields = [fields] if isinstance(fields, str) else fields
-        mode = signing.get("mode") if isinstance(signing, Mapping) else signing
+        fields = fields if isinstance(fields, list) else [fields]
+        mode = signing.get("mode") if isinstance(signing, Mapping) else None
         for name, values in {"cipher": [cipher], "encoding": [encoding], "signing": [mode], "fields": fields}.items():
             allowed = CONTRACT["settings"][name]
             if not values or any(value not in allowed for value in values):
@@ -97,8 +98,10 @@ def keys_of(source: KeySource) -> Keys:
 def read_file(path: Path) -> Mapping[str, Any]:
     try:
         written = json.loads(path.read_text("utf-8"))
-    except ValueError:  # Its text would quote the file.
-        raise PaybellError("wrong_option", f"{path} is not JSON.") from None
+    except ValueError:
+        written = None  # The error's text would quote the file.
+    if not isinstance(written, dict):
+        raise PaybellError("wrong_option", f"{path} is not a JSON object.")
     content = modern(written)
     if content is not written:
         rewrite(path, content)
