@@ -72,7 +72,7 @@ export async function startServer(
   const tooLate = () => reject(new Error(`${program} did not listen within ${timeoutMs} ms:\n${written}`));
   const timer = setTimeout(tooLate, timeoutMs);
   try {
-    await Promise.race([said(/listening on|Development Server .* started/i), failed]);
+    await Promise.race([said(/listening on|Development Server .* started|Tomcat started on/i), failed]);
   } catch (error) {
     await stop(child);
     throw error;

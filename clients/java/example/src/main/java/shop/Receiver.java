@@ -4,8 +4,6 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import example.paybell.IpnServlet;
 import example.paybell.KeyFile;
 import example.paybell.Received;
-import jakarta.servlet.http.HttpServletRequest;
-import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
@@ -14,22 +12,20 @@ import java.nio.file.StandardOpenOption;
 import java.util.Map;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
-import org.springframework.web.bind.annotation.RequestMapping;
-import org.springframework.web.bind.annotation.RestController;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
+import org.springframework.context.annotation.Bean;
 
 /** Stores each IPN once, as a file in the folder inbox. PAYBELL_KEYS is the file of the keys. */
 @SpringBootApplication
-@RestController
 public class Receiver {
     private final Path inbox = Files.createDirectories(Path.of("inbox"));
-    private final KeyFile keys = new KeyFile(Path.of(System.getenv("PAYBELL_KEYS")));
-    private final IpnServlet ipns = new IpnServlet(keys, this::store);
 
     public Receiver() throws IOException {}
 
-    @RequestMapping("/ipn")
-    public void ipn(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        ipns.service(request, response);
+    @Bean
+    ServletRegistrationBean<IpnServlet> ipn() throws IOException {
+        var keys = new KeyFile(Path.of(System.getenv("PAYBELL_KEYS")));
+        return new ServletRegistrationBean<>(new IpnServlet(keys, this::store), "/ipn");
     }
 
     /** A table with a unique key on the id, written with the rest of your work, is better. */
@@ -51,7 +47,6 @@ public class Receiver {
     public static void main(String[] args) {
         var program = new SpringApplication(Receiver.class);
         program.setDefaultProperties(Map.of("server.address", "127.0.0.1", "server.port", "${PORT:8080}"));
-        String port = program.run(args).getEnvironment().getProperty("local.server.port");
-        System.out.println("listening on http://127.0.0.1:" + port + "/ipn");
+        program.run(args);
     }
 }
