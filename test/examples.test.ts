@@ -10,7 +10,7 @@ import { nodeHandler } from "@paybell/partner/node";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "./support/database.ts";
 import { comparable, type Example, examplesOf, readDocuments } from "./support/documents.ts";
-import { freePort } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 import { TerminalScreen } from "./support/terminal.ts";
 
 const root = join(import.meta.dirname, "..");

@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { sale } from "./support/commands.ts";
-import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
+import { type SpokenProcess, spawnPaybell } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 import { callHttp } from "./support/service.ts";
 
 let home: string;

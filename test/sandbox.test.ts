@@ -8,7 +8,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { profile } from "../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 import { FakeHost } from "../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "./support/commands.ts";
-import { freePort, type SpokenProcess, spawnPaybell } from "./support/instance.ts";
+import { type SpokenProcess, spawnPaybell } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 import { callHttp } from "./support/service.ts";
 
 type Credentials = Readonly<Record<string, string>>;

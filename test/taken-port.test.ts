@@ -4,7 +4,8 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort, spawnPaybell } from "./support/instance.ts";
+import { spawnPaybell } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 
 let home: string;
 let holder: Server;

@@ -10,7 +10,8 @@ import { tracingFindings } from "../packages/server/src/programs/check.ts";
 import { type Collector, type ReceivedSpan, startCollector } from "./support/collector.ts";
 import { reportedSale, sale } from "./support/commands.ts";
 import { createDatabase } from "./support/database.ts";
-import { freePort, spawnInstance, spawnPaybell } from "./support/instance.ts";
+import { spawnInstance, spawnPaybell } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 import { eventually, operatorToken, startTestService, type TestPartner, type WholeService } from "./support/service.ts";
 
 const collectorToken = "collector-token-of-the-tests";

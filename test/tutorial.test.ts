@@ -16,7 +16,7 @@ import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { packAll } from "./packages/project.ts";
-import { freePort } from "./support/instance.ts";
+import { freePort } from "./support/ports.ts";
 import { patternOf } from "./support/shown.ts";
 import { TerminalScreen } from "./support/terminal.ts";
 import { stepsOf, type TutorialStep } from "./support/tutorial.ts";

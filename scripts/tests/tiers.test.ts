@@ -1,10 +1,10 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { changesSince, recordPassed, selectChanged, selectCore, selectTiers, testFiles } from "./selection.ts";
-import { isInput, leftOutGlobs, leftOutVariable, longest, tierOf, tiers } from "./tiers.ts";
+import { isInput, leftOutGlobs, leftOutVariable, longest, type Tier, tierOf, tiers } from "./tiers.ts";
 
 const root = join(import.meta.dirname, "../..");
 // Only `npm run citus` runs these, on servers that it starts.
@@ -62,6 +62,40 @@ test("the inputs of a tier exist", () => {
   for (const { tests, inputs } of tiers)
     for (const path of [...tests, ...inputs]) expect(existsSync(join(root, path)), path).toBe(true);
 });
+
+describe("what the tests of a tier import is among its inputs:", () => {
+  /** Every file that they load, by whatever path. */
+  const reachedBy = (tier: Tier) => {
+    const reached = new Set(files.filter((path) => tierOf(path) === tier));
+    for (const path of reached) for (const imported of importedBy(path)) reached.add(imported);
+    return reached;
+  };
+
+  test.each(tiers.map((tier) => [tier.name, tier] as const))("%s", (_, tier) => {
+    expect([...reachedBy(tier)].filter((path) => !isInput(tier, path))).toEqual([]);
+  });
+
+  test("through our packages, and to what is started as a process", () => {
+    const reached = new Set(tiers.flatMap((tier) => [...reachedBy(tier)]));
+    for (const path of ["packages/contract/src/receiving/index.ts", "bench/processes/service.ts"])
+      expect(reached).toContain(path);
+  });
+});
+
+/** What a file imports, or starts by a URL. Types are gone when a test runs. */
+function importedBy(path: string): string[] {
+  const named = /^(?:import|export)\b(?!\s+type\b)[^;"]*"([^"]+)"|\b(?:import|URL)\(\s*"([^"]+)"/gm;
+  const names = [...readFileSync(join(root, path), "utf8").matchAll(named)].map(([, one, other = ""]) => one ?? other);
+  return names.flatMap((name) => {
+    const [, folder, entry = ""] = /^@paybell\/([^/]+)(.*)$/.exec(name) ?? [];
+    if (folder !== undefined) {
+      const { exports } = JSON.parse(readFileSync(join(root, "packages", folder, "package.json"), "utf8"));
+      return [join("packages", folder, exports[`.${entry}`]["paybell-source"])];
+    }
+    const file = join(dirname(path), name);
+    return name.startsWith(".") && /\.[jt]sx?$/.test(name) && existsSync(join(root, file)) ? [file] : [];
+  });
+}
 
 test("tiers that are asked for by name are run, and nothing else; an unknown one is refused", () => {
   const { files: selected, leftOut, words } = selectTiers(["systems", "bench"], root);
@@ -137,11 +171,13 @@ describe("the tests after a change", () => {
   test("is every tier when nothing is known, when what all share has changed", () => {
     expect(selectChanged(undefined, root)).toMatchObject({ leftOut: [], files: files.filter(tierOf) });
     expect(leftOutAfter("package-lock.json")).toEqual([]);
-    expect(leftOutAfter("packages/contract/src/seal.ts")).toEqual(["checkers", "large-tables"]);
+    expect(leftOutAfter("packages/contract/src/seal.ts")).toEqual(["checkers"]);
   });
 
-  test("is none when nothing that a tier tests has changed", () => {
+  test("is none when nothing that a tier tests has changed, and where only tests of others have", () => {
     expect(leftOutAfter()).toEqual(all);
+    expect(leftOutAfter("packages/server/src/ledger/reversals.test.ts")).toEqual(all);
+    expect(leftOutAfter("scripts/fixtures/biome/a.test.ts")).not.toContain("checkers");
     expect(selectChanged({ since, paths: [] }, root).files).toEqual([]);
     expect(leftOutAfter("CHANGELOG.md", "SECURITY.md", "packages/contractor/a.ts")).toEqual(all);
   });

@@ -33,27 +33,36 @@ export const tiers: readonly Tier[] = [
   {
     name: "checkers",
     tests: ["scripts/checkers.test.ts", "test/support"],
-    inputs: [".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
+    inputs: [
+      ...[".dependency-cruiser.js", ".markdownlint-cli2.mjs", "biome.json", "knip.json", "scripts", "tsconfig.json"],
+      ...server("ids.ts", "postgres", "store/database"),
+    ],
   },
   {
     name: "languages",
-    tests: ["test/contract", "test/languages"],
-    inputs: ["clients", "docs/partner", "packages/contract", "packages/partner", "packages/server/src"],
+    tests: ["test/languages"],
+    inputs: [
+      ...["clients", "docs/partner", "packages/contract", "packages/partner"],
+      ...["scripts/build/clients.ts", "scripts/sources"],
+    ],
   },
   {
     name: "packages",
     tests: ["scripts/supply.test.ts", "test/packages"],
-    inputs: [...service, "packages/console", "scripts", "tsconfig.json", "README.md", "LICENSE"],
+    inputs: [...service, "packages/console", "scripts", "test/certify", "tsconfig.json", "README.md", "LICENSE"],
   },
   {
     name: "partner",
     tests: ["packages/partner/test"],
-    inputs: ["packages/contract", "packages/partner", "packages/server"],
+    inputs: ["docs", "packages/contract", "packages/partner", "packages/server", "README.md", "scripts/sources"],
   },
   {
     name: "documents",
     tests: ["test/examples.test.ts", "test/guides.test.ts", "test/tutorial.test.ts"],
-    inputs: [...service, "docs", "ops", "packages/console", "README.md", "scripts", "test/packages"],
+    inputs: [
+      ...[...service, "docs", "ops", "packages/console", "README.md", "scripts"],
+      ...["test/console/browser.ts", "test/packages"],
+    ],
   },
   {
     name: "postgres",
@@ -78,7 +87,7 @@ export const tiers: readonly Tier[] = [
       "store/terminals/sequences.test.ts",
       "store/transactions/plans-by-key.test.ts",
     ),
-    inputs: server("ledger", "store"),
+    inputs: ["packages/contract", "packages/server"],
   },
   {
     // Whole services whose endpoints, instances and circuits change over time.
@@ -92,30 +101,30 @@ export const tiers: readonly Tier[] = [
       "test/retries.test.ts",
       "test/roles.test.ts",
     ],
-    inputs: ["packages/contract", "packages/server"],
+    inputs: service,
   },
   { name: "operations", tests: ["test/ops", "test/traces.test.ts"], inputs: [...service, "docs", "ops"] },
   {
     name: "systems",
     tests: ["packages/partner/src/stores/redis.test.ts", "test/systems"],
-    inputs: [...service, "bench/redis.ts", "docs", "ops", "test/ops"],
+    inputs: [...service, "bench/redis.ts", "docs", "ops", "test/cli", "test/ops"],
   },
   {
     name: "browser",
     tests: [...server("http/console/oidc.test.ts"), "test/console", "test/sign-out.test.ts"],
     inputs: [...service, "packages/console"],
   },
-  { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs"] },
+  { name: "cli", tests: ["test/certify", "test/cli"], inputs: [...service, "docs", "README.md", "scripts/sources"] },
   { name: "acquirer-host", tests: ["test/acquirer-host"], inputs: [...service, "bench", "docs", "faults"] },
   { name: "intake", tests: ["test/intake"], inputs: [...service, "docs"] },
   { name: "faults", tests: ["faults", "test/faults"], inputs: [...service, "bench"] },
-  { name: "upgrade", tests: ["test/upgrade"], inputs: [...service, "scripts/release.ts"] },
+  { name: "upgrade", tests: ["test/upgrade"], inputs: [...service, "scripts"] },
   {
     name: "simulation",
     tests: ["simulation/mutants.test.ts"],
-    inputs: ["packages/contract", "packages/server", "simulation"],
+    inputs: ["faults/random.ts", "packages/contract", "packages/server", "simulation"],
   },
-  { name: "fuzz", tests: ["fuzz"], inputs: [...service, "faults/random.ts", "scripts/generate"] },
+  { name: "fuzz", tests: ["fuzz"], inputs: [...service, "faults/random.ts", "scripts/generate", "scripts/sources"] },
   { name: "bench", tests: ["bench"], inputs: service },
 ];
 
@@ -124,9 +133,14 @@ export function tierOf(path: string): Tier | undefined {
   return tiers.find(({ tests }) => isWithin(path, tests));
 }
 
-/** Whether a change of this file can make a test of the tier fail. */
+/** Whether a change of this file can make a test of the tier fail. The test files of others cannot. */
 export function isInput({ tests, inputs }: Tier, path: string): boolean {
-  return isWithin(path, [...tests, ...inputs, ...sharedInputs]);
+  return isWithin(path, tests) || (!isTestFile(path) && isWithin(path, [...inputs, ...sharedInputs]));
+}
+
+/** A fixture of the checkers is none. */
+function isTestFile(path: string): boolean {
+  return /\.test\.tsx?$/.test(path) && !path.startsWith("scripts/fixtures/");
 }
 
 function isWithin(path: string, places: readonly string[]): boolean {

@@ -99,14 +99,10 @@ describe("the service on a host of ISO 8583 that is killed again and again", nee
     }
     ends.now = true;
     await Promise.all(callers);
-    const ended = await eventually(
-      "every command and Reversal to end",
-      async () => {
-        const rows = await transactions();
-        return rows.some(({ state, reversal }) => state === "INIT" || reversal === "pending") ? undefined : rows;
-      },
-      90_000,
-    );
+    const ended = await eventually("every command and Reversal to end", async () => {
+      const rows = await transactions();
+      return rows.some(({ state, reversal }) => state === "INIT" || reversal === "pending") ? undefined : rows;
+    });
     const [line = ""] = await host.order("books");
     const standing = line.split(";").filter((one) => / SALE \d+ 00 stands$/.test(one));
     const voided = new Set(

@@ -12,7 +12,8 @@ import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { moneyRecords } from "../../packages/server/src/http/payments/money.ts";
 import { createDatabase } from "../support/database.ts";
 import { readDocuments } from "../support/documents.ts";
-import { freePort, spawnPaybell } from "../support/instance.ts";
+import { spawnPaybell } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { CommandLine } from "./command-line.ts";
 
 let line: CommandLine;

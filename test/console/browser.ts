@@ -6,7 +6,8 @@ import chromium from "@sparticuz/chromium";
 import axe from "axe-core";
 import { type Browser, type Page, chromium as playwright } from "playwright-core";
 import { onTestFinished } from "vitest";
-import { freePort, type SpokenProcess, spawnPaybell } from "../support/instance.ts";
+import { type SpokenProcess, spawnPaybell } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 
 /** A headless browser at the console of a service. */
 export interface ConsoleBrowser {

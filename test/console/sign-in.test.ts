@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort } from "../support/instance.ts";
 import { oidcClientId, oidcClientSecret, startOidcProvider, type TestProvider } from "../support/oidc-provider.ts";
+import { freePort } from "../support/ports.ts";
 import { type ConsoleBench, startConsole, violationsOf } from "./browser.ts";
 
 let provider: TestProvider;

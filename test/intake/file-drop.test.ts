@@ -33,15 +33,11 @@ async function put(name: string, items: readonly unknown[]): Promise<void> {
 
 /** The sum at the end of a file's report, once it is in `done/`. */
 function sumOf(name: string): Promise<Record<string, number>> {
-  return eventually(
-    `${name} to be done`,
-    async () => {
-      if (!(await readdir(join(folder, "done"))).includes(name)) return undefined;
-      const report = await readFile(join(folder, "done", `${name}.report.jsonl`), "utf8");
-      return JSON.parse(report.trimEnd().split("\n").at(-1) ?? "") as Record<string, number>;
-    },
-    120_000,
-  );
+  return eventually(`${name} to be done`, async () => {
+    if (!(await readdir(join(folder, "done"))).includes(name)) return undefined;
+    const report = await readFile(join(folder, "done", `${name}.report.jsonl`), "utf8");
+    return JSON.parse(report.trimEnd().split("\n").at(-1) ?? "") as Record<string, number>;
+  });
 }
 
 describe("completions in files", () => {

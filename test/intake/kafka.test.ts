@@ -105,10 +105,8 @@ describe("completions from a Kafka topic", needed, () => {
     first.signal("SIGKILL");
     await first.exited;
     const second = await start();
-    await eventually(
-      "every message to be durable",
-      async () => ((await countTransactions(database)).rows === messages ? true : undefined),
-      120_000,
+    await eventually("every message to be durable", async () =>
+      (await countTransactions(database)).rows === messages ? true : undefined,
     );
     second.signal("SIGTERM");
     expect(await second.exited).toBe(0);

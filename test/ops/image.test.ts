@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { freePort } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { assemble, type Image } from "./containerfile.ts";
 import { ops } from "./files.ts";
 
@@ -71,36 +71,32 @@ test("the image holds what runs, and neither sources, nor tools, nor a PostgreSQ
 });
 
 // Namespaces and chroot require root on Linux.
-test.skipIf(!mayIsolate)(
-  "it serves as its user on a read-only root, is healthy, and drains as process 1",
-  async () => {
-    const child = start(image.command);
-    const exited = once(child, "exit");
-    let output = "";
-    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
-    const ended = exited.then(() => "ended");
-    while (!output.includes('"msg":"ready"')) {
-      const what = await Promise.race([once(child.stdout as NodeJS.ReadableStream, "data"), ended]);
-      if (what === "ended") throw new Error(`it ended: ${output}`);
-    }
-    const process1 = processOf(child);
-    const status = readFileSync(`/proc/${process1}/status`, "utf8");
-    expect(/^NSpid:.*\t1$/m.test(status), status).toBe(true);
-    expect(/^Uid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[0]);
-    expect(/^Gid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[1]);
-    const ready = await fetch(`http://127.0.0.1:${ports[1]}/readyz`);
-    expect(ready.status, await ready.text()).toBe(200);
-    expect((await fetch(`http://127.0.0.1:${ports[1]}/metrics`)).status).toBe(200);
-    const healthcheck = start(image.healthcheck);
-    expect(await once(healthcheck, "exit")).toEqual([0, null]);
+test.skipIf(!mayIsolate)("it serves as its user on a read-only root, is healthy, and drains as process 1", async () => {
+  const child = start(image.command);
+  const exited = once(child, "exit");
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => (output += chunk));
+  const ended = exited.then(() => "ended");
+  while (!output.includes('"msg":"ready"')) {
+    const what = await Promise.race([once(child.stdout as NodeJS.ReadableStream, "data"), ended]);
+    if (what === "ended") throw new Error(`it ended: ${output}`);
+  }
+  const process1 = processOf(child);
+  const status = readFileSync(`/proc/${process1}/status`, "utf8");
+  expect(/^NSpid:.*\t1$/m.test(status), status).toBe(true);
+  expect(/^Uid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[0]);
+  expect(/^Gid:\t(\d+)/m.exec(status)?.[1]).toBe(image.user.split(":")[1]);
+  const ready = await fetch(`http://127.0.0.1:${ports[1]}/readyz`);
+  expect(ready.status, await ready.text()).toBe(200);
+  expect((await fetch(`http://127.0.0.1:${ports[1]}/metrics`)).status).toBe(200);
+  const healthcheck = start(image.healthcheck);
+  expect(await once(healthcheck, "exit")).toEqual([0, null]);
 
-    process.kill(process1, "SIGTERM");
-    expect(await exited, output).toEqual([0, null]);
-    expect(output).toContain('"msg":"stopped"');
-    expect(await once(start(image.healthcheck), "exit")).toEqual([1, null]);
-  },
-  120_000,
-);
+  process.kill(process1, "SIGTERM");
+  expect(await exited, output).toEqual([0, null]);
+  expect(output).toContain('"msg":"stopped"');
+  expect(await once(start(image.healthcheck), "exit")).toEqual([1, null]);
+});
 
 /** Runs in separate namespaces, below the image's root, as its user; the whole tree is read-only. */
 function start(command: readonly string[]): ChildProcess {

@@ -6,7 +6,8 @@ import type { ReceiverOptions } from "@paybell/partner";
 import { afterEach, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { byTheLibrary, startEndpoint } from "../certify/endpoints.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { freePort, type SpokenProcess, spawnProgram } from "../support/instance.ts";
+import { type SpokenProcess, spawnProgram } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { packAll, run } from "./project.ts";
 
 const name = `paybell-${process.platform}-${process.arch}`;

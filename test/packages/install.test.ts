@@ -4,7 +4,7 @@ import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { freePort } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { findNodes, type NodeFound, runsOn } from "./nodes.ts";
 import { packAll, run } from "./project.ts";
 

@@ -1,11 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
-import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "./ports.ts";
 import { callbackCa, machineAddresses } from "./receiver.ts";
 import { operatorToken, type ServiceClient, serviceClient } from "./service.ts";
 
@@ -84,32 +82,6 @@ export async function spawnInstance(options: InstanceOptions): Promise<Instance>
   });
   const [operatorUrl = ""] = operatorUrls;
   return { ...child, ...serviceClient(urls[0] ?? "", operatorUrl), operatorUrl, exited };
-}
-
-const portsPerProcess = 200;
-let nextPort = randomInt(portsPerProcess);
-
-/**
- * A port that stays free until it is used. It lies below the range that the system gives to connections and to
- * servers that listen on port 0. Each of vitest's processes has a range of its own and hands its ports out in turn.
- */
-export async function freePort(): Promise<number> {
-  const first = 10_000 + (Number(process.env["VITEST_POOL_ID"] ?? 0) % 100) * portsPerProcess;
-  for (;;) {
-    const port = first + (nextPort++ % portsPerProcess);
-    if (await isFree(port)) return port;
-  }
-}
-
-async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    await once(server.listen(port, "127.0.0.1"), "listening");
-  } catch {
-    return false;
-  }
-  await once(server.close(), "close");
-  return true;
 }
 
 function spawnNode(args: readonly string[], env: NodeJS.ProcessEnv): SpokenProcess {

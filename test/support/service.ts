@@ -248,8 +248,8 @@ export async function startTestService(options: TestServiceOptions = {}): Promis
   };
 }
 
-/** As long as a machine with other work may take. */
-const eventuallyMs = 120_000;
+/** As long as a machine with other work may take: a test ends soon after. */
+const eventuallyMs = 280_000;
 const lookEveryMs = 10;
 
 /** Polls `look` until it returns a result: for changes without a signal, such as a row. */

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { parse } from "yaml";
 import { ops, run } from "../ops/files.ts";
 import { fetchOnce } from "../support/fetched.ts";
-import { freePort } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { needs, orSkip, pathOf } from "../support/programs.ts";
 import { clusterPassword, initCluster, makeClusterFolder, startCluster } from "./postgres-cluster.ts";
 

@@ -12,7 +12,8 @@ import { makeAuthority } from "../../packages/server/src/delivery/transport/tran
 import { ops, run } from "../ops/files.ts";
 import { sale } from "../support/commands.ts";
 import { createDatabase, type TestDatabase } from "../support/database.ts";
-import { freePort, type Instance, type InstanceOptions, partnerHost, spawnInstance } from "../support/instance.ts";
+import { type Instance, type InstanceOptions, partnerHost, spawnInstance } from "../support/instance.ts";
+import { freePort } from "../support/ports.ts";
 import { needs, pathOf } from "../support/programs.ts";
 import { eventually, operatorToken, type TestPartner } from "../support/service.ts";
 

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { loopbackCertificate } from "../../../packages/server/src/sandbox/credentials.ts";
-import { freePort } from "../../support/instance.ts";
+import { freePort } from "../../support/ports.ts";
 import { type Needed, needs, orSkip, pathOf } from "../../support/programs.ts";
 
 /** A Kafka broker of one node, on localhost only. */

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { Writable } from "node:stream";
 import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, withAdmin } from "../../../../test/support/database.ts";
-import { freePort } from "../../../../test/support/instance.ts";
+import { freePort } from "../../../../test/support/ports.ts";
 import { runProgram } from "../backups/programs.ts";
 import { appendTo } from "../operators/audit.ts";
 import { openDatabase } from "../store/database/database.ts";

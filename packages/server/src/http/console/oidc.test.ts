@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { freePort } from "../../../../../test/support/instance.ts";
 import {
   oidcClientId,
   oidcClientSecret,
   startOidcProvider,
   type TestProvider,
 } from "../../../../../test/support/oidc-provider.ts";
+import { freePort } from "../../../../../test/support/ports.ts";
 import { HttpTestService, operatorToken } from "../service.fixture.ts";
 
 let provider: TestProvider;

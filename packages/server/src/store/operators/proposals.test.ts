@@ -52,7 +52,7 @@ test("a proposal is taken once, and not after its time", async () => {
     connections.engine
       .query("SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
       .then(({ rows }) => rows.length);
-  await expect.poll(waiting, { timeout: 5_000, interval: 5 }).toBe(3);
+  await expect.poll(waiting).toBe(3);
   await holder.query("COMMIT");
   holder.release();
   expect((await taking).toSorted()).toEqual([false, false, true]);
