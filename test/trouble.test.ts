@@ -78,6 +78,27 @@ describe.concurrent("trouble", () => {
     expect(await trouble(partner, ({ waiting }) => waiting === 8)).toMatchObject({ reason: "status", httpStatus: 503 });
   });
 
+  test("is over once all is parked, and both see why, until it is sent again", async () => {
+    const partner = await service.register({ retry: [1] });
+    partner.server.answersAlways(401);
+    const parked = await run(partner);
+    await partner.settled(parked, "parked");
+    const own = (await partner.call("GET", "/v1/backlog")).body["parkedBecause"];
+    expect(own).toMatchObject({ notificationId: parked, parked: 1, reason: "status", httpStatus: 401 });
+    const all = await eventually("the overview to have it", async () => {
+      const { body } = await service.operator("GET", "/operator/v1/overview");
+      const found = (body["parked"] as { partnerId: string }[]).filter(({ partnerId }) => partnerId === partner.id);
+      return found.length > 0 ? found : undefined;
+    });
+    expect(all).toEqual([own]);
+    expect(await troubleOf(partner)).toEqual([null, null]);
+
+    partner.server.answersAlways(204);
+    await partner.call("POST", "/v1/redeliveries", { json: { filter: { state: "parked" } } });
+    await partner.settled(parked, "accepted");
+    expect((await partner.call("GET", "/v1/backlog")).body["parkedBecause"]).toBeNull();
+  });
+
   test("of a partner that is not active ends when it is, and nothing of it is parked meanwhile", async () => {
     const partner = await service.register();
     await service.operator("POST", `/operator/v1/partners/${partner.id}/pause`);

@@ -359,6 +359,23 @@ describe("the records of the operator", () => {
     expect([fine.code, fine.stdout]).toEqual([0, expect.stringMatching(/^You receive your notifications\n/)]);
   });
 
+  test("status names a partner of which notifications are parked, and the partner sees why", async () => {
+    const shop = await service.register({ name: "Parking", retry: [1] });
+    shop.server.answersAlways(401);
+    const { body } = await shop.run(sale());
+    await shop.settled((body["notification"] as { id: string }).id, "parked");
+    const why = /^ {2}Parking +answered 401 +since 2\S+ +1 parked +sent again when a person acts +\S+$/m;
+    const own = await line.run(["status"], {
+      env: { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: shop.secrets.apiKey },
+    });
+    expect([own.code, own.stdout]).toEqual([1, expect.stringMatching(why)]);
+    const stdout = await eventually("the overview to have it", async () => {
+      const printed = (await ok("status")).stdout;
+      return printed.includes("Parking") ? printed : undefined;
+    });
+    expect(stdout).toMatch(why);
+  });
+
   test("completion prints a script, and complete prints the completions", async () => {
     const script = spawnPaybell(["completion", "bash"], {});
     expect(await script.exited, script.output()).toBe(0);

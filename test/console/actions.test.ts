@@ -54,7 +54,7 @@ describe("a replay", () => {
       const page = await browser.open(`/parked?partner=${partner.id}`);
       const { go } = await holdSteps(page, "/operator/v1/redeliveries");
       await page.getByRole("button", { name: "Count them first" }).click();
-      await page.getByText("3 would be sent again").waitFor();
+      await page.getByText(/^3 would be sent again, .* 3 SALE, the oldest of \S+; to the registered URL\.$/).waitFor();
       await page.getByRole("button", { name: "Send 3 again" }).click();
       await page.getByText("1 of 3 due again").waitFor();
       await page.getByRole("button", { name: "Stop" }).click();

@@ -95,7 +95,15 @@ describe("the console", () => {
     await page.getByRole("tab", { name: "Signature explained" }).click();
     await page.getByText("HMAC-SHA-256 over key=value").waitFor();
     await page.goto(`${bench.baseUrl}/console/audit`);
-    await page.getByText("read notification").first().waitFor();
+    await page.getByRole("cell", { name: "read notification" }).first().waitFor();
+    await page.getByLabel("Did").fill("read notification");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.waitForURL(/action=readNotification/);
+    await page.getByRole("cell", { name: "read notification" }).first().waitFor();
+    expect(await page.getByRole("cell", { name: "sign in" }).count()).toBe(0);
+    await page.getByLabel("Did").fill("dance");
+    await page.getByRole("button", { name: "Apply" }).click();
+    await page.getByText("Nothing matches").waitFor();
   });
 
   test("shows the API's messages at their fields, and keeps what was typed", async () => {

@@ -73,9 +73,7 @@ const whyNot = async (user: User) => {
 const moved = async (user: User) => {
   await user.search(scenario.settledOrder);
   await user.sees(/Delivered at/);
-  await user.click(user.page.locator('.fields a[href*="/transactions/"]').first());
-  await user.sees(/Approved by the acquirer/);
-  return await user.sees(/in batch/);
+  return await user.sees(/^Approved by the acquirer, and settled in batch \d+/);
 };
 /** The figures of the partner, what its endpoint answered, and when its certificate ends. */
 const figures = async (user: User, whose: RegExp) => {

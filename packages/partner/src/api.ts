@@ -30,6 +30,7 @@ export type Backlog = {
   pending: number;
   oldestPendingAt: string | null;
   parked: number;
+  parkedBecause: ParkedOfPartner | null;
   pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
 };
 
@@ -232,6 +233,7 @@ export type Notification = {
   attemptsMade: number;
   nextAttemptAt: string | null;
   lastReason: string | null;
+  lastHttpStatus: number | null;
   createdAt: string;
   outcomeAt: string | null;
   waiting: Waiting | null;
@@ -294,6 +296,16 @@ export type OwnRedeliveries = {
 };
 
 export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number };
+
+export type ParkedOfPartner = {
+  partnerId: string;
+  partnerName: string;
+  notificationId: string;
+  reason: string | null;
+  httpStatus: number | null;
+  since: string | null;
+  parked: number;
+};
 
 export type Problem = {
   type: string;
@@ -638,6 +650,7 @@ export interface PartnerApi<Options> {
     redelivered: number;
     held: { paused: number; order: number };
     ids: string[];
+    selection: { commands: Record<string, number>; oldestAt: string | null; urls: (string | null)[] };
   }>;
   /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;

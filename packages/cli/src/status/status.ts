@@ -1,6 +1,6 @@
 import { Option } from "@commander-js/extra-typings";
 import { parseJson } from "@paybell/contract";
-import type { Backlog, Endpoint, KeyVersion, Trouble } from "@paybell/partner/client";
+import type { Backlog, Endpoint, KeyVersion } from "@paybell/partner/client";
 import { type Api, noPaybell } from "../client/api.ts";
 import { calls, callsAsPartner } from "../client/connection.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
@@ -18,7 +18,10 @@ export function statusCommand(context: CommandContext): AnyCommand {
       "It begins with the partners that do not receive their notifications: what is wrong, since when, how many " +
       "wait, the next try, and when parking begins. With an API key and no operator token it shows that partner's own.",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
-    exitCodes: { 0: "the service is ready; of a partner: it is not in trouble", 1: "it is not ready, or in trouble" },
+    exitCodes: {
+      0: "the service is ready; of a partner: it receives its notifications",
+      1: "it is not ready, or does not receive them",
+    },
   }).addOption(
     new Option("--keys-within <days>", "list keys that expire within this many days")
       .default(14)
@@ -28,7 +31,7 @@ export function statusCommand(context: CommandContext): AnyCommand {
     const view = { style: styleFor(context.stdout, context.env), nowMs: context.nowMs() };
     if (callsAsPartner(settings, undefined)) {
       const backlog = await settings.partner().get<Backlog>("/v1/backlog");
-      const code = backlog.trouble === null ? exitCodes.ok : exitCodes.negative;
+      const code = isReceiving(backlog) ? exitCodes.ok : exitCodes.negative;
       return { value: backlog, lines: backlogLines(backlog, view), code };
     }
     const operator = settings.operator();
@@ -37,7 +40,7 @@ export function statusCommand(context: CommandContext): AnyCommand {
     );
     return {
       value: found,
-      lines: [...troubleLines(found.trouble, view), "", ...linesOf(found, keysWithinDays, view.style)],
+      lines: [...troubleLines(found, view), "", ...linesOf(found, keysWithinDays, view.style)],
       code: found.ready ? exitCodes.ok : exitCodes.negative,
     };
   });
@@ -77,11 +80,19 @@ function linesOf(
   ];
 }
 
+function isReceiving({ trouble, parkedBecause }: Backlog): boolean {
+  return trouble === null && parkedBecause === null;
+}
+
 /** A partner's own. */
-function backlogLines({ trouble, pending, oldestPendingAt, parked, pull }: Backlog, view: TroubleStyle): string[] {
+function backlogLines(backlog: Backlog, view: TroubleStyle): string[] {
+  const { trouble, pending, oldestPendingAt, parked, parkedBecause, pull } = backlog;
+  const listed = <One>(one: One | null): One[] => (one === null ? [] : [one]);
   const left = pull?.left === null || pull?.left === undefined ? "" : `, ${pull.left} follow`;
   return [
-    ...(trouble === null ? [view.style.good("You receive your notifications")] : troubleLines([trouble], view)),
+    ...(isReceiving(backlog)
+      ? [view.style.good("You receive your notifications")]
+      : troubleLines({ trouble: listed(trouble), parked: listed(parkedBecause) }, view)),
     "",
     `Pending  ${pending === 0 ? "nothing" : `${pending}, the oldest since ${oldestPendingAt}`}`,
     `Parked   ${parked === 0 ? "nothing" : `${parked}: paybell notifications list --state parked`}`,
@@ -105,8 +116,7 @@ function backlogText(backlog: DeliveryStatus["backlog"]): string {
   return `${backlog.pending} pending, the oldest for ${Math.round(backlog.oldestPendingSeconds)} s`;
 }
 
-interface DeliveryStatus {
-  readonly trouble: readonly Trouble[];
+interface DeliveryStatus extends Pick<Overview, "trouble" | "parked"> {
   readonly ready: boolean;
   readonly checks: Readonly<Record<string, { readonly ok: boolean; readonly detail: string }>>;
   readonly backlog: CountedBacklog | null;
@@ -140,8 +150,8 @@ async function readStatus(
     onProgress,
   }: { keysWithinDays: number; nowMs: number; onProgress: (partners: number) => void },
 ): Promise<DeliveryStatus> {
-  const [{ trouble }, readiness, backlog, open, gone] = await Promise.all([
-    operator.get<Pick<Overview, "trouble">>("/operator/v1/overview"),
+  const [{ trouble, parked }, readiness, backlog, open, gone] = await Promise.all([
+    operator.get<Pick<Overview, "trouble" | "parked">>("/operator/v1/overview"),
     readReadiness(anyone),
     readBacklog(anyone),
     readPages<Endpoint>(operator, "/operator/v1/endpoints", { state: "open" }),
@@ -156,7 +166,7 @@ async function readStatus(
     keysEnding.push(...endingKeys(partner, nowMs, untilMs));
   }
   keysEnding.sort((a, b) => (a.expiresAt < b.expiresAt ? -1 : 1));
-  return { trouble, ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
+  return { trouble, parked, ...readiness, backlog, endpoints: [...open, ...gone], keysEnding, partners };
 }
 
 async function readReadiness(api: Api): Promise<Pick<DeliveryStatus, "ready" | "checks">> {

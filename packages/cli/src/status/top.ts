@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Option } from "@commander-js/extra-typings";
-import type { Figures, Trouble } from "@paybell/partner/client";
+import type { Figures, ParkedOfPartner, Trouble } from "@paybell/partner/client";
 import { calls } from "../client/connection.ts";
 import { type AnyCommand, command } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
@@ -64,6 +64,8 @@ export interface Overview {
   };
   /** Partners that do not receive their notifications now. */
   readonly trouble: readonly Trouble[];
+  /** Partners with parked notifications. */
+  readonly parked: readonly ParkedOfPartner[];
 }
 
 export interface TroubleStyle {
@@ -80,12 +82,12 @@ const bars = "▁▂▃▄▅▆▇█";
 const labelWidth = 12;
 
 function overviewLines(overview: Overview, view: View): string[] {
-  const { figures, pending, oldestPendingAt, standing, trouble } = overview;
+  const { figures, pending, oldestPendingAt, standing, trouble, parked } = overview;
   const { style, width, nowMs } = view;
   const oldestS = oldestPendingAt === null ? 0 : Math.max(0, Math.round((nowMs - Date.parse(oldestPendingAt)) / 1_000));
   const alarming = (count: number, text: string) => (count === 0 ? style.faint(text) : style.bad(text));
   return [
-    ...troubleLines(trouble, view),
+    ...troubleLines({ trouble, parked }, view),
     "",
     style.strong(`Deliveries of the last hour, as of ${figures.asOf}`),
     "",
@@ -107,10 +109,30 @@ function overviewLines(overview: Overview, view: View): string[] {
   ];
 }
 
-/** The partners that do not receive their notifications now, and why, the first to be parked first. */
-export function troubleLines(trouble: readonly Trouble[], { style, nowMs }: TroubleStyle): string[] {
-  if (trouble.length === 0) return [style.good("No partner is in trouble")];
-  return [style.bad("Trouble now"), ...columns(trouble.map((one) => troubleCells(one, nowMs)))];
+/** The partners that do not receive their notifications now, and why; then those with parked ones. */
+export function troubleLines(
+  { trouble, parked }: Pick<Overview, "trouble" | "parked">,
+  { style, nowMs }: TroubleStyle,
+): string[] {
+  if (trouble.length + parked.length === 0) return [style.good("No partner is in trouble")];
+  const cells = [...trouble.map((one) => troubleCells(one, nowMs)), ...parked.map(parkedCells)];
+  return [style.bad("Trouble now"), ...columns(cells)];
+}
+
+function parkedCells({ partnerId, partnerName, parked, reason, httpStatus, since }: ParkedOfPartner): string[] {
+  return [
+    `  ${printable(partnerName)}`,
+    httpStatus === null ? (reason ?? "unknown") : `answered ${httpStatus}`,
+    since === null ? "" : `since ${since}`,
+    `${countText(parked)} parked`,
+    "sent again when a person acts",
+    "",
+    partnerId,
+  ];
+}
+
+function countText(count: number): string {
+  return `${count}${count === 1_000 ? " or more" : ""}`;
 }
 
 function troubleCells(trouble: Trouble, nowMs: number): string[] {
@@ -120,7 +142,7 @@ function troubleCells(trouble: Trouble, nowMs: number): string[] {
     `  ${printable(partnerName)}`,
     problemOf(trouble),
     since === null ? "" : `since ${since}`,
-    `${waiting}${waiting === 1_000 ? " or more" : ""} wait`,
+    `${countText(waiting)} wait`,
     nextAttemptAt === null ? "tried again when a person acts" : `next try ${at(nextAttemptAt)}`,
     parkingAt === null ? "not parked meanwhile" : `parked ${at(parkingAt)}`,
     partnerId,

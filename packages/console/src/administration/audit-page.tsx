@@ -3,6 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
+import { operations } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
 import { FormProblem, hasFieldProblems, problemOf } from "../display/form.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
@@ -15,10 +16,15 @@ import { pageOf } from "../shell/pages.ts";
 
 const filters = [
   ["actor", "Who", 200],
+  ["action", "Did", 200],
   ["subject", "On what (id)", 300],
   ["from", "From", 200],
   ["to", "Before", 200],
 ] as const;
+/** What the audit may have recorded, for the list under the field: any other text is looked for, too. */
+const actions = Object.entries(operations).flatMap(([name, [method]]) =>
+  method === "GET" ? [] : [actionInWords(name)],
+);
 const isTime = (name: string) => name === "from" || name === "to";
 
 /** The audit, the newest first: who did what to whom, by name. */
@@ -69,7 +75,9 @@ export function AuditPage() {
           event.preventDefault();
           const form = new FormData(event.currentTarget);
           const typed = filters.map(([name]) => [name, String(form.get(name) ?? "").trim()] as const);
-          set(Object.fromEntries(typed.map(([name, text]) => [name, isTime(name) ? momentOfInput(text) : text])));
+          const meant = (name: string, text: string) =>
+            isTime(name) ? momentOfInput(text) : name === "action" ? actionOfWords(text) : text;
+          set(Object.fromEntries(typed.map(([name, text]) => [name, meant(name, text)])));
         }}
       >
         <Group gap="xs" align="start">
@@ -79,10 +87,16 @@ export function AuditPage() {
               name={name}
               label={label}
               {...(isTime(name) ? { type: "datetime-local" } : { w: width })}
-              defaultValue={isTime(name) ? localInput(params.get(name)) : (params.get(name) ?? "")}
+              {...(name === "action" && { list: "actions", autoComplete: "off" })}
+              defaultValue={shownFilter(name, params.get(name))}
               error={problemOf(found.error, name)}
             />
           ))}
+          <datalist id="actions">
+            {actions.map((words) => (
+              <option key={words} value={words} />
+            ))}
+          </datalist>
           <Button type="submit" mt={20}>
             Apply
           </Button>
@@ -159,6 +173,17 @@ export interface Names {
 /** An operationId as words, such as "rotate key". */
 function actionInWords(action: string): string {
   return action.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+}
+
+/** The reverse: an operationId stays as it is. */
+function actionOfWords(words: string): string {
+  const [, begin = "", name = ""] = /^(begin )?(.*)$/i.exec(words) ?? [];
+  return begin.toLowerCase() + name.replace(/ (\w)/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function shownFilter(name: string, value: string | null): string {
+  if (value === null) return "";
+  return isTime(name) ? localInput(value) : name === "action" ? actionInWords(value) : value;
 }
 
 /** The actor by name: a partner's key has its partner's id. */

@@ -84,6 +84,7 @@ export type Backlog = {
   pending: number;
   oldestPendingAt: string | null;
   parked: number;
+  parkedBecause: ParkedOfPartner | null;
   pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
 };
 
@@ -489,6 +490,7 @@ export type Notification = {
   attemptsMade: number;
   nextAttemptAt: string | null;
   lastReason: string | null;
+  lastHttpStatus: number | null;
   createdAt: string;
   outcomeAt: string | null;
   waiting: Waiting | null;
@@ -562,6 +564,7 @@ export type OperatorToAdd = {
 
 export type Overview = {
   trouble: Trouble[];
+  parked: ParkedOfPartner[];
   figures: Figures;
   pending: number;
   oldestPendingAt: string | null;
@@ -584,6 +587,16 @@ export type OwnRedeliveries = {
 };
 
 export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number };
+
+export type ParkedOfPartner = {
+  partnerId: string;
+  partnerName: string;
+  notificationId: string;
+  reason: string | null;
+  httpStatus: number | null;
+  since: string | null;
+  parked: number;
+};
 
 export type Partner = {
   id: string;
@@ -775,6 +788,7 @@ export type ProofOfDelivery = {
         attemptsMade: number;
         nextAttemptAt: string | null;
         lastReason: string | null;
+        lastHttpStatus: number | null;
         createdAt: string;
         outcomeAt: string | null;
         partnerName: string;
@@ -1281,6 +1295,7 @@ export interface Api<Options> {
     redelivered: number;
     held: { paused: number; order: number };
     ids: string[];
+    selection: { commands: Record<string, number>; oldestAt: string | null; urls: (string | null)[] };
   }>;
   /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
   getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
@@ -1429,6 +1444,7 @@ export interface Api<Options> {
     redelivered: number;
     held: { paused: number; order: number };
     ids: string[];
+    selection: { commands: Record<string, number>; oldestAt: string | null; urls: (string | null)[] };
   }>;
   /** See how much of a redelivery is delivered. GET /operator/v1/redeliveries/{id} */
   getRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;

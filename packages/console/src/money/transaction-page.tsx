@@ -6,23 +6,18 @@ import { api } from "../api/call.ts";
 import type { LinkedTransaction } from "../api/operations.ts";
 import { shownAmount } from "../display/amount.ts";
 import { Identifier } from "../display/copied.tsx";
-import { Empty, isMissing, Loaded } from "../display/loaded.tsx";
+import { Empty, Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { Time } from "../display/time.tsx";
 import { PartnerName } from "../partners/partner.tsx";
 import { RetryDoneReversal, ReversalActions } from "./in-doubt.tsx";
+import { Moved, useBatch, useChain, useOwnTransaction } from "./moved.tsx";
 import { transactionStates } from "./transactions.tsx";
-
-const refreshMs = 5_000;
 
 /** A transaction in its chain, with the acquirer's answer, and what is still open. */
 export function TransactionPage({ id }: { readonly id: string }) {
-  const found = useQuery({
-    queryKey: ["chain", id],
-    queryFn: async () => (await api.getChain(id)).items,
-    refetchInterval: refreshMs,
-  });
+  const found = useChain(id);
   return (
     <Loaded
       of={found}
@@ -41,15 +36,14 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
     <Page
       title={`${one.command.replace("_", "-")} ${shownAmount(one.amount, one.currency)}`}
       about={one.merchantTransId ?? ""}
-      headline={
-        <State
-          {...movedInWords(
-            one,
-            chain.filter(({ originalId }) => originalId === id),
-          )}
-        />
-      }
+      headline={<Moved id={id} />}
     >
+      {one.reversal === "parked" && (
+        <Text>
+          Ask the acquirer whether it holds the amount. If it does, retry the Reversal; if it does not, resolve it: the
+          service then treats the transaction as not charged.
+        </Text>
+      )}
       {(one.reversal === "parked" || one.reversal === "done") && (
         <Group>{one.reversal === "parked" ? <ReversalActions id={id} /> : <RetryDoneReversal id={id} />}</Group>
       )}
@@ -71,8 +65,8 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
             "Came by": one.origin === "switch" ? "a report of the operator's switch" : "a command of the partner",
             Created: <Time at={one.createdAt} exact />,
             Completed: one.completedAt !== null && <Time at={one.completedAt} exact />,
-            "Its own Reversal": one.reversal,
-            Settled: one.batchId && <Settled batchId={one.batchId} />,
+            "Its own Reversal": one.reversal && <OwnReversal id={id} state={one.reversal} />,
+            Settled: one.state === "SUCCESS" && one.batchId !== null && <Settled of={one} />,
             Notification:
               one.notificationId === null ? "none" : <Link href={`/notifications/${one.notificationId}`}>Open it</Link>,
           }}
@@ -82,25 +76,37 @@ function Shown({ one, chain }: { readonly one: LinkedTransaction; readonly chain
   );
 }
 
+/** What became of the Reversal that the service made, and the acquirer's answer to it. */
+function OwnReversal({ id, state }: { readonly id: string; readonly state: string }) {
+  const found = useQuery({ queryKey: ["reversal", id], queryFn: () => api.inspectReversal(id), retry: false });
+  const { tries, responseCode } = found.data ?? {};
+  return (
+    <>
+      {[
+        state,
+        tries !== undefined && `${tries} ${tries === 1 ? "try" : "tries"}`,
+        responseCode != null && `the acquirer answered ${responseCode}: ${responseMeaning(responseCode)}`,
+      ]
+        .filter(Boolean)
+        .join(", ")}
+    </>
+  );
+}
+
 /** The batch with which it was settled. */
-function Settled({ batchId }: { readonly batchId: string }) {
-  const batch = useQuery({ queryKey: ["its-batch", batchId], queryFn: () => api.inspectBatch(batchId), retry: false });
-  if (batch.data !== undefined)
-    return (
-      <Link href={`/batches/${batchId}`}>
-        in batch {batch.data.batchNo}, <Time at={batch.data.closedAt} />
-      </Link>
-    );
-  return <>{isMissing(batch.error) ? "not yet: its batch is open" : "…"}</>;
+function Settled({ of }: { readonly of: LinkedTransaction }) {
+  const batch = useBatch(of);
+  if (batch === null) return "…";
+  return batch.state === "closed" ? (
+    <Link href={`/batches/${of.batchId}`}>in batch {batch.batchNo}</Link>
+  ) : (
+    batchStates[batch.state](batch.batchNo)
+  );
 }
 
 /** A partner's own transaction: whether its money moved, and whether it is settled. */
 export function OwnTransactionPage({ id }: { readonly id: string }) {
-  const found = useQuery({
-    queryKey: ["own-transaction", id],
-    queryFn: () => api.getTransaction(id),
-    refetchInterval: refreshMs,
-  });
+  const found = useOwnTransaction(id);
   return (
     <Loaded
       of={found}
@@ -109,27 +115,22 @@ export function OwnTransactionPage({ id }: { readonly id: string }) {
       {(one) => {
         const text = (name: string) => String((one as unknown as Record<string, unknown>)[name] ?? "");
         const chain = one.chain.map((item) => ({ ...item, state: item.status, currency: text("currency") }));
-        const isLater = (item: { readonly id: string }) => item.id > id;
         const answer = text("isoResponseCode");
         return (
           <Page
             title={`${one.command.replace("_", "-")} ${shownAmount(text("amount"), text("currency"))}`}
             about={text("merchantTransId")}
-            headline={
-              <State
-                {...movedInWords({ ...one, state: one.status, isoResponseCode: answer || null }, chain.filter(isLater))}
-              />
-            }
+            headline={<Moved id={id} />}
           >
             <Chain of={id} chain={chain} />
             <Panel title="Transaction">
               <Fields
                 of={{
                   Transaction: <Identifier id={id} whole />,
-                  Settled: one.batch && batchStates[one.batch.state](one.batch.batchNo),
+                  Settled: one.status === "SUCCESS" && one.batch && batchStates[one.batch.state](one.batch.batchNo),
                   "The acquirer's answer": answer && `${answer}: ${responseMeaning(answer)}`,
-                  "Approve code": <span className="mono">{text("approveCode")}</span>,
-                  refId: <span className="mono">{text("refId")}</span>,
+                  "Approve code": text("approveCode") && <span className="mono">{text("approveCode")}</span>,
+                  refId: text("refId") && <span className="mono">{text("refId")}</span>,
                   reqId: <span className="mono">{text("reqId")}</span>,
                   Terminal: <span className="mono">{text("tid")}</span>,
                   Created: <Time at={one.createdAt} exact />,
@@ -183,28 +184,4 @@ function Chain({ of, chain }: { readonly of: string; readonly chain: readonly Ch
       </ol>
     </Panel>
   );
-}
-
-/** Whether its money moved, by its own state and by those that refer to it. */
-function movedInWords(
-  one: Pick<LinkedTransaction, "command" | "state" | "isoResponseCode"> & { readonly reversal: string | null },
-  followers: readonly Pick<ChainItem, "command" | "state">[],
-) {
-  const good = (command: string) => followers.some((item) => item.command === command && item.state === "SUCCESS");
-  if (one.reversal === "parked")
-    return { tone: "bad", word: "In doubt: its Reversal was given up, and the acquirer may hold it" } as const;
-  if (one.reversal === "pending")
-    return { tone: "wait", word: "In doubt: it is being reversed at the acquirer" } as const;
-  if (one.reversal === "done") return { tone: "quiet", word: "Reversed at the acquirer: no money moved" } as const;
-  if (one.state === "INIT") return { tone: "wait", word: "Under way: the acquirer has not answered" } as const;
-  if (one.state === "ERROR")
-    return {
-      tone: "bad",
-      word: `Declined: ${one.isoResponseCode ?? "96"} ${responseMeaning(one.isoResponseCode ?? "96")}`,
-    } as const;
-  if (good("VOID")) return { tone: "quiet", word: "Approved, and undone by a Void since" } as const;
-  if (good("REVERSAL")) return { tone: "quiet", word: "Approved, and undone by a Reversal since" } as const;
-  if (good("PREAUTH_COMPLETE")) return { tone: "good", word: "Approved, and completed since" } as const;
-  if (one.command === "PREAUTH") return { tone: "good", word: "Approved: the amount is held" } as const;
-  return { tone: "good", word: "Approved by the acquirer" } as const;
 }

@@ -12,6 +12,7 @@ import { Empty, Failure, Loaded } from "../display/loaded.tsx";
 import { Fields, Page, Panel } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
 import { useNow } from "../display/time.tsx";
+import { Moved } from "../money/moved.tsx";
 import { PartnerName } from "../partners/partner.tsx";
 import { useHasScope, useMay, useMayManage, useSession } from "../session/session.ts";
 import { pageOf } from "../shell/pages.ts";
@@ -46,22 +47,27 @@ function Shown({ one }: { readonly one: NotificationDetail }) {
   const { id, subject, waiting } = one;
   const mayRead = useMay("operator");
   const mayOpen = useHasScope("pull");
+  const isOperator = useSession().session.kind === "operator";
   const headline = headlineOf(one, useNow());
   return (
     <Page
       title={`${one.command.replace("_", "-")} ${shownAmount(subject.amount, subject.currency)}`}
-      about={[subject.merchantTransId, subject.merchantName].filter(Boolean).join(" · ")}
+      about={[subject.merchantTransId, isOperator ? one.partnerName : subject.merchantName].filter(Boolean).join(" · ")}
       headline={<State tone={headline.tone} word={headline.text} />}
     >
-      {waiting?.after != null && (
-        <Text>
-          It is sent after <Identifier id={waiting.after} to={`/notifications/${waiting.after}`} />
-        </Text>
-      )}
+      {one.state !== "accepted" && <LastAnswer of={one} />}
+      {waiting?.after != null && <Before id={waiting.after} />}
+      {waiting?.because === "paused" && <PausedBy partner={one.partnerId} />}
       {waiting?.target != null && (
         <Text c="dimmed" className="wraps">
           Endpoint {waiting.target}
         </Text>
+      )}
+      {one.transactionId !== null && one.kind === "card" && (
+        <Group gap={6} className="wraps">
+          <Link href={`/transactions/${one.transactionId}`}>The money</Link>
+          <Moved id={one.transactionId} />
+        </Group>
       )}
       <Actions id={id} isPending={one.state === "pending"} />
       <Group align="stretch" gap="md" className="two-columns">
@@ -77,6 +83,49 @@ function Shown({ one }: { readonly one: NotificationDetail }) {
       {mayOpen && <OwnContent id={id} kind={one.kind} />}
     </Page>
   );
+}
+
+const shownAnswerLength = 300;
+
+/** The partner's own words about why it did not take it. */
+function LastAnswer({ of }: { readonly of: NotificationDetail }) {
+  const answer = of.attempts.at(-1)?.answer?.trim();
+  if (!answer) return null;
+  return (
+    <Text className="wraps">
+      Its answer: <code>{answer.length > shownAnswerLength ? `${answer.slice(0, shownAnswerLength)}…` : answer}</code>
+    </Text>
+  );
+}
+
+/** The notification that is sent first, and why that one waits. */
+function Before({ id }: { readonly id: string }) {
+  const notificationApi = useNotificationApi();
+  const now = useNow();
+  const one = useQuery({
+    queryKey: ["notification", id],
+    queryFn: () => notificationApi.find(id),
+    refetchInterval: refreshMs,
+  }).data;
+  if (one === undefined) return null;
+  const headline = headlineOf(one, now);
+  return (
+    <Group gap={6} className="wraps">
+      <Link href={`/notifications/${id}`}>
+        The {one.command.replace("_", "-")} {one.subject.merchantTransId} before it
+      </Link>
+      <State tone={headline.tone} word={headline.text} />
+    </Group>
+  );
+}
+
+/** Who paused the partner: an admin may read that in the audit. */
+function PausedBy({ partner }: { readonly partner: string }) {
+  const isEnabled = useMay("admin");
+  const search = { action: "pausePartner", subject: partner, limit: 1 };
+  const found = useQuery({ queryKey: ["audit", search], queryFn: () => api.searchAudit(search), enabled: isEnabled });
+  const [entry] = found.data?.items ?? [];
+  return entry === undefined ? null : <Text>Paused by {entry.actor}</Text>;
 }
 
 function About({ one }: { readonly one: NotificationDetail }) {

@@ -99,7 +99,7 @@ function Delivery({ item }: { readonly item: ListedNotification }) {
     item.attemptsMade > 0
       ? `${item.attemptsMade} ${item.attemptsMade === 1 ? "attempt" : "attempts"}`
       : item.lastReason === null && "not tried yet",
-    item.lastReason !== null && reasonInWords(item.lastReason),
+    item.lastReason !== null && reasonInWords(item.lastReason, item.lastHttpStatus),
     item.nextAttemptAt !== null && nextText(Date.parse(item.nextAttemptAt), now),
   ];
   return <>{parts.filter((part) => part !== false).join(" · ")}</>;

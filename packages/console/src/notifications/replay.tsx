@@ -5,12 +5,14 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import { Failure } from "../display/loaded.tsx";
 import { Page, Panel } from "../display/page.tsx";
+import { clockTime, useNow } from "../display/time.tsx";
 import { useSession } from "../session/session.ts";
 
 /** Rows per step of a replay: small enough to stop soon. */
 const stepRows = 200;
 
 type Step = Omit<NonNullable<Parameters<typeof api.redeliver>[0]>, "filter">;
+type Selection = Awaited<ReturnType<typeof api.redeliver>>["selection"];
 type Run = {
   readonly id: string | null;
   readonly total: number;
@@ -72,6 +74,7 @@ export function Replay({
     replay.reset();
   };
   const matched = count.data?.matched;
+  const now = useNow();
   return (
     <Panel title={title}>
       <Stack gap="sm">
@@ -101,7 +104,9 @@ export function Replay({
             )}
             {matched !== undefined && (
               <Text size="sm" role="status">
-                {matched === 0 ? "There is none to send." : `${matched.toLocaleString("en")} ${wouldBeSent[what]}`}
+                {count.data === undefined || matched === 0
+                  ? "There is none to send."
+                  : `${matched.toLocaleString("en")} ${wouldBeSent[what]} ${selectionInWords(count.data.selection, now)}`}
               </Text>
             )}
           </Group>
@@ -138,6 +143,13 @@ export function Replay({
       </Stack>
     </Panel>
   );
+}
+
+/** What was counted: of which commands, since when, and where it goes. */
+function selectionInWords({ commands, oldestAt, urls }: Selection, nowMs: number): string {
+  const kinds = Object.entries(commands).map(([name, of]) => `${of.toLocaleString("en")} ${name.replace("_", "-")}`);
+  const oldest = oldestAt === null ? "" : `, the oldest of ${clockTime(Date.parse(oldestAt), nowMs)}`;
+  return `${kinds.join(", ")}${oldest}; to ${urls.map((url) => url ?? "the registered URL").join(", ")}.`;
 }
 
 const wouldBeSent = {

@@ -1,4 +1,5 @@
 import { Anchor, Text } from "@mantine/core";
+import { responseMeaning } from "@paybell/contract";
 import {
   IconBell,
   IconCircle,
@@ -12,7 +13,7 @@ import { useState } from "react";
 import type { InspectedNotification, NotificationDetail } from "../api/operations.ts";
 import { AttemptMark } from "../display/state.tsx";
 import { ComingTime, clockTime, duration, Time, useNow } from "../display/time.tsx";
-import { reasonInWords } from "./words.ts";
+import { failureInWords } from "./words.ts";
 
 type Detail = NotificationDetail & Partial<Pick<InspectedNotification, "events">>;
 type Attempt = NotificationDetail["attempts"][number];
@@ -47,7 +48,7 @@ export function Timeline({ one }: { readonly one: Detail }) {
     })),
   ];
   entries.sort((a, b) => (a.at < b.at ? -1 : 1));
-  const next = one.nextAttemptAt;
+  const next = one.waiting?.because === "order" ? null : one.nextAttemptAt;
   return (
     <ol className="timeline">
       {entries.map(({ key, at, mark, body }) => (
@@ -72,8 +73,8 @@ export function Timeline({ one }: { readonly one: Detail }) {
 
 function AttemptLine({ attempt }: { readonly attempt: Attempt }) {
   const [showsAnswer, setShowsAnswer] = useState(false);
-  const { attemptNo, httpStatus, reason, durationMs, url, address, keyId, answer, detail } = attempt;
-  const outcome = httpStatus ?? reasonInWords(reason).replace(/^it /, "");
+  const { attemptNo, httpStatus, durationMs, url, address, keyId, answer, detail } = attempt;
+  const outcome = httpStatus ?? failureInWords(attempt).replace(/^it /, "");
   return (
     <>
       <div>
@@ -97,7 +98,7 @@ function AttemptLine({ attempt }: { readonly attempt: Attempt }) {
           .filter((part) => part !== null)
           .join(" · ")}
       </Text>
-      {detail !== null && httpStatus === null && (
+      {detail !== null && httpStatus === null && attempt.reason !== "tls" && (
         <Text size="xs" c="dimmed" className="wraps">
           {detail}
         </Text>
@@ -107,13 +108,26 @@ function AttemptLine({ attempt }: { readonly attempt: Attempt }) {
   );
 }
 
-function EventLine({ event }: { readonly event: InspectedNotification["events"][number] }) {
-  const about = Object.entries(event.detail).map(([name, value]) =>
-    name === "detail" ? String(value) : `${name} ${String(value)}`,
-  );
+/** Events whose words are not the words of their kind. */
+const eventWords: Readonly<Record<string, string>> = {
+  reversal_refused: "The acquirer refused its Reversal",
+  reversal_parked: "Its Reversal was given up",
+};
+
+function EventLine({ event: { kind, detail } }: { readonly event: InspectedNotification["events"][number] }) {
+  const words = kind.replaceAll("_", " ");
+  // What parked it is the last attempt, in the line above.
+  const told = kind === "parked" ? ["detail"] : Object.keys(detail);
+  const about = told
+    .filter((name) => detail[name] !== undefined)
+    .map((name) => {
+      const value = String(detail[name]);
+      if (name === "responseCode") return `${value}: ${responseMeaning(value)}`;
+      return name === "detail" ? value : `${name} ${value}`;
+    });
   return (
     <>
-      {event.kind.replaceAll("_", " ")}
+      {eventWords[kind] ?? words.charAt(0).toUpperCase() + words.slice(1)}
       {about.length > 0 && (
         <Text size="xs" c="dimmed" className="wraps">
           {about.join(" · ")}
@@ -130,17 +144,20 @@ const shownComing = 8;
 export function Schedule({ one }: { readonly one: NotificationDetail }) {
   const now = useNow();
   const { schedule, attempts } = one;
-  if (schedule === null) return null;
+  // The time until an earlier one of its chain is through is no step of its schedule.
+  if (schedule === null || one.waiting?.because === "order") return null;
   const made = attempts.filter(({ startedAt }) => startedAt >= schedule.beganAt);
   const [next = schedule.endsAt, ...later] = schedule.attempts;
   const nextMs = Date.parse(next);
+  // "1 more" takes the place of the one.
+  const coming = later.length === shownComing + 1 ? later.length : shownComing;
   return (
     <ol className="schedule" aria-label="Retry schedule">
       {made.length > shownBefore && <li className="gap">{made.length - shownBefore} earlier</li>}
       {made.slice(-shownBefore).map((attempt) => (
         <li key={attempt.startedAt} data-step={attempt.reason === null ? "good" : "bad"}>
           {attempt.reason === null ? <IconCircleCheck size={16} aria-hidden /> : <IconCircleX size={16} aria-hidden />}
-          <strong>{attempt.httpStatus ?? reasonInWords(attempt.reason).replace(/^it /, "")}</strong>
+          <strong title={failureInWords(attempt)}>{attempt.httpStatus ?? attempt.reason?.replaceAll("_", " ")}</strong>
           <span>{clockTime(Date.parse(attempt.startedAt), now)}</span>
         </li>
       ))}
@@ -149,13 +166,13 @@ export function Schedule({ one }: { readonly one: NotificationDetail }) {
         <strong>Next try</strong>
         <span>{nextMs <= now ? "now" : `in ${duration(nextMs - now)}`}</span>
       </li>
-      {later.slice(0, shownComing).map((at, nth) => (
+      {later.slice(0, coming).map((at, nth) => (
         <li key={at}>
           <IconCircle size={10} aria-hidden />
           <span>+ {duration(Date.parse(at) - Date.parse(schedule.attempts[nth] ?? at))}</span>
         </li>
       ))}
-      {later.length > shownComing && <li className="gap">{later.length - shownComing} more</li>}
+      {later.length > coming && <li className="gap">{later.length - coming} more</li>}
       <li data-step="end">
         <IconParking size={16} aria-hidden />
         <strong>Parked</strong>

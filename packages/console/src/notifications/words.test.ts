@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
-import { headlineOf, problemInWords, troubleInWords } from "./words.ts";
+import { headlineOf, parkedInWords, problemInWords, troubleInWords } from "./words.ts";
 
 const createdAt = "2026-11-22T10:00:00.000Z";
 const nowMs = Date.parse("2026-11-22T10:02:00.000Z");
@@ -78,6 +78,19 @@ describe("the headline of a notification", () => {
     expect(wordsOf({ because: "gone" }, null)).toContain("410 Gone");
     expect(wordsOf({ because: "order" })).toContain("an earlier notification of its chain");
     expect(wordsOf({ because: "turn" })).toContain("Due now");
+  });
+});
+
+describe("what is parked of a partner in a sentence", () => {
+  const parked = { ...{ partnerId: "p", partnerName: "Zeta", notificationId: "n", since: createdAt }, parked: 12 };
+
+  test("says how many, why, and that a person has to send them", () => {
+    expect(parkedInWords({ ...parked, reason: "status", httpStatus: 401 }, "your", nowMs)).toMatch(
+      /^12 are parked, the newest at \S+, because your server answered 401\. They are kept, and go out when you send/,
+    );
+    expect(parkedInWords({ ...parked, parked: 1, reason: "timeout", httpStatus: null }, "its", nowMs)).toMatch(
+      /^1 is parked at \S+, because it did not answer in time\..* when a person sends them again\.$/,
+    );
   });
 });
 

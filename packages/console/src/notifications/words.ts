@@ -1,5 +1,5 @@
 import { responseMeaning } from "@paybell/contract";
-import type { ListedNotification, NotificationDetail, Trouble, Waiting } from "../api/operations.ts";
+import type { ListedNotification, NotificationDetail, ParkedOfPartner, Trouble, Waiting } from "../api/operations.ts";
 import type { StateTone } from "../display/state.tsx";
 import { clockTime, duration } from "../display/time.tsx";
 
@@ -34,6 +34,12 @@ export function reasonInWords(reason: string | null, httpStatus: number | null =
   return reasons[reason] ?? reason.replaceAll("_", " ");
 }
 
+/** Why an attempt failed, as a clause: of a certificate, what is wrong with it. */
+export function failureInWords({ reason, httpStatus, detail }: NotificationDetail["attempts"][number]): string {
+  if (reason === "tls" && detail) return detail.charAt(0).toLowerCase() + detail.slice(1).replace(/\.$/, "");
+  return reasonInWords(reason, httpStatus);
+}
+
 /** The result of the command that a notification reports. Undefined where it is not known. */
 export function resultOf({
   command,
@@ -64,7 +70,7 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
   if (one.state === "parked") {
     const at = Date.parse(one.outcomeAt ?? one.createdAt);
     const after = duration(at - Date.parse(one.createdAt));
-    const why = reasonInWords(one.lastReason, last?.httpStatus ?? null);
+    const why = last?.reason == null ? reasonInWords(one.lastReason) : failureInWords(last);
     return { tone: "bad", text: `Parked after ${after} and ${attempts(one.attemptsMade)}: ${why}` };
   }
   return { tone: "wait", text: waitingText(one, one.waiting, nowMs) };
@@ -72,7 +78,7 @@ export function headlineOf(one: NotificationDetail, nowMs: number): Headline {
 
 function waitingText(one: NotificationDetail, waiting: Waiting | null, nowMs: number): string {
   const last = one.attempts.at(-1);
-  const failed = last === undefined ? "" : `${reasonInWords(last.reason, last.httpStatus)}; `;
+  const failed = last === undefined ? "" : `${failureInWords(last)}; `;
   const next = one.nextAttemptAt === null ? "" : nextTry(Date.parse(one.nextAttemptAt), nowMs);
   switch (waiting?.because) {
     case "paused":
@@ -82,9 +88,9 @@ function waitingText(one: NotificationDetail, waiting: Waiting | null, nowMs: nu
     case "gone":
       return "Waiting: its URL answered 410 Gone; deliveries continue when its circuit is closed manually";
     case "circuit":
-      return `Waiting: ${reasonInWords(waiting.reason, null)}; its circuit is tripped${next === "" ? "" : `, ${next}`}`;
+      return `Waiting: ${last !== undefined && last.reason === waiting.reason ? failureInWords(last) : reasonInWords(waiting.reason)}; its circuit is tripped${next === "" ? "" : `, ${next}`}`;
     case "order":
-      return `Waiting for an earlier notification of its chain, which is on its way${next === "" ? "" : `; ${next}`}`;
+      return "Waiting for an earlier notification of its chain";
     case "retry":
       return `Waiting: ${failed}${next}`;
     default:
@@ -131,6 +137,16 @@ export function troubleInWords(trouble: Trouble, whose: "its" | "your", nowMs: n
     nextAttemptAt === null ? "nothing is sent until its circuit is closed" : nextTry(Date.parse(nextAttemptAt), nowMs);
   const parking = parkingAt === null ? "" : `; parking begins ${momentInWords(Date.parse(parkingAt), nowMs)}`;
   return `${why}. ${next.charAt(0).toUpperCase()}${next.slice(1)}${parking}.`;
+}
+
+/** Why a partner's notifications are parked, as a sentence. */
+export function parkedInWords(of: ParkedOfPartner, whose: "its" | "your", nowMs: number): string {
+  const { parked, reason, httpStatus, since } = of;
+  const newest = parked === 1 ? "" : ", the newest";
+  const at = since === null ? "" : `${newest} at ${clockTime(Date.parse(since), nowMs)}`;
+  const why = httpStatus === null ? reasonInWords(reason) : `${whose} server answered ${httpStatus}`;
+  const who = whose === "its" ? "when a person sends them again" : "when you send them again";
+  return `${countInWords(parked)} ${parked === 1 ? "is" : "are"} parked${at}, because ${why}. They are kept, and go out ${who}.`;
 }
 
 /** A count that the API bounds. */

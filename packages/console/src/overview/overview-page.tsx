@@ -47,16 +47,16 @@ export function OverviewPage() {
 }
 
 function Shown({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
-  const { figures, standing, failing, trouble } = overview;
+  const { figures, standing, failing, trouble, parked } = overview;
   const now = useNow();
   const oldestMs = overview.oldestPendingAt === null ? null : now - Date.parse(overview.oldestPendingAt);
   const inDoubt = standing.reversalsParked + standing.reversalsPending + standing.settlementsWaiting;
   return (
     <>
       <Hero overview={overview} span={span} />
-      {trouble.length > 0 && (
+      {trouble.length + parked.length > 0 && (
         <Panel title="Trouble now" flush>
-          <TroubleTable items={trouble} />
+          <TroubleTable items={[...trouble, ...parked]} />
         </Panel>
       )}
       <div className="figures">
@@ -115,14 +115,17 @@ const during = { hour: "in the last hour", day: "in the last day", week: "in the
 
 /** The answer to the first question of the day, in one sentence: does everybody receive what is theirs? */
 function Hero({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
-  const { figures, trouble, pending } = overview;
-  const isGood = trouble.length === 0;
+  const { figures, trouble, pending, standing } = overview;
+  const isGood = trouble.length === 0 && standing.parked === 0;
   const who = trouble.length === 1 ? (trouble[0]?.partnerName ?? "") : `${trouble.length} partners`;
-  const words = !isGood
-    ? `${who} ${trouble.length === 1 ? "does not receive its" : "do not receive their"} notifications`
-    : pending > 0
-      ? "Every partner receives its notifications"
-      : "Everything is delivered";
+  const words =
+    trouble.length > 0
+      ? `${who} ${trouble.length === 1 ? "does not receive its" : "do not receive their"} notifications`
+      : standing.parked > 0
+        ? `${standing.parked.toLocaleString("en")} parked ${standing.parked === 1 ? "notification waits" : "notifications wait"} for a person`
+        : pending > 0
+          ? "Every partner receives its notifications"
+          : "Everything is delivered";
   const quick =
     figures.deliveryP50Ms === null
       ? ""

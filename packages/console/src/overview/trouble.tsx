@@ -2,20 +2,22 @@ import { Alert, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
-import type { Trouble } from "../api/operations.ts";
+import type { ParkedOfPartner, Trouble } from "../api/operations.ts";
 import { type ListColumn, Table } from "../display/list.tsx";
 import { ComingTime, Time, useNow } from "../display/time.tsx";
-import { countInWords, problemInWords, troubleInWords } from "../notifications/words.ts";
-import { useTroubles } from "../partners/partner.tsx";
+import { countInWords, parkedInWords, problemInWords, reasonInWords, troubleInWords } from "../notifications/words.ts";
+import { useNotReceived } from "../partners/partner.tsx";
 
 const refreshMs = 3_000;
 
-/** The partners that do not receive their notifications now. */
-export function TroubleTable({ items }: { readonly items: readonly Trouble[] }) {
-  return <Table items={items} columns={columns} keyOf={({ partnerId }) => partnerId} />;
+type NotReceived = Trouble | ParkedOfPartner;
+
+/** The partners that do not receive their notifications now, and those for which a person has to send some again. */
+export function TroubleTable({ items }: { readonly items: readonly NotReceived[] }) {
+  return <Table items={items} columns={columns} keyOf={(one) => `${one.partnerId} ${"parked" in one}`} />;
 }
 
-const columns: readonly ListColumn<Trouble>[] = [
+const columns: readonly ListColumn<NotReceived>[] = [
   {
     name: "Partner",
     show: ({ partnerId, partnerName }) => <Link href={`/partners/${partnerId}`}>{partnerName}</Link>,
@@ -23,66 +25,101 @@ const columns: readonly ListColumn<Trouble>[] = [
   },
   {
     name: "What is wrong",
-    show: (one) => <Link href={`/notifications/${one.notificationId}`}>{problemInWords(one)}</Link>,
+    show: (one) => (
+      <Link href={`/notifications/${one.notificationId}`}>
+        {"parked" in one ? `parked: ${reasonInWords(one.reason, one.httpStatus)}` : problemInWords(one)}
+      </Link>
+    ),
     look: "prose",
   },
   { name: "Since", show: ({ since }) => since !== null && <Time at={since} />, look: "nowrap", from: "tablet" },
   {
     name: "Waiting",
-    show: ({ partnerId, waiting }) => (
-      <Link href={`/notifications?partner=${partnerId}&state=pending`}>{countInWords(waiting)}</Link>
-    ),
+    show: (one) =>
+      "parked" in one ? (
+        <Link href={`/parked?partner=${one.partnerId}`}>{countInWords(one.parked)}</Link>
+      ) : (
+        <Link href={`/notifications?partner=${one.partnerId}&state=pending`}>{countInWords(one.waiting)}</Link>
+      ),
     look: "number",
   },
   {
     name: "Next try",
-    show: ({ nextAttemptAt }) => (nextAttemptAt === null ? "when a person acts" : <ComingTime at={nextAttemptAt} />),
+    show: (one) =>
+      "parked" in one || one.nextAttemptAt === null ? "when a person acts" : <ComingTime at={one.nextAttemptAt} />,
     look: "nowrap",
     from: "tablet",
   },
   {
     name: "Parking begins",
-    show: ({ parkingAt }) => (parkingAt === null ? "not meanwhile" : <ComingTime at={parkingAt} />),
+    show: (one) =>
+      "parked" in one ? "parked" : one.parkingAt === null ? "not meanwhile" : <ComingTime at={one.parkingAt} />,
     look: "nowrap",
     from: "tablet",
   },
 ];
 
-/** Why one partner's notifications wait, in a sentence. */
-function TroubleNote({
+/** What a partner has not received and why, in sentences, with the pages that show and send it. */
+function Notes({
   trouble,
+  parked,
   whose,
   sendTo,
+  parkedTo,
 }: {
-  readonly trouble: Trouble;
+  readonly trouble: Trouble | null | undefined;
+  readonly parked: ParkedOfPartner | null | undefined;
   readonly whose: "its" | "your";
-  /** The page that sends them now. */
   readonly sendTo: string;
+  readonly parkedTo: string;
 }) {
   const now = useNow();
   return (
-    <Alert color="red" variant="outline" role="status">
-      <Text size="sm">{troubleInWords(trouble, whose, now)}</Text>
-      <Text size="sm">
-        <Link href={`/notifications/${trouble.notificationId}`}>The oldest of them</Link>
-        {" · "}
-        <Link href={sendTo}>Send them now</Link>
-      </Text>
-    </Alert>
+    <>
+      {trouble != null && (
+        <Alert color="red" variant="outline" role="status">
+          <Text size="sm">{troubleInWords(trouble, whose, now)}</Text>
+          <Text size="sm">
+            <Link href={`/notifications/${trouble.notificationId}`}>The oldest of them</Link>
+            {" · "}
+            <Link href={sendTo}>Send them now</Link>
+          </Text>
+        </Alert>
+      )}
+      {parked != null && (
+        <Alert color="red" variant="outline" role="status">
+          <Text size="sm">{parkedInWords(parked, whose, now)}</Text>
+          <Text size="sm">
+            <Link href={`/notifications/${parked.notificationId}`}>The newest of them</Link>
+            {" · "}
+            <Link href={parkedTo}>Send them again</Link>
+          </Text>
+        </Alert>
+      )}
+    </>
   );
 }
 
 /** A partner's home begins with it. */
 export function OwnTrouble() {
   const found = useQuery({ queryKey: ["backlog"], queryFn: () => api.getBacklog(), refetchInterval: refreshMs });
-  const trouble = found.data?.trouble;
-  if (trouble == null) return null;
-  return <TroubleNote trouble={trouble} whose="your" sendTo="/?tab=catch-up" />;
+  const { trouble, parkedBecause } = found.data ?? {};
+  return (
+    <Notes trouble={trouble} parked={parkedBecause} whose="your" sendTo="/?tab=catch-up" parkedTo="/?tab=catch-up" />
+  );
 }
 
 /** The same for the operator, on the partner's page. */
 export function PartnerTrouble({ id }: { readonly id: string }) {
-  const trouble = useTroubles()?.find(({ partnerId }) => partnerId === id);
-  if (trouble === undefined) return null;
-  return <TroubleNote trouble={trouble} whose="its" sendTo={`/partners/${id}?tab=endpoints`} />;
+  const { trouble = [], parked = [] } = useNotReceived() ?? {};
+  const ofPartner = ({ partnerId }: { readonly partnerId: string }) => partnerId === id;
+  return (
+    <Notes
+      trouble={trouble.find(ofPartner)}
+      parked={parked.find(ofPartner)}
+      whose="its"
+      sendTo={`/partners/${id}?tab=endpoints`}
+      parkedTo={`/parked?partner=${id}`}
+    />
+  );
 }

@@ -70,14 +70,17 @@ export function Endpoints({ partner }: { readonly partner?: string }) {
     },
   ];
   return (
-    <Panel title="Endpoints that failed" flush>
+    <Panel title="Circuits of endpoints" flush>
       {close.isError && <Failure error={close.error} />}
       <List
         of={found}
         columns={columns}
         keyOf={({ id }) => id}
         empty={
-          <Empty title="No endpoint has failed">One appears here when deliveries to it fail, with its circuit.</Empty>
+          <Empty title="No circuit was tripped">
+            An endpoint that cannot be reached, or answers 5xx, appears here. Other answers trip no circuit: each
+            notification is retried by its own schedule.
+          </Empty>
         }
       />
     </Panel>
@@ -92,7 +95,7 @@ const owners = {
 } as const;
 
 const certificateColumns: readonly ListColumn<EndpointCertificates["items"][number]>[] = [
-  { name: "State", show: ({ endsAt }) => <CertificateState endsAt={endsAt} /> },
+  { name: "State", show: (one) => <CertificateState {...one} /> },
   {
     name: "Whose",
     show: ({ whose, target }) => (
@@ -123,10 +126,10 @@ export function Certificates({ partner }: { readonly partner?: string }) {
   );
 }
 
-function CertificateState({ endsAt }: { readonly endsAt: string | null }) {
+function CertificateState({ endsAt, problem }: Pick<EndpointCertificates["items"][number], "endsAt" | "problem">) {
   const now = useNow();
   const leftMs = endsAt === null ? null : Date.parse(endsAt) - now;
-  if (leftMs === null) return <State tone="bad" word="Not seen" />;
+  if (leftMs === null) return <State tone="bad" word={problem?.includes("certificate") ? "Refused" : "Not seen"} />;
   if (leftMs <= 0) return <State tone="bad" word="Ended" />;
   if (leftMs < soonMs) return <State tone="wait" word={`Ends in ${duration(leftMs)}`} />;
   return <State tone="good" word="Valid" />;

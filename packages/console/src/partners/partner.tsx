@@ -62,19 +62,18 @@ const states = {
   disabled: { tone: "quiet", word: "Disabled" },
 } as const;
 
-/** The partners in trouble now, as the overview has them. */
-export function useTroubles(): Overview["trouble"] | undefined {
-  const found = useQuery({
+/** What partners have not received, as the overview has it. */
+export function useNotReceived(): Pick<Overview, "trouble" | "parked"> | undefined {
+  return useQuery({
     queryKey: ["overview", "hour"],
     queryFn: () => api.getOverview({ span: "hour" }),
     refetchInterval: refreshMs,
-  });
-  return found.data?.trouble;
+  }).data;
 }
 
 /** Nobody is well who receives nothing, whatever the switch says. */
 export function PartnerState({ of: { id, state } }: { readonly of: Pick<Partner, "id" | "state"> }) {
-  const isInTrouble = useTroubles()?.some(({ partnerId }) => partnerId === id) === true;
+  const isInTrouble = useNotReceived()?.trouble.some(({ partnerId }) => partnerId === id) === true;
   if (state === "active" && isInTrouble) return <State tone="bad" word="Not receiving" />;
   return <State {...states[state]} />;
 }

@@ -118,7 +118,7 @@ export interface HttpDependencies {
   >;
   readonly clearing: Pick<Clearing, "receive" | "file" | "files" | "exception" | "exceptions" | "resolve">;
   readonly statements: Pick<Statements, "batches" | "settlements" | "statement">;
-  readonly overview: Pick<Overviews, "all" | "of" | "troubleOf">;
+  readonly overview: Pick<Overviews, "all" | "of" | "troubleOf" | "parkedOf">;
   readonly endpoints: EndpointStore;
   readonly restores: Pick<Restores, "report" | "release">;
   readonly history: HistoryStore;

@@ -190,7 +190,7 @@ export class HttpTestService {
           },
         },
         pending: async () => ({ count: 0, oldestMs: undefined }),
-        troubles: { all: async () => [], of: async () => null },
+        troubles: { all: async () => [], of: async () => null, parked: async () => [], parkedOf: async () => null },
         nowMs: () => Date.now(),
       }),
       endpoints: this.#endpoints(),
@@ -427,6 +427,7 @@ export class HttpTestService {
       attemptsMade: 1,
       nextAttemptAt: null,
       lastReason: null,
+      lastHttpStatus: null,
       createdAt: "2026-01-31T00:00:00.000Z",
       outcomeAt: null,
       waiting: null,
@@ -479,7 +480,14 @@ export class HttpTestService {
       },
       redeliverMany: async (filter, options) => {
         this.asked.push(["redeliverMany", filter, options]);
-        return { id: null, matched: 1, redelivered: options.dryRun ? 0 : 1, held, ids: [summary.id] };
+        return {
+          id: null,
+          matched: 1,
+          redelivered: options.dryRun ? 0 : 1,
+          held,
+          ids: [summary.id],
+          selection: { commands: { SALE: 1 }, oldestAt: null, urls: [null] },
+        };
       },
       redelivery: async (id, partnerId) => {
         this.asked.push(["redelivery", id, partnerId]);

@@ -1,3 +1,4 @@
+import type { NotifiedCommand } from "@paybell/contract";
 import type { Clock } from "../clock.ts";
 import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf } from "../delivery/envelope.ts";
@@ -115,8 +116,16 @@ export interface RedeliveryResult {
   readonly held: RedeliveryCounts["held"];
   /** The first 100. */
   readonly ids: readonly NotificationId[];
+  /** What was selected, for a person who decides. */
+  readonly selection: {
+    readonly commands: Readonly<Partial<Record<NotifiedCommand, number>>>;
+    readonly oldestAt: string | null;
+    /** Commands' own URLs, the first five; null: the registered one. */
+    readonly urls: readonly (string | null)[];
+  };
 }
 
+const urlsShown = 5;
 const searchRowsMax = 500;
 /** A search for a rare state scans this many rows, and then returns what it found, with a `next` to continue from. */
 const scanRowsMax = 10_000;
@@ -332,12 +341,24 @@ export class Notifications {
     const ids: NotificationId[] = [];
     const held = { paused: 0, order: 0 };
     let [matched, redelivered] = [0, 0];
-    const result = () => ({ id: redelivered > 0 ? id : null, matched, redelivered, held, ids });
+    const commands: Partial<Record<NotifiedCommand, number>> = {};
+    const urls = new Set<string | null>();
+    let oldestMs = Number.POSITIVE_INFINITY;
+    const result = () => {
+      const oldestAt = Number.isFinite(oldestMs) ? isoTime(oldestMs) : null;
+      const selection = { commands, oldestAt, urls: [...urls].slice(0, urlsShown) };
+      return { id: redelivered > 0 ? id : null, matched, redelivered, held, ids, selection };
+    };
     for await (const { partnerId, batch } of this.#selected(filter, state)) {
-      const matching = batch
+      const selected = batch
         .filter((standing) => state === undefined || standing.state === state)
-        .map((standing) => standing.id)
         .slice(0, limit - matched);
+      for (const { command, createdAtMs, callBackUrl } of selected) {
+        commands[command] = (commands[command] ?? 0) + 1;
+        oldestMs = Math.min(oldestMs, createdAtMs);
+        if (urls.size < urlsShown) urls.add(to === "registered" ? null : callBackUrl);
+      }
+      const matching = selected.map((standing) => standing.id);
       matched += matching.length;
       ids.push(...matching.slice(0, idsShown - ids.length));
       for (const by of dryRun ? [] : await this.#redeliverBatch(partnerId, matching, to, id)) {

@@ -1,7 +1,7 @@
 import type { AttemptResult } from "../delivery/attempt.ts";
 import type { Delivery } from "../delivery/delivery.ts";
 import type { PartnerId } from "../ids.ts";
-import type { Troubles, TroubleView } from "./trouble.ts";
+import type { ParkedView, Troubles, TroubleView } from "./trouble.ts";
 import { isoTime } from "./view.ts";
 
 /** The current counts, exact up to 10,000. */
@@ -41,6 +41,8 @@ export interface FiguresView {
 export interface OverviewView {
   /** The partners that do not receive their notifications now. */
   readonly trouble: readonly TroubleView[];
+  /** The partners with parked notifications. */
+  readonly parked: readonly ParkedView[];
   readonly figures: FiguresView;
   readonly pending: number;
   readonly oldestPendingAt: string | null;
@@ -58,7 +60,7 @@ export interface OverviewParts {
   readonly standing: CurrentCountsStore;
   /** Pending notifications of all instances. */
   readonly pending: () => Promise<{ readonly count: number; readonly oldestMs: number | undefined }>;
-  readonly troubles: Pick<Troubles, "all" | "of">;
+  readonly troubles: Pick<Troubles, "all" | "of" | "parked" | "parkedOf">;
   readonly nowMs: () => number;
 }
 
@@ -97,17 +99,24 @@ export class Overviews {
     return this.#parts.troubles.of(partnerId);
   }
 
+  /** Why the partner's notifications are parked; null if none is. */
+  parkedOf(partnerId: PartnerId): Promise<ParkedView | null> {
+    return this.#parts.troubles.parkedOf(partnerId);
+  }
+
   async #read(span: FigureSpan, nowMs: number): Promise<OverviewView> {
     const { figures, standing, pending, troubles } = this.#parts;
-    const [points, counts, waiting, failing, trouble] = await Promise.all([
+    const [points, counts, waiting, failing, trouble, parked] = await Promise.all([
       figures.read(null, span, nowMs - spanMs[span]),
       standing.counts(),
       pending(),
       figures.failing(nowMs - spanMs.hour, failingMax),
       troubles.all(),
+      troubles.parked(),
     ]);
     return {
       trouble,
+      parked,
       figures: viewOf(span, nowMs, points),
       pending: waiting.count,
       oldestPendingAt: waiting.oldestMs === undefined ? null : isoTime(waiting.oldestMs),

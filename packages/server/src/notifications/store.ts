@@ -77,6 +77,8 @@ export interface NotificationStatus extends NotificationKey {
   readonly state: NotificationState;
   readonly attemptsMade: number;
   readonly lastReason: ParkedReason | null;
+  /** Of the attempt that failed for `lastReason`; null: without an answer. */
+  readonly lastHttpStatus: number | null;
   /** When it was accepted or parked. */
   readonly outcomeAtMs: number | null;
   /** The reason for which a pending one waits. */

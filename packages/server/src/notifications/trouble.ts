@@ -15,11 +15,30 @@ export interface StoredTrouble {
   readonly dueMs: number | null;
   /** The start of the schedule that began first. */
   readonly scheduleStartMs: number;
-  /** The first attempt at `id` in its schedule, and the status of the last one. */
+  /** The first attempt at `id` in its schedule. */
   readonly sinceMs: number | null;
-  readonly httpStatus: number | null;
   /** When the first of its circuits that are tripped now was. */
   readonly openedMs: number | null;
+}
+
+/** A partner with parked notifications: none of them is sent again before a person acts. */
+export interface StoredParked {
+  readonly partnerId: PartnerId;
+  /** Its newest parked one. */
+  readonly id: NotificationId;
+  /** Up to 1,000. */
+  readonly parked: number;
+}
+
+/** The same with the reason of the newest one. Times are ISO 8601. */
+export interface ParkedView {
+  readonly partnerId: PartnerId;
+  readonly partnerName: string;
+  readonly notificationId: NotificationId;
+  readonly reason: ParkedReason | null;
+  readonly httpStatus: number | null;
+  readonly since: string | null;
+  readonly parked: number;
 }
 
 /** The reason for which a partner's notifications wait. Times are ISO 8601. */
@@ -44,6 +63,8 @@ export interface TroublesParts {
   readonly store: {
     all(partnersMax: number): Promise<readonly StoredTrouble[]>;
     of(partnerId: PartnerId): Promise<StoredTrouble | undefined>;
+    parked(partnersMax: number): Promise<readonly StoredParked[]>;
+    parkedOf(partnerId: PartnerId): Promise<StoredParked | undefined>;
   };
   readonly statuses: NotificationStore["statuses"];
   readonly findPartner: (id: PartnerId) => Promise<Partner | undefined>;
@@ -68,6 +89,30 @@ export class Troubles {
     const found = await this.#parts.store.of(partnerId);
     const [view] = found === undefined ? [] : await this.#views([found]);
     return view ?? null;
+  }
+
+  /** The partners with parked notifications, the one with the newest first. */
+  async parked(partnersMax = shownMax): Promise<readonly ParkedView[]> {
+    return this.#parkedViews(await this.#parts.store.parked(partnersMax));
+  }
+
+  async parkedOf(partnerId: PartnerId): Promise<ParkedView | null> {
+    const found = await this.#parts.store.parkedOf(partnerId);
+    const [view] = found === undefined ? [] : await this.#parkedViews([found]);
+    return view ?? null;
+  }
+
+  async #parkedViews(found: readonly StoredParked[]): Promise<readonly ParkedView[]> {
+    const byId = new Map((await this.#parts.statuses(found)).map((status) => [status.id, status]));
+    return found.flatMap(({ partnerId, id, parked }) => {
+      const status = byId.get(id);
+      // It was sent again since.
+      if (status?.state !== "parked") return [];
+      const { partnerName, lastReason: reason, lastHttpStatus: httpStatus, outcomeAtMs } = status;
+      return [
+        { partnerId, partnerName, notificationId: id, reason, httpStatus, since: isoOrNull(outcomeAtMs), parked },
+      ];
+    });
   }
 
   async #views(found: readonly StoredTrouble[]): Promise<readonly TroubleView[]> {
@@ -100,7 +145,7 @@ function viewOf(found: StoredTrouble, status: NotificationStatus, waiting: Waiti
     notificationId: found.id,
     because,
     reason: (ofEndpoint as ParkedReason | null) ?? status.lastReason,
-    httpStatus: isItsOwn ? found.httpStatus : null,
+    httpStatus: isItsOwn ? status.lastHttpStatus : null,
     since: isoOrNull(sinceMs),
     waiting: found.waiting,
     nextAttemptAt: isoOrNull(nextMs),

@@ -257,6 +257,7 @@ function seen(attempt: Partial<Attempt>): Attempt {
     attemptsMade: 1,
     nextAttemptAt: null,
     lastReason: null,
+    lastHttpStatus: null,
     createdAt: "2026-01-31T00:00:00.000Z",
     outcomeAt: null,
     callBackUrl: null,

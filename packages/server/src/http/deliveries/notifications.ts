@@ -45,6 +45,7 @@ const summary = {
     "At the earliest; null: of one that waits until a person acts, or is not pending",
   ),
   lastReason: described(z.string().nullable(), "Why the last attempt failed, in a stable word"),
+  lastHttpStatus: described(z.int().nullable(), "Its status, if it failed by an answer"),
   createdAt: time,
   outcomeAt: time.nullable(),
   waiting: waiting.nullable(),

@@ -50,11 +50,22 @@ const troubleSchema = componentOf("Trouble", "Why a partner does not receive its
   parkingAt: described(time.nullable(), "When the first is parked; null: not while the partner is not active"),
 });
 
+const parkedSchema = componentOf("ParkedOfPartner", "Why notifications of a partner are parked", {
+  partnerId: z.uuid(),
+  partnerName: z.string(),
+  notificationId: described(z.uuid(), "The newest: the reason is that of its last attempt"),
+  reason: described(z.string().nullable(), "In a stable word"),
+  httpStatus: described(z.int().nullable(), "Of the last attempt; null: without an answer"),
+  since: described(time.nullable(), "When the newest was parked"),
+  parked: described(z.int(), "They are kept, and sent when a person redelivers them; 1,000: or more"),
+});
+
 const backlogSchema = componentOf("Backlog", "What you have not received, and how far you have pulled", {
   trouble: described(troubleSchema.nullable(), "null: nothing waits, or what waits is under way"),
   pending: described(z.int(), "Exact up to 10,000"),
   oldestPendingAt: time.nullable(),
   parked: described(z.int(), "Exact up to 10,000"),
+  parkedBecause: described(parkedSchema.nullable(), "null: nothing is parked"),
   pull: described(
     z
       .object({
@@ -72,6 +83,10 @@ const overviewSchema = componentOf("Overview", "The state of deliveries, and the
   trouble: described(
     z.array(troubleSchema),
     "Partners that do not receive their notifications now, the first to be parked first; at most 50",
+  ),
+  parked: described(
+    z.array(parkedSchema),
+    "Partners with parked notifications, the one with the newest first; at most 50",
   ),
   figures: figuresSchema,
   pending: described(z.int(), "Exact up to 10,000"),
@@ -163,8 +178,16 @@ export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
     }),
     async (request) => {
       const { id } = callers.partner(request);
-      const [backlog, trouble] = await Promise.all([parts.notifications.backlog(id), parts.overview.troubleOf(id)]);
-      return { trouble: trouble && { ...trouble, reason: reasonForPartner(trouble.reason) }, ...backlog };
+      const [backlog, trouble, parked] = await Promise.all([
+        parts.notifications.backlog(id),
+        parts.overview.troubleOf(id),
+        parts.overview.parkedOf(id),
+      ]);
+      return {
+        trouble: trouble && { ...trouble, reason: reasonForPartner(trouble.reason) },
+        ...backlog,
+        parkedBecause: parked && { ...parked, reason: reasonForPartner(parked.reason) },
+      };
     },
   );
 }

@@ -85,6 +85,14 @@ export const redeliveredSchema = z.object({
   redelivered: z.int(),
   held,
   ids: described(z.array(z.uuid()), "The first 100"),
+  selection: described(
+    z.object({
+      commands: described(z.record(z.string(), z.int()), "How many of each command"),
+      oldestAt: z.iso.datetime().nullable(),
+      urls: described(z.array(z.string().nullable()), "Their own URLs, the first five; null: the registered one"),
+    }),
+    "Of what matched",
+  ),
 });
 
 const redeliveryParams = z.object({ id: described(z.string(), "The redelivery's id, from its answer") });

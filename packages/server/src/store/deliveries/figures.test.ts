@@ -38,7 +38,7 @@ test("the counts of two instances in one minute are added up, for a partner and 
     figures,
     standing: new PostgresCurrentCounts(bench.homes),
     pending: async () => ({ count: 0, oldestMs: undefined }),
-    troubles: { all: async () => [], of: async () => null },
+    troubles: { all: async () => [], of: async () => null, parked: async () => [], parkedOf: async () => null },
     nowMs: Date.now,
   });
   await insertNotification(bench.pool, partner.id, { state: "parked" });

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { idTimeMs, type PartnerId } from "../../ids.ts";
-import type { StoredTrouble } from "../../notifications/trouble.ts";
+import type { StoredParked, StoredTrouble } from "../../notifications/trouble.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Homes } from "../database/homes.ts";
@@ -154,7 +154,7 @@ const troubled = (partners: string, sources: string) => `
     (extract(epoch FROM seen.due_at) * 1000)::double precision AS "dueMs",
     (extract(epoch FROM seen.schedule_start) * 1000)::double precision AS "scheduleStartMs",
     (extract(epoch FROM tried.since) * 1000)::double precision AS "sinceMs",
-    (extract(epoch FROM e.opened_at) * 1000)::double precision AS "openedMs", tried.http_status AS "httpStatus"
+    (extract(epoch FROM e.opened_at) * 1000)::double precision AS "openedMs"
   FROM ${sources} o
   CROSS JOIN LATERAL (
     SELECT count(*)::integer AS waiting, (array_agg(r.id ORDER BY r.id))[1] AS first_id,
@@ -164,7 +164,7 @@ const troubled = (partners: string, sources: string) => `
       SELECT p.id, p.attempts_made, p.due_at, p.schedule_start FROM pending p
       WHERE p.partner_id = o.partner_id ORDER BY p.id LIMIT ${readMax}) AS r) AS seen
   LEFT JOIN LATERAL (
-    SELECT min(a.started_at) AS since, (array_agg(a.http_status ORDER BY a.attempt_no DESC))[1] AS http_status
+    SELECT min(a.started_at) AS since
     FROM pending p JOIN attempts a ON a.partner_id = p.partner_id AND a.id = p.id AND a.round = p.round
     WHERE p.partner_id = o.partner_id AND p.id = seen.failed_id) AS tried ON true
   LEFT JOIN LATERAL (
@@ -173,6 +173,20 @@ const troubled = (partners: string, sources: string) => `
   WHERE seen.waiting > 0 AND (seen.failed_id IS NOT NULL OR e.is_tripped
     OR EXISTS (SELECT FROM partners a WHERE a.id = o.partner_id AND a.state <> 'active'))
   ORDER BY seen.schedule_start LIMIT $1`;
+
+const parked = (partners: string, sources: string) => `
+  WITH RECURSIVE ${partners}
+  SELECT o.partner_id AS "partnerId", newest.id, few.parked
+  FROM ${sources} o
+  CROSS JOIN LATERAL (
+    SELECT d.id FROM parked d WHERE d.partner_id = o.partner_id ORDER BY d.id DESC LIMIT 1) AS newest
+  CROSS JOIN LATERAL (
+    SELECT count(*)::integer AS parked FROM (
+      SELECT FROM parked d WHERE d.partner_id = o.partner_id LIMIT ${readMax}) AS r) AS few
+  ORDER BY newest.id DESC LIMIT $1`;
+
+const parkedOfAll = parked(oldestOfEach("parked", "given_up"), "given_up");
+const parkedOfOne = parked("one AS (SELECT $2::uuid AS partner_id)", "one");
 
 const ofAll = troubled(oldestOfEach("pending", "oldest"), "oldest");
 const ofOne = troubled("one AS (SELECT $2::uuid AS partner_id)", "one");
@@ -195,6 +209,19 @@ export class PostgresTrouble {
 
   async of(partnerId: PartnerId): Promise<StoredTrouble | undefined> {
     const { rows } = await queryAlongIndexes<StoredTrouble>(this.#homes.of(partnerId).pool, ofOne, [1, partnerId]);
+    return rows[0];
+  }
+
+  /** The partners with parked notifications, the one with the newest first. */
+  async parked(partnersMax: number): Promise<readonly StoredParked[]> {
+    const rows = await this.#homes.gather(
+      async ({ pool }) => (await queryAlongIndexes<StoredParked>(pool, parkedOfAll, [partnersMax])).rows,
+    );
+    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, partnersMax);
+  }
+
+  async parkedOf(partnerId: PartnerId): Promise<StoredParked | undefined> {
+    const { rows } = await queryAlongIndexes<StoredParked>(this.#homes.of(partnerId).pool, parkedOfOne, [1, partnerId]);
     return rows[0];
   }
 }

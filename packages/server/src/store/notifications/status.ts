@@ -25,6 +25,7 @@ const standings = `
     CASE WHEN p.id IS NOT NULL THEN 'pending' WHEN d.id IS NOT NULL THEN 'parked' ELSE 'accepted' END AS state,
     greatest(made.attempts, p.attempts_made, d.attempts_made) AS "attemptsMade",
     CASE WHEN p.id IS NOT NULL THEN last.reason WHEN d.id IS NOT NULL THEN d.reason END AS "lastReason",
+    CASE WHEN p.id IS NOT NULL OR d.reason = last.reason THEN last.http_status END AS "lastHttpStatus",
     CASE WHEN p.id IS NULL THEN ${epochMs("coalesce(d.parked_at, taken.ended_at)")} END AS "outcomeAtMs",
     coalesce(a.settings ->> 'name', '') AS "partnerName",
     CASE WHEN p.id IS NOT NULL THEN json_build_object(
@@ -53,7 +54,7 @@ const standings = `
     SELECT d.id, d.attempts_made, d.reason, d.parked_at, d.notification FROM parked d
     WHERE d.partner_id = k.partner_id AND d.id = k.id LIMIT 1) AS d ON true
   LEFT JOIN LATERAL (
-    SELECT a.reason FROM attempts a
+    SELECT a.reason, a.http_status FROM attempts a
     WHERE a.partner_id = k.partner_id AND a.id = k.id AND a.id BETWEEN $3 AND $4
     ORDER BY a.round DESC, a.attempt_no DESC, a.lease_id DESC LIMIT 1) AS last ON true
   LEFT JOIN LATERAL (
