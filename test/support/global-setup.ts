@@ -21,7 +21,8 @@ const testSettings = {
   shared_buffers: "128MB",
   max_wal_size: "512MB",
   min_wal_size: "80MB",
-  max_connections: "200",
+  // Each service may have 17, and a run of tiers has up to twenty at once.
+  max_connections: "400",
   // It would change the statistics of a table, and so the plans that a test looks at, at any moment.
   autovacuum: "off",
 };
