@@ -210,7 +210,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ["a delivery that failed", ["attempts_made = i.attempts_made + 1", "INSERT INTO attempts"], () => record(retried)],
   ["a delivery that is parked", ["INSERT INTO parked"], () => record(parked)],
   ["outcomes of every kind", ["DELETE FROM pending p USING unnest", "DELETE FROM parked p"], recordMixed],
-  ["what is put off", ["delay_ms * interval"], postpone],
+  ["what is postponed", ["delay_ms * interval"], postpone],
   ["the circuits of a shard", ["FROM endpoints e"], () => circuits.load([shardOf(partnerId)])],
   ["circuits changed by hand", ["e.control_no > 0\n    ORDER"], () => circuits.loadChangedByHand([shardOf(partnerId)])],
   ["the kinds of due work", ["t.notify_at <= now()"], () => dueKinds.due()],
@@ -234,7 +234,7 @@ const works: readonly (readonly [string, readonly string[], () => Promise<unknow
   ],
   [
     "settlements that are compared with the ledger",
-    ["t.compare_at <= now()", "SET compare_at = NULL"],
+    ["r.compare_at <= now()", "SET compare_at = NULL"],
     async () => {
       const settlement = () => sampleReport(partnerId, { command: "SETTLEMENT", batchId: newId() });
       await several(() => completions.report({ ...settlement(), notification: null }));

@@ -1,26 +1,23 @@
 import type { PartnerId, TransactionId } from "../../ids.ts";
 import type { DueReversal, EndedReversal, ReversalEnd, ReversalStore } from "../../ledger/reverser.ts";
 import type { Undecided, UnmatchedAnswerStore } from "../../ledger/unmatched-answers.ts";
+import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { despiteConflicts, inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 
-// Claimed until its answer must have arrived: if the claiming instance is dead by then, another one repeats it. Citus
-// neither returns what depends on the time nor takes it in CASE and COALESCE, so here and below a query takes it first.
-const takeDue = {
+const claim = dueClaim<DueReversal>({
   name: "take_due_reversals",
-  text: `
-    WITH due AS MATERIALIZED (
-      SELECT r.partner_id, r.transaction_id, floor(extract(epoch FROM r.created_at) * 1000)::float8 AS queued_at_ms,
-        extract(epoch FROM now() - r.left_by)::float8 * 1000 AS since_left_ms
-      FROM reversals r
-      WHERE r.state = 'PENDING' AND r.due_at <= now() ORDER BY r.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    UPDATE reversals r SET due_at = now() + $2 * interval '1 millisecond', tries = r.tries + 1
-    FROM due WHERE r.partner_id = due.partner_id AND r.transaction_id = due.transaction_id
-    RETURNING r.partner_id AS "partnerId", r.transaction_id AS "transactionId", r.tries,
-      due.queued_at_ms AS "queuedAtMs", coalesce(r.response_code, '') AS "lastCode",
-      due.since_left_ms AS "sinceLeftMs"`,
-};
+  table: "reversals",
+  key: "transaction_id",
+  dueAt: "due_at",
+  where: "r.state = 'PENDING'",
+  reads: `floor(extract(epoch FROM r.created_at) * 1000)::float8 AS queued_at_ms,
+        extract(epoch FROM now() - r.left_by)::float8 * 1000 AS since_left_ms`,
+  changes: "tries = r.tries + 1",
+  returning: `r.transaction_id AS "transactionId", r.tries, due.queued_at_ms AS "queuedAtMs",
+      coalesce(r.response_code, '') AS "lastCode", due.since_left_ms AS "sinceLeftMs"`,
+});
 
 // If a repetition was requested meanwhile, the try count differs: then this instance must not set the due time. A 25 stays
 // in place of later codes, because it decides what a 94 means.
@@ -139,8 +136,7 @@ export class PostgresReversals implements ReversalStore, UnmatchedAnswerStore {
   }
 
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueReversal[]> {
-    const values = [this.#homes.share(rowsMax), heldForMs];
-    return this.#homes.gather(async ({ engine }) => (await engine.query<DueReversal>({ ...takeDue, values })).rows);
+    return claim(this.#homes, rowsMax, heldForMs);
   }
 
   async postpone(

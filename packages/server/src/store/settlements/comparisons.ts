@@ -4,21 +4,19 @@ import type { HeldTransaction } from "../../commands/reports/settlement-differen
 import type { NewEvent } from "../../events.ts";
 import type { ComparedInto, ComparedSettlement, ComparisonStore, DueComparison } from "../../ledger/comparer.ts";
 import { alongIndexes } from "../database/along-indexes.ts";
+import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { insertEvents } from "../events.ts";
 import { commandsInSql } from "../transactions/command-lists.ts";
 
-const takeDue = {
+const claim = dueClaim<DueComparison>({
   name: "take_due_comparisons",
-  text: `
-    WITH due AS MATERIALIZED (
-      SELECT t.partner_id, t.id FROM transactions t
-      WHERE t.compare_at <= now() ORDER BY t.compare_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    UPDATE transactions t SET compare_at = now() + $2 * interval '1 millisecond'
-    FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
-    RETURNING t.partner_id AS "partnerId", t.id`,
-};
+  table: "transactions",
+  key: "id",
+  dueAt: "compare_at",
+  returning: "r.id",
+});
 
 // The instance that ends it first writes the event, so that nothing is reported twice.
 const end = {
@@ -92,8 +90,7 @@ export class PostgresComparisons implements ComparisonStore {
   }
 
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueComparison[]> {
-    const values = [this.#homes.share(rowsMax), heldForMs];
-    return this.#homes.gather(async ({ engine }) => (await engine.query<DueComparison>({ ...takeDue, values })).rows);
+    return claim(this.#homes, rowsMax, heldForMs);
   }
 
   async read(

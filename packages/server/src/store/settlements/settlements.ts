@@ -11,30 +11,28 @@ import type {
   SettlementStore,
   UnansweredSettlement,
 } from "../../ledger/settler.ts";
+import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 import { inTransaction } from "../database/transaction.ts";
 import { sixDigits } from "../terminals/sequences.ts";
 import { commandsInSql } from "../transactions/command-lists.ts";
 
-const due = `
-    s.partner_id AS "partnerId", s.id, s.kind, s.tid, s.batch_id AS "batchId", s.step, s.is_uploaded AS "isUploaded",
-    s.uploaded_up_to AS "uploadedUpTo", s.tries`;
+const due = `r.id, r.kind, r.tid, r.batch_id AS "batchId", r.step, r.is_uploaded AS "isUploaded",
+    r.uploaded_up_to AS "uploadedUpTo", r.tries`;
 
-const takeDue = {
+const claim = dueClaim<DueSettlement>({
   name: "take_due_settlements",
-  text: `
-    WITH due AS MATERIALIZED (
-      SELECT s.partner_id, s.id FROM settlements s
-      WHERE s.due_at <= now() ORDER BY s.due_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    UPDATE settlements s SET due_at = now() + $2 * interval '1 millisecond', tries = s.tries + 1
-    FROM due WHERE s.partner_id = due.partner_id AND s.id = due.id
-    RETURNING ${due}`,
-};
+  table: "settlements",
+  key: "id",
+  dueAt: "due_at",
+  changes: "tries = r.tries + 1",
+  returning: due,
+});
 
 const findDue = {
   name: "find_settlement",
   text: `
-    SELECT ${due} FROM settlements s WHERE s.partner_id = $1 AND s.id = $2`,
+    SELECT r.partner_id AS "partnerId", ${due} FROM settlements r WHERE r.partner_id = $1 AND r.id = $2`,
 };
 
 // Each claim has another number of tries at its step, and no step comes again.
@@ -209,8 +207,7 @@ export class PostgresSettlements implements SettlementStore {
   }
 
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly DueSettlement[]> {
-    const values = [this.#homes.share(rowsMax), heldForMs];
-    return this.#homes.gather(async ({ engine }) => (await engine.query<DueSettlement>({ ...takeDue, values })).rows);
+    return claim(this.#homes, rowsMax, heldForMs);
   }
 
   async find(partnerId: PartnerId, id: TransactionId): Promise<DueSettlement | undefined> {

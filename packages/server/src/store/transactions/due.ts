@@ -1,5 +1,6 @@
 import type { DueKind, DueKinds } from "../../ledger/due-work.ts";
 import type { WaitingReport, WaitingStore } from "../../ledger/waiting-reports.ts";
+import { dueClaim } from "../database/claims.ts";
 import type { Homes } from "../database/homes.ts";
 
 // One index step for each kind. ORDER BY names the index: while a table is empty, all of them cost the same.
@@ -32,20 +33,16 @@ export class PostgresDueKinds implements DueKinds {
   }
 }
 
-const takeDue = {
+const claim = dueClaim<WaitingReport>({
   name: "take_due_reports",
-  text: `
-    WITH due AS MATERIALIZED (
-      SELECT t.partner_id, t.id, (extract(epoch FROM now() - t.created_at) * 1000)::float8 AS age_ms
-      FROM transactions t
-      WHERE t.notify_at <= now() ORDER BY t.notify_at LIMIT $1 FOR UPDATE SKIP LOCKED)
-    UPDATE transactions t SET notify_at = now() + $2 * interval '1 millisecond'
-    FROM due WHERE t.partner_id = due.partner_id AND t.id = due.id
-    RETURNING t.partner_id AS "partnerId", t.id, t.external_id AS "identity",
-      t.original_external_id AS "originalExternalId", t.callback_url AS "callBackUrl", t.facts,
-      t.notification_id AS "notificationId", t.reported_batch AS "batchId",
-      due.age_ms AS "ageMs"`,
-};
+  table: "transactions",
+  key: "id",
+  dueAt: "notify_at",
+  reads: "(extract(epoch FROM now() - r.created_at) * 1000)::float8 AS age_ms",
+  returning: `r.id, r.external_id AS "identity", r.original_external_id AS "originalExternalId",
+      r.callback_url AS "callBackUrl", r.facts, r.notification_id AS "notificationId",
+      r.reported_batch AS "batchId", due.age_ms AS "ageMs"`,
+});
 
 const postpone = {
   name: "postpone_report",
@@ -76,8 +73,7 @@ export class PostgresWaitingReports implements WaitingStore {
   }
 
   claimDue(rowsMax: number, heldForMs: number): Promise<readonly WaitingReport[]> {
-    const values = [this.#homes.share(rowsMax), heldForMs];
-    return this.#homes.gather(async ({ engine }) => (await engine.query<WaitingReport>({ ...takeDue, values })).rows);
+    return claim(this.#homes, rowsMax, heldForMs);
   }
 
   async postpone({ partnerId, id }: WaitingReport, delayMs: number): Promise<void> {
