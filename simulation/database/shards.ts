@@ -113,8 +113,8 @@ export class SimulatedLeases implements LeaseStore {
       name: "insert lease",
       candidates: () => leaseLocks(id),
       apply: () => {
-        const sinceUs = this.session.database.nowUs();
-        if (!leases.has(id)) leases.set(id, { id, kind, sinceUs, beat: 0, beatenUs: sinceUs });
+        const beatenUs = this.session.database.nowUs();
+        if (!leases.has(id)) leases.set(id, { id, kind, beat: 0, beatenUs });
       },
     });
   }

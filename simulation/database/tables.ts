@@ -13,7 +13,6 @@ import type { Merchant } from "../outside/merchant.ts";
 export interface LeaseRow {
   readonly id: LeaseId;
   kind: LeaseKind;
-  readonly sinceUs: number;
   beat: number;
   beatenUs: number;
 }

@@ -72,7 +72,7 @@ export async function openInfrastructure(
   const egressProxy = egressProxyOf(config, {
     onNotOpened: (kind) => metrics.egressFailures.inc({ kind }),
     onFailure: (detail) => {
-      log.warn({ detail }, "the egress proxy fails: deliveries are put off");
+      log.warn({ detail }, "the egress proxy fails: deliveries are postponed");
       void alerts.record({ kind: "egress_failed", partnerId: null, subjectId: null, detail: { detail } });
     },
   });

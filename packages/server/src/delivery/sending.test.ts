@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
-import { type LeaseId, newId, shardCount, shardOf } from "../ids.ts";
+import { type LeaseId, newId, type PartnerId, shardCount, shardOf } from "../ids.ts";
 import { Circuits } from "./circuit.ts";
 import { acceptedAttempt, deliveryOf, failedAttempt } from "./delivery.fixture.ts";
 import { Queues } from "./queues.ts";
@@ -114,19 +114,37 @@ describe("the outcome of an attempt", () => {
     expect(shards.mine).toEqual([]);
   });
 
-  test("keeps the shard of a POST in flight, and of an outcome that is not recorded, from a worker with too few", async () => {
+  test("starts nothing for a shard that drains, and keeps it until its POST is answered and recorded", async () => {
     const recording = Promise.withResolvers<"applied">();
-    const { time, worker, begun, shards, answer } = await workerOver({ record: () => recording.promise, postpone });
-    worker.offer(deliveryOf(partnerId), time.ms);
+    const { time, worker, begun, shards, answers } = await workerOver(
+      { record: () => recording.promise },
+      { slotsMax: 4 * shardCount },
+    );
+    const everyShard = Array.from({ length: shardCount }, (_, shard) => shard);
+    const offerToEach = () => {
+      for (const shard of everyShard) {
+        const to = `${partnerId.slice(0, -2)}${shard.toString(16).padStart(2, "0")}` as PartnerId;
+        worker.offer(deliveryOf(to), time.ms);
+      }
+    };
+    offerToEach();
     await time.pass(10);
+    expect(begun).toHaveLength(shardCount);
     shards.others = [{ leaseId: newId<"lease">() as LeaseId, beats: 10, owned: 0 }];
     await time.pass(30_000);
-    expect(shards.mine.map(({ shard }) => shard)).toContain(shardOf(partnerId));
-    answer({ attempt: acceptedAttempt, next: { kind: "accepted" } });
-    await time.pass(5_000);
-    expect(shards.mine.map(({ shard }) => shard)).toContain(shardOf(partnerId));
-    expect(begun).toHaveLength(1);
-    expect(postponed).toEqual([]);
+    expect([shards.mine.length, worker.ownership.ready.length]).toEqual([shardCount, shardCount / 2]);
+    const draining = shardOf(begun[0]?.partnerId ?? partnerId);
+    expect(worker.ownership.ready).not.toContain(draining);
+    offerToEach();
+    await time.pass(10);
+    expect(begun).toHaveLength(shardCount + shardCount / 2);
+    const owned = () => shards.mine.map(({ shard }) => shard);
+    answers[0]?.({ attempt: acceptedAttempt, next: { kind: "accepted" } });
+    await time.pass(2_000);
+    expect(owned()).toContain(draining);
+    recording.resolve("applied");
+    await time.pass(2_000);
+    expect(owned()).toEqual(everyShard.filter((shard) => shard !== draining));
   });
 
   test("hands over the shard of a POST in flight only after that has ended, while its statements fail", async () => {

@@ -61,7 +61,8 @@ export async function workerOver(
     const state = others.get(id);
     return state === "unknown" ? undefined : ({ ...partner, id, ...(state && { state }) } as Partner);
   };
-  let answer: (attempted: AttemptResult | { readonly postponeMs: number }) => void = () => undefined;
+  /** Of each attempt that was begun. */
+  const answers: ((attempted: AttemptResult | { readonly postponeMs: number }) => void)[] = [];
   /** The shards of this worker, and the shares of the others. */
   const shards = {
     mine: [] as readonly OwnedShard[],
@@ -119,7 +120,7 @@ export async function workerOver(
       if (delivery.callBackUrl === "not a URL") return { attempt: internalAttempt, next };
       begun.push(delivery);
       return new Promise((resolve) => {
-        answer = resolve;
+        answers.push(resolve);
       });
     },
     clock: time.clock,
@@ -151,6 +152,8 @@ export async function workerOver(
     circuits,
     others,
     shards,
-    answer: (one: Parameters<typeof answer>[0]) => answer(one),
+    answers,
+    /** Answers the last one. */
+    answer: (one: Parameters<(typeof answers)[number]>[0]) => answers.at(-1)?.(one),
   };
 }
