@@ -16,7 +16,7 @@ export interface AcquirerHost {
 export interface AcquirerHostOptions {
   /** Default: any free port. */
   readonly port?: number;
-  readonly encoding?: "bcd" | "ascii" | "ebcdic";
+  readonly encoding?: "bcd" | "ascii" | "ebcdic" | "bcd93" | "ascii93";
   /** In hexadecimal: messages carry a MAC of ANSI X9.19. */
   readonly macKey?: string;
 }

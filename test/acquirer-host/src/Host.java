@@ -18,9 +18,11 @@ import org.jpos.iso.ISOUtil;
 import org.jpos.iso.channel.NACChannel;
 import org.jpos.iso.packager.ISO87APackager;
 import org.jpos.iso.packager.ISO87BPackager;
+import org.jpos.iso.packager.ISO93APackager;
+import org.jpos.iso.packager.ISO93BPackager;
 
 /**
- * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii|ebcdic] [key of its MAC in hexadecimal]}. It tells its
+ * A small acquirer's host on jPOS: {@code java Host [port] [bcd|ascii|ebcdic|bcd93|ascii93] [key of its MAC in hexadecimal]}. It tells its
  * port, then takes orders a line each: forget, break, deaf on|off, refuse on|off, totals <n>, deliver, books, batches,
  * cards, quit, rule <terminal> <trace number> <behaviour> for a message to come, as a card's token names it, and key <what field 48 brings> <the new key of its MAC>, which it takes up once that was approved.
  */
@@ -81,8 +83,13 @@ public final class Host {
     }
 
     private ISOPackager packager() throws ISOException {
-        if (encoding.equals("ascii")) return new ISO87APackager();
-        return encoding.equals("ebcdic") ? new EbcdicPackager() : new ISO87BPackager();
+        return switch (encoding) {
+            case "ascii" -> new ISO87APackager();
+            case "ebcdic" -> new EbcdicPackager();
+            case "ascii93" -> new ISO93APackager();
+            case "bcd93" -> new ISO93BPackager();
+            default -> new ISO87BPackager();
+        };
     }
 
     private void serve(BaseChannel channel) {
@@ -99,33 +106,41 @@ public final class Host {
             say("error a message whose MAC does not fit");
             return;
         }
-        if (request.getMTI().equals("0810")) {
-            say("key " + request.getString(39));
-            if (request.getString(39).equals("00")) {
+        ISOMsg read = is93() ? Iso93.asBooksRead(request) : request;
+        if (read.getMTI().startsWith("081")) {
+            say("key " + read.getString(39));
+            if (read.getString(39).equals("00")) {
                 formerMac = mac;
                 mac = nextMac;
             }
             return;
         }
-        Books.Outcome outcome = books.receive(request);
-        if (request.hasField(90) && request.hasField(48)) {
+        Books.Outcome outcome = books.receive(read);
+        if (read.hasField(90) && request.hasField(48)) {
             cards.add(String.join(" ", request.getMTI(), request.getString(14), request.getString(22), request.getString(48)));
         }
-        boolean isSignOn = request.getMTI().startsWith("08") && request.hasField(70) && request.getString(70).equals("001");
+        boolean isSignOn = read.getMTI().startsWith("08") && read.hasField(70) && read.getString(70).equals("001");
         String code = refuses && isSignOn ? "91" : outcome.code();
         ISOMsg answer = (ISOMsg) request.clone();
         answer.setResponseMTI();
         answer.unset(new int[] {37, 38, 48, 60, 62, 63, 64, 90, 128});
+        String totals = read.getMTI().startsWith("050") ? books.totals(read, code) : null;
         answer.set(39, code);
-        if (request.getMTI().startsWith("050")) {
+        if (is93()) {
+            Iso93.answer(answer, code, totals);
+        } else if (totals != null) {
             answer.set(15, SETTLEMENT_DATE);
-            answer.set(63, books.totals(request, code));
+            answer.set(63, totals);
         }
         if (!outcome.reference().isEmpty()) answer.set(37, outcome.reference());
         if (!outcome.approveCode().isEmpty()) answer.set(38, outcome.approveCode());
         if (outcome.behaviour().equals("partial")) answer.set(4, ISOUtil.zeropad(Long.parseLong(request.getString(4)) / 2, 12));
         if (mac != null) mac.put(answer, packager());
         send(channel, answer, deaf && !isSignOn ? "timeout" : outcome.behaviour());
+    }
+
+    private boolean is93() {
+        return encoding.endsWith("93");
     }
 
     private void send(BaseChannel channel, ISOMsg answer, String behaviour) throws IOException, ISOException {
@@ -180,11 +195,16 @@ public final class Host {
     private void sendKey(String content, String key) {
         nextMac = new RetailMac(ISOUtil.hex2byte(key));
         try {
-            ISOMsg request = new ISOMsg("0800");
+            ISOMsg request = new ISOMsg(is93() ? "1804" : "0800");
             request.set(7, "0131093001");
             request.set(11, "000001");
-            request.set(48, content);
-            request.set(70, "101");
+            if (is93()) {
+                request.set(24, "811");
+                request.set(96, ISOUtil.hex2byte(content));
+            } else {
+                request.set(48, content);
+                request.set(70, "101");
+            }
             mac.put(request, packager());
             for (BaseChannel channel : channels) channel.send(request);
         } catch (IOException | ISOException error) {

@@ -335,6 +335,10 @@ describe("a host of ISO 8583:1993", () => {
     expect([typed("1200"), typed("1204"), typed("0200")]).toEqual(["1201", "1205", "0201"]);
   });
 
+  test("says in codes of its own that totals differ", () => {
+    expect(["500", "501", "502", "504"].map((code) => answered(code))).toEqual(["00", "95", "95", "95"]);
+  });
+
   test("is answered with action codes when it asks by itself", () => {
     const codeOf = (mti: string, code: string) => answerWith({ mti, fields: new Map() }, code).fields.get(39);
     expect([codeOf("1804", "00"), codeOf("1420", "00"), codeOf("1200", "00")]).toEqual(["800", "400", "000"]);
