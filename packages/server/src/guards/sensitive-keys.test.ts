@@ -11,9 +11,22 @@ const codes = [
   ...["securityCode", "security_code", "security-code", "cardSecurityCode", "card_security_code", "securityNumber"],
   ...["verificationCode", "card_verification_value", "cardVerificationNumber", "CardVerificationValue2"],
   ...["creditCardSecurityCode", "cc_verification_code", "validationCode", "cardCode", "card_code", "CARD-CODE"],
+  ...["cvCode", "cv_code", "cardIdentificationNumber", "card_authentication_value", "signaturePanelCode"],
   ...["sec_code", "secCode", "cardSecCode", "card_sec", "card_verification"],
 ];
-const pins = ["pin", "PIN", "cardPin", "card_pin", "pinCode", "pin_number", "pinData", "userPin", "newPin"];
+const pins = [
+  "pin",
+  "PIN",
+  "cardPin",
+  "card_pin",
+  "pinCode",
+  "pin_number",
+  "pinData",
+  "userPin",
+  "newPin",
+  "atmPin",
+  "pvv",
+];
 const pinBlocks = ["pinBlock", "pin_block", "encryptedPinBlock", "PIN-BLOCK", "PINBLK"];
 const tracks = [
   ...["track", "track1", "track2", "track_2", "track3", "trackData", "track2Data", "track_2_data", "TRACK2"],
@@ -72,6 +85,10 @@ describe("in a text", () => {
       "ccv 123",
       "cvv – 123",
       "CVV-123",
+      "CVV No. 123",
+      "cvv (123)",
+      "cvv[123]",
+      "cvv/123",
     ],
     ...["security code 123", "card security code: 4321", "cvv code 123", "Security Code: 123", "my cvv\t123"],
     ...["a=1&card_cvv=123&b=2", "<cvv>123</cvv>", "<card><cvvCode>123</cvvCode></card>", "error: {'cvv': '123'}"],

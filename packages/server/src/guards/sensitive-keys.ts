@@ -15,6 +15,9 @@ const shapes = [
       new RegExp(`^${card}(?:csc|cid|cav)${code}$`),
       new RegExp(`^${card}(?:security|verification|validation)(?:code|value|number|digits)\\d?$`),
       /^cardcode\d?(?:value)?$/,
+      /^(?:card)?cvcode\d?$/,
+      new RegExp(`^card(?:identification|authentication)${code}$`),
+      /^signaturepanelcode$/,
       new RegExp(`^${card}seccode\\d?$|^card(?:verification|sec)$`),
     ],
     // As a word among others: `my_cvc`, `cardCv2`, `cvcCode`.
@@ -23,8 +26,10 @@ const shapes = [
   },
   {
     names: [
-      /^(?:card|cardholder|customer|user|encrypted|enc|clear|new|old)?pin(?:block|data|number|code)?\d?$/,
+      /^(?:card|cardholder|customer|user|atm|encrypted|enc|clear|new|old)?pin(?:block|data|number|code)?\d?$/,
       /pinbl(?:oc)?k/,
+      // The value by which a PIN is verified.
+      /^(?:pvv|pinverificationvalue)$/,
     ],
     words: undefined,
     shape: /^\s*(?:\d{4,12}|[0-9a-f]{16}|[0-9a-f]{32})\s*$/i,
@@ -38,7 +43,7 @@ const shapes = [
 
 /** Cheap, and true for every text that contains one of the names. */
 const somewhere =
-  /cv[vcnd2]|ccv|cav|csc|cid|pin|track|stripe|secur|verif|valid|sec[^a-z0-9]{0,3}code|card[^a-z0-9]{0,3}(?:code|sec)/i;
+  /cv[vcnd2]|cv[^a-z0-9]{0,3}code|ccv|cav|csc|cid|pin|pvv|track|stripe|secur|verif|valid|sec[^a-z0-9]{0,3}code|card[^a-z0-9]{0,3}(?:code|sec|ident|auth)|panel/i;
 /** A name and its value in JSON that is not whole, a form, XML or `name: value`. A name is tried from its start. */
 const pair = /(?<![\w.-])([\w.-]{1,200})[\\"']{0,4}\s{0,3}[:=>]\s{0,3}[\\"']{0,4}([%;]?[^\s"'&,;<>}\]\\]{1,200})/g;
 /** Names that are ordinary in a URL or a text. */
@@ -46,7 +51,7 @@ const ordinary = /^(?:cid|csc|cav)$/i;
 /** Only a security code is written so: `CVV 123`. */
 const spokenName =
   "(?:cvv2?|cvc2?|cvn2?|ccv2?|cvd|cv2|cav2|(?:card[ _-]?)?(?:security|verification)[ _-](?:code|value))";
-const spokenGap = "(?:[ _-](?:code|value|number|no))?[\\s:=#\"'>\u2013\u2014-]{1,5}(?:is[\\s:]{1,3})?";
+const spokenGap = "(?:[ _-](?:code|value|number|no)\\.?)?[\\s:=#/([\"'>\u2013\u2014-]{1,5}(?:is[\\s:]{1,3})?";
 const spoken = new RegExp(`(?<![a-z\\d])${spokenName}${spokenGap}\\d{3,4}(?!\\d)`, "i");
 const endOfSentence = /[).!?:]{1,5}$/;
 
