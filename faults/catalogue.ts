@@ -19,11 +19,10 @@ export interface FaultEffect {
   readonly slowdown?: Slowdown;
 }
 
-/** The 99th percentile of a partner's Sales before and during a fault. */
+/** How long each of a partner's Sales took, in milliseconds: without a fault and during it, in turns. */
 export interface Slowdown {
-  readonly beforeMs: number;
-  readonly duringMs: number;
-  readonly sales: number;
+  readonly quietMs: readonly number[];
+  readonly duringMs: readonly number[];
 }
 
 export interface FaultContext {

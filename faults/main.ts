@@ -6,7 +6,7 @@ import { type FaultOptions, type FaultSeries, planOf, readOptions, usage } from 
 import { openUp } from "./postgres.ts";
 import { seeded } from "./random.ts";
 import { runSeries } from "./series.ts";
-import { type RunVerdict, together } from "./verdict.ts";
+import { type RunVerdict, slowdownText, together } from "./verdict.ts";
 
 async function run(cleanup: Cleanup): Promise<number> {
   const options = optionsOrUsage();
@@ -14,6 +14,7 @@ async function run(cleanup: Cleanup): Promise<number> {
   const verdict = await runFaults(options, cleanup, (line) => process.stderr.write(`${line}\n`));
   for (const line of verdict.broken) process.stdout.write(`${line}\n`);
   process.stdout.write(`${verdict.settlements} settlements were held against the IPNs of their batches\n`);
+  for (const [fault, slowdown] of verdict.slowdowns) process.stdout.write(`${slowdownText(fault, slowdown)}\n`);
   process.stdout.write(`${JSON.stringify(summaryOf(options.seed, verdict))}\n`);
   return verdict.broken.length === 0 ? 0 : 1;
 }

@@ -1,12 +1,12 @@
 import { Cleanup } from "../bench/environment.ts";
-import type { InjectedFault, Slowdown } from "./catalogue.ts";
+import type { InjectedFault } from "./catalogue.ts";
 import { Deployment } from "./deployment.ts";
 import { merchantTransIdOf } from "./journal.ts";
 import { FaultLoad, Pace } from "./load.ts";
 import type { FaultSeries } from "./plan.ts";
 import type { SeededRandom } from "./random.ts";
 import { drained, eventually, isNothingPending, type Round, runRound } from "./round.ts";
-import { judge, type RunVerdict } from "./verdict.ts";
+import { judge, type RunVerdict, slowdownText } from "./verdict.ts";
 
 export interface FaultSeriesPlan {
   readonly series: FaultSeries;
@@ -53,7 +53,7 @@ export async function runSeries(
     rounds.push(round);
     note(lineOf(round, stage));
     if (journal.owed(round.from, round.to) > 0) await explain(stage, note);
-    if (round.slowdown !== undefined) note(`  ${slowdownText(round.slowdown)}`);
+    if (round.slowdown !== undefined) note(`  ${slowdownText(round.fault, round.slowdown)}`);
     for (const line of caller.takeTroubles()) note(`  answered ${line}`);
     deaths.push(...(await revive(stage, fault)));
     if (round.recoveryMs === undefined) break;
@@ -89,11 +89,6 @@ function lineOf(
   const duplicates = `${journal.repeats(from, to)} of ${duplicatesMax} duplicates`;
   const cards = isPlanned ? `, ${journal.declined(from, to).length} declined by us` : "";
   return `${fault}: recovered after ${recovered}, ${drained}, ${duplicates}${cards}, ${journal.size} commands so far`;
-}
-
-function slowdownText({ beforeMs, duringMs, sales }: Slowdown): string {
-  const [before, during] = [beforeMs.toFixed(0), duringMs.toFixed(0)];
-  return `a neighbour's Sales (p99): ${before} ms before, ${during} ms during ${sales} of them`;
 }
 
 function seconds(ms: number): string {

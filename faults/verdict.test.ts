@@ -54,17 +54,33 @@ test("a command that a planned stop declines is reported", () => {
   expect(broken).toEqual(["declined: f-1 with 91, during rolling-restart"]);
 });
 
+/** A hundred Sales with this 99th percentile. */
+const sales = (p99Ms: number) => [p99Ms, p99Ms, ...Array<number>(98).fill(1)];
+
 test("a Sale that takes much longer beside a partner at its worst is reported", () => {
-  const slow = (beforeMs: number, duringMs: number) =>
-    judge(
-      delivered(2),
-      new ExpectedTotals(),
-      [{ ...round, duplicatesMax: 2, slowdown: { beforeMs, duringMs, sales: 9 } }],
-      nothingSeen,
-    ).broken;
+  const slow = (quietMs: number, duringMs: number) => {
+    const slowdown = { quietMs: sales(quietMs), duringMs: sales(duringMs) };
+    const rounds = [{ ...round, duplicatesMax: 2, slowdown }];
+    return together([judge(delivered(2), new ExpectedTotals(), rounds, nothingSeen)]).broken;
+  };
   expect(slow(10, 20)).toEqual([]);
-  expect(slow(10, 21)).toEqual(["neighbour: during kill-service a Sale took 21 ms, and 10 ms before (p99)"]);
+  expect(slow(10, 21)).toEqual(["neighbour: a Sale took 10 ms without kill-service, and 21 ms during it (p99 of 100)"]);
   expect(slow(100, 151)).toHaveLength(1);
+});
+
+test("the rounds of all series are judged as one: a slow one alone says little", () => {
+  const fast = { quietMs: sales(10), duringMs: sales(10) };
+  const slow = { quietMs: sales(10), duringMs: sales(90) };
+  const judged = (...slowdowns: (typeof fast)[]) => {
+    const rounds = slowdowns.map((slowdown) => ({ ...round, duplicatesMax: 2, slowdown }));
+    return judge(delivered(2), new ExpectedTotals(), rounds, nothingSeen);
+  };
+  expect(judged(slow).broken).toEqual([]);
+  expect(together([judged(slow)]).broken).toHaveLength(1);
+  expect(together([judged(fast, slow), judged(fast, fast)]).broken).toEqual([]);
+  expect(together([judged(slow, slow), judged(fast, slow)]).broken).toEqual([
+    "neighbour: a Sale took 10 ms without kill-service, and 90 ms during it (p99 of 400)",
+  ]);
 });
 
 test("an IPN that says it is out of order is reported, because no fault lasts for ten minutes", () => {

@@ -1,3 +1,4 @@
+import type { Slowdown } from "./catalogue.ts";
 import type { ExpectedTotals } from "./expected-totals.ts";
 import type { Journal } from "./journal.ts";
 import { merchantTransIdOf } from "./journal.ts";
@@ -21,6 +22,8 @@ export interface RunVerdict {
   readonly orderViolations: number;
   readonly settlements: number;
   readonly slowestRecoveryMs: number;
+  /** By the fault: one of a run is the sum of its rounds, because the 99th percentile of one says little. */
+  readonly slowdowns: ReadonlyMap<string, Slowdown>;
   /** A sentence for each promise that was broken; empty when all were kept. */
   readonly broken: readonly string[];
 }
@@ -50,6 +53,7 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
     orderViolations: journal.orderViolations.length,
     settlements: books.settled,
     slowestRecoveryMs: Math.max(0, ...rounds.map(({ recoveryMs }) => recoveryMs ?? Number.POSITIVE_INFINITY)),
+    slowdowns: summed(rounds.flatMap(({ fault, slowdown }) => (slowdown === undefined ? [] : [[fault, slowdown]]))),
     broken: [
       ...lost
         .slice(0, 10)
@@ -73,7 +77,6 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
       ...duplicatesBeyond(journal, rounds),
       ...rounds.flatMap((round) => declinedByUs(journal, round)),
       ...rounds.flatMap(slowRecovery),
-      ...rounds.flatMap(slowNeighbour),
       ...seen.unauthentic.map((why) => `not authentic: ${why}`),
       ...(seen.unanswered ? ["unanswered: some commands had no answer at the end"] : []),
       ...seen.deaths.map((why) => `died: ${why}`),
@@ -81,7 +84,9 @@ export function judge(journal: Journal, books: ExpectedTotals, rounds: readonly 
   };
 }
 
+/** The sum of series. Whether a neighbour was slow is judged here alone. */
 export function together(verdicts: readonly RunVerdict[]): RunVerdict {
+  const slowdowns = summed(verdicts.flatMap((verdict) => [...verdict.slowdowns]));
   const sum = (of: (verdict: RunVerdict) => number) => verdicts.reduce((total, verdict) => total + of(verdict), 0);
   return {
     faults: sum(({ faults }) => faults),
@@ -93,7 +98,8 @@ export function together(verdicts: readonly RunVerdict[]): RunVerdict {
     orderViolations: sum(({ orderViolations }) => orderViolations),
     settlements: sum(({ settlements }) => settlements),
     slowestRecoveryMs: Math.max(0, ...verdicts.map(({ slowestRecoveryMs }) => slowestRecoveryMs)),
-    broken: verdicts.flatMap(({ broken }) => broken),
+    slowdowns,
+    broken: [...verdicts.flatMap(({ broken }) => broken), ...[...slowdowns].flatMap(slowNeighbour)],
   };
 }
 
@@ -117,13 +123,32 @@ function slowRecovery({ fault, recoveryMs }: Round): string[] {
   return [`recovery: after ${fault} it ${took}`];
 }
 
-function slowNeighbour({ fault, slowdown }: Round): string[] {
-  if (slowdown === undefined) return [];
-  const { beforeMs, duringMs } = slowdown;
-  if (duringMs <= beforeMs * slowdownMax && duringMs <= beforeMs + slowdownMsMax) return [];
-  return [
-    `neighbour: during ${fault} a Sale took ${duringMs.toFixed(0)} ms, and ${beforeMs.toFixed(0)} ms before (p99)`,
-  ];
+function summed(all: readonly (readonly [fault: string, slowdown: Slowdown])[]): ReadonlyMap<string, Slowdown> {
+  const sums = new Map<string, Slowdown>();
+  for (const [fault, { quietMs, duringMs }] of all) {
+    const sum = sums.get(fault);
+    sums.set(fault, {
+      quietMs: [...(sum?.quietMs ?? []), ...quietMs],
+      duringMs: [...(sum?.duringMs ?? []), ...duringMs],
+    });
+  }
+  return sums;
+}
+
+function slowNeighbour([fault, slowdown]: readonly [string, Slowdown]): string[] {
+  const [quietMs, duringMs] = [p99Of(slowdown.quietMs), p99Of(slowdown.duringMs)];
+  if (duringMs <= quietMs * slowdownMax && duringMs <= quietMs + slowdownMsMax) return [];
+  return [`neighbour: ${slowdownText(fault, slowdown)}`];
+}
+
+export function slowdownText(fault: string, { quietMs, duringMs }: Slowdown): string {
+  const [quiet, during] = [p99Of(quietMs), p99Of(duringMs)].map((ms) => ms.toFixed(0));
+  return `a Sale took ${quiet} ms without ${fault}, and ${during} ms during it (p99 of ${duringMs.length})`;
+}
+
+function p99Of(times: readonly number[]): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil(sorted.length * 0.99) - 1)] ?? Number.POSITIVE_INFINITY;
 }
 
 function near(rounds: readonly Round[], no: number): string {

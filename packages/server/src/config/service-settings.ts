@@ -104,8 +104,9 @@ export const limits = section("Limits for callers", {
       "of callback URLs.",
   ),
   partnerProcessorPercent: setting("PAYBELL_PARTNER_PROCESSOR_PERCENT", wholeNumber(1, 100, "percent"), 20).means(
-    "Part of one instance's time that reading the requests of one partner, refusing them and making its pages may " +
-      "take. Beyond it, its requests wait for up to a second, and then are answered 429.",
+    "Part of one instance's time that one partner's requests may take: to read them, to refuse them, and to answer " +
+      "what it asks. Making its pages of notifications may take as much again. Beyond it, its requests wait for up to " +
+      "a second, and then are answered 429. The work of a command that runs does not count.",
   ),
   anonymousPerMinute: setting("PAYBELL_ANONYMOUS_PER_MINUTE", wholeNumber(1, 100_000_000, "requests"), 6_000).means(
     "Requests without a key from one address (IPv6: one /64) per minute: health, metrics, documents. Each 16 KiB of " +

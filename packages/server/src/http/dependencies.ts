@@ -34,7 +34,7 @@ import type { PartnerArchive } from "../partners/archive.ts";
 import type { Partner, PartnerDirectory } from "../partners/partner.ts";
 import type { PartnerRegistry } from "../partners/registry.ts";
 import type { Callers } from "./callers/partner-callers.ts";
-import type { LimitSettings } from "./limits.ts";
+import type { LimitSettings, Limits } from "./limits.ts";
 import type { SandboxReceiverControl } from "./receiver-control.ts";
 
 /** The dependencies of the HTTP layer; it owns none of them. */
@@ -187,4 +187,5 @@ export interface PartnerRoutes {
   readonly app: HttpApp;
   readonly parts: HttpDependencies;
   readonly callers: Callers;
+  readonly limits: Pick<Limits, "pausesOf">;
 }

@@ -1,7 +1,8 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { isApiKey } from "../partners/keys.ts";
-import { ProcessorShare } from "./limits.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
@@ -72,16 +73,30 @@ describe("one partner", () => {
 
   test("beyond its part of the instance's time waits, then is answered 429, and another is not", async () => {
     await start({ PAYBELL_PARTNER_PROCESSOR_PERCENT: "1" });
-    // It is expected to cost 20 ms, until its answer shows what it took.
-    const page = service.call("GET", "/v1/notifications?limit=500&wait=30");
-    await service.waiting.promise;
-    const refused = await service.call("GET", "/v1/self");
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get("retry-after")).toBe("1");
+    // Until a body has come it is expected to take 6 ms, which are paid for after 0.6 s.
+    const head = ["POST /v1/commands HTTP/1.1", "Host: localhost", `Authorization: Bearer ${apiKey}`];
+    const announced = [...head, "Content-Type: application/json", "Content-Length: 64000", "", ""].join("\r\n");
+    const sockets = Array.from({ length: 20 }, () => connect(service.port, "127.0.0.1"));
+    for (const socket of sockets) socket.write(announced);
+    const [answer] = await Promise.race(sockets.map((socket) => once(socket, "data")));
+    for (const socket of sockets) socket.destroy();
+    expect(String(answer)).toMatch(/^HTTP\/1.1 429 .*\r\nretry-after: 1\r\n/is);
     expect((await service.call("GET", "/v1/notifications/search", { key: otherApiKey })).status).toBe(200);
-    service.arrived.resolve();
-    expect((await page).status).toBe(200);
-    expect((await service.call("GET", "/v1/self")).status).toBe(200);
+    // What it fetches does not delay what it commands.
+    expect((await service.call("GET", "/v1/notifications?limit=500")).status).toBe(200);
+  });
+
+  test.each([
+    ["that is short and has every field wrong", "{}"],
+    ["of 64 kB", JSON.stringify({ billId: "x".repeat(60_000) })],
+  ])("pays for the refusal of a body %s", async (_, body) => {
+    await start({ PAYBELL_PARTNER_PROCESSOR_PERCENT: "1" });
+    const headers = { "content-type": "application/json" };
+    const call = () => service.call("POST", "/v1/commands", { body, headers });
+    const answers = await Promise.all(Array.from({ length: 200 }, call));
+    const statuses = answers.map(({ status }) => status);
+    expect(new Set(statuses)).toEqual(new Set([400, 429]));
+    expect((await service.call("GET", "/v1/notifications/search", { key: otherApiKey })).status).toBe(200);
   });
 
   test("has a separate rate for asynchronous commands", async () => {
@@ -230,50 +245,4 @@ describe("a rate", () => {
     expect(limit.count("key 0").allowed).toBe(true);
     expect(limit.count("key 20000").allowed).toBe(false);
   });
-});
-
-let nowMs = 0;
-const clock = { monotonicMs: () => nowMs };
-/** Time passes only in waits. */
-const after = async (ms: number) => {
-  nowMs += ms;
-};
-const shareOf = (percent: number) => new ProcessorShare(percent, clock, after);
-
-test("a partner beyond its share waits for its earlier requests, and another one does not", async () => {
-  const share = shareOf(20);
-  const beganMs = nowMs;
-  expect(await share.admit("loud", 25)).toBe(true);
-  expect(await share.admit("quiet", 1)).toBe(true);
-  expect(nowMs).toBe(beganMs);
-  expect(await share.admit("loud", 1)).toBe(true);
-  expect(nowMs - beganMs).toBe(100);
-});
-
-test("a request is refused if its partner has no time within a second, and admitted later", async () => {
-  const share = shareOf(20);
-  await share.admit("loud", 1_000);
-  expect(await share.admit("loud", 1)).toBe(false);
-  nowMs += 5_000;
-  expect(await share.admit("loud", 1)).toBe(true);
-});
-
-test("time that a request did not take is returned", async () => {
-  const share = shareOf(20);
-  await share.admit("one", 400);
-  share.add("one", -396);
-  const beganMs = nowMs;
-  expect(await share.admit("one", 1)).toBe(true);
-  expect(nowMs).toBe(beganMs);
-});
-
-test("so many requests of a partner wait, and further ones are refused at once", async () => {
-  const held = Promise.withResolvers<void>();
-  const share = new ProcessorShare(20, clock, () => held.promise);
-  await share.admit("loud", 200);
-  const waiting = Array.from({ length: 1_024 }, () => share.admit("loud", 0));
-  expect(await share.admit("loud", 0)).toBe(false);
-  nowMs += 10_000;
-  held.resolve();
-  expect(new Set(await Promise.all(waiting))).toEqual(new Set([true]));
 });

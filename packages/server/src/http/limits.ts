@@ -1,11 +1,11 @@
-import { setTimeout as delay } from "node:timers/promises";
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Clock } from "../clock.ts";
+import { type Clock, systemTimers } from "../clock.ts";
 import type { Config } from "../config.ts";
 import { ServiceError } from "../errors.ts";
 import type { Metrics } from "../metrics.ts";
 import { networkOf } from "../partners/address-blocks.ts";
 import type { Callers } from "./callers/partner-callers.ts";
+import { ProcessorShare } from "./processor-share.ts";
 import { type RateDecision, RateLimit } from "./rate-limit.ts";
 import type { CallerAddress } from "./request-guards.ts";
 
@@ -23,7 +23,7 @@ type Limit = "requests" | "pulls" | "async" | "redeliveries" | "anonymous";
 
 /** The cost of a partner's request so far. */
 interface Work {
-  readonly id: string;
+  readonly account: string;
   /** Added when it was admitted, and not corrected yet. */
   expectedMs: number;
   bodyBytes: number;
@@ -50,11 +50,14 @@ const itemsOfPage = 100;
 const itemsOfPageMax = 500;
 /** The bytes that count as one request in an answer to an address without a key: pages and scripts are large. */
 const bytesOfRequest = 16 * 1_024;
-/** Measured in processor time: at least what a body, or the content of an answer, costs. */
+/** Measured in processor time: at least what a request costs, a kilobyte of its body, and one of its answer. */
+const requestMs = 0.2;
 const bodyMsPerKilobyte = 0.1;
 const answerMsPerKilobyte = 0.02;
-const itemMs = 0.04;
+/** Of a page: its items are paid for while it is made. */
+const pageMsPerKilobyte = 0.005;
 /** The rules for each field of a body that is refused: the time is measured, and is at most this. */
+const refusedMsMax = 2;
 const refusedMsPerKilobyte = 1;
 /** Callers far from a limit need no header. */
 const toldBelow = 1 / 4;
@@ -70,7 +73,7 @@ export class Limits {
   constructor(settings: LimitSettings, clock: Pick<Clock, "monotonicMs">, metrics: Pick<Metrics, "requestsLimited">) {
     this.#metrics = metrics;
     this.#clock = clock;
-    this.#share = new ProcessorShare(settings.partnerProcessorPercent, clock);
+    this.#share = new ProcessorShare(settings.partnerProcessorPercent, clock, systemTimers);
     this.#limits = {
       requests: new RateLimit(settings.partnerRequestsPerMinute, clock),
       pulls: new RateLimit(settings.partnerPullsPerMinute, clock),
@@ -116,19 +119,29 @@ export class Limits {
   ): void => {
     const work = this.#work.get(request);
     if (work !== undefined) {
-      const { bodyBytes, readAtMs } = work;
-      const checkedMs = statusCode === 400 && bodyBytes > 0 ? this.#clock.monotonicMs() - readAtMs : 0;
+      const checkedMs = statusCode === 400 && work.bodyBytes > 0 ? this.#clock.monotonicMs() - work.readAtMs : 0;
+      const refusedMs = Math.min(checkedMs, refusedMsMax + kilobytes(work.bodyBytes) * refusedMsPerKilobyte);
       const answerBytes = typeof payload === "string" ? payload.length : 0;
-      const refusedMs = Math.min(checkedMs, kilobytes(bodyBytes) * refusedMsPerKilobyte);
-      this.#correct(work, refusedMs + kilobytes(answerBytes) * answerMsPerKilobyte);
+      const answerMs = kilobytes(answerBytes) * (isPage(request) ? pageMsPerKilobyte : answerMsPerKilobyte);
+      // Of a command that runs only the reading counts: its rate bounds it.
+      const ownMs = statusCode >= 400 || work.bodyBytes === 0 ? requestMs : 0;
+      this.#correct(work, ownMs + refusedMs + answerMs);
     }
     done();
   };
 
+  /** The pauses of a request's handler between parts of its work, by which its partner takes no more than its share. */
+  pausesOf(request: FastifyRequest): ((spentMs: number) => Promise<void>) | undefined {
+    const work = this.#work.get(request);
+    return work && this.#share.pauses(work.account);
+  }
+
   async #admit(request: FastifyRequest, id: string): Promise<void> {
     const expectedMs = expectedMsOf(request);
-    if (await this.#share.admit(id, expectedMs)) {
-      this.#work.set(request, { id, expectedMs, bodyBytes: 0, readAtMs: 0 });
+    // A partner that fetches page after page still has its Sales admitted.
+    const account = isPage(request) ? `${id} pages` : id;
+    if (await this.#share.admit(account, expectedMs)) {
+      this.#work.set(request, { account, expectedMs, bodyBytes: 0, readAtMs: 0 });
       return;
     }
     this.#metrics.requestsLimited.inc({ limit: "processor" });
@@ -137,7 +150,7 @@ export class Limits {
   }
 
   #correct(work: Work, ms: number): void {
-    this.#share.add(work.id, ms - work.expectedMs);
+    this.#share.add(work.account, ms - work.expectedMs);
     work.expectedMs = 0;
   }
 
@@ -181,20 +194,18 @@ function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining,
   reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);
 }
 
-function pullsOf(request: FastifyRequest): number {
-  return Math.ceil(itemsOf(request) / itemsOfPull);
-}
-
 /** One for a page that will be refused. */
-function itemsOf({ query }: FastifyRequest): number {
+function pullsOf({ query }: FastifyRequest): number {
   const limit = Number((query as Record<string, unknown>)["limit"] ?? itemsOfPage);
-  return limit >= 1 && limit <= itemsOfPageMax ? limit : 1;
+  return limit >= 1 && limit <= itemsOfPageMax ? Math.ceil(limit / itemsOfPull) : 1;
 }
 
-function expectedMsOf(request: FastifyRequest): number {
-  const { method, url } = request.routeOptions;
-  if (limitOfRoute[`${String(method)} ${url}`] === "pulls") return itemsOf(request) * itemMs;
-  return kilobytes(Number(request.headers["content-length"] ?? 0)) * bodyMsPerKilobyte;
+function isPage({ routeOptions: { method, url } }: FastifyRequest): boolean {
+  return limitOfRoute[`${String(method)} ${url}`] === "pulls";
+}
+
+function expectedMsOf({ headers }: FastifyRequest): number {
+  return requestMs + kilobytes(Number(headers["content-length"] ?? 0)) * bodyMsPerKilobyte;
 }
 
 function kilobytes(bytes: number): number {
@@ -203,81 +214,6 @@ function kilobytes(bytes: number): number {
 
 function isAsync({ method, headers }: FastifyRequest): boolean {
   return method === "POST" && prefersAsync(headers["prefer"]);
-}
-
-/** Time that a partner may have taken when its next request is admitted: others wait as long. */
-const burstMs = 5;
-const waitMsMax = 1_000;
-/** Further requests are refused at once. */
-const waitingMax = 1_024;
-
-interface Account {
-  usedMs: number;
-  atMs: number;
-}
-
-/**
- * The part of the event loop's time that the requests of each partner may take at this instance: a leaky bucket of
- * milliseconds. The expected cost is added before a request is read, and corrected by what it took. A partner that has
- * used up its time waits, because answering refusals would cost as much as the requests.
- */
-export class ProcessorShare {
-  readonly percent: number;
-  readonly #clock: Pick<Clock, "monotonicMs">;
-  readonly #after: (ms: number) => Promise<unknown>;
-  readonly #accounts = new Map<string, Account>();
-  readonly #waiting = new Map<string, number>();
-
-  constructor(percent: number, clock: Pick<Clock, "monotonicMs">, after = (ms: number) => delay(ms)) {
-    this.percent = percent;
-    this.#clock = clock;
-    this.#after = after;
-  }
-
-  /** Adds the expected cost as soon as there is time for it. @returns false: there was none within a second */
-  async admit(id: string, expectedMs: number): Promise<boolean> {
-    if (this.#lacksMs(id) > 0 && !(await this.#wait(id))) return false;
-    this.add(id, expectedMs);
-    return true;
-  }
-
-  /** Corrects the cost: below zero if less was taken than expected. */
-  add(id: string, ms: number): void {
-    const usedMs = this.#usedMs(id) + ms;
-    if (usedMs <= 0) this.#accounts.delete(id);
-    else this.#accounts.set(id, { usedMs, atMs: this.#clock.monotonicMs() });
-  }
-
-  async #wait(id: string): Promise<boolean> {
-    const waiting = this.#waiting.get(id) ?? 0;
-    if (waiting >= waitingMax) return false;
-    this.#waiting.set(id, waiting + 1);
-    try {
-      const untilMs = this.#clock.monotonicMs() + waitMsMax;
-      for (let lacksMs = this.#lacksMs(id); lacksMs > 0; lacksMs = this.#lacksMs(id)) {
-        const leftMs = untilMs - this.#clock.monotonicMs();
-        if (leftMs <= 0) return false;
-        await this.#after(Math.max(1, Math.min(leftMs, lacksMs)));
-      }
-      return true;
-    } finally {
-      const others = (this.#waiting.get(id) ?? 1) - 1;
-      if (others === 0) this.#waiting.delete(id);
-      else this.#waiting.set(id, others);
-    }
-  }
-
-  /** The time until the partner has some left. */
-  #lacksMs(id: string): number {
-    return ((this.#usedMs(id) - burstMs) * 100) / this.percent;
-  }
-
-  #usedMs(id: string): number {
-    const account = this.#accounts.get(id);
-    if (account === undefined) return 0;
-    const leakedMs = ((this.#clock.monotonicMs() - account.atMs) * this.percent) / 100;
-    return Math.max(0, account.usedMs - leakedMs);
-  }
 }
 
 /** RFC 7240: preferences are separated by commas, in any case, and each may have parameters. */

@@ -178,7 +178,7 @@ function addPartnerRoutes(scope: FastifyInstance, parts: HttpDependencies, gate:
     partnerId: callers.partner(request).id,
   });
   auditTrail(scope, parts, who, (request) => gate.address(request.raw) ?? "unknown");
-  const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers };
+  const routes = { app: scope.withTypeProvider<ZodTypeProvider>(), parts, callers, limits: gate.limits };
   commandRoutes(routes);
   transactionRoutes(routes);
   statementRoutes(routes);

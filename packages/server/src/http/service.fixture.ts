@@ -444,7 +444,7 @@ export class HttpTestService {
       },
       pull: async (partner, options) => {
         this.#failIfTold("pull");
-        const { wait: patience, ...page } = options;
+        const { wait: patience, pause: _, ...page } = options;
         this.asked.push(["pull", partner.id, page]);
         if (patience === undefined) return { items: [], next: "cursor" };
         this.waiting.resolve(patience);

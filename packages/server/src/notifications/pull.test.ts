@@ -66,7 +66,10 @@ test.each([
 const partner = partnerSnapshot();
 
 /** Pulls notifications of these sizes. @returns the turn of the event loop in which each of them was sealed */
-async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
+async function turnsOf(
+  sizes: readonly number[],
+  pause?: (spentMs: number) => Promise<unknown>,
+): Promise<readonly number[]> {
   const contents = sizes.map(
     (bytes): NotificationContent => ({
       id: newId<"notification">(),
@@ -104,7 +107,7 @@ async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
     turns.push(turn);
     return { headers: {}, wire: {}, signedText: "", body: Buffer.from(`{"data":"${content}"}`) };
   };
-  const { page } = await pullPage(store, seal, partner, { limit: 100 });
+  const { page } = await pullPage(store, seal, partner, { limit: 100, pause });
   isOver = true;
   expect(page.items.map(({ data }) => data.length)).toEqual(sizes);
   return turns.map((at) => at - (turns[0] ?? 0));
@@ -113,6 +116,13 @@ async function turnsOf(sizes: readonly number[]): Promise<readonly number[]> {
 test("other work has a turn of the event loop after each 32 KiB that a pull seals", async () => {
   const kib = 1_024;
   expect(await turnsOf([25 * kib, 7 * kib, 1, 250 * kib, 1, 31 * kib, kib, 1])).toEqual([0, 0, 1, 1, 2, 2, 2, 3]);
+});
+
+test("a pull pauses after each 32 KiB that it seals, and says how long they took", async () => {
+  const spent: number[] = [];
+  await turnsOf(Array(9).fill(16 * 1_024), async (spentMs) => void spent.push(spentMs));
+  expect(spent).toHaveLength(4);
+  expect(spent.every((ms) => ms >= 0)).toBe(true);
 });
 
 const asOfMs = Date.UTC(2026, 10, 21);

@@ -82,7 +82,7 @@ export function requireAsCommitted(
 
 const pullRowsMax = 500;
 const pullBytesMax = 8 * 1024 * 1024;
-/** Sealed content after which other work has a turn. */
+/** Sealed content after which other work has a turn: a millisecond. */
 const bytesPerTurn = 32 * 1024;
 /** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
@@ -99,6 +99,8 @@ export interface PullOptions {
   /** `next` of the previous page, or `now`: nothing that is settled already. Absent: from the beginning. */
   readonly after?: string | undefined;
   readonly limit: number;
+  /** Called after each part of the page, which took `spentMs`. Default: the next part is made in the next turn. */
+  readonly pause?: ((spentMs: number) => Promise<unknown>) | undefined;
 }
 
 /** A page and its end: the next page begins there. */
@@ -112,7 +114,7 @@ export async function pullPage(
   store: NotificationStore,
   seal: Seal,
   partner: Partner,
-  { after, limit }: PullOptions,
+  { after, limit, pause = () => nextTurn() }: PullOptions,
 ): Promise<Pulled> {
   const history = await store.history(partner.id);
   const cursor = after === undefined || after === "now" ? undefined : readCursor(after, history);
@@ -127,23 +129,25 @@ export async function pullPage(
   const items: PulledNotification[] = [];
   let seen: PageRow | undefined;
   let bytes = 0;
-  let turnBytes = 0;
+  let partBytes = 0;
   const endingAt = (place: Cursor) => {
     return { page: { items, next: writeCursor(place, history.cluster) }, end: place.position };
   };
   for (const share of sharesOf(rows)) {
     const contents = await store.contents(partner.id, idsOf(share));
+    let beganMs = performance.now();
     for (const row of share) {
       const content = contents.get(row.id);
-      if (turnBytes >= bytesPerTurn) {
-        await nextTurn();
-        turnBytes = 0;
+      if (partBytes >= bytesPerTurn) {
+        await pause(performance.now() - beganMs);
+        beganMs = performance.now();
+        partBytes = 0;
       }
       // Without content: it was dropped since the page was read, because its retention is over. One that somebody
       // changed is left out, because the partner's others must not wait for it.
       const item = content && (await pulled(seal, partner, content));
       bytes += item ? item.data.length + itemBytes : 0;
-      turnBytes += item?.data.length ?? 0;
+      partBytes += item?.data.length ?? 0;
       if (seen && bytes > pullBytesMax) return endingAt(positionAfter(seen, history.keptFromMs));
       if (item) items.push(item);
       seen = row;

@@ -261,7 +261,7 @@ const params = z.object({ id: described(z.string(), "The notification's id") });
 const ownParams = z.object({ id: described(z.string(), "The notification's id, as in webhook-id") });
 
 /** The partner's own notifications: pull, search, look up. */
-export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void {
+export function notificationRoutes({ app, parts, callers, limits }: PartnerRoutes): void {
   /** Whether the waiting caller is still connected, and the partner's state once the wait is over. */
   const presence = (request: FastifyRequest, reply: FastifyReply) => {
     const partnerNow = async () => {
@@ -291,7 +291,8 @@ export function notificationRoutes({ app, parts, callers }: PartnerRoutes): void
     async (request, reply) => {
       const { wait, ...page } = request.query;
       const patience = wait === undefined ? undefined : { durationMs: wait * 1_000, ...presence(request, reply) };
-      return await parts.notifications.pull(callers.partner(request), { ...page, wait: patience });
+      const pause = limits.pausesOf(request);
+      return await parts.notifications.pull(callers.partner(request), { ...page, pause, wait: patience });
     },
   );
   app.get(
