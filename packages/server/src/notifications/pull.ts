@@ -84,6 +84,8 @@ const pullRowsMax = 500;
 const pullBytesMax = 8 * 1024 * 1024;
 /** Sealed content after which other work has a turn: a millisecond. */
 const bytesPerTurn = 32 * 1024;
+/** What so much costs at most: a part that took longer was suspended, because the machine had other work. */
+const partMsMax = 2;
 /** The JSON around an item's data: its other keys, and the headers. */
 const itemBytes = 1_024;
 // Ids are created shortly before they are committed, so a later notification may be slightly older.
@@ -139,7 +141,7 @@ export async function pullPage(
     for (const row of share) {
       const content = contents.get(row.id);
       if (partBytes >= bytesPerTurn) {
-        await pause(performance.now() - beganMs);
+        await pause(Math.min(performance.now() - beganMs, (partBytes / bytesPerTurn) * partMsMax));
         beganMs = performance.now();
         partBytes = 0;
       }
