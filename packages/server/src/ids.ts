@@ -23,6 +23,8 @@ const uuidV4Pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 
 /** Sorts before every other id. */
 export const nilId = "00000000-0000-0000-0000-000000000000";
+/** Sorts behind every other id. */
+export const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 export function isUuid(text: string): boolean {
   return uuidPattern.test(text);

@@ -108,7 +108,7 @@ test("a file for which the database is away is tried again, and delays no other"
   await mkdir(join(folder, "default"));
   await writeFile(join(folder, "default", "c.csv"), "of another");
   start();
-  await expect.poll(() => received).toEqual(["bank b.csv of the same acquirer", " c.csv of another"]);
+  await expect.poll(() => received).toEqual(["bank b.csv of the same acquirer", "default c.csv of another"]);
   await expect.poll(() => tried.filter((one) => one === "busy").length).toBeGreaterThan(1);
   expect(await inFolder()).toContain("a.csv");
   await drop("a.csv", "by now");

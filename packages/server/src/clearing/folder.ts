@@ -124,7 +124,7 @@ export class ClearingFolder extends FolderWatch {
   async #receive(acquirer: string, name: string, path: string, signal: AbortSignal): Promise<Outcome> {
     const bytes = createReadStream(path, { signal });
     try {
-      return { id: await this.#parts.clearing.receive(nameOf(acquirer), safeFieldName(name), bytes) };
+      return { id: await this.#parts.clearing.receive(acquirer, safeFieldName(name), bytes) };
     } catch (error) {
       return { reason: badInput(error).message };
     } finally {
@@ -134,7 +134,7 @@ export class ClearingFolder extends FolderWatch {
 
   /** A file that could not be read may have another form than its profile says: nothing in it counts as known. */
   async #formOf(acquirer: string, isRead: boolean): Promise<{ cutter: LineCutter; encoding: "utf8" | "latin1" }> {
-    const layout = await this.#parts.clearing.layoutOf(nameOf(acquirer)).catch(badInput);
+    const layout = await this.#parts.clearing.layoutOf(acquirer).catch(badInput);
     const { section } = layout instanceof ServiceError ? {} : layout;
     const encoding = section?.encoding === "latin1" ? "latin1" : "utf8";
     if (section?.format === "csv") {
@@ -145,10 +145,6 @@ export class ClearingFolder extends FolderWatch {
     const known = isRead ? Object.values(section?.columns ?? {}) : [];
     return { cutter: fixedCutter(known.filter((place) => typeof place === "object")), encoding };
   }
-}
-
-function nameOf(acquirer: string): string {
-  return acquirer === "default" ? "" : acquirer;
 }
 
 /** @throws any other error: the file is tried again */

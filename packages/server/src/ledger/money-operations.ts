@@ -6,6 +6,7 @@ import { cardNumberProblem } from "../commands/rules.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import type { EventSink } from "../events.ts";
 import type { PartnerId, TransactionId } from "../ids.ts";
+import { pageOf } from "../page.ts";
 import type { ReversalStore, Reverser } from "./reverser.ts";
 import type { SettlementStore, Settler } from "./settler.ts";
 
@@ -101,10 +102,8 @@ export class MoneyOperations {
     }
     const acquirer = name === settingsName ? "" : name;
     const items = await this.#parts.store.search(kind, { ...search, acquirer, limit: search.limit + 1 });
-    const page = items.slice(0, search.limit);
-    const last = items.length > page.length ? page.at(-1) : undefined;
     // The id of a batch has no time.
-    return { items: page, next: (kind === "batches" ? last?.["settlementId"] : last?.id) ?? null };
+    return pageOf(items, search.limit, (one) => (kind === "batches" ? String(one["settlementId"]) : one.id));
   }
 
   /** @throws ServiceError `invalid_value` of a period that is longer than a month, or ends before it begins */

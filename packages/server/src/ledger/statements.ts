@@ -3,6 +3,7 @@ import { formatAmount, minorOf } from "../commands/amount.ts";
 import { badFields, ServiceError } from "../errors.ts";
 import { csvCell } from "../guards/safe-text.ts";
 import type { PartnerId } from "../ids.ts";
+import { pageOf } from "../page.ts";
 import { dayIn } from "../time.ts";
 
 type Fields = Readonly<Record<string, string | undefined>>;
@@ -146,12 +147,6 @@ export class Statements {
     const isComplete = nowMs >= toMs + commitDelayMs;
     return { date, timeZone, fromMs, toMs, isComplete, pages: pages(), totals: () => totals.all() };
   }
-}
-
-function pageOf<Item>(items: readonly Item[], limit: number, idOf: (item: Item) => string) {
-  const page = items.slice(0, limit);
-  const last = page.at(-1);
-  return { items: page, next: items.length > page.length && last !== undefined ? idOf(last) : null };
 }
 
 /** The total that a line counts in, and its sign. A PreAuth, its Void and what failed move nothing. */

@@ -2,6 +2,7 @@ import { overlapHours as overlap } from "@paybell/contract";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
 import { safeFieldName } from "../guards/safe-text.ts";
 import { type KeyId, newId, type PartnerId } from "../ids.ts";
+import { type Page, pageOf } from "../page.ts";
 import {
   type CallbackUrlRules,
   type ClientCertificateInput,
@@ -66,12 +67,6 @@ export interface RotatedKey {
   readonly activeFrom: string;
   /** ISO 8601: from then on the old version is refused, or no longer used. */
   readonly expiresOld: string;
-}
-
-export interface Page<Item> {
-  readonly items: readonly Item[];
-  /** `after` of the next page; null after the last. */
-  readonly next: string | null;
 }
 
 export interface RegistryParts {
@@ -363,12 +358,6 @@ function rotationProblems(kind: string, overlapHours: number): FieldProblem[] {
     problems.push({ field: "overlapHours", code: "invalid_value", message });
   }
   return problems;
-}
-
-function pageOf<Item>(rows: readonly Item[], limit: number, cursorOf: (item: Item) => string): Page<Item> {
-  const items = rows.slice(0, limit);
-  const last = items.at(-1);
-  return { items, next: rows.length > limit && last !== undefined ? cursorOf(last) : null };
 }
 
 /** Otherwise two different reports under one number would become one, and the second would be lost. */

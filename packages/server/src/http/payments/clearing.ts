@@ -146,7 +146,7 @@ export function operatorClearingRoutes(
         const { acquirer, name = "" } = request.query as { acquirer: string; name?: string };
         // A request that is destroyed could not be answered, and one that is not read to its end blocks its connection.
         const bytes = request.raw.iterator({ destroyOnReturn: false });
-        const received = clearing.receive(stored(acquirer), name, bytes).finally(() => request.raw.resume());
+        const received = clearing.receive(acquirer, name, bytes).finally(() => request.raw.resume());
         return reply.code(202).send({ id: await received });
       },
     );
@@ -158,7 +158,7 @@ export function operatorClearingRoutes(
       querystring: filesQuery,
       response: responses([200, clearingFilePage, "A page"]),
     }),
-    async ({ query: { acquirer, ...query } }) => await clearing.files({ ...query, acquirer: filtered(acquirer) }),
+    async ({ query }) => await clearing.files(query),
   );
   app.get(
     "/operator/v1/clearing-files/:id",
@@ -174,7 +174,7 @@ export function operatorClearingRoutes(
       querystring: exceptionsQuery,
       response: responses([200, clearingExceptionPage, "A page"]),
     }),
-    async ({ query: { acquirer, ...query } }) => await clearing.exceptions({ ...query, acquirer: filtered(acquirer) }),
+    async ({ query }) => await clearing.exceptions(query),
   );
   app.get(
     "/operator/v1/clearing-exceptions/:id",
@@ -202,13 +202,4 @@ export function operatorClearingRoutes(
     }),
     async (request) => ({ ...(await clearing.resolve(request.params.id, request.body.reason)), proof: null }),
   );
-}
-
-/** The acquirer of the settings has no name where acquirers are stored. */
-function stored(acquirer: string): string {
-  return acquirer === "default" ? "" : acquirer;
-}
-
-function filtered(acquirer: string | undefined): string | undefined {
-  return acquirer === undefined ? undefined : stored(acquirer);
 }

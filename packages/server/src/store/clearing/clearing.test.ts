@@ -56,12 +56,12 @@ test("a file whose instance died is matched on by another, and each of its lines
   });
   const id = await receive("second");
   await died.promise;
-  expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 2_000 });
+  expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 500 });
   const other = instance();
   expect(await other.store.claim(60_000)).toBeUndefined();
   await connections.pool.query("UPDATE clearing_files SET due_at = now()");
   const [claimed] = [await other.store.claim(0)];
-  expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 3 });
+  expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 10 });
   other.clearing.wake();
   await expect.poll(async () => await store.file(id)).toMatchObject({ state: "done", waiting: lines });
   // What the dead one would note as matched does not count any more.

@@ -15,7 +15,7 @@ import type {
   WatchedAcquirer,
 } from "../../clearing/store.ts";
 import type { NewEvent } from "../../events.ts";
-import { lowestId, newId, nilId, type PartnerId } from "../../ids.ts";
+import { highestId, lowestId, newId, nilId, type PartnerId } from "../../ids.ts";
 import { alongIndexes, queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Database } from "../database/database.ts";
 import type { Home, Homes } from "../database/homes.ts";
@@ -26,7 +26,6 @@ import * as sql from "./statements.ts";
 /** Clocks of instances differ by less: an id has the time of one, and completed_at that of the database. */
 const clockSkewMs = 3_600_000;
 const soonMs = 600_000;
-const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 /** Clearing files and the books that they are compared with, in PostgreSQL. */
 export class PostgresClearing implements ClearingStore {

@@ -1,5 +1,5 @@
 import { chargingCommands } from "@paybell/contract";
-import { lowestId, type PartnerId } from "../../ids.ts";
+import { highestId, lowestId, type PartnerId } from "../../ids.ts";
 import type {
   MerchantSearch,
   MerchantTotals,
@@ -14,8 +14,6 @@ import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
 import { commandsInSql, settlementCommands } from "./command-lists.ts";
 import { withChain } from "./transactions.ts";
-
-const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 
 interface Shown {
   readonly from: string;

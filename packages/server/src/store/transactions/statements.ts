@@ -1,12 +1,11 @@
 import { notifiedCommands } from "@paybell/contract";
-import { lowestId, nilId, type PartnerId } from "../../ids.ts";
+import { highestId, lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { commandsInSql } from "./command-lists.ts";
 
 const pageRows = 500;
-const highestId = "ffffffff-ffff-ffff-ffff-ffffffffffff";
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
 const clockSkewMs = 3_600_000;
 const soonMs = 600_000;
