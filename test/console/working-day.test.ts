@@ -79,7 +79,7 @@ const moved = async (user: User) => {
 const figures = async (user: User, whose: RegExp) => {
   const row = user.page.getByRole("row", { name: whose });
   await user.page.getByText("The endpoint's server").waitFor();
-  await user.page.getByRole("cell", { name: "its answer was not 2xx" }).waitFor();
+  await user.page.getByRole("cell", { name: "it answered 500" }).first().waitFor();
   return (await row.innerText()).replaceAll(/\s+/g, " ");
 };
 const sendAgain = async (user: User) => {
@@ -110,6 +110,7 @@ const questions: readonly Question[] = [
       const failing = user.page.getByRole("region", { name: "Failed attempts of the last hour" });
       await user.click(failing.getByRole("link", { name: "Bakery & Sons" }));
       await user.page.getByRole("row", { name: /All partners/ }).waitFor();
+      await user.sees(/^It is (?:at this partner|not this partner alone): of the attempts at all others \d/);
       return await figures(user, /This partner/);
     },
   },

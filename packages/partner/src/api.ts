@@ -203,6 +203,7 @@ export type Figures = {
   attemptP99Ms: number | null;
   deliveryP50Ms: number | null;
   deliveryP99Ms: number | null;
+  failures: { reason: string; httpStatus: number | null; attempts: number; lastAt: string }[];
 };
 
 export type KeyUse = { items: { keyId: string; accepted: number; failed: number; lastAcceptedAt: string | null }[] };

@@ -403,6 +403,7 @@ export type Figures = {
   attemptP99Ms: number | null;
   deliveryP50Ms: number | null;
   deliveryP99Ms: number | null;
+  failures: { reason: string; httpStatus: number | null; attempts: number; lastAt: string }[];
 };
 
 export type FoundTerminal = Terminal & { partnerId: string };

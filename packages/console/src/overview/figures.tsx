@@ -7,7 +7,8 @@ import { type ListColumn, Table } from "../display/list.tsx";
 import { Empty, ErrorBoundary, Loaded, Loading } from "../display/loaded.tsx";
 import { Panel, useFilters } from "../display/page.tsx";
 import { State } from "../display/state.tsx";
-import { duration } from "../display/time.tsx";
+import { duration, Time } from "../display/time.tsx";
+import { reasonInWords } from "../notifications/words.ts";
 import { useSession } from "../session/session.ts";
 
 export type OverviewSpan = Figures["span"];
@@ -70,6 +71,7 @@ export function Statistics({ id }: { readonly id: string }) {
       {(figures) => (
         <Panel title="Deliveries" actions={control} flush>
           <div className="inside">
+            {everybody !== undefined && <Verdict theirs={figures} all={everybody} />}
             <DeliveriesChart figures={figures} />
           </div>
           <Table
@@ -80,10 +82,40 @@ export function Statistics({ id }: { readonly id: string }) {
             columns={columns}
             keyOf={({ name }) => name}
           />
+          {figures.failures.length > 0 && (
+            <div className="next-part">
+              <Table
+                items={figures.failures}
+                columns={failureColumns}
+                keyOf={(one) => `${one.reason} ${one.httpStatus}`}
+              />
+            </div>
+          )}
         </Panel>
       )}
     </Loaded>
   );
+}
+
+const failureColumns: readonly ListColumn<Figures["failures"][number]>[] = [
+  { name: "Why attempts failed", show: ({ reason, httpStatus }) => reasonInWords(reason, httpStatus), look: "prose" },
+  { name: "Attempts", show: ({ attempts }) => attempts.toLocaleString("en"), look: "number" },
+  { name: "Last", show: ({ lastAt }) => <Time at={lastAt} />, look: "nowrap" },
+];
+
+/** Is it us or them? By the attempts at everybody else's endpoints in the same time. */
+function Verdict({ theirs, all }: { readonly theirs: Figures; readonly all: Figures }) {
+  if (theirs.failed === 0) return null;
+  const others = { accepted: all.accepted - theirs.accepted, failed: all.failed - theirs.failed };
+  const tried = others.accepted + others.failed;
+  if (tried <= 0) return null;
+  const share = others.accepted / tried;
+  const percent = `${(Math.floor(share * 1_000) / 10).toFixed(1)} %`;
+  const words =
+    share >= 0.9
+      ? `It is at this partner: of the attempts at all others ${percent} succeed.`
+      : `It is not this partner alone: of the attempts at all others ${percent} succeed.`;
+  return <p role="status">{words}</p>;
 }
 
 export function DeliveriesChart({ figures: { points, span, asOf } }: { readonly figures: Figures }) {

@@ -183,7 +183,7 @@ export class HttpTestService {
       notifications: this.#notifications(),
       endWaits: () => this.#waits.resolve(),
       overview: new Overviews({
-        figures: { read: async () => [], failing: async () => [] },
+        figures: { read: async () => [], failing: async () => [], failures: async () => [] },
         standing: {
           counts: async () => {
             return { parked: 0, tripped: 0, reversalsParked: 0, reversalsPending: 0, settlementsWaiting: 0 };

@@ -36,6 +36,16 @@ export interface FiguresView {
   readonly attemptP99Ms: number | null;
   readonly deliveryP50Ms: number | null;
   readonly deliveryP99Ms: number | null;
+  /** Of one partner. */
+  readonly failures: readonly (Omit<FailureCount, "lastAtMs"> & { readonly lastAt: string })[];
+}
+
+/** Why attempts failed, grouped. */
+export interface FailureCount {
+  readonly reason: string;
+  readonly httpStatus: number | null;
+  readonly attempts: number;
+  readonly lastAtMs: number;
 }
 
 export interface OverviewView {
@@ -56,7 +66,7 @@ export interface OverviewView {
 }
 
 export interface OverviewParts {
-  readonly figures: Pick<FigureStore, "read" | "failing">;
+  readonly figures: Pick<FigureStore, "read" | "failing" | "failures">;
   readonly standing: CurrentCountsStore;
   /** Pending notifications of all instances. */
   readonly pending: () => Promise<{ readonly count: number; readonly oldestMs: number | undefined }>;
@@ -91,7 +101,13 @@ export class Overviews {
   /** The figures of one partner. */
   async of(partnerId: PartnerId, span: FigureSpan): Promise<FiguresView> {
     const nowMs = this.#parts.nowMs();
-    return viewOf(span, nowMs, await this.#parts.figures.read(partnerId, span, nowMs - spanMs[span]));
+    const sinceMs = nowMs - spanMs[span];
+    const { figures } = this.#parts;
+    const [points, failures] = await Promise.all([
+      figures.read(partnerId, span, sinceMs),
+      figures.failures(partnerId, sinceMs),
+    ]);
+    return viewOf(span, nowMs, points, failures);
   }
 
   /** Why the partner's notifications wait; null if none does, or they are under way. */
@@ -126,7 +142,12 @@ export class Overviews {
   }
 }
 
-function viewOf(span: FigureSpan, nowMs: number, points: readonly FigurePoint[]): FiguresView {
+function viewOf(
+  span: FigureSpan,
+  nowMs: number,
+  points: readonly FigurePoint[],
+  failures: readonly FailureCount[] = [],
+): FiguresView {
   const total: DeliveryCounts = noCounts();
   for (const point of points) merge(total, point);
   return {
@@ -140,6 +161,7 @@ function viewOf(span: FigureSpan, nowMs: number, points: readonly FigurePoint[])
     attemptP99Ms: percentileMs(total.attemptMs, 0.99),
     deliveryP50Ms: percentileMs(total.deliveryMs, 0.5),
     deliveryP99Ms: percentileMs(total.deliveryMs, 0.99),
+    failures: failures.map(({ lastAtMs, ...failure }) => ({ ...failure, lastAt: isoTime(lastAtMs) })),
   };
 }
 
@@ -187,6 +209,8 @@ export interface FigureStore {
       readonly partnerId: PartnerId;
     })[]
   >;
+  /** Why the partner's newest attempts since then failed, the most frequent first. */
+  failures(partnerId: PartnerId, sinceMs: number): Promise<readonly FailureCount[]>;
   /** Deletes figures that can no longer be requested. */
   dropOld(nowMs: number): Promise<void>;
 }

@@ -35,6 +35,17 @@ const figuresSchema = componentOf("Figures", "Deliveries in a period, of all ins
   attemptP99Ms: ms,
   deliveryP50Ms: described(ms, "From creation, or redelivery, to acceptance"),
   deliveryP99Ms: ms,
+  failures: described(
+    z.array(
+      z.object({
+        reason: described(z.string(), "In a stable word"),
+        httpStatus: described(z.int().nullable(), "null: without an answer"),
+        attempts: z.int(),
+        lastAt: time,
+      }),
+    ),
+    "Why attempts failed: of one partner, among its newest 1,000, the most frequent first; at most 10",
+  ),
 });
 
 const troubleSchema = componentOf("Trouble", "Why a partner does not receive its notifications now", {
@@ -169,7 +180,10 @@ export function figuresRoutes({ app, parts, callers }: PartnerRoutes): void {
       querystring: spanQuery,
       response: responses([200, figuresSchema, "As of now"]),
     }),
-    async (request) => await parts.overview.of(callers.partner(request).id, request.query.span),
+    async (request) => {
+      const { failures, ...counted } = await parts.overview.of(callers.partner(request).id, request.query.span);
+      return { ...counted, failures: failures.map((one) => ({ ...one, reason: reasonForPartner(one.reason) })) };
+    },
   );
   app.get(
     "/v1/backlog",

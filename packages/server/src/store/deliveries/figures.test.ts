@@ -24,6 +24,24 @@ function count(counter: FigureCounter, kind: "accepted" | "retry" | "parked", at
   counter.count(delivery, { attempt, next: { kind } } as unknown as Attempted);
 }
 
+test("why a partner's newest attempts failed is grouped, and attempts of before the period are not in it", async () => {
+  const nowMs = Date.now();
+  const one = await insertNotification(bench.pool, partner.id, { state: "pending" });
+  const attempted = `
+    INSERT INTO attempts (partner_id, id, round, attempt_no, lease_id, started_at, duration_ms, url, http_status, reason)
+    SELECT $1, $2, 1, i.no, $1, to_timestamp($3 / 1000.0) - i.ago * interval '1 minute', 5, 'https://a.example', i.status,
+      i.reason
+    FROM (VALUES (1, 200, 503, 'status'), (2, 9, 400, 'status'), (3, 6, 400, 'status'), (4, 3, NULL, 'timeout'),
+      (5, 1, 204, NULL)) AS i (no, ago, status, reason)`;
+  await bench.pool.query(attempted, [partner.id, one, nowMs]);
+  const found = await figures.failures(partner.id, nowMs - 3_600_000);
+  expect(found).toEqual([
+    { reason: "status", httpStatus: 400, attempts: 2, lastAtMs: expect.closeTo(nowMs - 6 * 60_000, -1) },
+    { reason: "timeout", httpStatus: null, attempts: 1, lastAtMs: expect.closeTo(nowMs - 3 * 60_000, -1) },
+  ]);
+  expect(await figures.failures(newId<"partner">(), nowMs - 3_600_000)).toEqual([]);
+});
+
 test("the counts of two instances in one minute are added up, for a partner and for all", async () => {
   const counters = [new FigureCounter(figures), new FigureCounter(figures)];
   const atMs = Date.now();

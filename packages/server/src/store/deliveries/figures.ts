@@ -1,5 +1,5 @@
-import { type PartnerId, shardOf } from "../../ids.ts";
-import type { FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../../notifications/overview.ts";
+import { lowestId, type PartnerId, shardOf } from "../../ids.ts";
+import type { FailureCount, FigurePoint, FigureSpan, FigureStore, MinuteCounts } from "../../notifications/overview.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
@@ -34,6 +34,19 @@ const failing = `
     SELECT sum(f.accepted) AS accepted, sum(f.failed) AS failed, sum(f.parked) AS parked FROM delivery_figures f
     WHERE f.partner_id = p.id AND f.grain = 'hour' AND f.at >= date_trunc('hour', to_timestamp($1 / 1000.0), 'UTC')
   ) AS f WHERE f.failed > 0 ORDER BY f.failed DESC, p.id LIMIT $2`;
+
+// The attempts of the newest notifications: the query does not grow with the history.
+const failures = `
+  SELECT a.reason, a.http_status AS "httpStatus", count(*)::integer AS attempts,
+    extract(epoch FROM max(a.started_at))::float8 * 1000 AS "lastAtMs"
+  FROM (
+    SELECT a.reason, a.http_status, a.started_at FROM attempts a
+    WHERE a.partner_id = $1 AND a.id >= $2::uuid ORDER BY a.id DESC LIMIT 1000) AS a
+  WHERE a.reason IS NOT NULL AND a.started_at >= to_timestamp($3 / 1000.0)
+  GROUP BY a.reason, a.http_status ORDER BY 3 DESC, 4 DESC LIMIT 10`;
+
+/** A notification that old may still be retried. */
+const retriedMs = 7 * 86_400_000;
 
 const dropOld = "DELETE FROM delivery_figures WHERE grain = $1 AND at < to_timestamp($2 / 1000.0)";
 
@@ -75,6 +88,12 @@ export class PostgresFigures implements FigureStore {
       async ({ pool }) => (await pool.query<Failing>(failing, [sinceMs, rowsMax])).rows,
     );
     return [...rows].sort((a, b) => b.failed - a.failed || (a.partnerId < b.partnerId ? -1 : 1)).slice(0, rowsMax);
+  }
+
+  async failures(partnerId: PartnerId, sinceMs: number): Promise<readonly FailureCount[]> {
+    const { pool } = this.#homes.of(partnerId);
+    const values = [partnerId, lowestId(sinceMs - retriedMs), sinceMs];
+    return (await queryAlongIndexes<FailureCount>(pool, failures, values)).rows;
   }
 
   async dropOld(nowMs: number): Promise<void> {
