@@ -144,17 +144,20 @@ interface View {
   readonly scheme?: "light" | "dark";
   readonly width?: number;
   readonly token?: () => string;
+  /** What comes last. */
+  readonly shows?: RegExp;
 }
 
+const money = /^Approved by the acquirer; not settled yet/;
 const views: Readonly<Record<string, View>> = {
   overview: { path: () => "/" },
   "overview-dark": { path: () => "/", scheme: "dark" },
-  notification: { path: () => "/search?q=order-18" },
+  notification: { path: () => "/search?q=order-18", shows: money },
   settlement: { path: () => `/settlements/${scenario.settlementId}` },
   acquirers: { path: () => "/acquirers", scheme: "dark" },
   money: { path: () => "/money" },
   "catch-up": { path: () => "/?tab=catch-up", token: () => scenario.bakery.secrets.apiKey },
-  phone: { path: () => "/search?q=order-18", scheme: "dark", width: 390 },
+  phone: { path: () => "/search?q=order-18", scheme: "dark", width: 390, shows: money },
   "phone-settlement": { path: () => `/settlements/${scenario.settlementId}`, width: 390 },
   "phone-acquirers": { path: () => "/acquirers", width: 390 },
   "phone-parked": { path: () => "/parked", width: 390 },
@@ -263,10 +266,11 @@ describe("in the middle of a working day", () => {
 
   test.each(Object.entries(views))(
     "the view %s fits its window, and passes axe",
-    async (name, { path, token, ...how }) => {
+    async (name, { path, token, shows, ...how }) => {
       const page = await scenario.browser.open(path(), { ...how, ...(token && { token: token() }) });
       await page.locator("h1").first().waitFor();
       await page.getByLabel("Loading").first().waitFor({ state: "hidden" });
+      if (shows !== undefined) await page.getByText(shows).waitFor();
       const { scrollWidth, clientWidth } = await page.evaluate<{ scrollWidth: number; clientWidth: number }>(
         "({ scrollWidth: document.documentElement.scrollWidth, clientWidth: document.documentElement.clientWidth })",
       );

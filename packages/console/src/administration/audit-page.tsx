@@ -15,9 +15,9 @@ import { useMay } from "../session/session.ts";
 import { pageOf } from "../shell/pages.ts";
 
 const filters = [
-  ["actor", "Who", 200],
-  ["action", "Did", 200],
-  ["subject", "On what (id)", 300],
+  ["actor", "Who", 140],
+  ["action", "Did", 160],
+  ["subject", "On what (id)", 220],
   ["from", "From", 200],
   ["to", "Before", 200],
 ] as const;
