@@ -11,7 +11,14 @@ test("a partner sees what it has not received and how far it has pulled, and sen
   const { body: sold } = await shop.run(sale());
   await shop.settled((sold["notification"] as { id: string }).id, "parked");
   const backlog = async () => (await shop.call("GET", "/v1/backlog")).body;
-  expect(await backlog()).toEqual({ trouble: null, pending: 0, oldestPendingAt: null, parked: 1, pull: null });
+  expect(await backlog()).toEqual({
+    trouble: null,
+    pending: 0,
+    oldestPendingAt: null,
+    parked: 1,
+    parkedBecause: expect.objectContaining({ parked: 1, reason: "status", httpStatus: 500 }),
+    pull: null,
+  });
   const first = await eventually("it to be settled", async () => {
     const page = await shop.call("GET", "/v1/notifications?limit=1");
     return (page.body["items"] as unknown[]).length === 1 ? page.body : undefined;
@@ -25,5 +32,5 @@ test("a partner sees what it has not received and how far it has pulled, and sen
   expect(await again({ filter: { partner: shop.id } })).toMatchObject({ status: 400 });
   expect(await again({})).toMatchObject({ body: { matched: 1, redelivered: 1 } });
   await shop.settled((sold["notification"] as { id: string }).id, "accepted");
-  expect(await backlog()).toMatchObject({ pending: 0, parked: 0 });
+  expect(await backlog()).toMatchObject({ pending: 0, parked: 0, parkedBecause: null });
 });
