@@ -94,6 +94,7 @@ export const tiers: readonly Tier[] = [
     name: "delivery",
     tests: [
       "test/acquirer-session.test.ts",
+      "test/acquirer-ambiguous.test.ts",
       "test/backpressure.test.ts",
       "test/callback-routes.test.ts",
       "test/endpoints.test.ts",
