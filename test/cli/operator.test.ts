@@ -363,7 +363,8 @@ describe("the records of the operator", () => {
     const shop = await service.register({ name: "Parking", retry: [1] });
     shop.server.answersAlways(401);
     const { body } = await shop.run(sale());
-    await shop.settled((body["notification"] as { id: string }).id, "parked");
+    const { id } = body["notification"] as { id: string };
+    await shop.settled(id, "parked");
     const why = /^ {2}Parking +answered 401 +since 2\S+ +1 parked +sent again when a person acts +\S+$/m;
     const own = await line.run(["status"], {
       env: { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: shop.secrets.apiKey },
@@ -374,6 +375,12 @@ describe("the records of the operator", () => {
       return printed.includes("Parking") ? printed : undefined;
     });
     expect(stdout).toMatch(why);
+    shop.server.answersAlways(204);
+    await ok("notifications", "redeliver", id);
+    await shop.settled(id, "accepted");
+    await eventually("the overview to leave it out", async () =>
+      (await ok("status")).stdout.includes("Parking") ? undefined : true,
+    );
   });
 
   test("completion prints a script, and complete prints the completions", async () => {
