@@ -56,6 +56,8 @@ const bodyMsPerKilobyte = 0.1;
 const answerMsPerKilobyte = 0.02;
 /** Of a page: its items are paid for while it is made. */
 const pageMsPerKilobyte = 0.005;
+/** Of each item that a page may have: the database's time to find it, and ours to read it. */
+const itemMs = 0.02;
 /** The rules for each field of a body that is refused: the time is measured, and is at most this. */
 const refusedMsMax = 2;
 const refusedMsPerKilobyte = 1;
@@ -124,7 +126,7 @@ export class Limits {
       const answerBytes = typeof payload === "string" ? payload.length : 0;
       const answerMs = kilobytes(answerBytes) * (isPage(request) ? pageMsPerKilobyte : answerMsPerKilobyte);
       // Of a command that runs only the reading counts: its rate bounds it.
-      const ownMs = statusCode >= 400 || work.bodyBytes === 0 ? requestMs : 0;
+      const ownMs = statusCode >= 400 || work.bodyBytes === 0 ? leastMsOf(request) : 0;
       this.#correct(work, ownMs + refusedMs + answerMs);
     }
     done();
@@ -194,18 +196,27 @@ function tell(reply: FastifyReply, limit: Limit, perMinute: number, { remaining,
   reply.header("ratelimit", `"${limit}";r=${remaining};t=${resetS}`);
 }
 
+function pullsOf(request: FastifyRequest): number {
+  return Math.ceil(itemsOf(request) / itemsOfPull);
+}
+
 /** One for a page that will be refused. */
-function pullsOf({ query }: FastifyRequest): number {
+function itemsOf({ query }: FastifyRequest): number {
   const limit = Number((query as Record<string, unknown>)["limit"] ?? itemsOfPage);
-  return limit >= 1 && limit <= itemsOfPageMax ? Math.ceil(limit / itemsOfPull) : 1;
+  return limit >= 1 && limit <= itemsOfPageMax ? limit : 1;
 }
 
 function isPage({ routeOptions: { method, url } }: FastifyRequest): boolean {
   return limitOfRoute[`${String(method)} ${url}`] === "pulls";
 }
 
-function expectedMsOf({ headers }: FastifyRequest): number {
-  return requestMs + kilobytes(Number(headers["content-length"] ?? 0)) * bodyMsPerKilobyte;
+/** What a request costs beside its body, its answer, and what is measured. */
+function leastMsOf(request: FastifyRequest): number {
+  return requestMs + (isPage(request) ? itemsOf(request) * itemMs : 0);
+}
+
+function expectedMsOf(request: FastifyRequest): number {
+  return leastMsOf(request) + kilobytes(Number(request.headers["content-length"] ?? 0)) * bodyMsPerKilobyte;
 }
 
 function kilobytes(bytes: number): number {
