@@ -99,6 +99,13 @@ describe("one partner", () => {
     expect((await service.call("GET", "/v1/notifications/search", { key: otherApiKey })).status).toBe(200);
   });
 
+  test("pays for each item that its pages may have, also for those that are not there", async () => {
+    await start({ PAYBELL_PARTNER_PROCESSOR_PERCENT: "1" });
+    const pages = Array.from({ length: 20 }, () => service.call("GET", "/v1/notifications?limit=500"));
+    const answers = await Promise.all(pages);
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
+  });
+
   test("has a separate rate for asynchronous commands", async () => {
     await start({ PAYBELL_PARTNER_ASYNC_PER_MINUTE: "2" });
     const json = { command: "LOGON", reqId: "11111111-1111-4111-8111-111111111111", tid: "T1", mid: "M1" };
