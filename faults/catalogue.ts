@@ -1,9 +1,10 @@
 import { Client } from "pg";
+import { attackNames } from "./attacker.ts";
 import type { Deployment } from "./deployment.ts";
 import { makeNewerTree, type ServiceInstance } from "./instance.ts";
 import type { FaultyLink, LinkFault } from "./link.ts";
 import type { NameServerFault } from "./name-server.ts";
-import { neighbourAttacks } from "./neighbours.ts";
+import { slowdownBy } from "./neighbours.ts";
 import type { SeededRandom } from "./random.ts";
 import type { ReceiverMode } from "./receiver.ts";
 
@@ -394,12 +395,12 @@ const partnerFaults: readonly InjectedFault[] = [
 ];
 
 /** One partner does its worst. */
-const neighbourFaults: readonly InjectedFault[] = Object.entries(neighbourAttacks).map(([name, attack]) => ({
+const neighbourFaults: readonly InjectedFault[] = attackNames.map((name) => ({
   name: `one-partner-${name}`,
   needs: "one instance",
   isQuick: false,
   async happen({ stage, over, last }) {
-    const slowdown = await attack(stage, last);
+    const slowdown = await slowdownBy(name, stage, last);
     over();
     return { instances: 0, slowdown };
   },
