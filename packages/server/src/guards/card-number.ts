@@ -85,8 +85,8 @@ const digitsOnly = /^\d+$/;
 const jsonDepthMax = 8;
 /** A key and its value, or the beginning of that. */
 const jsonPair = /"([^"]{1,40})"\s{0,20}:\s{0,20}"?([^",}\]]{1,200})/g;
-/** `cvv 123` has seven characters. */
-const shortest = 7;
+/** `cvv123` has six characters. */
+const shortest = 6;
 
 /**
  * Whether the text contains a full card number, also in strings of JSON text, however escaped, or a security code, PIN

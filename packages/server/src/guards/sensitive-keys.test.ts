@@ -1,4 +1,6 @@
+import { cardSigningOrder, settlementSigningOrder } from "@paybell/contract";
 import { describe, expect, test } from "vitest";
+import { type RequestField, requestFields } from "../commands/request.ts";
 import { holdsCardNumber } from "./card-number.ts";
 import { isSensitive } from "./sensitive-keys.ts";
 
@@ -12,7 +14,17 @@ const codes = [
   ...["verificationCode", "card_verification_value", "cardVerificationNumber", "CardVerificationValue2"],
   ...["creditCardSecurityCode", "cc_verification_code", "validationCode", "cardCode", "card_code", "CARD-CODE"],
   ...["cvCode", "cv_code", "cardIdentificationNumber", "card_authentication_value", "signaturePanelCode"],
-  ...["sec_code", "secCode", "cardSecCode", "card_sec", "card_verification"],
+  ...["sec_code", "secCode", "cardSecCode", "card_sec", "card_verification", "cvx2", "three_digit_code"],
+];
+const foreignCodes = [
+  ...["codigoSeguridad", "codigo_de_seguridad", "código de seguridad", "codigoSeguridadTarjeta", "CodigoSeguranca"],
+  ...["codigo_de_segurança", "codeSecurite", "code_de_sécurité", "codice_sicurezza", "codiceDiSicurezza"],
+  ...["cryptogramme", "cryptogrammeVisuel", "visual_cryptogram", "criptograma", "codDeSecuritate", "pruefziffer"],
+  ...["Prüfziffer", "kartenpruefnummer", "Kartenprüfnummer", "Sicherheitscode", "kartensicherheitscode"],
+  ...["kod_bezpieczenstwa", "kodBezpieczeństwa", "bezpečnostní_kód", "biztonsági kód", "güvenlikKodu"],
+  ...["beveiligingscode", "veiligheidscode", "sikkerhedskode", "sikkerhetskode", "säkerhetskod", "turvakoodi"],
+  ...["kodeKeamanan", "maBaoMat", "mã bảo mật", "mã_bảo_mật_thẻ", "kodBezopasnosti", "код безопасности"],
+  ...["安全码", "セキュリティコード", "보안코드", "código cvv", "ｃｖｖ"],
 ];
 const pins = [
   "pin",
@@ -26,16 +38,31 @@ const pins = [
   "newPin",
   "atmPin",
   "pvv",
+  "codigoPin",
+  "geheimzahl",
 ];
-const pinBlocks = ["pinBlock", "pin_block", "encryptedPinBlock", "PIN-BLOCK", "PINBLK"];
+const pinBlocks = ["pinBlock", "pin_block", "encryptedPinBlock", "PIN-BLOCK", "PINBLK", "epb"];
 const tracks = [
   ...["track", "track1", "track2", "track_2", "track3", "trackData", "track2Data", "track_2_data", "TRACK2"],
   ...["cardTrack2", "magStripe", "magstripe", "magneticStripe", "magStripeTrack2", "stripeData", "stripe"],
   ...["track2Equivalent", "track2EquivalentData", "emv_track2", "encryptedTrack2"],
+  ...[
+    "tk2",
+    "TRK2",
+    "cardTk1",
+    "swipe",
+    "swipeData",
+    "swiped_data",
+    "cardSwipeData",
+    "msr",
+    "msrData",
+    "msr_track2_data",
+  ],
+  ...["magData", "magStripData", "magnetstreifen", "bandaMagnética", "bande_magnetique", "pista2", "piste_2", "spur2"],
 ];
 
 describe("a value is refused by its name:", () => {
-  test.each(codes)("%s with a security code", (name) => {
+  test.each([...codes, ...foreignCodes])("%s with a security code", (name) => {
     expect(isSensitive(name, "123")).toBe(true);
     expect(isSensitive(name, 4321)).toBe(true);
     expect(holdsCardNumber(JSON.stringify({ [name]: "123" }))).toBe(true);
@@ -66,10 +93,68 @@ test.each([
   ],
   ...["spin", "shipping", "shippingCode", "mapping", "pinned", "opinion", "pinterest", "spinCode", "topping"],
   ...["tracking", "trackingNumber", "trackNumber", "soundtrack1", "striped", "stripeCustomer", "backtrack"],
-  ...["isoResponseCode", "approveCode", "amount", "mid", "tid", "traceNo", "batchNo", "expiry", "deviceId", "billId"],
+  ...["codigoPostal", "codePostal", "kodPocztowy", "codiceFiscale", "codigo", "kode", "kodeBank", "nummer", "maSoThue"],
+  ...["seguridad", "seguridadSocial", "sicherheit", "sicherheitsabstand", "securityDeposit", "codigoAutorizacion"],
+  ...["kundennummer", "rechnungsnummer", "pruefung", "kontrollnummer", "bezpieczenstwo", "安全", "验证码", "код"],
+  ...[
+    "msrp",
+    "msrpUsd",
+    "swiper",
+    "swipeType",
+    "swipedAt",
+    "swipeCount",
+    "magazine",
+    "magnitude",
+    "magento",
+    "imageData",
+  ],
+  ...[
+    "spurious",
+    "sparkasse1",
+    "spar",
+    "piste",
+    "pistachio2",
+    "tk",
+    "tkt2",
+    "network2",
+    "t2",
+    "trkId",
+    "digits",
+    "digitCount",
+  ],
+  ...[
+    "cryptocurrency",
+    "isoResponseCode",
+    "approveCode",
+    "amount",
+    "mid",
+    "tid",
+    "traceNo",
+    "batchNo",
+    "expiry",
+    "deviceId",
+    "billId",
+  ],
 ])("an ordinary name is allowed: %s", (name) => {
   for (const value of ["123", "4321", 123, "123456789012", ";41111111=1"]) expect(isSensitive(name, value)).toBe(false);
 });
+
+const namesOf = (fields: readonly RequestField[]): string[] =>
+  fields.flatMap((field) => [field.name, ...(field.type === "object" ? namesOf(field.fields) : [])]);
+/** Encrypted by the terminal, and not stored. */
+const encrypted = ["track2", "pinBlock"];
+const contractNames = [
+  ...cardSigningOrder,
+  ...settlementSigningOrder,
+  ...Object.values(requestFields).flatMap(namesOf),
+];
+
+test.each([...new Set<string>(contractNames)].filter((name) => !encrypted.includes(name)))(
+  "a field of the contract is allowed: %s",
+  (name) => {
+    for (const value of ["123", 4321, "123456789012", ";41111111=1"]) expect(isSensitive(name, value)).toBe(false);
+  },
+);
 
 describe("in a text", () => {
   test.each([
@@ -99,6 +184,8 @@ describe("in a text", () => {
       "pin: 1234",
       "pin_block=0123456789ABCDEF",
     ],
+    ...["cvv123", "CVC123", "c.v.v. 123", "código de seguridad: 123", "code sécurité 123", "mã bảo mật: 123"],
+    ...["Prüfziffer=123", "codigoSeguridad=123", "<kod_bezpieczenstwa>123</kod_bezpieczenstwa>", "cvv：１２３"],
     ...["%63vv=123", "ｃｖｖ 123", "https://x.example/?cvv=123"],
   ])("a named value is refused: %s", (text) => expect(holdsCardNumber(text)).toBe(true));
 
@@ -106,6 +193,7 @@ describe("in a text", () => {
     ...["cvv ***", "cvv is missing", "cvv failed, code 51", "cvv 12", "cvv 12345678", "CVC", "order cvv-checked 2026"],
     ...["Pin 1234 Street", "Track 12345678", "https://x.example/ipn?cid=1234&csc=123", "room 123, security desk"],
     ...["shipping: 1234", "tracking=123456789012", "valid: 123", "id=1234 verified", "security: 1234", "card code"],
+    ...["acvv123x", "cvv1234567", "seguridad 123", "calle de seguridad 123", "codigo 123", "msrp: 12345678"],
     ...["POS 123", "Coffee, 2 x 250", "SPIN=1234", "validity=2512"],
   ])("an ordinary one is not: %s", (text) => expect(holdsCardNumber(text)).toBe(false));
 });
