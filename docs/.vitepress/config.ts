@@ -97,18 +97,30 @@ function links(md: MarkdownRenderer): void {
   });
 }
 
-/** An anchor for each row of a table that begins with a code, such as a case of certify or the kind of an alert. */
+/**
+ * An anchor for each row of a table that begins with a code, such as an error, a case of certify, or a command without its
+ * arguments: `paybell partner show [partner]` is #paybell-partner-show.
+ */
 function anchors(md: MarkdownRenderer): void {
   md.core.ruler.push("anchors", ({ tokens }) => {
     const used = new Set(tokens.map((token) => token.attrGet("id")));
     for (const [at, token] of tokens.entries()) {
       if (token.type !== "td_open" || tokens[at - 1]?.type !== "tr_open") continue;
       const [first] = tokens[at + 1]?.children ?? [];
-      if (first?.type !== "code_inline" || !/^[\w.-]+$/.test(first.content) || used.has(first.content)) continue;
-      token.attrSet("id", first.content);
-      used.add(first.content);
+      const name = first?.type === "code_inline" ? first.content.replace(/ [[<].*$/, "").replaceAll(" ", "-") : "";
+      if (!/^[\w.-]+$/.test(name) || used.has(name)) continue;
+      token.attrSet("id", name);
+      used.add(name);
     }
   });
+}
+
+/** The search finds sections by their headings. A row that has an anchor is one, too. */
+function searchable(html: string): string {
+  return html.replaceAll(
+    /<td id="([^"]+)">(.*?)<\/td>/g,
+    (_, name: string, text: string) => `<h4 id="${name}">${text} <a href="#${name}"></a></h4><td>${text}</td>`,
+  );
 }
 
 /** A tag in a text is a placeholder, such as <id>: Vue would take it for a component that never ends. */
@@ -148,7 +160,7 @@ export default defineConfig({
   themeConfig: {
     search: {
       provider: "local",
-      options: { _render: (text, env, md) => md.render(forReaders(text), env) },
+      options: { _render: (text, env, md) => searchable(md.render(forReaders(text), env)) },
     },
     outline: [2, 3],
     nav: [

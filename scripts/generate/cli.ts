@@ -14,8 +14,9 @@ type Option = Command["options"][number];
 export function cliReference(): GeneratedFile {
   // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
+  const common = commonOptions(root);
   const [forPartner, forOperator] = [isForPartner, (heading: string) => !isForPartner(heading)].map((isFor) =>
-    root.commands.filter((one) => isFor(one.helpGroup())),
+    root.commands.filter((one) => isFor(one.helpGroup())).flatMap((group) => groupReference(group, common)),
   );
   return withParts("docs/reference/cli.md", {
     "exit-codes": table(
@@ -26,9 +27,12 @@ export function cliReference(): GeneratedFile {
       ["Variable", "Meaning"],
       variables.map(([name, meaning]) => [code(name), meaning]),
     ),
-    "common-options": optionTable([...commonOptions.values()].map(optionRow)),
-    partner: commandReference(forPartner),
-    operator: commandReference(forOperator),
+    "common-options": table(
+      ["Option", "Meaning"],
+      common.map((option) => [code(option.flags), meaningOf(option)]),
+    ),
+    partner: forPartner?.join("\n\n") ?? "",
+    operator: forOperator?.join("\n\n") ?? "",
   });
 }
 
@@ -39,87 +43,120 @@ function isForPartner(heading: string): boolean {
 
 const variables = [...Object.entries(clientVariables), ["PAYBELL_OPERATOR_TOKEN", "The operator's token"]] as const;
 
-/** Without the column of defaults where there are none. */
-function optionTable(rows: readonly string[][]): string {
-  const columns = rows.every(([, , value]) => value === "") ? 2 : 3;
-  const narrow = rows.map((row) => row.slice(0, columns));
-  return table(["Option", "Meaning", "Default"].slice(0, columns), narrow);
+/** The options that say which service is called, and in which form the output is. */
+const accessOptions = withAccessOptions(command("", { summary: "", examples: [] })).options;
+
+/** An option that so many commands have is a common one. */
+const commonMin = 4;
+
+/** The options of access and keys, then those that many commands have. Their meaning stands once. */
+function commonOptions(root: Command): Option[] {
+  const called = withSealing(withAccessOptions(command("", { summary: "", examples: [] }))).options;
+  const others = leaves(root).flatMap((one) => one.options.filter((option) => !isIn(called, option)));
+  const many = [...Map.groupBy(others, keyOf).values()].filter(({ length }) => length >= commonMin);
+  const once = many.flatMap(([first]) => first ?? []);
+  // A word with two meanings is explained where it is used.
+  return [...called, ...once.filter((one) => once.every((other) => other === one || other.flags !== one.flags))];
 }
 
-/** The options that say which service is called, as whom, and in which form the output is. */
-const commonOptions: ReadonlyMap<string, Option> = new Map(
-  withSealing(withAccessOptions(command("", { summary: "", examples: [] }))).options.map((one) => [one.flags, one]),
-);
-
-/** Those of nearly every command that calls the service. */
-const usualOptions = longNames(withAccessOptions(command("", { summary: "", examples: [] })).options);
-
-/** A list of all, then each. */
-function commandReference(commands: readonly Command[] = []): string {
-  const all = commands.flatMap(leaves);
-  const rows = all.map((one) => [`[${pathOf(one)}](#${anchorOf(one)})`, one.summary()]);
-  const blocks = all.flatMap((one, index) => commandBlocks(one, all.slice(0, index)));
-  return [table(["Command", "What it does"], rows), ...blocks].join("\n\n");
-}
-
-function isCommon({ flags, description }: Option): boolean {
-  return commonOptions.get(flags)?.description === description;
-}
-
-function commandBlocks(one: Command, before: readonly Command[]): string[] {
-  const { description = "", examples = [], exitCodes = {} } = describedOf(one) ?? {};
-  const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
-  const own = one.options.filter((option) => !isCommon(option));
-  const like = before.find((other) => other.options.filter((option) => isIn(own, option)).length >= alikeMin);
-  const rows = [
-    ...one.registeredArguments.map(argumentRow),
-    ...own.filter((option) => !isIn(like?.options ?? [], option)).map(optionRow),
-  ];
-  const common = longNames(one.options.filter(isCommon));
+/** A section for all commands that begin with one word. */
+function groupReference(group: Command, common: readonly Option[]): string[] {
+  const all = leaves(group);
+  const examples = all.length === 1 ? all.flatMap(examplesOf) : all.flatMap(tellingExamplesOf);
+  const rows = optionRows(all, common);
   return [
-    `### ${pathOf(one)}`,
-    `${sentence(one.summary())}.`,
-    ...paragraphs(description),
-    codeBlock("sh", examples.join("\n")),
-    ...(rows.length === 0 ? [] : [optionTable(rows)]),
-    ...(like === undefined ? [] : [optionsOf(like, own)]),
-    ...(common === "" || common === usualOptions ? [] : [`[Common options](#common-options): ${common}.`]),
-    ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
+    `### ${pathOf(group)}`,
+    all.length === 1
+      ? all.map((one) => textOf(one, common)).join("")
+      : table(
+          ["Command", "What it does"],
+          all.map((one) => [
+            code([pathOf(one), ...one.registeredArguments.map(nameOf)].join(" ")),
+            textOf(one, common),
+          ]),
+        ),
+    ...(examples.length === 0 ? [] : [codeBlock("sh", examples.join("\n"))]),
+    ...(rows.length === 0 ? [] : [optionTable(rows, all.length > 1)]),
   ];
 }
 
-/** From this many options on that another command has too, the reader finds them there. */
-const alikeMin = 8;
-
-function optionsOf(like: Command, own: readonly Option[]): string {
-  const others = longNames(like.options.filter((option) => !isCommon(option) && !isIn(own, option)));
-  const except = others === "" ? "" : `, but not ${others}`;
-  return `It also has the options of [${pathOf(like)}](#${anchorOf(like)})${except}.`;
+/** One that is the command alone says nothing new. */
+function examplesOf(one: Command): string[] {
+  return (describedOf(one)?.examples ?? []).filter((example) => example !== pathOf(one));
 }
 
-function isIn(options: readonly Option[], { flags, description }: Option): boolean {
-  return options.some((option) => option.flags === flags && option.description === description);
+/** Of one command of several: the first with options. The help has the others. */
+function tellingExamplesOf(one: Command): string[] {
+  return examplesOf(one)
+    .filter((example) => example.includes(" --"))
+    .slice(0, 1);
 }
 
-function longNames(options: readonly Option[]): string {
-  return options.map(({ long }) => code(long ?? "")).join(", ");
+function textOf(one: Command, common: readonly Option[]): string {
+  const { description = "", exitCodes = {} } = describedOf(one) ?? {};
+  const paragraphs = description.split("\n\n").filter((block) => block !== "");
+  const text = paragraphs.map((block) => (block.startsWith("  ") ? listed(block) : block));
+  const shared = one.options.filter((option) => isIn(common, option));
+  const access = shared.filter((option) => isIn(accessOptions, option));
+  const named = access.length === 0 || access.length === accessOptions.length ? without(shared, access) : shared;
+  const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
+  return [
+    `${sentence(one.summary())}.`,
+    ...text,
+    ...(named.length === 0 ? [] : [`Common options: ${named.map(({ long }) => code(long ?? "")).join(", ")}.`]),
+    ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
+  ].join(" ");
 }
 
-/** Lists in a description are indented, and shown as in the help. */
-function paragraphs(description: string): string[] {
-  const blocks = description.split("\n\n").filter((block) => block !== "");
-  return blocks.map((block) => (block.startsWith("  ") ? codeBlock("text", block) : block));
+/** The indented lines of a help text, a word and its meaning each, as one sentence. */
+function listed(block: string): string {
+  const items = block.split("\n").map((line) => line.trim().replace(/^(\S+) +/, (_, word: string) => `${code(word)} `));
+  return `${items.join("; ")}.`;
 }
 
-function argumentRow(argument: Argument): string[] {
-  const name = argument.variadic ? `${argument.name()}...` : argument.name();
-  return [code(argument.required ? `<${name}>` : `[${name}]`), argument.description, ""];
+/** The arguments, then the options that are no common ones: each once, with the commands that have it. */
+function optionRows(all: readonly Command[], common: readonly Option[]): string[][] {
+  const found = all.flatMap((one) => [
+    ...one.registeredArguments
+      .filter(({ description }) => description !== "")
+      .map((argument) => ({ one, name: nameOf(argument), meaning: argument.description })),
+    ...without(one.options, common).map((option) => ({ one, name: option.flags, meaning: meaningOf(option) })),
+  ]);
+  const rows = Map.groupBy(found, ({ name, meaning }) => `${name} ${meaning}`).values();
+  return [...rows].flatMap(([first, ...others]) => {
+    if (first === undefined) return [];
+    const names = [first, ...others].map(({ one }) => code(one.name()));
+    return [[code(first.name), names.join(", "), first.meaning]];
+  });
 }
 
-function optionRow({ flags, description, argChoices, defaultValue, negate }: Option): string[] {
+function optionTable(rows: readonly string[][], isOfSeveral: boolean): string {
+  if (isOfSeveral) return table(["Option", "Of", "Meaning"], rows);
+  const narrow = rows.map(([option = "", , meaning = ""]) => [option, meaning]);
+  return table(["Option", "Meaning"], narrow);
+}
+
+function meaningOf({ description, argChoices, defaultValue, negate }: Option): string {
   const choices = argChoices === undefined ? "" : `; one of ${argChoices.map(code).join(", ")}`;
-  const value = defaultValue === undefined || negate ? "" : code(String(defaultValue));
-  return [code(flags), `${description}${choices}`, value];
+  const value = defaultValue === undefined || negate ? "" : `; default: ${code(String(defaultValue))}`;
+  return `${description}${choices}${value}`;
+}
+
+function nameOf(argument: Argument): string {
+  const name = argument.variadic ? `${argument.name()}...` : argument.name();
+  return argument.required ? `<${name}>` : `[${name}]`;
+}
+
+function keyOf(option: Option): string {
+  return `${option.flags} ${meaningOf(option)}`;
+}
+
+function isIn(options: readonly Option[], option: Option): boolean {
+  return options.some((other) => keyOf(other) === keyOf(option));
+}
+
+function without(options: readonly Option[], others: readonly Option[]): Option[] {
+  return options.filter((option) => !isIn(others, option));
 }
 
 function leaves(one: Command): Command[] {
@@ -128,10 +165,6 @@ function leaves(one: Command): Command[] {
 
 function pathOf(one: Command): string {
   return one.parent === null ? one.name() : `${pathOf(one.parent)} ${one.name()}`;
-}
-
-function anchorOf(one: Command): string {
-  return pathOf(one).replaceAll(" ", "-");
 }
 
 function sentence(text: string): string {

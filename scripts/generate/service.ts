@@ -150,16 +150,22 @@ export async function errorsReference(): Promise<GeneratedFile[]> {
   const sections = statuses
     .map((status) => [status, shown.filter(([, error]) => error.status === status)] as const)
     .filter(([, ofStatus]) => ofStatus.length > 0)
-    // A heading each: `documentation` of a problem leads to it.
+    // The site makes an anchor of the code that begins a row: `documentation` of a problem leads to it.
     .flatMap(([status, ofStatus]) => [
       `## ${status}`,
-      ...ofStatus.flatMap(([name, { title, remedy }]) => [`### ${code(name)}`, `${title}. ${remedy}`]),
+      table(
+        ["Code", "Meaning", "Remedy"],
+        ofStatus.map(([name, { title, remedy }]) => [code(name), title, remedy]),
+      ),
     ]);
   const operators = kinds
     .filter(([name]) => ofOperators.has(name))
-    .flatMap(([name, { status, title, remedy }]) => [`### ${code(name)}`, `${status}. ${title}. ${remedy}`]);
+    .map(([name, { status, title, remedy }]) => [code(name), String(status), title, remedy]);
   return [
-    withParts("docs/reference/errors.md", { errors: sections.join("\n\n"), operators: operators.join("\n\n") }),
+    withParts("docs/reference/errors.md", {
+      errors: sections.join("\n\n"),
+      operators: table(["Code", "Status", "Meaning", "Remedy"], operators),
+    }),
     withParts("docs/partner/errors.md", { refusals: reasonTable(refusals), misuses: reasonTable(misuses) }),
   ];
 }
