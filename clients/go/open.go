@@ -199,22 +199,15 @@ func (keys *Keys) verified(message message, key version) (received *Received, er
 	_, hasList := wire["settlementList"]
 	_, hasQuantity := wire["saleQuantity"]
 	settles := hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
-	table := tableOf(settles)
 	isMissing := func(name string) bool { _, isThere := wire[name]; return !isThere }
 	for _, fields := range contract.Settings.Fields {
-		isExtended := fields == "extended"
+		table := tableOf(settles, fields)
 		// With the whole IPN signed, one without these fields has the same signed string.
-		if !slices.Contains(keys.agreed.Fields, fields) || isExtended && slices.ContainsFunc(table.Extended, isMissing) {
+		if !slices.Contains(keys.agreed.Fields, fields) || slices.ContainsFunc(table.Added, isMissing) {
 			continue
 		}
-		columns := slices.Clone(table.Fields)
-		for _, name := range table.Extended {
-			if isExtended {
-				columns = append(columns, []string{name})
-			}
-		}
-		ipn := byTableNames(wire, columns)
-		signature, expected := strings.ToLower(ipn["signature"].(string)), keys.signatures(settles, wire, ipn, isExtended)
+		ipn := byTableNames(wire, table.Fields)
+		signature, expected := strings.ToLower(ipn["signature"].(string)), keys.signatures(settles, fields, wire, ipn)
 		if !slices.ContainsFunc(expected, func(one string) bool { return hmac.Equal([]byte(one), []byte(signature)) }) {
 			continue
 		}
@@ -226,17 +219,17 @@ func (keys *Keys) verified(message message, key version) (received *Received, er
 	return nil, refused("signature", "")
 }
 
-func tableOf(settles bool) table {
+func tableOf(settles bool, fields string) table {
 	if settles {
-		return contract.Settlement
+		return contract.Tables.Settlement[fields]
 	}
-	return contract.Card
+	return contract.Tables.Card[fields]
 }
 
 // The IPN's own signature by each signing key: section 5.1. The extended fields follow the agreed list, unless it names
-// them.
-func (keys *Keys) signatures(settles bool, wire, ipn object, isExtended bool) (all []string) {
-	table, agreed := tableOf(settles), keys.agreed.Signing.Card
+// them. If the receiver accepts IPNs without them too, a list that names them skips them there.
+func (keys *Keys) signatures(settles bool, fields string, wire, ipn object) (all []string) {
+	table, agreed := tableOf(settles, fields), keys.agreed.Signing.Card
 	if settles {
 		agreed = keys.agreed.Signing.Settlement
 	}
@@ -244,11 +237,9 @@ func (keys *Keys) signatures(settles bool, wire, ipn object, isExtended bool) (a
 		agreed = table.Signed
 	}
 	var pairs []string
-	for at, name := range slices.Concat(agreed, table.Extended) {
-		value, _ := ipn[name].(string)
-		isNamed := at >= len(agreed) && slices.Contains(agreed, name)
-		// A list for both kinds of IPN may name them: they are no part of the other kind.
-		if !isNamed && (isExtended || !slices.Contains(table.Extended, name)) {
+	for at, name := range slices.Concat(agreed, table.Added) {
+		value, isThere := ipn[name].(string)
+		if isThere && (at < len(agreed) || !slices.Contains(agreed, name)) {
 			pairs = append(pairs, name+"="+value)
 		}
 	}
@@ -292,7 +283,7 @@ func entriesOf(value any) []any {
 	for at, row := range rows {
 		entry, isObject := row.(object)
 		refusedIf(!isObject, "wrong_type")
-		entries[at] = byTableNames(entry, contract.Entry.Fields)
+		entries[at] = byTableNames(entry, contract.Entry)
 	}
 	return entries
 }

@@ -16,10 +16,11 @@ const Version = "0.1.0"
 //go:embed contract.json
 var contractJSON []byte
 
-// Fields are lists of the names that a field may have, the table's first.
+// Fields are lists of the names that a field may have, the table's first. Signed is the list without another agreement;
+// Added follows any other.
 type table struct {
-	Fields           [][]string
-	Signed, Extended []string
+	Fields        [][]string
+	Signed, Added []string
 }
 
 // try is another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place.
@@ -32,17 +33,17 @@ type try struct {
 
 // contract has the tables of the specification, generated from Paybell's own code.
 var contract = func() (read struct {
-	Card, Settlement, Entry table
-	Defaults                object
-	Settings                struct{ Cipher, Encoding, Signing, Fields []string }
-	SampleKeys              object
-	Errors                  map[string][2]string
-	Starts                  map[string]string
-	Tries                   struct{ Signature, Body []try }
-	Samples                 map[string]struct {
-		HasOriginal bool
-		Headers     map[string]string
-		IPN         object
+	Tables     struct{ Card, Settlement map[string]table }
+	Entry      [][]string
+	Defaults   object
+	Settings   struct{ Cipher, Encoding, Signing, Fields []string }
+	SampleKeys object
+	Errors     map[string]struct{ Finding, Remedy string }
+	Starts     map[string]string
+	Tries      struct{ Signature, Body []try }
+	Samples    map[string]struct {
+		Headers map[string]string
+		IPN     object
 	}
 }) {
 	if err := json.Unmarshal(contractJSON, &read); err != nil {
@@ -73,9 +74,9 @@ func (err *Error) Error() string {
 func mistake(code, finding string) *Error {
 	known := contract.Errors[code]
 	if slices.Contains(kinds, finding) {
-		finding += " " + known[0] + "."
+		finding += " " + known.Finding
 	}
-	return &Error{Code: code, Finding: cmp.Or(finding, known[0]), Remedy: known[1]}
+	return &Error{Code: code, Finding: cmp.Or(finding, known.Finding), Remedy: known.Remedy}
 }
 
 func refused(code, finding string) *Error {

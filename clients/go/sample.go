@@ -28,24 +28,15 @@ func Sample(kind string, source Source, fields map[string]any) (body []byte, hea
 	keys, sample := source.Current(), contract.Samples[kind]
 	known := strings.Join(slices.Sorted(maps.Keys(contract.Samples)), ", ")
 	misusedIf(sample.IPN == nil, "wrong_option", "There is no sample "+kind+", but "+known+".")
-	settles, isExtended := kind == "settlement", slices.Contains(keys.agreed.Fields, "extended")
-	ipn, posted := maps.Clone(sample.IPN), maps.Clone(sample.Headers)
+	settles, setting, posted := kind == "settlement", slices.Min(keys.agreed.Fields), maps.Clone(sample.Headers)
+	ipn := byTableNames(sample.IPN, tableOf(settles, setting).Fields)
 	ipn["id"], ipn["reqId"] = newID(), newID()
-	if sample.HasOriginal {
-		ipn["originalId"] = newID()
-		posted["paybell-original-transaction"] = ipn["originalId"].(string)
-	}
-	for _, name := range tableOf(settles).Extended {
-		if !isExtended {
-			delete(ipn, name)
-		}
-	}
 	for name, value := range fields {
 		_, isThere := ipn[name]
 		misusedIf(!isThere, "wrong_option", "A "+kind+" has no field "+name+".")
 		ipn[name] = value
 	}
-	ipn["signature"] = keys.signatures(settles, ipn, ipn, isExtended)[0]
+	ipn["signature"] = keys.signatures(settles, setting, ipn, ipn)[0]
 	plain, _ := json.Marshal(ipn)
 	body, _ = json.Marshal(map[string]string{"data": seal(keys.agreed, keys.versions["encryptionKey"][0], plain)})
 	id, timestamp := newID(), strconv.FormatInt(time.Now().Unix(), 10)

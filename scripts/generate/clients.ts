@@ -29,8 +29,11 @@ const keyMistakes = [
   "key_length",
   "no_whsec_prefix",
   "shared_key",
-  "wrong_option",
 ] as const;
+
+function mistake(code: string, finding: string, remedy: string) {
+  return [code, { finding, remedy, refused: false }] as const;
+}
 
 const kinds: Readonly<Record<string, SampleIpn>> = {
   sale: {},
@@ -71,10 +74,17 @@ function inOneLine(list: string): string {
 function contract() {
   const named = (columns: readonly Column[]) =>
     columns.map(({ name, alias }) => (alias === undefined ? [name] : [name, alias]));
+  const table = (columns: readonly Column[], signed: readonly string[], added: readonly string[]) => ({
+    extended: { fields: [...named(columns), ...added.map((name) => [name])], signed: [...signed, ...added], added },
+    specification: { fields: named(columns), signed, added: [] },
+  });
   return {
-    card: { fields: named(cardColumns), signed: cardSigningOrder, extended: extended.card },
-    settlement: { fields: named(settlementColumns), signed: settlementSigningOrder, extended: extended.settlement },
-    entry: { fields: named(settlementListColumns), signed: [], extended: [] },
+    // By kind and by the setting `fields`. `signed` is the list without another agreement; `added` follows any other.
+    tables: {
+      card: table(cardColumns, cardSigningOrder, extended.card),
+      settlement: table(settlementColumns, settlementSigningOrder, extended.settlement),
+    },
+    entry: named(settlementListColumns),
     defaults: {
       cipher: "aes-256-gcm",
       encoding: "base64",
@@ -85,14 +95,15 @@ function contract() {
     },
     // In fields, the setting that says more of an IPN is the first.
     settings: { cipher: ciphers, encoding: encodings, signing: ["fields", "whole"], fields: fieldSets.toReversed() },
-    errors: {
-      ...refusals,
-      ...Object.fromEntries(keyMistakes.map((mistake) => [mistake, misuses[mistake]])),
-      wrong_option: [misuses.wrong_option[0], "Compare it with GET /v1/self and the page on packages."],
-      no_answer: ["The connection failed.", "Check baseUrl, and try again."],
-      not_paybell: ["The answer is not one of Paybell's.", "Check baseUrl."],
-      ...Object.fromEntries(Object.entries(cursorRemedies).map(([code, remedy]) => [code, ["", remedy]])),
-    },
+    // What a package knows more goes before the finding: of a mistake in a key, which key.
+    errors: Object.fromEntries([
+      ...Object.entries(refusals).map(([code, [finding, remedy]]) => [code, { finding, remedy, refused: true }]),
+      ...keyMistakes.map((code) => mistake(code, `${misuses[code][0]}.`, misuses[code][1])),
+      mistake("wrong_option", "", "Compare it with GET /v1/self and the page on packages."),
+      mistake("no_answer", "The connection failed.", "Check baseUrl, and try again."),
+      mistake("not_paybell", "The answer is not one of Paybell's.", "Check baseUrl."),
+      ...Object.entries(cursorRemedies).map(([code, remedy]) => mistake(code, "", remedy)),
+    ]),
     // How a body begins that a framework, a proxy or something else than Paybell has made, after white space. U+001F is
     // the first byte of gzip.
     starts: {
@@ -125,8 +136,7 @@ function contract() {
 }
 
 /**
- * With the extended fields. Without what each sample has of its own: ids are made where the sample is used, also that of
- * the original, if the command has one.
+ * With the extended fields. Without what each sample has of its own: `id` and `reqId` are made where the sample is used.
  */
 function sample(what: SampleIpn) {
   const clock = { nowMs: () => Date.UTC(2026, 0, 2, 3, 4, 5) };
@@ -134,11 +144,16 @@ function sample(what: SampleIpn) {
   const { signature: _, ...ipn } = { ...received.ipn, id: "", reqId: "" };
   const list = "settlementList" in ipn ? { settlementList: [{ reqId: "", refNo: "432198765432" }] } : {};
   const { command, originalTransactionId } = received.headers;
-  const more: Record<string, string | undefined> = { command, currency: "VND" };
+  const originalId = originalTransactionId && "1fd1e17a-5f3c-4d0c-9a39-7e0f1d5f6a11";
+  const more: Record<string, string | undefined> = { command, currency: "VND", originalId };
   const added = Object.fromEntries(extended[received.kind].map((name) => [name, more[name] ?? ""]));
   return {
-    hasOriginal: originalTransactionId !== undefined,
-    headers: { "content-type": "application/json", "paybell-attempt": "1", "paybell-command": command },
+    headers: {
+      "content-type": "application/json",
+      "paybell-attempt": "1",
+      "paybell-command": command,
+      ...(originalId && { "paybell-original-transaction": originalId }),
+    },
     ipn: { ...ipn, ...list, ...added },
   };
 }

@@ -22,14 +22,14 @@ final class Content
         $settings = $keys->fields;
         sort($settings); // "extended" first: it says more of the same IPN.
         foreach ($settings as $setting) {
-            $isExtended = $setting === 'extended';
+            ['fields' => $fields, 'added' => $added] = contract('tables')[$kind][$setting];
             // With the whole IPN signed, one without these fields has the same signed string.
-            if ($isExtended && array_diff_key(array_flip(contract($kind)['extended']), $wire)) {
+            if (array_diff_key(array_flip($added), $wire)) {
                 continue;
             }
-            $ipn = self::byTableNames($wire, $kind, $isExtended);
+            $ipn = self::byTableNames($wire, $fields);
             $matches = fn(string $one) => hash_equals($one, strtolower($ipn['signature']));
-            if (array_filter(self::signatures($keys, $kind, $wire, $ipn, $isExtended), $matches)) {
+            if (array_filter(self::signatures($keys, $kind, $setting, $wire, $ipn), $matches)) {
                 return [$settles ? self::settlement($ipn) : self::card($ipn), $read];
             }
         }
@@ -48,27 +48,26 @@ final class Content
     }
 
     /**
-     * Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them.
+     * Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them. If the
+     * receiver accepts IPNs without them too, a list that names them skips them there.
      *
      * @return list<string>
      */
-    public static function signatures(Keys $keys, string $kind, array $wire, array $ipn, bool $isExtended): array
+    public static function signatures(Keys $keys, string $kind, string $setting, array $wire, array $ipn): array
     {
-        ['signed' => $usual, 'extended' => $added] = contract($kind);
+        ['signed' => $usual, 'added' => $added] = contract('tables')[$kind][$setting];
         $names = $keys->signing[$kind] ?? $usual;
-        // A list for both kinds of IPN may name them: they are no part of the other kind.
-        $names = $isExtended ? [...$names, ...array_diff($added, $names)] : array_diff($names, $added);
+        $names = [...array_intersect($names, array_keys($ipn)), ...array_diff($added, $names)];
         $text = $keys->signing['mode'] === 'whole'
             ? self::canonical((object) array_diff_key($wire, ['signature' => '']))
-            : implode('&', array_map(fn(string $name) => "$name=" . ($ipn[$name] ?? ''), $names));
+            : implode('&', array_map(fn(string $name) => "$name=$ipn[$name]", $names));
         return array_map(fn(string $key) => hash_hmac('sha256', $text, $key), $keys->all('signingKey'));
     }
 
-    private static function byTableNames(array $wire, string $table, bool $isExtended = false): array
+    private static function byTableNames(array $wire, array $fields): array
     {
-        ['fields' => $fields, 'extended' => $added] = contract($table);
         $ipn = [];
-        foreach ([...$fields, ...array_map(fn(string $name) => [$name], $isExtended ? $added : [])] as $names) {
+        foreach ($fields as $names) {
             $found = array_values(array_intersect_key($wire, array_flip($names)));
             if (count($found) > 1) {
                 throw new Refused('two_names');
@@ -85,7 +84,7 @@ final class Content
 
     private static function entry(mixed $entry): array
     {
-        return is_object($entry) ? self::byTableNames((array) $entry, 'entry') : throw new Refused('wrong_type');
+        return is_object($entry) ? self::byTableNames((array) $entry, contract('entry')) : throw new Refused('wrong_type');
     }
 
     /** Section 2: all scalars are strings. This applies to unknown fields as well. */

@@ -15,7 +15,7 @@ class PaybellError extends \RuntimeException
 
     public function __construct(string $code, string $finding = '', string $remedy = '')
     {
-        [$meaning, $usual] = contract('errors')[$code] ?? ['', ''];
+        ['finding' => $meaning, 'remedy' => $usual] = contract('errors')[$code] ?? ['finding' => '', 'remedy' => ''];
         $this->finding = $finding ?: $meaning;
         $this->remedy = $usual ?: $remedy;
         parent::__construct(trim("$code: $this->finding $this->remedy"));
@@ -25,6 +25,6 @@ class PaybellError extends \RuntimeException
     /** @internal A mistake in the key of this kind. */
     public static function in(string $kind, string $code): self
     {
-        return new self($code, "$kind " . contract('errors')[$code][0] . '.');
+        return new self($code, "$kind " . contract('errors')[$code]['finding']);
     }
 }

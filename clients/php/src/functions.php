@@ -71,16 +71,15 @@ function sample(
     $what = $samples[$kind]
         ?? throw new PaybellError('wrong_option', "There is no sample $kind, but " . implode(', ', array_keys($samples)) . '.');
     [$keys, $table] = [Keys::from($keys), $kind === 'settlement' ? $kind : 'card'];
-    $isExtended = in_array('extended', $keys->fields, true);
-    $original = $what['hasOriginal'] ? ['originalId' => $fields['originalId'] ?? newId()] : [];
-    $ipn = array_replace($what['ipn'], ['id' => newId(), 'reqId' => newId()], $original);
-    $ipn = $isExtended ? $ipn : array_diff_key($ipn, array_flip(contract($table)['extended']));
+    $setting = min($keys->fields); // "extended" if it is one of them
+    $names = array_column(contract('tables')[$table][$setting]['fields'], 0);
+    $ipn = array_intersect_key(['id' => newId(), 'reqId' => newId()] + $what['ipn'], array_flip($names));
     if ($unknown = array_key_first(array_diff_key($fields, $ipn))) {
         throw new PaybellError('wrong_option', "A $kind has no field $unknown.");
     }
     $ipn = $fields + $ipn;
     $wire = (array) json_decode(json_encode($ipn, JSON_THROW_ON_ERROR));
-    [$ipn['signature']] = Content::signatures($keys, $table, $wire, $ipn, $isExtended);
+    [$ipn['signature']] = Content::signatures($keys, $table, $setting, $wire, $ipn);
     $plain = json_encode($ipn, JSON_UNESCAPED_UNICODE | JSON_THROW_ON_ERROR);
     $body = json_encode(['data' => Envelope::seal($keys, $plain)], JSON_UNESCAPED_SLASHES);
     [$id, $timestamp] = [newId(), (string) time()];
@@ -88,7 +87,7 @@ function sample(
         'webhook-id' => $id,
         'webhook-timestamp' => $timestamp,
         'webhook-signature' => Sender::sign($keys->all('webhookSecret')[0], $id, $timestamp, $body),
-    ] + ($original ? ['paybell-original-transaction' => $original['originalId']] : []);
+    ];
     return [$body, $headers, $ipn];
 }
 

@@ -12,13 +12,13 @@ class PaybellError(Exception):
     """Branch on `code`; `remedy` says what to do. No message contains a key or decrypted content."""
 
     def __init__(self, code: str, finding: str = "", remedy: str = ""):
-        meaning, usual = CONTRACT["errors"].get(code, ("", ""))
-        self.code, self.finding, self.remedy = code, finding or meaning, usual or remedy
+        known = CONTRACT["errors"].get(code, {"finding": "", "remedy": ""})
+        self.code, self.finding, self.remedy = code, finding or known["finding"], known["remedy"] or remedy
         super().__init__(f"{code}: {self.finding} {self.remedy}".strip())
 
     @classmethod
     def about(cls, key: str, code: str) -> PaybellError:
-        return cls(code, f"{key} {CONTRACT['errors'][code][0]}.")
+        return cls(code, f"{key} {CONTRACT['errors'][code]['finding']}")
 
 
 class Refused(PaybellError):

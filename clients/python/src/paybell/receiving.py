@@ -141,10 +141,10 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
         raise Refused("wrong_type")
     for setting in sorted(setup.fields):  # "extended" first: it says more of the same IPN.
         # With the whole IPN signed, one without these fields has the same signed string.
-        if setting == "extended" and any(name not in wire for name in CONTRACT[kind]["extended"]):
+        if any(name not in wire for name in CONTRACT["tables"][kind][setting]["added"]):
             continue
-        ipn = by_table_names(wire, kind, setting == "extended")
-        expected = signatures(setup, kind, wire, ipn, setting == "extended")
+        ipn = by_table_names(wire, CONTRACT["tables"][kind][setting]["fields"])
+        expected = signatures(setup, kind, setting, wire, ipn)
         if any(hmac.compare_digest(one.encode(), ipn["signature"].lower().encode()) for one in expected):
             if not settles:
                 ipn["cardScheme"] = ipn["cardScheme"].upper()
@@ -152,20 +152,21 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
     raise Refused("signature")
 
 
-def signatures(setup: Keys, kind: str, wire: Mapping, ipn: Mapping, extended: bool) -> list[str]:
-    """Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them."""
-    names, added = setup.signing.get(kind) or CONTRACT[kind]["signed"], CONTRACT[kind]["extended"]
-    # A list for both kinds of IPN may name them: they are no part of the other kind.
-    own = [*names, *(name for name in added if name not in names)] if extended else [n for n in names if n not in added]
-    text = "&".join(f"{name}={ipn.get(name, '')}" for name in own)
+def signatures(setup: Keys, kind: str, setting: str, wire: Mapping, ipn: Mapping) -> list[str]:
+    """Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them. If the
+    receiver accepts IPNs without them too, a list that names them skips them there."""
+    table = CONTRACT["tables"][kind][setting]
+    names = setup.signing.get(kind) or table["signed"]
+    own = [name for name in names if name in ipn] + [name for name in table["added"] if name not in names]
+    text = "&".join(f"{name}={ipn[name]}" for name in own)
     if setup.signing["mode"] == "whole":
         text = canonical({name: value for name, value in wire.items() if name != "signature"})
     return [hmac.digest(key, text.encode(), "sha256").hex() for key in setup.all("signingKey")]
 
 
-def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
+def by_table_names(wire: Mapping, fields: Iterable[list[str]]) -> dict:
     ipn: dict[str, Any] = {}
-    for names in CONTRACT[kind]["fields"] + [[name] for name in CONTRACT[kind]["extended"] if extended]:
+    for names in fields:
         found, is_list = [wire[name] for name in names if name in wire], names[0] == "settlementList"
         if len(found) > 1:
             raise Refused("two_names")
@@ -174,5 +175,5 @@ def by_table_names(wire: Mapping, kind: str, extended: bool = False) -> dict:
             raise Refused("wrong_type")
         if is_list and not all(isinstance(entry, dict) for entry in value):
             raise Refused("wrong_type")
-        ipn[names[0]] = [by_table_names(entry, "entry") for entry in value] if is_list else value
+        ipn[names[0]] = [by_table_names(entry, CONTRACT["entry"]) for entry in value] if is_list else value
     return ipn

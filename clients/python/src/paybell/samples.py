@@ -31,20 +31,17 @@ def sample(kind: str = "sale", keys: KeySource = SAMPLE_KEYS, **fields: Any) -> 
     if kind not in CONTRACT["samples"]:
         raise PaybellError("wrong_option", f"There is no sample {kind}, but {', '.join(CONTRACT['samples'])}.")
     setup, content = keys_of(keys), copy.deepcopy(CONTRACT["samples"][kind])
-    table, extended = "settlement" if kind == "settlement" else "card", "extended" in setup.fields
-    id, req_id, original, notification_id = (str(uuid.uuid4()) for _ in range(4))
-    own = {"id": id, "reqId": req_id, "originalId": original if content["hasOriginal"] else ""}
-    ipn = {name: own.get(name, value) for name, value in content["ipn"].items()}
-    for name in () if extended else CONTRACT[table]["extended"]:
-        del ipn[name]
+    table, setting = "settlement" if kind == "settlement" else "card", min(setup.fields)
+    id, req_id, notification_id = (str(uuid.uuid4()) for _ in range(3))
+    given = content["ipn"] | {"id": id, "reqId": req_id}
+    ipn = {names[0]: given.get(names[0], "") for names in CONTRACT["tables"][table][setting]["fields"]}
     for name in fields:
         if name not in ipn:
             raise PaybellError("wrong_option", f"A {kind} has no field {name}.")
     ipn.update(fields)
-    ipn["signature"] = signatures(setup, table, ipn, ipn, extended)[0]
+    ipn["signature"] = signatures(setup, table, setting, ipn, ipn)[0]
     body = json.dumps({"data": seal(setup, json.dumps(ipn, ensure_ascii=False).encode())}, separators=(",", ":"))
     timestamp = str(int(time.time()))
     mac = header_mac(setup.all("webhookSecret")[0], notification_id, timestamp, body.encode())
     posted = {"webhook-id": notification_id, "webhook-timestamp": timestamp, "webhook-signature": mac}
-    named = {"paybell-original-transaction": ipn.get("originalId", own["originalId"])}
-    return Sample(body.encode(), content["headers"] | posted | (named if any(named.values()) else {}), ipn)
+    return Sample(body.encode(), content["headers"] | posted, ipn)

@@ -46,13 +46,11 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
         boolean settles = wire.containsKey("saleQuantity")
                 || "SETTLE".equals(wire.get("transaction_type")) && wire.containsKey("settlementList");
         if (!isTextsOnly(wire)) throw refused("wrong_type");
-        Table table = Contract.IT.table(settles);
         for (String setting : Contract.IT.settings().get("fields")) {
-            var extension = setting.equals("extended") ? table.extended() : List.<String>of();
+            Table table = Contract.IT.table(settles, setting);
             // With the whole IPN signed, one without these fields has the same signed string.
-            if (!keys.agreed.fields().contains(setting) || !wire.keySet().containsAll(extension)) continue;
-            var ipn = byTableNames(wire, table);
-            extension.forEach(name -> ipn.put(name, wire.get(name)));
+            if (!keys.agreed.fields().contains(setting) || !wire.keySet().containsAll(table.added())) continue;
+            var ipn = byTableNames(wire, table.fields());
             var content = new Content(settles, ipn, wire, keyId);
             String signature = ipn.get("signature").toString().toLowerCase(Locale.ROOT);
             if (content.signatures(keys, setting).noneMatch(one -> Seal.equal(one, signature))) continue;
@@ -63,7 +61,10 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
         throw refused("signature");
     }
 
-    /** By each signing key: section 5.1. The extended fields follow the agreed list, unless it names them. */
+    /**
+     * By each signing key: section 5.1. The extended fields follow the agreed list, unless it names them. If the receiver
+     * accepts IPNs without them too, a list that names them skips them there.
+     */
     Stream<String> signatures(Keys keys, String setting) {
         byte[] text = signed(keys.agreed.signing(), setting);
         return keys.all("signingKey").stream().map(key -> Seal.encode(Seal.hmac(key, text), "hex"));
@@ -75,21 +76,20 @@ record Content(boolean settles, Map<String, Object> ipn, Map<String, Object> wir
             signed.remove("signature");
             return Contract.canonical(signed);
         }
-        Table table = Contract.IT.table(settles);
+        Table table = Contract.IT.table(settles, setting);
         var agreed = settles ? signing.settlement() : signing.card();
         var names = new ArrayList<>(agreed == null ? table.signed() : agreed);
-        // A list for both kinds of IPN may name them: they are no part of the other kind.
-        if (!setting.equals("extended")) names.removeAll(table.extended());
-        else table.extended().stream().filter(name -> !names.contains(name)).forEach(names::add);
+        table.added().stream().filter(name -> !names.contains(name)).forEach(names::add);
         return names.stream()
-                .map(name -> name + "=" + (ipn.get(name) instanceof String text ? text : ""))
+                .filter(ipn::containsKey)
+                .map(name -> name + "=" + ipn.get(name))
                 .collect(Collectors.joining("&"))
                 .getBytes(UTF_8);
     }
 
-    private static Map<String, Object> byTableNames(Map<?, ?> wire, Table table) {
+    static Map<String, Object> byTableNames(Map<?, ?> wire, List<List<String>> fields) {
         var ipn = new LinkedHashMap<String, Object>();
-        for (var names : table.fields()) {
+        for (var names : fields) {
             var found = names.stream().filter(wire::containsKey).toList();
             if (found.size() > 1) throw refused("two_names");
             boolean isList = names.get(0).equals("settlementList");

@@ -21,12 +21,11 @@ import java.util.Map;
 
 /** The tables of the specification, generated from Paybell's own code, and its JSON. */
 record Contract(
-        Table card,
-        Table settlement,
-        Table entry,
+        Map<String, Map<String, Table>> tables,
+        List<List<String>> entry,
         Map<String, Object> defaults,
         Map<String, List<String>> settings,
-        Map<String, List<String>> errors,
+        Map<String, Mistake> errors,
         Map<String, String> starts,
         Map<String, List<Try>> tries,
         Map<String, Object> sampleKeys,
@@ -47,8 +46,13 @@ record Contract(
     static final TypeReference<Map<String, Object>> OBJECT = new TypeReference<>() {};
     static final Contract IT = read();
 
-    /** Fields are lists of the names that a field may have, the table's first. */
-    record Table(List<List<String>> fields, List<String> signed, List<String> extended) {}
+    /**
+     * Fields are lists of the names that a field may have, the table's first. {@code signed} is the list without another
+     * agreement; {@code added} follows any other.
+     */
+    record Table(List<List<String>> fields, List<String> signed, List<String> added) {}
+
+    record Mistake(String finding, String remedy) {}
 
     /** Another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place. */
     record Try(
@@ -59,10 +63,10 @@ record Contract(
             List<String> fields,
             Map<String, List<String>> keys) {}
 
-    record Example(boolean hasOriginal, Map<String, String> headers, Map<String, Object> ipn) {}
+    record Example(Map<String, String> headers, Map<String, Object> ipn) {}
 
-    Table table(boolean settles) {
-        return settles ? settlement : card;
+    Table table(boolean settles, String setting) {
+        return tables.get(settles ? "settlement" : "card").get(setting);
     }
 
     private static Contract read() {

@@ -1,6 +1,6 @@
 package example.paybell;
 
-import java.util.List;
+import example.paybell.Contract.Mistake;
 
 /**
  * An IPN that is not authentic or not fresh (a refusal), or another mistake, with the codes of Paybell's own partner
@@ -8,6 +8,7 @@ import java.util.List;
  */
 public final class PaybellException extends RuntimeException {
     private static final long serialVersionUID = 1;
+    private static final Mistake NONE = new Mistake("", "");
 
     private final String code;
     private final String finding;
@@ -20,21 +21,21 @@ public final class PaybellException extends RuntimeException {
 
     /** What the table does not have is taken from the arguments. */
     PaybellException(String code, String finding, String remedy, boolean isRefusal) {
-        this(code, List.of(finding, remedy), Contract.IT.errors().getOrDefault(code, List.of("", "")), isRefusal);
+        this(code, new Mistake(finding, remedy), Contract.IT.errors().getOrDefault(code, NONE), isRefusal);
     }
 
-    private PaybellException(String code, List<String> own, List<String> usual, boolean isRefusal) {
+    private PaybellException(String code, Mistake own, Mistake usual, boolean isRefusal) {
         super(null, null, false, !isRefusal);
         this.code = code;
-        finding = own.get(0).isEmpty() ? usual.get(0) : own.get(0);
-        remedy = usual.get(1).isEmpty() ? own.get(1) : usual.get(1);
+        finding = own.finding().isEmpty() ? usual.finding() : own.finding();
+        remedy = usual.remedy().isEmpty() ? own.remedy() : usual.remedy();
         this.isRefusal = isRefusal;
     }
 
     /** A mistake in the key of this kind. */
     static PaybellException mistake(String kind, String code) {
         return new PaybellException(
-                code, kind + " " + Contract.IT.errors().get(code).get(0) + ".");
+                code, kind + " " + Contract.IT.errors().get(code).finding());
     }
 
     static PaybellException refused(String code) {

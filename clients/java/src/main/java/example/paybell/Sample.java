@@ -3,7 +3,7 @@ package example.paybell;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import java.time.Instant;
-import java.util.LinkedHashMap;
+import java.util.Collections;
 import java.util.Map;
 import java.util.TreeMap;
 import java.util.UUID;
@@ -15,19 +15,17 @@ public record Sample(byte[] body, Map<String, String> headers, Ipn ipn) {
         if (example == null)
             throw new PaybellException(
                     "wrong_option", "The samples are " + Contract.IT.samples().keySet() + ".");
-        boolean settles = kind.equals("settlement"),
-                isExtended = keys.agreed.fields().contains("extended");
-        var ipn = new LinkedHashMap<>(example.ipn());
+        boolean settles = kind.equals("settlement");
+        String setting = Collections.min(keys.agreed.fields()); // "extended" if it is one of them
+        var ipn = Content.byTableNames(
+                example.ipn(), Contract.IT.table(settles, setting).fields());
         ipn.putAll(Map.of("id", newId(), "reqId", newId()));
-        if (example.hasOriginal()) ipn.put("originalId", newId());
-        Object original = fields.containsKey("originalId") ? fields.get("originalId") : ipn.get("originalId");
-        if (!isExtended) ipn.keySet().removeAll(Contract.IT.table(settles).extended());
         for (String name : fields.keySet())
             if (!ipn.containsKey(name))
                 throw new PaybellException("wrong_option", "A " + kind + " has no field " + name + ".");
         ipn.putAll(fields);
         var content = new Content(settles, ipn, ipn, "");
-        var signatures = content.signatures(keys, isExtended ? "extended" : "specification");
+        var signatures = content.signatures(keys, setting);
         ipn.put("signature", signatures.findFirst().orElseThrow());
         String data = Seal.data(keys.agreed, keys.all("encryptionKey").get(0), Contract.canonical(ipn));
         byte[] body = Contract.canonical(Map.of("data", data));
@@ -37,7 +35,6 @@ public record Sample(byte[] body, Map<String, String> headers, Ipn ipn) {
         var headers = new TreeMap<String, String>(String.CASE_INSENSITIVE_ORDER);
         headers.putAll(example.headers());
         headers.putAll(Map.of("webhook-id", id, "webhook-timestamp", timestamp, "webhook-signature", "v1," + mac));
-        if (example.hasOriginal()) headers.put("paybell-original-transaction", original.toString());
         return new Sample(body, headers, content.typed());
     }
 
