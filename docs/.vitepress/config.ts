@@ -167,7 +167,7 @@ export default defineConfig({
       { text: "Partners", link: "/partner/tutorial" },
       ...(isForPartners ? [] : [{ text: "Operators", link: "/operator/production" }]),
       { text: "API", link: "/api", target: "_self" },
-      { text: version, link: "/reference/contract-versions" },
+      { text: version, link: "/reference/specification#9-versions" },
     ],
     sidebar: sidebar(),
   },

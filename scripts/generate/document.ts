@@ -55,30 +55,3 @@ export function formatted({ path, text }: GeneratedFile): GeneratedFile {
   const options = { cwd: root, input: text, stdio, encoding: "utf8", maxBuffer: 16 * 1024 * 1024 } as const;
   return { path, text: execFileSync(process.execPath, args, options) };
 }
-
-/** A heading, and the names that belong below it. */
-export type Section = readonly [title: string, names: RegExp];
-
-/**
- * A table for each section: an item goes to the first section that matches its name.
- *
- * @throws Error if a name matches no section, or a section has no name
- */
-export function sectionTables<Item extends { readonly name: string }>(
-  items: readonly Item[],
-  sections: readonly Section[],
-  columns: readonly string[],
-  rowOf: (item: Item) => readonly string[],
-): string {
-  const bySection = Map.groupBy(items, ({ name }) => {
-    const found = sections.find(([, names]) => names.test(name));
-    if (found === undefined) throw new Error(`${name} belongs to no section of its reference page.`);
-    return found[0];
-  });
-  const blocks = sections.flatMap(([title]) => {
-    const rows = bySection.get(title);
-    if (rows === undefined) throw new Error(`The section ${title} of a reference page is empty.`);
-    return [`## ${title}`, table(columns, rows.map(rowOf))];
-  });
-  return blocks.join("\n\n");
-}

@@ -1,15 +1,11 @@
 import {
   aids,
-  type Command,
   cardIpnFields,
-  commands,
   currencies,
-  envelopeFields,
   extensionFields,
   type Field,
   type FieldFormat,
   headerNames,
-  notifiedCommands,
   paymentTypes,
   responseCodes,
   settlementIpnFields,
@@ -31,38 +27,36 @@ const formats: Readonly<Record<FieldFormat, string>> = {
   count: "whole number",
 };
 
-function values({ values, format }: Field): string {
+function values({ type, values, format }: Field): string {
+  if (type === "list") return "list of objects";
   if (values !== undefined) return values.map(code).join(", ");
   return format === undefined ? "" : formats[format];
 }
 
 function fieldTable(fields: readonly Field[]): string {
   return table(
-    ["No", "Field", "Also accepted as", "Type", "Values", "Meaning"],
+    ["No", "Field", "Also accepted as", "Values", "Meaning"],
     fields.map((field) => [
       String(field.no),
       code(field.name),
       field.alias === undefined ? "" : code(field.alias),
-      field.type === "list" ? "list of objects" : "string",
       values(field),
       field.meaning,
     ]),
   );
 }
 
-/** Every field of the envelope and of both IPNs. */
+/** Every field of both IPNs. */
 export function fieldsReference(): GeneratedFile {
   const described = new Set<string>(
     settlementIpnFields.flatMap((field) => ["alias" in field ? field.alias : field.name]),
   );
   const undescribed = Object.keys(toWire("settlement", {}, "sample")).filter((name) => !described.has(name));
   return withParts("docs/reference/fields.md", {
-    envelope: fieldTable(envelopeFields),
     card: fieldTable(cardIpnFields),
     settlement: fieldTable(settlementIpnFields),
     undescribed: `With \`wireNames: "sample"\` the body also has ${undescribed.map(code).join(" and ")}, as empty strings.`,
-    "extended-card": fieldTable(extensionFields("card")),
-    "extended-settlement": fieldTable(extensionFields("settlement")),
+    extended: fieldTable([...extensionFields("card"), ...extensionFields("settlement")]),
     entry: fieldTable(settlementListFields),
   });
 }
@@ -82,13 +76,6 @@ export const headerMeanings: Readonly<Record<keyof typeof headerNames, string>> 
   outOfOrder: "1 if this IPN was sent before an earlier one that it should have followed; absent otherwise",
 };
 
-const notified: ReadonlySet<string> = new Set(notifiedCommands);
-
-function notifiedIn(command: Command): string {
-  if (command === "REFUND") return "if the partner agreed on it";
-  return notified.has(command) ? "yes" : "never";
-}
-
 function commandsOf(type: TransactionType): string {
   const names = Object.entries(partnerSettings.transactionTypes.initial ?? {}).filter(([, one]) => one === type);
   return names.map(([name]) => (name === "VOID_PREAUTH" ? "`VOID` of a `PREAUTH`" : code(name))).join(", ");
@@ -101,16 +88,14 @@ export function codesReference(): GeneratedFile {
     return [String(decimals), codes.sort().join(" ")];
   });
   return withParts("docs/reference/codes.md", {
-    commands: table(
-      ["Command", "Notified"],
-      commands.map((command) => [code(command), notifiedIn(command)]),
-    ),
     transaction_type: table(
       ["Code", "Commands, by default"],
       transactionTypes.map((type) => [code(type), commandsOf(type)]),
     ),
-    status: `${statuses.map(code).join(", ")}.`,
-    paymentType: `${paymentTypes.map(code).join(", ")}.`,
+    words: [
+      `\`status\`: ${statuses.map(code).join(", ")}; \`INIT\` is never sent.`,
+      `\`paymentType\`: ${paymentTypes.map(code).join(", ")}; those with \`qrmo\` are payments without a card.`,
+    ].join(" "),
     swipeType: table(
       ["Code", "Meaning"],
       swipeTypes.map((swipe) => [code(swipe.code), swipe.meaning]),
@@ -119,12 +104,22 @@ export function codesReference(): GeneratedFile {
       ["AID", "cardScheme", "Kind"],
       aids.map(({ aid, scheme, kind }) => [code(aid), code(scheme), kind]),
     ),
-    isoResponseCode: table(
+    isoResponseCode: inTwoColumns(
       ["Code", "Meaning"],
       responseCodes.map((response) => [code(response.code), response.meaning]),
     ),
     currency: table(["Decimals", "Currencies"], currencyRows),
   });
+}
+
+/** A long table of short rows, side by side. */
+function inTwoColumns(columns: readonly string[], rows: readonly (readonly string[])[]): string {
+  const half = Math.ceil(rows.length / 2);
+  const none = columns.map(() => "");
+  return table(
+    [...columns, ...columns],
+    rows.slice(0, half).map((row, at) => [...row, ...(rows[half + at] ?? none)]),
+  );
 }
 
 export function headersReference(): GeneratedFile {

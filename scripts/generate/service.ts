@@ -9,7 +9,7 @@ import { errors } from "../../packages/server/src/errors.ts";
 import { createMetrics } from "../../packages/server/src/metrics.ts";
 import type { PartnerSetting, SettingTable } from "../../packages/server/src/partners/setting.ts";
 import { partnerSettings } from "../../packages/server/src/partners/settings.ts";
-import { code, type GeneratedFile, type Section, sectionTables, table, withParts } from "./document.ts";
+import { code, type GeneratedFile, table, withParts } from "./document.ts";
 import { openApiDocument } from "./openapi.ts";
 
 /** Every setting of the service. */
@@ -118,53 +118,32 @@ function textOf(initial: unknown): string {
   return pairs.length === 1 ? String(pairs[0]?.[1]) : pairs.map(([name, value]) => `${name}=${value}`).join(" ");
 }
 
-const metricSections: readonly Section[] = [
-  ["Notifications", /^paybell_(notifications|parked|attempt|attempts|delivery|oldest)_/],
-  ["Notifications by partner", /^paybell_partner_/],
-  ["Delivery", /_(slots|queued|bytes_in_flight|outcomes|shards)/],
-  ["Commands, acquirers, alerts", /_(commands?|acquirer|late_answers|reversals|alerts|egress|feed)_/],
-  ["Completions from a switch", /_(reports|intake|settlements)_/],
-  ["Database", /_(group_commit|database|lease|ledger|partitions)_/],
-  ["HTTP", /_(http|pulls|callers|requests)_/],
-  ["Process", /^process_|_(event_loop|loop|trace)_/],
-];
-
 /** Everything that /metrics shows. */
 export async function metricsReference(): Promise<GeneratedFile> {
   const metrics = createMetrics();
-  const all = metrics.registry.getMetricsAsArray();
+  const all = metrics.registry.getMetricsAsArray().sort((one, other) => one.name.localeCompare(other.name));
   metrics.close();
-  const tables = sectionTables(all, metricSections, ["Name", "Type", "Labels", "Meaning"], (metric) => {
+  const rows = all.map((metric) => {
     const labels = "labelNames" in metric && Array.isArray(metric.labelNames) ? metric.labelNames.map(String) : [];
     return [code(metric.name), String(metric.type), labels.map(code).join(", "), metric.help];
   });
-  return withParts("docs/reference/metrics.md", { metrics: tables });
+  return withParts("docs/reference/metrics.md", { metrics: table(["Name", "Type", "Labels", "Meaning"], rows) });
 }
 
 /** Every error of the APIs, by its HTTP status; every error of the partner library, from its own tables. */
 export async function errorsReference(): Promise<GeneratedFile[]> {
   const ofOperators = await codesOfOperators();
-  const statuses = [...new Set(Object.values(errors).map(({ status }) => status))].sort((a, b) => a - b);
-  const kinds = statuses.flatMap((status) => Object.entries(errors).filter(([, error]) => error.status === status));
-  const shown = kinds.filter(([name]) => !ofOperators.has(name));
-  const sections = statuses
-    .map((status) => [status, shown.filter(([, error]) => error.status === status)] as const)
-    .filter(([, ofStatus]) => ofStatus.length > 0)
-    // The site makes an anchor of the code that begins a row: `documentation` of a problem leads to it.
-    .flatMap(([status, ofStatus]) => [
-      `## ${status}`,
-      table(
-        ["Code", "Meaning", "Remedy"],
-        ofStatus.map(([name, { title, remedy }]) => [code(name), title, remedy]),
-      ),
-    ]);
-  const operators = kinds
-    .filter(([name]) => ofOperators.has(name))
-    .map(([name, { status, title, remedy }]) => [code(name), String(status), title, remedy]);
+  const all = Object.entries(errors).sort(([, one], [, other]) => one.status - other.status);
+  // The site makes an anchor of the code that begins a row: `documentation` of a problem leads to it.
+  const tableOf = (shown: typeof all) =>
+    table(
+      ["Code", "Status", "Meaning", "Remedy"],
+      shown.map(([name, { status, title, remedy }]) => [code(name), String(status), title, remedy]),
+    );
   return [
     withParts("docs/reference/errors.md", {
-      errors: sections.join("\n\n"),
-      operators: table(["Code", "Status", "Meaning", "Remedy"], operators),
+      errors: tableOf(all.filter(([name]) => !ofOperators.has(name))),
+      operators: tableOf(all.filter(([name]) => ofOperators.has(name))),
     }),
     withParts("docs/partner/errors.md", { refusals: reasonTable(refusals), misuses: reasonTable(misuses) }),
   ];

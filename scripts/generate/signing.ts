@@ -50,18 +50,15 @@ function example(kind: IpnKind, signing: Signing, fields: FieldSet = "specificat
   return codeBlock("text", `signed string: ${text}\nsignature:     ${sign(text, hmacKey(exampleKey))}`);
 }
 
-function orderTable(order: readonly string[]): string {
-  return table(
-    ["Position", "Field"],
-    order.map((name, at) => [String(at + 1), code(name)]),
-  );
+function orderList(order: readonly string[]): string {
+  return `In this order: ${order.map((name, at) => `${at + 1} ${code(name)}`).join(", ")}.`;
 }
 
 /** The signed fields in their order, computed examples, and the form of each cipher. */
 export function signingReference(): GeneratedFile {
   return withParts("docs/reference/signing.md", {
-    card: `${orderTable(cardSigningOrder)}\n\n${example("card", defaultSigning)}`,
-    settlement: `${orderTable(settlementSigningOrder)}\n\n${example("settlement", defaultSigning)}`,
+    card: `${orderList(cardSigningOrder)}\n\n${example("card", defaultSigning)}`,
+    settlement: `${orderList(settlementSigningOrder)}\n\n${example("settlement", defaultSigning)}`,
     extended: example("card", defaultSigning, "extended"),
     whole: example("card", { mode: "whole" }),
     ciphers: table(
