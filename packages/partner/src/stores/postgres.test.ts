@@ -78,7 +78,7 @@ describe("in PostgreSQL", () => {
     expect(await once(() => undefined)(received)).toBe("processed");
   });
 
-  it("forgets IPNs older than requested, and never those that may still be delivered", async () => {
+  it("forgets IPNs older than requested, to the day, and never those that may still be delivered", async () => {
     const pool = newPool();
     const store = postgresStore(pool, { table: "public.forgetting" });
     await store.createTable();
@@ -86,7 +86,9 @@ describe("in PostgreSQL", () => {
     const [old, young] = [sampleIpn().received, sampleIpn().received];
     await once(old);
     await once(young);
-    await pool.query("UPDATE forgetting SET seen_at = now() - interval '101 days' WHERE id = $1", [old.ipn.id]);
+    const age = "UPDATE forgetting SET seen_at = now() - $1 * interval '1 day' WHERE id = $2";
+    await pool.query(age, [101, old.ipn.id]);
+    await pool.query(age, [99, young.ipn.id]);
     expect(await store.forget()).toBe(1);
     expect(await once(old)).toBe("processed");
     expect(await once(young)).toBe("duplicate");

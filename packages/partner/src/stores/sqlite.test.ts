@@ -68,7 +68,7 @@ describe("in SQLite", () => {
     expect(await processing).toBe("processed");
   });
 
-  it("forgets IPNs older than requested", async () => {
+  it("forgets IPNs older than requested, to the day", async () => {
     const database = open(":memory:");
     const store = sqliteStore(database, { table: "main.seen" });
     await store.createTable();
@@ -77,7 +77,9 @@ describe("in SQLite", () => {
     const [old, young] = [sampleIpn().received, sampleIpn().received];
     await once(old);
     await once(young);
-    database.prepare("UPDATE seen SET seen_at = seen_at - 101 * 86400000 WHERE id = ?").run(old.ipn.id);
+    const age = database.prepare("UPDATE seen SET seen_at = seen_at - ? * 86400000 WHERE id = ?");
+    age.run(101, old.ipn.id);
+    age.run(99, young.ipn.id);
     expect(await store.forget()).toBe(1);
     expect(await once(young)).toBe("duplicate");
     expect(await once(old)).toBe("processed");
