@@ -129,6 +129,17 @@ describe("an address without a key", () => {
     },
   );
 
+  test("is one with all of its network, if it is IPv6: requests and bytes", async () => {
+    await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "60", PAYBELL_TRUSTED_PROXIES: "127.0.0.1/32" });
+    const get = (path: string, address: string) =>
+      service.call("GET", path, { key: null, headers: { "x-forwarded-for": address } });
+    let host = 0;
+    expect(await statuses(61, () => get("/nowhere", `2001:db8:1:2::${++host}`))).toEqual([...Array(60).fill(404), 429]);
+    expect((await get("/docs/js/scalar.js", "2001:db8:1:3::1")).status).toBe(200);
+    expect((await get("/nowhere", "2001:db8:1:3::2")).status).toBe(429);
+    expect((await get("/nowhere", "2001:db8:1:4::1")).status).toBe(404);
+  });
+
   test("has its answers' bytes counted: large files use its rate up", async () => {
     await start({ PAYBELL_ANONYMOUS_PER_MINUTE: "60" });
     const get = () => service.call("GET", "/docs/js/scalar.js", { key: null });

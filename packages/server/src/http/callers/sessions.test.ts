@@ -181,17 +181,20 @@ describe("the audit", () => {
     expect(found[1]).toMatchObject({ after: { reason: "unauthorized" } });
   });
 
-  test("has 60 refusals of a minute, from however many addresses", async () => {
+  test.each([
+    ["60 refusals of a minute, from however many addresses", "198.51.100.", 60],
+    ["ten refusals of a minute from one network of IPv6 addresses", "2001:db8:1:2::", 10],
+  ])("has %s", async (_, network, recorded) => {
     const env = { PAYBELL_TRUSTED_PROXIES: "127.0.0.1/32" };
     const proxied = await new HttpTestService({ env }).listen();
     for (let from = 1; from <= 70; from += 1) {
-      const headers = { "x-forwarded-for": `198.51.100.${from}` };
+      const headers = { "x-forwarded-for": `${network}${from}` };
       await proxied.call("POST", "/console/session", { key: null, json: { token: "pbo_wrong" }, headers });
     }
     await proxied.close();
-    expect(proxied.audit.records).toHaveLength(60);
+    expect(proxied.audit.records).toHaveLength(recorded);
     expect(proxied.audit.records.at(-1)).toMatchObject({
-      address: "198.51.100.60",
+      address: `${network}${recorded}`,
       after: expect.stringContaining("are not recorded"),
     });
   });
