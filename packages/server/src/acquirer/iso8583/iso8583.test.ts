@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
-import { NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
+import { type AcquirerAnswer, NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile as example, usualMac } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
@@ -91,6 +91,26 @@ describe("an acquirer over ISO 8583", () => {
     await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
     const answer = await acquirer.ask(till.reversal(sale), patient);
     expect(answer).toMatchObject({ responseCode: "25", site: `127.0.0.1:${host.port}` });
+  });
+
+  test("sends no other request under the key of one that may be answered yet", async () => {
+    const timings = { ...example.timings, reversalMarginMs: 600_000 };
+    const { acquirer, host } = await opened({}, { ...example, timings });
+    const till = new Till();
+    const sale = till.sale("tok_approve");
+    const other = { ...sale, transactionId: till.sale("tok_approve").transactionId };
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    host.answer = () => undefined;
+    const late = Promise.withResolvers<string>();
+    const options = { timeoutMs: 20, onLateAnswer: (answer: AcquirerAnswer) => late.resolve(answer.responseCode) };
+    await expect(acquirer.ask(sale, options)).rejects.toBeInstanceOf(NoAnswer);
+    await expect(acquirer.ask(other, options)).rejects.toBeInstanceOf(NotSent);
+    const [unanswered, ...others] = host.heard.filter(({ mti }) => mti === "0200");
+    expect(others).toEqual([]);
+    if (unanswered !== undefined) host.send(answerTo(unanswered, "00"));
+    expect(await late.promise).toBe("00");
+    host.answer = (request) => answerTo(request, "51");
+    expect((await acquirer.ask(other, patient)).responseCode).toBe("51");
   });
 
   test("ends in NotSent if no host is ready in time, or the message cannot be written", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { type AcquirerHealth, NoAnswer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
 import { profile } from "../iso8583/example-profile.fixture.ts";
@@ -249,6 +249,18 @@ test("the wait for a session is a part of the time that a message has", async ()
   shared.holder = { leaseId: holder, isUp: true, isSignedOff: false, detail: "" };
   await expect(answer).rejects.toBeInstanceOf(NoAnswer);
   expect(await left.promise).toBeLessThanOrEqual(patient.timeoutMs - 100);
+});
+
+test("an instance that stops gives the session up only when its link is closed: the host allows no second one", async () => {
+  const { shared, first } = await hosted();
+  const closes = vi.spyOn(Iso8583Acquirer.prototype, "close");
+  onTestFinished(() => closes.mockRestore());
+  let atRelease: unknown;
+  vi.spyOn(shared, "release").mockImplementation(async () => {
+    atRelease = closes.mock.settledResults.map(({ type }) => type);
+  });
+  await first.session.close();
+  expect(atRelease).toEqual(["fulfilled"]);
 });
 
 test("an instance that stops waits for answers that it owes, and later messages for the next holder", async () => {
