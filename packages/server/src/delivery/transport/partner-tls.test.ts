@@ -65,7 +65,21 @@ test("a server whose public key is not pinned gets no byte, whatever CA signed i
   expect(requests).toEqual([]);
 });
 
-test("a pin applies to every connection, resumed sessions too", async () => {
+test("with a pin no session is resumed: it would have no certificate whose key could be compared", async () => {
+  const resumed: boolean[] = [];
+  const peer = await httpsPeer(certificate, (request, response) => {
+    resumed.push((request.socket as TLSSocket).isSessionReused());
+    response.writeHead(204, { connection: "close" }).end();
+  });
+  const transport = transportOf();
+  const callbackPins = [pinOf(certificate.cert)];
+  for (const partner of [partnerWith({}), partnerWith({ callbackPins })]) {
+    for (let nth = 0; nth < 2; nth += 1) expect(await post(peer, partner, transport)).toMatchObject(accepted);
+  }
+  expect(resumed).toEqual([false, true, false, false]);
+});
+
+test("a pin applies to every connection", async () => {
   const peer = await ok();
   const transport = transportOf();
   const settings = { callbackPins: [pinOf(certificate.cert)] };

@@ -110,6 +110,17 @@ describe("a failed attempt", () => {
     expect(await attempts()).toMatchObject([{ attempt_no: 1, http_status: 503 }]);
   });
 
+  test("that a person asked for is no step of the schedule, and the next one is again", async () => {
+    const delivery = await reportOne();
+    const asked = () => query("SELECT attempts_made, asked, is_asked FROM pending");
+    await record(delivery, { delayMs: 0 });
+    await query("UPDATE pending SET is_asked = true");
+    await record({ ...delivery, attemptsMade: 1 }, { delayMs: 0 });
+    expect(await asked()).toEqual([{ attempts_made: 2, asked: 1, is_asked: false }]);
+    await record({ ...delivery, attemptsMade: 2 }, { delayMs: 0 });
+    expect(await asked()).toEqual([{ attempts_made: 3, asked: 1, is_asked: false }]);
+  });
+
   test("keeps an answer that is bytes, not text, as it is", async () => {
     const delivery = await reportOne();
     const answer = Buffer.from([0x00, 0xff, 0xd8, 0x5c, 0x22]);
