@@ -413,6 +413,19 @@ describe("an answer to a settlement whose process has died", () => {
     });
   });
 
+  test.each(["12", "95"])("decides nothing if it is %s, whether it runs or was aborted", async (responseCode) => {
+    const till = new LedgerTill();
+    await instance.ended(partner, till.sale());
+    const [settling, sent] = await sentBefore(till);
+    const refusal = { ...strayAnswer(sent), responseCode };
+    expect(await instance.settler.answeredUnmatched("", refusal)).toBe(true);
+    expect(await instance.find(partner, settling.id)).toMatchObject({ state: "INIT" });
+    expect(await instance.settler.abort(partner.id, settling.id)).toBe(true);
+    expect(await instance.settler.answeredUnmatched("", refusal)).toBe(true);
+    expect(field(await instance.ended(partner, till.sale()), "batchNo")).toBe("000001");
+    expect(await instance.ended(partner, till.settlement())).toMatchObject({ state: "SUCCESS" });
+  });
+
   test("decides nothing if it may be that of two", async () => {
     const [one, other] = [new LedgerTill(), new LedgerTill()];
     const [settling, sent] = await sentBefore(one);
