@@ -56,6 +56,15 @@ describe("a Refund", () => {
     expect(batch).toEqual({ refund_quantity: 1, refund_total_minor: "60000" });
   });
 
+  test("enters no batch of another currency", async () => {
+    const sale = await settledSale();
+    await instance.ended(partner, till.sale("tok_approve", "12.50", "USD"));
+    const refund = till.refund(sale);
+    await expect(instance.run(partner, refund)).rejects.toMatchObject({ status: 409, code: "batch_currency" });
+    await instance.ended(partner, till.settlement());
+    expect(await instance.ended(partner, refund)).toMatchObject({ state: "SUCCESS" });
+  });
+
   test("is uploaded with the rest of its batch if the totals differ", async () => {
     const sale = await settledSale();
     await instance.ended(partner, till.refund(sale, "60000"));

@@ -179,6 +179,24 @@ describe("a 25 to a Reversal", async () => {
     await patient.reversed(sale.id, "25");
   });
 
+  test("counts whatever was answered since: a 94 then says only that the host did not look for the Sale again", async () => {
+    first.nextFares("SALE", { answers: "lost" });
+    const sale = await first.ended(own, new LedgerTill().sale());
+    // A claim is for longer.
+    const postponed = "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
+    const tried = (tries: number) => expect.poll(() => patient.query(postponed, [sale.id, tries])).toHaveLength(1);
+    await tried(1);
+    for (const [nth, code] of ["91", "94"].entries()) {
+      first.nextFares("REVERSAL", { declines: code });
+      await patient.runDueNow();
+      await tried(nth + 2);
+    }
+    await pastTheMargin(sale.id);
+    first.nextFares("REVERSAL", { declines: "94" });
+    await patient.runDueNow();
+    await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "94" });
+  });
+
   test("leaves the partner's REVERSAL open, and the Reversal is sent again if the Sale leaves only later", async () => {
     const till = new LedgerTill();
     const leaves = patient.holdLink("a SALE leaves");
