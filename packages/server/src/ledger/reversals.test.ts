@@ -183,7 +183,8 @@ describe("a 25 to a Reversal", async () => {
     first.nextFares("SALE", { answers: "lost" });
     const sale = await first.ended(own, new LedgerTill().sale());
     // A claim is for longer.
-    const postponed = "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
+    const postponed =
+      "SELECT FROM reversals WHERE transaction_id = $1 AND tries = $2 AND due_at < now() + interval '6 s'";
     const tried = (tries: number) => expect.poll(() => patient.query(postponed, [sale.id, tries])).toHaveLength(1);
     await tried(1);
     for (const [nth, code] of ["91", "94"].entries()) {

@@ -298,6 +298,8 @@ describe("a settlement that is aborted while its answer is on the way", () => {
     const { detail } = await instance.eventOf("settlement_late", settling.id);
     expect(detail).toMatchObject({ tid: till.tid, batchNo: "000001", batch: "closed", responseCode: "00" });
     expect(await instance.settler.abort(partner.id, settling.id)).toBe(false);
+    // The acquirer has settled it: there is no doubt that a person could resolve.
+    expect(await instance.settlements.resolveLate(partner.id, settling.id)).toBe(false);
     const next = await instance.ended(partner, till.sale());
     expect(field(next, "batchNo")).toBe("000002");
     await expect(instance.run(partner, till.void(sale))).rejects.toMatchObject({ code: "batch_settled" });

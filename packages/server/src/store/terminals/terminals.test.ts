@@ -67,3 +67,33 @@ test.each(["registration", "release"])("a %s that waits for a command finds what
   await connections.pool.query("DELETE FROM reversals WHERE partner_id = $1", [claimant]);
   expect((await change()).outcome).toBe(kind === "release" ? "removed" : "put");
 });
+
+const insertTransaction = (commandAndState: string, batchId = "batch_id") => `
+  INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id)
+  SELECT partner_id, r.id, 'command', ${commandAndState}, r.id::text, r.id, '{"fields":{}}', tid, ${batchId}
+  FROM terminals, gen_random_uuid() AS r (id) WHERE partner_id = $1 AND tid = $2`;
+
+test.each([
+  ["its batch is being settled", "UPDATE terminals SET batch_closing = true WHERE partner_id = $1 AND tid = $2"],
+  ["something in its batch counts", insertTransaction("'SALE', 'SUCCESS'")],
+  ["a command is in flight", insertTransaction("'SALE', 'INIT'")],
+  [
+    "a Reversal is under way",
+    "INSERT INTO reversals (partner_id, transaction_id, tid) VALUES ($1, gen_random_uuid(), $2)",
+  ],
+  ["a PreAuth can be completed", insertTransaction("'PREAUTH', 'SUCCESS'", "NULL")],
+])("a terminal keeps its mid and acquirer, and is not released, while %s", async (_, begin) => {
+  const partnerId = await insertPartner(connections.pool);
+  const tid = `K-${partnerId}`;
+  const put = (mid: string) => terminals.upsert(partnerId, completeTerminal(tid, { mid }), 30);
+  await put("M1");
+  await connections.pool.query(insertTransaction("'SALE', 'ERROR'"), [partnerId, tid]);
+  await connections.pool.query(begin, [partnerId, tid]);
+  expect(await put("M2")).toEqual({ outcome: "busy" });
+  expect(await terminals.remove(partnerId, tid, 30)).toEqual({ outcome: "busy" });
+  for (const table of ["transactions", "reversals"])
+    await connections.pool.query(`DELETE FROM ${table} WHERE partner_id = $1`, [partnerId]);
+  await connections.pool.query("UPDATE terminals SET batch_closing = false WHERE partner_id = $1", [partnerId]);
+  expect((await put("M2")).outcome).toBe("put");
+  expect((await terminals.remove(partnerId, tid, 30)).outcome).toBe("removed");
+});
