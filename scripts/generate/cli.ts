@@ -62,22 +62,23 @@ function commonOptions(root: Command): Option[] {
 /** A section for all commands that begin with one word. */
 function groupReference(group: Command, common: readonly Option[]): string[] {
   const all = leaves(group);
+  const only = all.length === 1 ? all[0] : undefined;
   const examples = all.length === 1 ? all.flatMap(examplesOf) : all.flatMap(tellingExamplesOf);
   const rows = optionRows(all, common);
   return [
-    `### ${pathOf(group)}`,
-    all.length === 1
-      ? all.map((one) => textOf(one, common)).join("")
-      : table(
-          ["Command", "What it does"],
-          all.map((one) => [
-            code([pathOf(one), ...one.registeredArguments.map(nameOf)].join(" ")),
-            textOf(one, common),
-          ]),
-        ),
+    `### ${pathOf(only ?? group)}`,
+    only === undefined ? commandTable(all, common) : textOf(only, common),
     ...(examples.length === 0 ? [] : [codeBlock("sh", examples.join("\n"))]),
     ...(rows.length === 0 ? [] : [optionTable(rows, all.length > 1)]),
   ];
+}
+
+function commandTable(all: readonly Command[], common: readonly Option[]): string {
+  const rows = all.map((one) => {
+    const usage = [pathOf(one), ...one.registeredArguments.map(nameOf)].join(" ");
+    return [code(usage), textOf(one, common)];
+  });
+  return table(["Command", "What it does"], rows);
 }
 
 /** One that is the command alone says nothing new. */
@@ -99,10 +100,12 @@ function textOf(one: Command, common: readonly Option[]): string {
   const shared = one.options.filter((option) => isIn(common, option));
   const access = shared.filter((option) => isIn(accessOptions, option));
   const named = access.length === 0 || access.length === accessOptions.length ? without(shared, access) : shared;
+  const given = one.registeredArguments.filter((argument) => argument.description !== "");
   const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
   return [
     `${sentence(one.summary())}.`,
     ...text,
+    ...given.map((argument) => `${code(nameOf(argument))}: ${argument.description}.`),
     ...(named.length === 0 ? [] : [`Common options: ${named.map(({ long }) => code(long ?? "")).join(", ")}.`]),
     ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
   ].join(" ");
@@ -114,19 +117,13 @@ function listed(block: string): string {
   return `${items.join("; ")}.`;
 }
 
-/** The arguments, then the options that are no common ones: each once, with the commands that have it. */
+/** The options that are no common ones: each once, with the commands that have it. */
 function optionRows(all: readonly Command[], common: readonly Option[]): string[][] {
-  const found = all.flatMap((one) => [
-    ...one.registeredArguments
-      .filter(({ description }) => description !== "")
-      .map((argument) => ({ one, name: nameOf(argument), meaning: argument.description })),
-    ...without(one.options, common).map((option) => ({ one, name: option.flags, meaning: meaningOf(option) })),
-  ]);
-  const rows = Map.groupBy(found, ({ name, meaning }) => `${name} ${meaning}`).values();
-  return [...rows].flatMap(([first, ...others]) => {
+  const found = all.flatMap((one) => without(one.options, common).map((option) => ({ one, option })));
+  return [...Map.groupBy(found, ({ option }) => keyOf(option)).values()].flatMap(([first, ...others]) => {
     if (first === undefined) return [];
     const names = [first, ...others].map(({ one }) => code(one.name()));
-    return [[code(first.name), names.join(", "), first.meaning]];
+    return [[code(first.option.flags), names.join(", "), meaningOf(first.option)]];
   });
 }
 
