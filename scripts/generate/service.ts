@@ -30,7 +30,12 @@ export function testCardsReference(): GeneratedFile {
 
 function valueText({ kind, isSecret }: Setting<unknown>): string {
   const { description, unit } = descriptionOf(kind);
-  return [description, unit === undefined ? "" : ` (${unit})`, isSecret ? "; a secret" : ""].join("");
+  const short = description
+    .replace(/^a (?:whole )?number from /, "")
+    .replace(/^a string$/, "text")
+    .replace(/^a URL that begins with ([^,]*)/, "$1 URL")
+    .replace(/^one of /, "");
+  return [short, unit === undefined ? "" : ` (${unit})`, isSecret ? "; a secret" : ""].join("");
 }
 
 function defaultText(setting: Setting<unknown>): string {
