@@ -65,20 +65,25 @@ function groupReference(group: Command, common: readonly Option[]): string[] {
   const only = all.length === 1 ? all[0] : undefined;
   const examples = all.length === 1 ? all.flatMap(examplesOf) : all.flatMap(tellingExamplesOf);
   const rows = optionRows(all, common);
+  const isTable = rows.length > inTextMax;
+  const texts = all.map((one) => textOf(one, common, isTable ? [] : without(one.options, common)));
   return [
     `### ${pathOf(only ?? group)}`,
-    only === undefined ? commandTable(all, common) : textOf(only, common),
+    only === undefined ? table(["Command", "What it does"], zip(all.map(usageOf), texts)) : texts.join(""),
     ...(examples.length === 0 ? [] : [codeBlock("sh", examples.join("\n"))]),
-    ...(rows.length === 0 ? [] : [optionTable(rows, all.length > 1)]),
+    ...(isTable ? [optionTable(rows, only === undefined)] : []),
   ];
 }
 
-function commandTable(all: readonly Command[], common: readonly Option[]): string {
-  const rows = all.map((one) => {
-    const usage = [pathOf(one), ...one.registeredArguments.map(nameOf)].join(" ");
-    return [code(usage), textOf(one, common)];
-  });
-  return table(["Command", "What it does"], rows);
+/** So many options of a group are explained with its commands. */
+const inTextMax = 3;
+
+function zip(left: readonly string[], right: readonly string[]): string[][] {
+  return left.map((one, at) => [one, right[at] ?? ""]);
+}
+
+function usageOf(one: Command): string {
+  return code([pathOf(one), ...one.registeredArguments.map(nameOf)].join(" "));
 }
 
 /** One that is the command alone says nothing new. */
@@ -93,7 +98,7 @@ function tellingExamplesOf(one: Command): string[] {
     .slice(0, 1);
 }
 
-function textOf(one: Command, common: readonly Option[]): string {
+function textOf(one: Command, common: readonly Option[], own: readonly Option[]): string {
   const { description = "", exitCodes = {} } = describedOf(one) ?? {};
   const paragraphs = description.split("\n\n").filter((block) => block !== "");
   const text = paragraphs.map((block) => (block.startsWith("  ") ? listed(block) : block));
@@ -106,6 +111,7 @@ function textOf(one: Command, common: readonly Option[]): string {
     `${sentence(one.summary())}.`,
     ...text,
     ...given.map((argument) => `${code(nameOf(argument))}: ${argument.description}.`),
+    ...own.map((option) => `${code(option.flags)}: ${meaningOf(option)}.`),
     ...(named.length === 0 ? [] : [`Common options: ${named.map(({ long }) => code(long ?? "")).join(", ")}.`]),
     ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
   ].join(" ");
