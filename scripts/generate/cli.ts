@@ -105,7 +105,7 @@ function textOf(one: Command, common: readonly Option[], own: readonly Option[])
   const shared = one.options.filter((option) => isIn(common, option));
   const access = shared.filter((option) => isIn(accessOptions, option));
   const named = access.length === 0 || access.length === accessOptions.length ? without(shared, access) : shared;
-  const given = one.registeredArguments.filter((argument) => argument.description !== "");
+  const given = one.registeredArguments.filter((argument) => !isFromList(argument.description));
   const codes = Object.entries(exitCodes).map(([exitCode, meaning]) => `${exitCode}: ${meaning}.`);
   return [
     `${sentence(one.summary())}.`,
@@ -115,6 +115,11 @@ function textOf(one: Command, common: readonly Option[], own: readonly Option[])
     ...(named.length === 0 ? [] : [`Common options: ${named.map(({ long }) => code(long ?? "")).join(", ")}.`]),
     ...(codes.length === 0 ? [] : [`Exit codes. ${codes.join(" ")}`]),
   ].join(" ");
+}
+
+/** The page says once that an id is the one that the list shows. */
+function isFromList(description: string): boolean {
+  return description === "" || /\bas `paybell .*` shows? (?:it|them)$/.test(description);
 }
 
 /** The indented lines of a help text, a word and its meaning each, as one sentence. */
