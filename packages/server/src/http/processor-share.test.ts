@@ -94,6 +94,21 @@ test("so many requests of a partner wait, with one timer, and further ones are r
   expect(waiting).toHaveLength(1_024);
 });
 
+test("the account of a partner that used no time lately is forgotten, and no other", async () => {
+  const { share, pass, asked } = shareOf(20);
+  for (let id = 0; id < 100; id += 1) await share.admit(`partner ${id}`, 1);
+  const waiting = asked("loud", [100, 1]);
+  expect(share.size).toBe(101);
+  await pass(200);
+  for (let id = 0; id < 100; id += 1) await share.admit(`later ${id}`, 1);
+  expect(share.size).toBe(101);
+  await pass(300);
+  expect(waiting).toEqual([
+    [0, true],
+    [475, true],
+  ]);
+});
+
 /** Does work of so many parts of 1 ms. @returns when each of them ended */
 async function work(share: ProcessorShare, id: string, parts: number, now: () => number): Promise<number[]> {
   const endsMs: number[] = [];

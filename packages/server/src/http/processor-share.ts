@@ -46,6 +46,11 @@ export class ProcessorShare {
     this.#timers = timers;
   }
 
+  /** Accounts that are kept: of partners that have used time lately, and a few more. */
+  get size(): number {
+    return this.#accounts.size;
+  }
+
   /** Adds the expected cost as soon as there is time for it. @returns false: there was none within a second */
   async admit(id: string, expectedMs: number): Promise<boolean> {
     const account = this.#account(id);
@@ -96,9 +101,22 @@ export class ProcessorShare {
   #account(id: string): Account {
     const known = this.#accounts.get(id);
     if (known !== undefined) return known;
+    this.#forgetIdle();
     const account = { usedMs: 0, atMs: 0, paused: [], asking: [], isTimed: false };
     this.#accounts.set(id, account);
     return account;
+  }
+
+  /** Looks at the two oldest accounts for each new one, so that none stays for long after its partner's last request. */
+  #forgetIdle(): void {
+    let looks = 0;
+    for (const [id, account] of this.#accounts) {
+      looks += 1;
+      if (looks > 2) return;
+      this.#accounts.delete(id);
+      const isIdle = !account.isTimed && account.paused.length + account.asking.length === 0;
+      if (!isIdle || this.#usedMs(account) > 0) this.#accounts.set(id, account);
+    }
   }
 
   #wait(account: Account, queue: Waiting[], waiting: Omit<Waiting, "resolve">): Promise<boolean> {
