@@ -55,14 +55,20 @@ export class Alerts implements EventSink {
    * recorded or the service stops. It never rejects.
    */
   async record(event: NewEvent): Promise<void> {
+    await this.isRecorded(event);
+  }
+
+  /** The same. @returns whether it is durable */
+  async isRecorded(event: NewEvent): Promise<boolean> {
     this.#parts.onRecorded?.(event.kind);
     const same = { ...event, id: event.id ?? newId<"event">() };
     const error = await this.#tryRecord(same);
-    if (error === undefined) return;
+    if (error === undefined) return true;
     this.#parts.log.warn({ err: error, event }, "an event could not be recorded");
-    if (this.#unrecorded.size >= unrecordedMax) return;
+    if (this.#unrecorded.size >= unrecordedMax) return false;
     const later = this.#recordLater(same).finally(() => this.#unrecorded.delete(later));
     this.#unrecorded.add(later);
+    return false;
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Acquirer } from "../acquirer/acquirer.ts";
 import type { SignOffStore } from "../acquirer/iso8583/host-requests.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso8583.ts";
 import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
-import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
+import type { HostsOwn, LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
 import { matchProblems, readProfile } from "../acquirer/iso8583/profile/read.ts";
@@ -27,7 +27,7 @@ import { PostgresAcquirers } from "../store/registered-acquirers.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /** The options for opening a link to a host. */
-export type HostOptions = Omit<Iso8583Options, "onEvent" | "connectsLater" | "earlierTimeoutMs">;
+export type HostOptions = Omit<Iso8583Options, "onEvent" | "noteAsked" | "connectsLater" | "earlierTimeoutMs">;
 
 export interface NamedAcquirer {
   /** Null: there is none, and commands are refused. A link is opened with the service, by its options. */
@@ -100,10 +100,11 @@ export function openAcquirers(
     const onEvent = (event: LinkEvent) => {
       logEvent(event, shown, own);
       recordKey(event, name || settingsName, { metrics, events: alerts });
-      recordAsked(event, name || settingsName, alerts);
     };
+    const noteAsked = (asked: HostsOwn) => recordAsked(asked, name || settingsName, alerts);
     const signOffs = signOffsOf(name, options.profile);
-    const linked = { ...options, macKeyStore: keyStore, signOffs, onEvent, earlierTimeoutMs: config.acquirerTimeoutMs };
+    const earlierTimeoutMs = config.acquirerTimeoutMs;
+    const linked = { ...options, macKeyStore: keyStore, signOffs, onEvent, noteAsked, earlierTimeoutMs };
     const problems = matchProblems(options.profile);
     if (problems.length > 0) {
       const detail = { acquirer: name || settingsName, problems };
@@ -194,10 +195,12 @@ const askedFields = {
   original: 90,
 } as const;
 
-/** Something that the host did by itself, and of which the operator should know. */
-function recordAsked(event: LinkEvent, acquirer: string, events: EventSink): void {
-  if (event.kind !== "asked") return;
-  const { host, means, message } = event;
+/** Something that the host did by itself, and of which the operator should know. @throws Error if it is not durable */
+async function recordAsked(
+  { host, means, message }: HostsOwn,
+  acquirer: string,
+  events: Pick<Infrastructure["alerts"], "isRecorded">,
+): Promise<void> {
   if (means === "key" || means === "echo" || means === "other") return;
   const shown = Object.entries(askedFields).flatMap(([name, field]) => {
     // The host may send anything, such as a NUL, which the database does not take.
@@ -209,7 +212,8 @@ function recordAsked(event: LinkEvent, acquirer: string, events: EventSink): voi
     return text === "" ? [] : [[name, text] as const];
   });
   const detail = { acquirer, host, mti: message.mti, ...Object.fromEntries(shown) };
-  events.record({ kind: askedKinds[means], partnerId: null, subjectId: null, detail });
+  const isDurable = await events.isRecorded({ kind: askedKinds[means], partnerId: null, subjectId: null, detail });
+  if (!isDurable) throw new Error("its event could not be recorded");
 }
 
 function logEvent(event: LinkEvent, shown: ShownFields, log: Log): void {

@@ -7,7 +7,7 @@ import { profile } from "./example-profile.fixture.ts";
 import { hostRequestsOf, type SignOffStore } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { FakeHost, framing } from "./link/fake-host.fixture.ts";
-import type { LinkEvent } from "./link/link.ts";
+import type { LinkEvent, LinkOptions } from "./link/link.ts";
 import { Wire } from "./link/wire.ts";
 import { layoutOf } from "./mapping.ts";
 import { Codec, type IsoMessage } from "./message/codec.ts";
@@ -51,6 +51,7 @@ async function connected(
   signOffs?: SignOffStore,
   network?: Partial<Profile["network"]>,
   standard: Profile["standard"] = "1987",
+  noteAsked?: LinkOptions["noteAsked"],
 ) {
   const events: LinkEvent[] = [];
   const acquirer = new Iso8583Acquirer({
@@ -59,6 +60,7 @@ async function connected(
     clock: systemClock,
     signOffs,
     onEvent: (event) => events.push(event),
+    noteAsked,
     timings: { backOffMs: [1, 20] },
   });
   closing.push(() => acquirer.close());
@@ -111,6 +113,31 @@ describe("a host's own request", () => {
       ["echo", "0800"],
     ]);
     expect(host.heard.filter(({ mti }) => mti === "0630")).toEqual([]);
+  });
+
+  test("is answered once it is kept, and refused if it cannot be", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const asked: { mti: string; keep: () => void; fail: (error: Error) => void }[] = [];
+    const { events } = await connected([host], undefined, {}, "1987", ({ message }) => {
+      const { promise, resolve, reject } = Promise.withResolvers<void>();
+      asked.push({ mti: message.mti, keep: resolve, fail: reject });
+      return promise;
+    });
+    const answers = () =>
+      host.heard.filter(({ mti }) => mti !== "0800").map(({ mti, fields }) => [mti, fields.get(39)]);
+    for (const mti of ["0420", "0620"]) host.send(ofHost(mti, ""));
+    await expect.poll(() => asked.map(({ mti }) => mti)).toEqual(["0420", "0620"]);
+    expect(answers()).toEqual([]);
+    asked[1]?.fail(new Error("the database is away"));
+    await expect.poll(answers).toEqual([["0630", "96"]]);
+    asked[0]?.keep();
+    await expect.poll(answers).toEqual([
+      ["0630", "96"],
+      ["0430", "00"],
+    ]);
+    const detail = "what the host asked could not be stored: the database is away";
+    expect(events).toContainEqual(expect.objectContaining({ kind: "ignored", detail }));
+    expect(events.flatMap((event) => (event.kind === "asked" ? [event.message.mti] : []))).toEqual(["0420"]);
   });
 
   test("that nobody knows is refused as the profile says, and reported", async () => {

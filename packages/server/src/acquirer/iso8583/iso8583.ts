@@ -48,6 +48,7 @@ export interface Iso8583Options {
   readonly connectsLater?: boolean;
   /** Called for events of the link; messages in them are not masked. */
   readonly onEvent?: (event: LinkEvent) => void;
+  readonly noteAsked?: LinkOptions["noteAsked"];
   readonly timings?: Partial<Pick<LinkTimings, "backOffMs" | "stableMs">>;
 }
 
@@ -122,6 +123,7 @@ export class Iso8583Acquirer implements Acquirer {
       timings: { ...profile.timings, ...defaultTimings, ...timings },
       clock,
       onEvent: this.#onEvent,
+      noteAsked: options.noteAsked,
     };
     this.#link = new Links(linkOptions, profile.network.connections);
     this.#earlierTimeoutMs = options.earlierTimeoutMs;

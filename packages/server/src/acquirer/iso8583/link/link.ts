@@ -23,9 +23,11 @@ export type LinkEvent =
   | { readonly kind: "sent"; readonly host: string; readonly message: IsoMessage }
   | { readonly kind: "received"; readonly host: string; readonly message: IsoMessage }
   /** The host asked something by itself, and was answered. */
-  | (HostsOwn & { readonly kind: "asked"; readonly host: string; readonly detail: string });
+  | (HostsOwn & { readonly kind: "asked"; readonly detail: string });
 
-interface HostsOwn {
+/** A request that a host sends by itself. */
+export interface HostsOwn {
+  readonly host: string;
   readonly means: HostRequestMeaning;
   readonly message: IsoMessage;
 }
@@ -79,6 +81,8 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly timings: LinkTimings;
   readonly clock: Clock;
   readonly onEvent: (event: LinkEvent) => void;
+  /** Resolves once what the host asked is durable: only then it is answered. Absent: nobody keeps it. */
+  readonly noteAsked?: ((asked: HostsOwn) => Promise<void>) | undefined;
 }
 
 export interface RequestOptions extends Omit<ExchangeOptions, "owner"> {
@@ -340,17 +344,16 @@ export class Link {
 
   /** The answer tells the host that it is known durably. */
   async #answerHost(session: Session, message: IsoMessage, { means, answer }: HostRequest): Promise<void> {
-    const { onEvent, signOffs } = this.#options;
+    const { onEvent, noteAsked, signOffs } = this.#options;
     const host = session.name;
-    if (means === "signOn" || means === "signOff") {
-      try {
-        await signOffs.note(host, means === "signOff");
-      } catch (error) {
-        const why = messageOf(error);
-        onEvent({ kind: "ignored", host, detail: `what the host asked could not be stored: ${why}`, message });
-        this.#sendOn(session, answerWith(message, malfunction));
-        return signOffs.changed();
-      }
+    try {
+      if (means === "signOn" || means === "signOff") await signOffs.note(host, means === "signOff");
+      await noteAsked?.({ host, means, message });
+    } catch (error) {
+      const why = messageOf(error);
+      onEvent({ kind: "ignored", host, detail: `what the host asked could not be stored: ${why}`, message });
+      this.#sendOn(session, answerWith(message, malfunction));
+      return signOffs.changed();
     }
     if (answer !== undefined) this.#sendOn(session, answer);
     onEvent({ kind: "asked", host, means, detail: `the host sent a request of its own: ${means}`, message });
