@@ -128,9 +128,13 @@ export class Clearing {
     const sha256 = createHash("sha256");
     const totals = new Map<string, { kind: LineKind; currency: string; lines: number; minor: bigint }>();
     let [lines, chunks, firstDay] = [0, 0, noDay];
-    let waiting: ClearingLine[] = [];
+    const waiting: ClearingLine[] = [];
+    // The next lines are read while these are stored.
+    let storing: Promise<void> = Promise.resolve();
     const flush = async () => {
-      await store.addChunk(id, chunks, waiting.splice(0, chunkLines));
+      await storing;
+      storing = store.addChunk(id, chunks, waiting.splice(0, chunkLines));
+      storing.catch(() => undefined);
       chunks += 1;
     };
     for await (const page of readClearing(hashing(bytes, sha256), layout)) {
@@ -149,7 +153,7 @@ export class Clearing {
       while (waiting.length >= chunkLines) await flush();
     }
     if (waiting.length > 0) await flush();
-    waiting = [];
+    await storing;
     const sums = [...totals.values()].map(({ minor, ...sum }): KindTotal => ({ ...sum, totalMinor: `${minor}` }));
     const day = firstDay === noDay ? dayOf(this.#parts.nowMs(), layout.timeZone) : firstDay;
     return { sha256: sha256.digest(), lines, chunks, totals: sums, firstDay: day };
@@ -234,14 +238,19 @@ export class Clearing {
       return found;
     };
     let next = lookUp(nextChunk);
+    // Lines that are recorded count once, also if they are recorded again: the next ones do not wait for the note.
+    let noted = Promise.resolve(true);
     for (let chunk = nextChunk; chunk < chunks; chunk += 1) {
       const { lines, candidates } = await next;
-      if (this.#isStopping) return false;
+      if (this.#isStopping) break;
       // The transactions of the next lines do not depend on these: they are looked up while these are recorded.
       if (chunk + 1 < chunks) next = lookUp(chunk + 1);
       const matched = await this.#recordLines(acquirer, id, lines, candidates, layout);
-      if (!(await store.advance(id, chunk, matched, heldForMs))) return false;
+      if (!(await noted)) return false;
+      noted = store.advance(id, chunk, matched, heldForMs);
+      noted.catch(() => undefined);
     }
+    if (!(await noted) || this.#isStopping) return false;
     const [watched] = (await store.watched()).filter((one) => one.acquirer === acquirer);
     if (watched !== undefined) await this.#sweep(watched);
     await store.end(id);
@@ -348,13 +357,13 @@ export class Clearing {
     if (!(await this.#copyBooks(acquirer, nowMs() - dayMs))) return;
     await this.#lookAgain(acquirer, layout);
     const beforeMs = nowMs() - layout.section.daysMax * dayMs;
+    let fromMs = judgedToMs - againMs;
     for (;;) {
-      const missing = await store.missing(acquirer, judgedToMs - againMs, beforeMs, chunkLines);
-      const entries = missing.map((one): NewEntry => {
-        return { ...entryAbout("missing_there", acquirer, lastFileId, null, one), state: "open" };
-      });
+      const missing = await store.missing(acquirer, fromMs, beforeMs, chunkLines);
+      const entries = missing.map((one) => entryAbout("missing_there", acquirer, lastFileId, null, one));
       if (entries.length > 0) await store.record(acquirer, lastFileId, { matched: [], entries });
       if (missing.length < chunkLines || this.#isStopping) break;
+      fromMs = missing.at(-1)?.atMs ?? fromMs;
     }
     if (!this.#isStopping) await store.watch(acquirer, { judgedToMs: Math.max(judgedToMs, beforeMs) });
   }

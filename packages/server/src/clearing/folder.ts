@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { ServiceError } from "../errors.ts";
 import type { NewEvent } from "../events.ts";
 import { safeFieldName } from "../guards/safe-text.ts";
-import { copyWithoutCardData, csvCutter, fixedCutter, type LineCutter, withMaskedCard } from "../intake/card-data.ts";
+import { copyWithoutCardData, csvCutter, fixedCutter, type LineCutter, withMaskedCards } from "../intake/card-data.ts";
 import { type FileLocks, FolderWatch, isComplete, orMissing } from "../intake/folder-watch.ts";
 import type { Log } from "../log.ts";
 import type { Clearing } from "./clearing.ts";
@@ -140,7 +140,7 @@ export class ClearingFolder extends FolderWatch {
     if (section?.format === "csv") {
       const { delimiter, header, skipLines } = section;
       const headerLine = header ? skipLines + 1 : 0;
-      return { cutter: csvCutter({ delimiter, headerLine, keep: withMaskedCard }), encoding };
+      return { cutter: csvCutter({ delimiter, headerLine, keepOf: withMaskedCards }), encoding };
     }
     const known = isRead ? Object.values(section?.columns ?? {}) : [];
     return { cutter: fixedCutter(known.filter((place) => typeof place === "object")), encoding };

@@ -102,12 +102,18 @@ export function namesSensitive(text: string): boolean {
 export function isSensitive(key: string, value: unknown): boolean {
   if (typeof value !== "string" && typeof value !== "number") return false;
   const text = String(value);
+  return sensitiveShapes(key).some((shape) => shape.test(text));
+}
+
+/** The forms of the values of this key that must never be stored. */
+export function sensitiveShapes(key: string): readonly RegExp[] {
   const words = wordsOf(key);
   const name = words.join("");
-  return shapes.some(
-    ({ names, words: asWord, shape }) =>
-      shape.test(text) && (names.some((one) => one.test(name)) || words.some((word) => asWord?.test(word) ?? false)),
-  );
+  return shapes
+    .filter(
+      ({ names, words: asWord }) => names.some((one) => one.test(name)) || words.some((word) => asWord?.test(word)),
+    )
+    .map(({ shape }) => shape);
 }
 
 /** Whether a text that is not one JSON value has such a name with its value. */

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
-import { copyWithoutCardData, csvCutter, fixedCutter, withMaskedCard } from "./card-data.ts";
+import { copyWithoutCardData, csvCutter, fixedCutter, withMaskedCards } from "./card-data.ts";
 
 const pan = fc.constantFrom("4111111111111111", "5555555555554444", "378282246310005", "6304000000000000");
 const digits = fc.string({ unit: fc.constantFrom(..."0123456789"), maxLength: 25 });
@@ -29,7 +29,7 @@ test("no cell of CSV keeps a card number, and the other cells stay as they are",
   fc.assert(
     fc.property(fc.array(cell), pan, fc.array(cell), (before, card, after) => {
       const line = (middle: string) => [...before, middle, ...after].join(";");
-      const cutter = csvCutter({ delimiter: ";", headerLine: 0, keep: withMaskedCard });
+      const cutter = csvCutter({ delimiter: ";", headerLine: 0, keepOf: withMaskedCards });
       expect(kept(cutter, line(card))).toBe(
         line(`${card.slice(0, 6)}${"*".repeat(card.length - 10)}${card.slice(-4)}`),
       );

@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { holdsCardNumber, isCardNumber } from "../guards/card-number.ts";
 import { maskCardNumbers } from "../guards/mask-card-numbers.ts";
-import { isSensitive, namesSensitive } from "../guards/sensitive-keys.ts";
+import { isSensitive, namesSensitive, sensitiveShapes } from "../guards/sensitive-keys.ts";
 import { readJson } from "../input/json.ts";
 
 /** Yields what is kept of a line, in parts that each take a moment. */
@@ -90,7 +90,8 @@ export async function* linesOf(
     let from = 0;
     for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
       const isLong = restBytes + end - from > lineBytesMax;
-      yield isLong ? undefined : Buffer.concat([...rest, chunk.subarray(from, end + 1)]);
+      const last = chunk.subarray(from, end + 1);
+      yield isLong ? undefined : rest.length === 0 ? last : Buffer.concat([...rest, last]);
       [rest, restBytes] = [[], 0];
       from = end + 1;
     }
@@ -138,31 +139,45 @@ function holdsCardData(name: string, value: string | number): boolean {
   return isSensitive(name, value) || cardNumberProblem(name, String(value)) !== undefined;
 }
 
-/** A value of another's file as it is kept: the first six and the last four digits of a card number stay. */
-export function withMaskedCard(name: string, value: string): string {
-  if (isSensitive(name, value)) return cut;
-  return holdsCardNumber(value) ? maskCardNumbers(Buffer.from(value)).toString() : value;
+const digitsOnly = /^\d*$/;
+
+/**
+ * The values of a column of another's file as they are kept: the first six and the last four digits of a card number
+ * stay. Most are digits, which need no search for what may hide a number.
+ */
+export function withMaskedCards(name: string): (value: string) => string {
+  const shapes = sensitiveShapes(name);
+  return (value) => {
+    if (shapes.some((shape) => shape.test(value))) return cut;
+    if (!digitsOnly.test(value)) return holdsCardNumber(value) ? maskCardNumbers(Buffer.from(value)).toString() : value;
+    if (!isCardNumber(value)) return value;
+    const hidden = "*".repeat(value.length - digitsShownFirst - digitsShownLast);
+    return value.slice(0, digitsShownFirst) + hidden + value.slice(-digitsShownLast);
+  };
 }
 
 interface CsvCells {
   readonly delimiter: string;
   /** The line that names the columns, from 1; 0: none. */
   readonly headerLine: number;
-  /** What is kept of a cell, by the name of its column. */
-  readonly keep: (column: string, value: string) => string;
+  /** What is kept of the cells of a column. */
+  readonly keepOf: (column: string) => (value: string) => string;
 }
 
 /** Cuts the cells of CSV. A file that is not well-formed is cut too, as far as its cells can be told apart. */
-export function csvCutter({ delimiter, headerLine, keep }: CsvCells): LineCutter {
+export function csvCutter({ delimiter, headerLine, keepOf }: CsvCells): LineCutter {
   const code = `\\u{${delimiter.codePointAt(0)?.toString(16)}}`;
   const cell = new RegExp(`"(?:[^"]|"")*"|[^${code}\\r\\n]+`, "gu");
   let header: readonly string[] = [];
+  /** By column, once one was needed. */
+  let keeps: ReturnType<CsvCells["keepOf"]>[] = [];
   let lines = 0;
   let mayNameSecrets = false;
   return function* cells(line) {
     lines += 1;
     if (lines === headerLine) {
       header = line.split(delimiter).map((name) => name.replaceAll(/["\uFEFF]/g, "").trim());
+      keeps = [];
       mayNameSecrets = namesSensitive(line);
     }
     // Most lines: their cells hold no more than they do themselves, unless something is escaped.
@@ -171,11 +186,13 @@ export function csvCutter({ delimiter, headerLine, keep }: CsvCells): LineCutter
     let end = 0;
     for (const { 0: text, index } of line.matchAll(cell)) {
       const before = line.slice(end, index);
-      column += before.split(delimiter).length - 1;
+      column += before === delimiter ? 1 : before.split(delimiter).length - 1;
       end = index + text.length;
       const isQuoted = text.startsWith('"') && text.length > 1 && text.endsWith('"');
       const value = isQuoted ? text.slice(1, -1).replaceAll('""', '"') : text;
-      const kept = keep(header[column] ?? "", value);
+      const keep = keeps[column] ?? keepOf(header[column] ?? "");
+      keeps[column] = keep;
+      const kept = keep(value);
       if (kept === value) yield before + text;
       else yield before + (isQuoted && kept !== cut ? `"${kept.replaceAll('"', '""')}"` : kept);
     }

@@ -138,8 +138,8 @@ export class FileProgress {
 
   /** @returns whether anything was cut out */
   async #copyTo(copy: string): Promise<boolean> {
-    const csv = { delimiter: ",", headerLine: 1, keep: withoutCardValue };
-    const cutter = extname(this.name) === ".csv" ? csvCutter(csv) : jsonCutter;
+    const keepOf = (column: string) => (value: string) => withoutCardValue(column, value);
+    const cutter = extname(this.name) === ".csv" ? csvCutter({ delimiter: ",", headerLine: 1, keepOf }) : jsonCutter;
     return (await copyWithoutCardData(this.path, copy, { cutter, lineBytesMax })).isCut;
   }
 

@@ -59,6 +59,8 @@ test("a file whose instance died is matched on by another, and each of its lines
   expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 500 });
   const other = instance();
   expect(await other.store.claim(60_000)).toBeUndefined();
+  const noted = async () => (await connections.pool.query("SELECT next_chunk AS next FROM clearing_files")).rows;
+  await expect.poll(noted).toEqual([{ next: 1 }]);
   await connections.pool.query("UPDATE clearing_files SET due_at = now()");
   const [claimed] = [await other.store.claim(0)];
   expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 10 });

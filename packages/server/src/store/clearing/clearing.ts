@@ -203,7 +203,10 @@ export class PostgresClearing implements ClearingStore {
     const rows = await this.#homes.gather(
       async ({ pool }) => (await pool.query<CandidateRow>(sql.missing, values)).rows,
     );
-    return rows.slice(0, rowsMax).map(({ nth: _, completed_at: at, ...row }) => ({ ...row, atMs: at.getTime() }));
+    return rows
+      .map(({ nth: _, completed_at: at, ...row }) => ({ ...row, atMs: at.getTime() }))
+      .sort((one, other) => one.atMs - other.atMs)
+      .slice(0, rowsMax);
   }
 
   async waiting(acquirer: string, after: string | undefined, rowsMax: number): Promise<readonly WaitingLine[]> {
