@@ -1,3 +1,5 @@
 module paybell.example/go/paybell
 
-go 1.23
+go 1.26
+
+require github.com/go-json-experiment/json v1.27.2

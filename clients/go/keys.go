@@ -1,7 +1,7 @@
 package paybell
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -10,19 +10,19 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Signing says what the IPN's own signature covers, as agreed with the operator.
-type Signing struct {
-	Mode       string   `json:"mode"`
-	Card       []string `json:"card,omitempty"`
-	Settlement []string `json:"settlement,omitempty"`
-}
-
+// agreement is what was agreed with the operator. Signing says what the IPN's own signature covers.
 type agreement struct {
 	BaseURL, APIKey, Cipher, Encoding string
-	Signing                           Signing
-	Fields                            []string
+	Signing                           struct {
+		Mode             string
+		Card, Settlement []string
+	}
+	Fields []string
 }
 
 type version struct {
@@ -35,6 +35,7 @@ var kinds = []string{"encryptionKey", "signingKey", "webhookSecret"}
 // Keys are the keys and the agreement of a registration. Several versions of a key are those of a rotation: each is
 // accepted.
 type Keys struct {
+	settings object
 	agreed   agreement
 	versions map[string][]version
 }
@@ -55,60 +56,74 @@ func (keys *Keys) all(kinds ...string) (all []version) {
 // ParseKeys reads one file's content or several: their versions are put together.
 func ParseKeys(contents ...[]byte) (keys *Keys, err error) {
 	defer caught(&err)
-	merged, owners := maps.Clone(contract.Defaults), map[string]string{}
-	keys = &Keys{versions: map[string][]version{}}
+	settings, versions, owners := maps.Clone(contract.Defaults), map[string][]version{}, map[string]string{}
 	for _, content := range contents {
 		file, _ := modern(content)
-		maps.Copy(merged, file)
 		for _, kind := range kinds {
 			list, _ := file[kind].([]any)
 			for _, one := range list {
 				written, _ := one.(object)
 				id, _ := written["id"].(string)
-				text, _ := written["key"].(string)
-				key := keyBytes(kind, text)
-				keys.versions[kind] = append(keys.versions[kind], version{id, key})
-				owner, isOwned := owners[string(key)]
-				misusedIf(isOwned && owner != kind, "shared_key", kind)
+				key := keyBytes(kind, written["key"])
+				throwIf(cmp.Or(owners[string(key)], kind) != kind, "shared_key", kind)
 				owners[string(key)] = kind
+				versions[kind] = append(versions[kind], version{id, key})
 			}
+			delete(file, kind)
 		}
+		maps.Copy(settings, file)
 	}
 	for _, kind := range kinds {
-		misusedIf(keys.versions[kind] == nil, "missing_key", kind)
+		throwIf(versions[kind] == nil, "missing_key", kind)
 	}
-	text, _ := json.Marshal(merged) // An error of Unmarshal would quote the file.
-	isOther := json.Unmarshal(text, &keys.agreed) != nil
-	misusedIf(isOther, "wrong_option", "A member of the file of the keys has another type.")
-	allowed("cipher", contract.Settings.Cipher, keys.agreed.Cipher)
-	allowed("encoding", contract.Settings.Encoding, keys.agreed.Encoding)
-	allowed("signing.mode", contract.Settings.Signing, keys.agreed.Signing.Mode)
-	allowed("fields", contract.Settings.Fields, keys.agreed.Fields...)
-	return keys, nil
+	return newKeys(settings, versions), nil
 }
 
-func allowed(name string, values []string, given ...string) {
-	isOther := func(one string) bool { return !slices.Contains(values, one) }
-	finding := name + " must be one of " + strings.Join(values, ", ") + "."
-	misusedIf(len(given) == 0 || slices.ContainsFunc(given, isOther), "wrong_option", finding)
+func newKeys(settings object, versions map[string][]version) *Keys {
+	keys := &Keys{settings: settings, versions: versions}
+	text, _ := json.Marshal(settings)
+	err := json.Unmarshal(text, &keys.agreed, json.MatchCaseInsensitiveNames(true)) // It would quote the file.
+	throwIf(err != nil, "wrong_option", "A member of the file of the keys has another type.")
+	given := map[string][]string{"cipher": {keys.agreed.Cipher}, "encoding": {keys.agreed.Encoding},
+		"signing": {keys.agreed.Signing.Mode}, "fields": keys.agreed.Fields}
+	for name, allowed := range contract.Settings {
+		isOther := func(one string) bool { return !slices.Contains(allowed, one) }
+		isWrong := len(given[name]) == 0 || slices.ContainsFunc(given[name], isOther)
+		throwIf(isWrong, "wrong_option", name, "must be one of", strings.Join(allowed, ", ")+".")
+	}
+	return keys
+}
+
+// with gives the same with another setting.
+func (keys *Keys) with(other try) *Keys {
+	settings, versions := maps.Clone(keys.settings), maps.Clone(keys.versions)
+	maps.Copy(settings, other.Settings)
+	for kind, others := range other.Keys {
+		versions[kind] = nil
+		for _, key := range keys.all(others...) {
+			versions[kind] = append(versions[kind], version{bytes: key.bytes})
+		}
+	}
+	return newKeys(settings, versions)
 }
 
 // A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning.
-func keyBytes(kind, text string) []byte {
+func keyBytes(kind string, written any) []byte {
+	text, _ := written.(string)
+	throwIf(text == "", "missing_key", kind)
 	bare, isSecret := strings.CutPrefix(text, "whsec_")
-	raw, isBase64 := decode(bare, "base64")
-	misusedIf(text == "", "missing_key", kind)
-	misusedIf(kind == "webhookSecret" && !isSecret, "no_whsec_prefix", kind)
-	misusedIf(kind != "webhookSecret" && isSecret || !isBase64, "key_not_base64", kind)
-	misusedIf(len(raw) != 32, "key_length", kind)
+	throwIf(kind == "webhookSecret" && !isSecret, "no_whsec_prefix", kind)
+	throwIf(kind != "webhookSecret" && isSecret, "key_not_base64", kind)
+	raw := decode(bare, "base64", "key_not_base64", kind)
+	throwIf(len(raw) != 32, "key_length", kind)
 	return raw
 }
 
 // modern gives the content of a file in today's shape, each key as a list of its versions: encryptionKeys, and kind and
 // secret, are those of older files.
 func modern(content []byte) (file object, isOld bool) {
-	err := json.Unmarshal(content, &file) // It would quote the file.
-	misusedIf(err != nil || file == nil, "wrong_option", "The file of the keys is not a JSON object.")
+	err := json.Unmarshal(content, &file, jsontext.AllowDuplicateNames(true)) // It would quote the file.
+	throwIf(err != nil || file == nil, "wrong_option", "The file of the keys is not a JSON object.")
 	kind, hasKind := file["kind"].(string)
 	if secret, hasSecret := file["secret"].(string); hasKind && hasSecret {
 		delete(file, "kind")
@@ -120,19 +135,20 @@ func modern(content []byte) (file object, isOld bool) {
 		return object{kind: []any{file}}, true
 	}
 	for _, kind := range kinds {
-		if list, isThere := file[kind+"s"]; isThere {
-			file[kind], isOld = list, true
+		if versions, isThere := file[kind+"s"]; isThere {
+			file[kind], isOld = versions, true
 			delete(file, kind+"s")
 		}
-		if key, isText := file[kind].(string); isText {
-			file[kind] = []any{key}
+		list, isList := file[kind].([]any)
+		if !isList && file[kind] != nil {
+			list = []any{file[kind]}
 		}
-		list, _ := file[kind].([]any)
 		for at, one := range list {
 			if key, isText := one.(string); isText {
 				list[at] = object{"key": key}
 			}
 		}
+		file[kind] = list
 	}
 	if one, isText := file["fields"].(string); isText {
 		file["fields"] = []string{one}
@@ -198,25 +214,16 @@ func rewrite(path string, content object) error {
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
+	info, failure := os.Stat(path)
 	file, err := os.CreateTemp(filepath.Dir(path), ".keys-*") // 0600
-	if err != nil {
+	if err = cmp.Or(failure, err); err != nil {
 		return err
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	encoder := json.NewEncoder(file)
-	encoder.SetIndent("", "  ")
-	write := func() error { return encoder.Encode(content) }
-	mode := func() error { return file.Chmod(info.Mode()) }
-	replace := func() error { return os.Rename(file.Name(), path) }
-	for _, step := range []func() error{write, mode, file.Sync, replace} {
-		if err := step(); err != nil {
-			return err
-		}
+	failure = json.MarshalWrite(file, content, json.Deterministic(true), jsontext.WithIndent("  "))
+	if err := cmp.Or(failure, file.Chmod(info.Mode()), file.Sync()); err != nil {
+		return err
 	}
-	return nil
+	return os.Rename(file.Name(), path)
 }

@@ -6,8 +6,9 @@ import (
 	"crypto/hmac"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"net/http"
 	"regexp"
@@ -15,6 +16,10 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // FreshnessSeconds is the greatest difference between webhook-timestamp and this machine's clock. BodyBytesMax is the
@@ -23,6 +28,8 @@ const FreshnessSeconds, BodyBytesMax = 300, 16 << 20
 
 // Longer bodies are not tried with other settings: refusing a body must not cost more than sending it.
 const triedBytesMax = 1 << 20
+
+const levelsMax = 64
 
 // Headers are hints that no signature covers: show them and log them, but decide nothing by them.
 type Headers struct {
@@ -58,16 +65,13 @@ func Open(body []byte, headers http.Header, keys Source) (*Received, error) {
 // OpenAt opens a POST by another clock.
 func OpenAt(body []byte, headers http.Header, source Source, now time.Time) (received *Received, err error) {
 	defer caught(&err)
-	keys := source.Current()
-	refusedIf(len(body) > BodyBytesMax, "too_large")
+	keys, named := source.Current(), headers.Get("paybell-key")
+	throwIf(len(body) > BodyBytesMax, "too_large")
 	checkSender(keys, body, headers, now)
-	named := headers.Get("paybell-key")
 	if received, err = keys.decrypted(body); err != nil {
-		code, finding := cmp.Or(mistakeOf(body), keys.explain(body, err.(*Error).Code)), ""
-		if code == "decryption" && named != "" {
-			finding = fmt.Sprintf("No encryptionKey decrypts it; the message names the version %.64q.", named)
-		}
-		panic(refused(code, finding))
+		code := cmp.Or(mistakeOf(body), keys.explain(body, err.(*Error).Code))
+		throwIf(code == "decryption" && named != "", code, fmt.Sprintf("The message names the version %.64q.", named))
+		panic(newError(code))
 	}
 	received.NotificationID, received.KeyID = headers.Get("webhook-id"), cmp.Or(received.KeyID, named)
 	received.Headers = Headers{headers.Get("paybell-attempt"), headers.Get("paybell-command"),
@@ -87,7 +91,7 @@ var (
 // Standard Webhooks v1. Comes first: a sender without the secret must not learn how decryption ends.
 func checkSender(keys *Keys, body []byte, headers http.Header, now time.Time) {
 	for _, name := range []string{"webhook-id", "webhook-timestamp", "webhook-signature"} {
-		refusedIf(headers.Values(name) == nil, "missing_headers")
+		throwIf(headers.Values(name) == nil, "missing_headers")
 	}
 	id, timestamp := headers.Get("webhook-id"), headers.Get("webhook-timestamp")
 	entries := strings.Split(headers.Get("webhook-signature"), " ")
@@ -100,21 +104,15 @@ func checkSender(keys *Keys, body []byte, headers http.Header, now time.Time) {
 	}
 	if !matches(body, "webhookSecret") {
 		code, isTried := mistakeOf(body), len(body) <= triedBytesMax
-		switch {
-		case code != "":
-		case isTried && matches(onlyData.ReplaceAll(body, []byte(`{"data":$1}`)), "webhookSecret"):
-			code = "rewritten_body"
-		case isTried && matches(body, "encryptionKey", "signingKey"):
-			code = "swapped_keys"
-		default:
-			code = "webhook_signature"
-		}
-		panic(refused(code, ""))
+		throwIf(code != "", code)
+		parsed := onlyData.ReplaceAll(body, []byte(`{"data":$1}`))
+		throwIf(isTried && matches(parsed, "webhookSecret"), "rewritten_body")
+		throwIf(isTried && matches(body, "encryptionKey", "signingKey"), "swapped_keys")
+		panic(newError("webhook_signature"))
 	}
 	seconds, _ := strconv.ParseInt(timestamp, 10, 64)
-	if age := now.Unix() - seconds; age < -FreshnessSeconds || age > FreshnessSeconds {
-		panic(refused("not_fresh", fmt.Sprintf("webhook-timestamp is %d s old by this clock.", age)))
-	}
+	age := now.Unix() - seconds
+	throwIf(max(age, -age) > FreshnessSeconds, "not_fresh", "It is", fmt.Sprint(age), "s old by this clock:")
 }
 
 func signatureOf(key version, id, timestamp string, body []byte) string {
@@ -136,30 +134,15 @@ func mistakeOf(body []byte) string {
 
 // Other settings are tried: only for the holder of the webhook secret.
 func (keys *Keys) explain(body []byte, code string) string {
-	tries := contract.Tries.Body
+	tries := contract.Tries["body"]
 	if code == "signature" {
-		tries = contract.Tries.Signature
+		tries = contract.Tries[code]
 	}
 	for _, try := range tries {
 		if len(body) > triedBytesMax {
 			break
 		}
-		other := &Keys{keys.agreed, maps.Clone(keys.versions)}
-		other.agreed.Cipher = cmp.Or(try.Cipher, other.agreed.Cipher)
-		other.agreed.Encoding = cmp.Or(try.Encoding, other.agreed.Encoding)
-		if try.Fields != nil {
-			other.agreed.Fields = try.Fields
-		}
-		if try.Signing.Mode != "" {
-			other.agreed.Signing = try.Signing
-		}
-		for kind, others := range try.Keys {
-			other.versions[kind] = nil
-			for _, key := range keys.all(others...) {
-				other.versions[kind] = append(other.versions[kind], version{bytes: key.bytes})
-			}
-		}
-		_, err := other.decrypted(body)
+		_, err := keys.with(try).decrypted(body)
 		if err == nil || err.(*Error).Code == "signature" && code != "signature" {
 			return try.Code
 		}
@@ -169,9 +152,9 @@ func (keys *Keys) explain(body []byte, code string) string {
 
 func (keys *Keys) decrypted(body []byte) (received *Received, err error) {
 	defer caught(&err)
-	envelope, _, err := parse(body)
+	envelope, err := parse(body)
 	data, isText := envelope["data"].(string)
-	refusedIf(err != nil || len(envelope) != 1 || !isText, "envelope")
+	throwIf(err != nil || len(envelope) != 1 || !isText, "envelope")
 	message, code := messageOf(keys.agreed, data), "unknown_key"
 	for _, key := range keys.versions["encryptionKey"] {
 		if message.keyID != "" && key.id != "" && key.id != message.keyID {
@@ -186,28 +169,31 @@ func (keys *Keys) decrypted(body []byte) (received *Received, err error) {
 			code = found
 		}
 	}
-	return nil, refused(code, "")
+	return nil, newError(code)
 }
 
 func (keys *Keys) verified(message message, key version) (received *Received, err error) {
 	defer caught(&err)
-	wire, isTexts, err := parse(message.decrypt(key))
+	wire, err := parse(message.decrypt(key))
 	if err != nil {
 		return nil, err
 	}
-	refusedIf(!isTexts, "wrong_type") // section 2: all scalars are strings, those of unknown fields as well
+	checkTexts(wire, levelsMax)
 	_, hasList := wire["settlementList"]
 	_, hasQuantity := wire["saleQuantity"]
-	settles := hasQuantity || wire["transaction_type"] == "SETTLE" && hasList
+	kind := "card"
+	if hasQuantity || wire["transaction_type"] == "SETTLE" && hasList {
+		kind = "settlement"
+	}
 	isMissing := func(name string) bool { _, isThere := wire[name]; return !isThere }
-	for _, fields := range contract.Settings.Fields {
-		table := tableOf(settles, fields)
+	for _, fields := range contract.Settings["fields"] {
+		table := contract.Tables[kind][fields]
 		// With the whole IPN signed, one without these fields has the same signed string.
 		if !slices.Contains(keys.agreed.Fields, fields) || slices.ContainsFunc(table.Added, isMissing) {
 			continue
 		}
 		ipn := byTableNames(wire, table.Fields)
-		signature, expected := strings.ToLower(ipn["signature"].(string)), keys.signatures(settles, fields, wire, ipn)
+		signature, expected := strings.ToLower(ipn["signature"].(string)), keys.signatures(kind, fields, wire, ipn)
 		if !slices.ContainsFunc(expected, func(one string) bool { return hmac.Equal([]byte(one), []byte(signature)) }) {
 			continue
 		}
@@ -216,23 +202,43 @@ func (keys *Keys) verified(message message, key version) (received *Received, er
 		}
 		return &Received{Wire: wire, ipn: ipn, KeyID: cmp.Or(key.id, message.keyID)}, nil
 	}
-	return nil, refused("signature", "")
+	return nil, newError("signature")
 }
 
-func tableOf(settles bool, fields string) table {
-	if settles {
-		return contract.Tables.Settlement[fields]
+// parse reads one JSON object in UTF-8, without duplicate keys and lone surrogates.
+func parse(raw []byte) (read object, err error) {
+	defer caught(&err)
+	throwIf(!utf8.Valid(raw), "not_text")
+	err = json.Unmarshal(raw, &read)
+	throwIf(errors.Is(err, jsontext.ErrDuplicateName), "duplicate_key")
+	throwIf(err != nil || read == nil, "not_json")
+	return read, nil
+}
+
+// Section 2: all scalars are strings, those of unknown fields as well.
+func checkTexts(value any, levels int) {
+	var items iter.Seq[any]
+	switch value := value.(type) {
+	case string:
+		return
+	case object:
+		items = maps.Values(value)
+	case []any:
+		items = slices.Values(value)
+	default:
+		panic(newError("wrong_type"))
 	}
-	return contract.Tables.Card[fields]
+	throwIf(levels == 0, "not_json")
+	for item := range items {
+		checkTexts(item, levels-1)
+	}
 }
 
 // The IPN's own signature by each signing key: section 5.1. The extended fields follow the agreed list, unless it names
 // them. If the receiver accepts IPNs without them too, a list that names them skips them there.
-func (keys *Keys) signatures(settles bool, fields string, wire, ipn object) (all []string) {
-	table, agreed := tableOf(settles, fields), keys.agreed.Signing.Card
-	if settles {
-		agreed = keys.agreed.Signing.Settlement
-	}
+func (keys *Keys) signatures(kind, fields string, wire, ipn object) (all []string) {
+	table, signing := contract.Tables[kind][fields], keys.agreed.Signing
+	agreed := map[string][]string{"card": signing.Card, "settlement": signing.Settlement}[kind]
 	if agreed == nil {
 		agreed = table.Signed
 	}
@@ -244,10 +250,12 @@ func (keys *Keys) signatures(settles bool, fields string, wire, ipn object) (all
 		}
 	}
 	text := strings.Join(pairs, "&")
-	if keys.agreed.Signing.Mode == "whole" {
+	if signing.Mode == "whole" {
 		content := maps.Clone(wire)
 		delete(content, "signature")
-		text = canonical(content)
+		whole, _ := json.Marshal(content)
+		_ = (*jsontext.Value)(&whole).Canonicalize() // RFC 8785
+		text = string(whole)
 	}
 	for _, key := range keys.versions["signingKey"] {
 		all = append(all, hex.EncodeToString(hmacOf(key, text)))
@@ -255,35 +263,28 @@ func (keys *Keys) signatures(settles bool, fields string, wire, ipn object) (all
 	return all
 }
 
-func byTableNames(wire object, columns [][]string) object {
+// byTableNames throws two_names and wrong_type. Missing fields are empty.
+func byTableNames(given any, columns [][]string) object {
+	wire, isObject := given.(object)
+	throwIf(!isObject, "wrong_type")
 	ipn := object{}
 	for _, names := range columns {
-		var found []any
-		for _, name := range names {
-			if value, isThere := wire[name]; isThere {
-				found = append(found, value)
-			}
-		}
-		refusedIf(len(found) > 1, "two_names")
-		if names[0] == "settlementList" {
-			ipn[names[0]] = entriesOf(append(found, []any{})[0])
+		found := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return wire[name] == nil })
+		throwIf(len(found) > 1, "two_names")
+		value := wire[append(found, names[0])[0]]
+		text, isText := value.(string)
+		rows, isList := value.([]any)
+		if names[0] != "settlementList" {
+			throwIf(value != nil && !isText, "wrong_type")
+			ipn[names[0]] = text
 			continue
 		}
-		text, isText := append(found, "")[0].(string)
-		refusedIf(!isText, "wrong_type")
-		ipn[names[0]] = text
+		throwIf(value != nil && !isList, "wrong_type")
+		entries := make([]any, len(rows))
+		for at, row := range rows {
+			entries[at] = byTableNames(row, contract.Entry)
+		}
+		ipn[names[0]] = entries
 	}
 	return ipn
-}
-
-func entriesOf(value any) []any {
-	rows, isList := value.([]any)
-	refusedIf(!isList, "wrong_type")
-	entries := make([]any, len(rows))
-	for at, row := range rows {
-		entry, isObject := row.(object)
-		refusedIf(!isObject, "wrong_type")
-		entries[at] = byTableNames(entry, contract.Entry)
-	}
-	return entries
 }

@@ -24,7 +24,7 @@ func main() {
 	file, err := os.Create(filepath.Join(folder, version+".zip"))
 	check(err)
 	archive := zip.NewWriter(file)
-	for _, pattern := range []string{"go.mod", "*.go", "*.json", "*.md", "*/*.go", "*/*/*.go"} {
+	for _, pattern := range []string{"go.mod", "go.sum", "*.go", "*.json", "*.md", "*/*.go", "*/*/*.go"} {
 		paths, err := filepath.Glob(filepath.Join(home, pattern))
 		check(err)
 		for _, path := range paths {

@@ -60,7 +60,10 @@ function goPackage(): ClientPackage {
   };
 }
 
-/** Packs the module, installs it from there into an empty module, and builds its two programs there. */
+/**
+ * Packs the module, installs it from there into an empty module, and builds its two programs there. What it depends on comes
+ * from what this machine has fetched before, or is fetched.
+ */
 const goInstallation = `set -e
 out=$1; home=$2; shift 2
 "$@"
@@ -68,7 +71,7 @@ mkdir -p "$out/project/receiver" "$out/project/check"
 cp "$home/example/receiver.go" "$out/project/receiver"
 cp "$home/internal/vectors/vectors.go" "$out/project/check"
 cd "$out/project"
-export GOPROXY="file://$out/go-proxy" GOSUMDB=off GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$out/cache"
+export GOPROXY="file://$out/go-proxy,file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)" GOSUMDB=off GOFLAGS="-mod=mod -modcacherw" GOMODCACHE="$out/cache"
 go mod init example.org/shop
 go get paybell.example/go/paybell
 go build -o example ./receiver

@@ -134,7 +134,7 @@ const programs = {
     title: "Go",
     command: "go",
     args: ["version"],
-    atLeast: [1, 23],
+    atLeast: [1, 26],
     tiers: ["languages", "systems"],
     otherwise: "Debian 12 has an older one: install it as Go's own site says",
   },

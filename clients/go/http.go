@@ -3,15 +3,45 @@ package paybell
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	"io"
 	"iter"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/go-json-experiment/json"
 )
+
+// Handler is the callback. It answers 2xx only when your function has returned nil; after an error the IPN comes again.
+// Delivery is at least once: deduplicate by ID.
+func Handler(keys Source, onIPN func(*http.Request, *Received) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			w.Header().Set("Allow", http.MethodPost)
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		body, _ := io.ReadAll(http.MaxBytesReader(w, r.Body, BodyBytesMax+1)) // what came of an unfinished one is refused
+		received, err := Open(body, r.Header, keys)
+		status := http.StatusBadRequest
+		if refusal, isRefusal := err.(*Error); isRefusal {
+			slog.Warn("paybell: IPN refused ("+refusal.Code+")", "finding", refusal.Finding, "remedy", refusal.Remedy)
+			if refusal.Code == "too_large" {
+				status = http.StatusRequestEntityTooLarge
+			}
+		} else if err := onIPN(r, received); err != nil {
+			slog.Error("paybell: IPN not processed; it will be delivered again", "error", err)
+			status = http.StatusInternalServerError
+		} else {
+			status = http.StatusNoContent
+		}
+		w.WriteHeader(status)
+	})
+}
 
 // Page is a page of the pull API. Store Cursor once all Items are processed, and start from it the next time.
 type Page struct {
@@ -49,15 +79,13 @@ func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page
 		query.Set("wait", strconv.Itoa(waitSeconds))
 	}
 	base := keys.agreed.BaseURL
-	misusedIf(!secure.MatchString(base), "wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
+	throwIf(!secure.MatchString(base), "wrong_option", "baseUrl is not https://; http:// is for localhost alone.")
 	address := strings.TrimRight(base, "/") + "/v1/notifications?" + query.Encode()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	misusedIf(err != nil, "wrong_option", "baseUrl is not a URL.")
+	throwIf(err != nil, "wrong_option", "baseUrl is not a URL.")
 	request.Header.Set("Authorization", "Bearer "+keys.agreed.APIKey)
 	response, err := client.Do(request)
-	if err != nil {
-		return page, mistake("no_answer", err.Error())
-	}
+	throwIf(err != nil, "no_answer", fmt.Sprint(err))
 	defer response.Body.Close()
 	var answer struct {
 		Items []struct {
@@ -66,10 +94,11 @@ func pull(ctx context.Context, cursor string, keys *Keys, waitSeconds int) (page
 		}
 		Next, Code, Detail, Remedy string
 	}
-	isOther := json.NewDecoder(response.Body).Decode(&answer) != nil || response.StatusCode != 200 && answer.Code == ""
-	misusedIf(isOther, "not_paybell", fmt.Sprintf("HTTP %d without an answer of Paybell's.", response.StatusCode))
+	err = json.UnmarshalRead(response.Body, &answer, json.MatchCaseInsensitiveNames(true))
+	isOther := err != nil || response.StatusCode != 200 && answer.Code == ""
+	throwIf(isOther, "not_paybell", fmt.Sprintf("HTTP %d:", response.StatusCode))
 	if response.StatusCode != 200 {
-		refusal := mistake(answer.Code, answer.Detail)
+		refusal := newError(answer.Code, answer.Detail)
 		refusal.Remedy = cmp.Or(refusal.Remedy, answer.Remedy)
 		return page, refusal
 	}
