@@ -77,6 +77,20 @@ describe("callers' connections", () => {
     expect(await answering.closed).toMatch(/^HTTP\/1.1 200 /);
   });
 
+  test("a connection whose first request is answered is not closed while its second one runs", async () => {
+    await start();
+    const [first, both] = [service.holdsNextRun(), await open(whole.replace("Connection: close\r\n", ""))];
+    await first.begun;
+    const second = service.holdsNextRun();
+    both.socket.write(whole);
+    await second.begun;
+    first.go();
+    await once(both.socket, "data");
+    for (let count = 0; count < connectionsMax; count += 1) await open();
+    second.go();
+    expect((await both.closed).match(/HTTP\/1.1 200 /g)).toHaveLength(2);
+  });
+
   test("if all have running requests, the new one is closed", async () => {
     await start();
     const release = service.holdsNextRun(connectionsMax);
