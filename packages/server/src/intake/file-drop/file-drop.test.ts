@@ -327,6 +327,23 @@ describe("each line once", () => {
     );
   });
 
+  test("a file that came in the place of one that was being read is read from its beginning", async () => {
+    const second = Promise.withResolvers<void>();
+    let calls = 0;
+    bench.before = () => {
+      calls += 1;
+      if (calls === 2) second.resolve();
+    };
+    await bench.write("a.jsonl", jsonLines([sale("s-0", { amount: "6" }), ...sales(2_500, 1)]));
+    const first = bench.drop();
+    await second.promise;
+    await first.stop();
+    await bench.write("a.jsonl", jsonLines(sales(3, 9_000)));
+    bench.drop();
+    expect(await bench.report("done/a.jsonl")).toEqual([expect.objectContaining({ entries: 3, accepted: 3 })]);
+    expect(bench.reported.slice(-3).map(({ externalId }) => externalId)).toEqual(["s-9000", "s-9001", "s-9002"]);
+  });
+
   test("a line of the report that was not kept is written again, once", async () => {
     const reading = join(bench.folder, "reading");
     await mkdir(reading, { recursive: true });
