@@ -142,8 +142,8 @@ export async function errorsReference(): Promise<GeneratedFile[]> {
   // The site makes an anchor of the code that begins a row: `documentation` of a problem leads to it.
   const tableOf = (shown: typeof all) =>
     table(
-      ["Code", "Status", "Meaning", "Remedy"],
-      shown.map(([name, { status, title, remedy }]) => [code(name), String(status), title, remedy]),
+      ["Code", "Meaning, and what to do"],
+      shown.map(([name, { status, title, remedy }]) => [`${code(name)} ${status}`, `${title}. ${remedy}`]),
     );
   return [
     withParts("docs/reference/errors.md", {
