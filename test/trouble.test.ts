@@ -78,13 +78,14 @@ describe.concurrent("trouble", () => {
     expect(await trouble(partner, ({ waiting }) => waiting === 8)).toMatchObject({ reason: "status", httpStatus: 503 });
   });
 
-  test("is over once all is parked, and both see why, until it is sent again", async () => {
+  test("is that of what is parked, and both see why, until the partner accepts another or it is sent again", async () => {
     const partner = await service.register({ retry: [1] });
     partner.server.answersAlways(401);
     const parked = await run(partner);
     await partner.settled(parked, "parked");
     const own = (await partner.call("GET", "/v1/backlog")).body["parkedBecause"];
-    expect(own).toMatchObject({ notificationId: parked, parked: 1, reason: "status", httpStatus: 401 });
+    const of = { notificationId: parked, parked: 1, reason: "status", httpStatus: 401 };
+    expect(own).toMatchObject({ ...of, acceptedAt: null });
     const all = await eventually("the overview to have it", async () => {
       const { body } = await service.operator("GET", "/operator/v1/overview");
       const found = (body["parked"] as { partnerId: string }[]).filter(({ partnerId }) => partnerId === partner.id);
@@ -93,7 +94,12 @@ describe.concurrent("trouble", () => {
     expect(all).toEqual([own]);
     expect(await troubleOf(partner)).toEqual([null, null]);
 
+    // From the next that it accepts on, they wait for a person, and it is in trouble no more.
     partner.server.answersAlways(204);
+    await partner.settled(await run(partner), "accepted");
+    const task = (await partner.call("GET", "/v1/backlog")).body["parkedBecause"];
+    expect(task).toMatchObject({ ...of, acceptedAt: expect.stringMatching(/^20/) });
+
     await partner.call("POST", "/v1/redeliveries", { json: { filter: { state: "parked" } } });
     await partner.settled(parked, "accepted");
     expect((await partner.call("GET", "/v1/backlog")).body["parkedBecause"]).toBeNull();

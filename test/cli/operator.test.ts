@@ -376,6 +376,17 @@ describe("the records of the operator", () => {
     });
     expect(stdout).toMatch(why);
     shop.server.answersAlways(204);
+    const next = (await shop.run(sale())).body["notification"] as { id: string };
+    await shop.settled(next.id, "accepted");
+    const task =
+      /^Waits for a person\n(?:.*\n)*? {2}Parking +answered 401 +since 2\S+ +1 parked +sent again when a person acts +others accepted, last at 2\S+ +\S+$/m;
+    await eventually("it to be out of trouble", async () =>
+      task.test((await ok("status")).stdout) ? true : undefined,
+    );
+    const fine = await line.run(["status"], {
+      env: { PAYBELL_OPERATOR_TOKEN: "", PAYBELL_API_KEY: shop.secrets.apiKey },
+    });
+    expect([fine.code, fine.stdout]).toEqual([0, expect.stringMatching(/^You receive .*\n\n.*\nParked +1: /)]);
     await ok("notifications", "redeliver", id);
     await shop.settled(id, "accepted");
     await eventually("the overview to leave it out", async () =>

@@ -306,6 +306,7 @@ export type ParkedOfPartner = {
   httpStatus: number | null;
   since: string | null;
   parked: number;
+  acceptedAt: string | null;
 };
 
 export type Problem = {

@@ -9,14 +9,15 @@ import type { CommandContext } from "../shell/context.ts";
 import { exitCodes } from "../shell/failure.ts";
 import { wholeNumber } from "../shell/options.ts";
 import { columns, printable, type Style, showing, styleFor } from "../shell/output.ts";
-import { type Overview, type TroubleStyle, troubleLines } from "./top.ts";
+import { isTask, type Overview, type TroubleStyle, troubleLines } from "./top.ts";
 
 export function statusCommand(context: CommandContext): AnyCommand {
   const made = command("status", {
     summary: "show trouble now, whether the service is ready, the backlog, failing endpoints, and expiring keys",
     description:
       "It begins with the partners that do not receive their notifications: what is wrong, since when, how many " +
-      "wait, the next try, and when parking begins. With an API key and no operator token it shows that partner's own.",
+      "wait, the next try, and when parking begins; then what is parked of partners that accept others again. With an " +
+      "API key and no operator token it shows that partner's own.",
     examples: ["paybell status", "PAYBELL_URL=https://paybell.example paybell status --json"],
     exitCodes: {
       0: "the service is ready; of a partner: it receives its notifications",
@@ -81,7 +82,7 @@ function linesOf(
 }
 
 function isReceiving({ trouble, parkedBecause }: Backlog): boolean {
-  return trouble === null && parkedBecause === null;
+  return trouble === null && (parkedBecause === null || isTask(parkedBecause));
 }
 
 /** A partner's own. */

@@ -64,7 +64,7 @@ export interface Overview {
   };
   /** Partners that do not receive their notifications now. */
   readonly trouble: readonly Trouble[];
-  /** Partners with parked notifications. */
+  /** Partners with parked notifications; see {@link isTask}. */
   readonly parked: readonly ParkedOfPartner[];
 }
 
@@ -109,24 +109,36 @@ function overviewLines(overview: Overview, view: View): string[] {
   ];
 }
 
-/** The partners that do not receive their notifications now, and why; then those with parked ones. */
+/** The partners that do not receive their notifications now, and why; then those with parked ones that do. */
 export function troubleLines(
   { trouble, parked }: Pick<Overview, "trouble" | "parked">,
   { style, nowMs }: TroubleStyle,
 ): string[] {
-  if (trouble.length + parked.length === 0) return [style.good("No partner is in trouble")];
-  const cells = [...trouble.map((one) => troubleCells(one, nowMs)), ...parked.map(parkedCells)];
-  return [style.bad("Trouble now"), ...columns(cells)];
+  const tasks = parked.filter(isTask);
+  const cells = [
+    ...trouble.map((one) => troubleCells(one, nowMs)),
+    ...parked.filter((one) => !isTask(one)).map(parkedCells),
+  ];
+  return [
+    ...(cells.length === 0 ? [style.good("No partner is in trouble")] : [style.bad("Trouble now"), ...columns(cells)]),
+    ...(tasks.length === 0 ? [] : ["Waits for a person", ...columns(tasks.map(parkedCells))]),
+  ];
 }
 
-function parkedCells({ partnerId, partnerName, parked, reason, httpStatus, since }: ParkedOfPartner): string[] {
+/** A partner that accepts others again is no longer in trouble: what is parked waits for a person. */
+export function isTask({ acceptedAt }: ParkedOfPartner): boolean {
+  return acceptedAt !== null;
+}
+
+function parkedCells(of: ParkedOfPartner): string[] {
+  const { partnerId, partnerName, parked, reason, httpStatus, since, acceptedAt } = of;
   return [
     `  ${printable(partnerName)}`,
     httpStatus === null ? (reason ?? "unknown") : `answered ${httpStatus}`,
     since === null ? "" : `since ${since}`,
     `${countText(parked)} parked`,
     "sent again when a person acts",
-    "",
+    acceptedAt === null ? "" : `others accepted, last at ${acceptedAt}`,
     partnerId,
   ];
 }

@@ -82,14 +82,22 @@ describe("the headline of a notification", () => {
 });
 
 describe("what is parked of a partner in a sentence", () => {
-  const parked = { ...{ partnerId: "p", partnerName: "Zeta", notificationId: "n", since: createdAt }, parked: 12 };
+  const of = { partnerId: "p", partnerName: "Zeta", notificationId: "n", since: createdAt, acceptedAt: null };
+  const parked = { ...of, parked: 12 };
 
   test("says how many, why, and that a person has to send them", () => {
     expect(parkedInWords({ ...parked, reason: "status", httpStatus: 401 }, "your", nowMs)).toMatch(
       /^12 are parked, the newest at \S+, because your server answered 401\. They are kept, and go out when you send/,
     );
     expect(parkedInWords({ ...parked, parked: 1, reason: "timeout", httpStatus: null }, "its", nowMs)).toMatch(
-      /^1 is parked at \S+, because it did not answer in time\..* when a person sends them again\.$/,
+      /^1 is parked at \S+, because it did not answer in time\..* when a person sends it again\.$/,
+    );
+  });
+
+  test("says that others are accepted since", () => {
+    const task = { ...parked, reason: "status", httpStatus: 401, acceptedAt: createdAt };
+    expect(parkedInWords(task, "its", nowMs)).toMatch(
+      /answered 401\. Its server accepts others again, the last at \S+\. They are kept/,
     );
   });
 });

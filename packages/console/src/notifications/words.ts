@@ -141,12 +141,17 @@ export function troubleInWords(trouble: Trouble, whose: "its" | "your", nowMs: n
 
 /** Why a partner's notifications are parked, as a sentence. */
 export function parkedInWords(of: ParkedOfPartner, whose: "its" | "your", nowMs: number): string {
-  const { parked, reason, httpStatus, since } = of;
+  const { parked, reason, httpStatus, since, acceptedAt } = of;
   const newest = parked === 1 ? "" : ", the newest";
   const at = since === null ? "" : `${newest} at ${clockTime(Date.parse(since), nowMs)}`;
   const why = httpStatus === null ? reasonInWords(reason) : `${whose} server answered ${httpStatus}`;
-  const who = whose === "its" ? "when a person sends them again" : "when you send them again";
-  return `${countInWords(parked)} ${parked === 1 ? "is" : "are"} parked${at}, because ${why}. They are kept, and go out ${who}.`;
+  const who = `${whose === "its" ? "when a person sends" : "when you send"} ${parked === 1 ? "it" : "them"} again`;
+  const itIs = parked === 1 ? "It is kept, and goes out" : "They are kept, and go out";
+  const receives =
+    acceptedAt === null
+      ? ""
+      : ` ${whose === "its" ? "Its" : "Your"} server accepts others again, the last at ${clockTime(Date.parse(acceptedAt), nowMs)}.`;
+  return `${countInWords(parked)} ${parked === 1 ? "is" : "are"} parked${at}, because ${why}.${receives} ${itIs} ${who}.`;
 }
 
 /** A count that the API bounds. */

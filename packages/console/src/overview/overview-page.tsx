@@ -8,9 +8,9 @@ import { type ListColumn, Table } from "../display/list.tsx";
 import { Empty, Loaded } from "../display/loaded.tsx";
 import { Figure, Page, Panel } from "../display/page.tsx";
 import { duration, Time, useNow } from "../display/time.tsx";
-import { partnerColumnEverywhere } from "../partners/partner.tsx";
+import { isTask, partnerColumnEverywhere } from "../partners/partner.tsx";
 import { DeliveriesChart, type OverviewSpan, Share, shownMs, useSpan } from "./figures.tsx";
-import { TroubleTable } from "./trouble.tsx";
+import { NotReceivedNow } from "./trouble.tsx";
 
 /** The state of all deliveries, live. */
 export function OverviewPage() {
@@ -54,11 +54,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
   return (
     <>
       <Hero overview={overview} span={span} />
-      {trouble.length + parked.length > 0 && (
-        <Panel title="Trouble now" flush>
-          <TroubleTable items={[...trouble, ...parked]} />
-        </Panel>
-      )}
+      <NotReceivedNow trouble={trouble} parked={parked} />
       <div className="figures">
         <Figure label="Delivered" value={figures.accepted.toLocaleString("en")} />
         <Figure
@@ -75,7 +71,7 @@ function Shown({ overview, span }: { readonly overview: Overview; readonly span:
         <Figure
           label="Parked"
           value={standing.parked.toLocaleString("en")}
-          tone={standing.parked > 0 ? "bad" : undefined}
+          tone={standing.parked === 0 ? undefined : parked.every(isTask) ? "wait" : "bad"}
           to="/parked"
         />
         <Figure
@@ -115,15 +111,17 @@ const during = { hour: "in the last hour", day: "in the last day", week: "in the
 
 /** The answer to the first question of the day, in one sentence: does everybody receive what is theirs? */
 function Hero({ overview, span }: { readonly overview: Overview; readonly span: OverviewSpan }) {
-  const { figures, trouble, pending, standing } = overview;
-  const isGood = trouble.length === 0 && standing.parked === 0;
-  const who = trouble.length === 1 ? (trouble[0]?.partnerName ?? "") : `${trouble.length} partners`;
+  const { figures, trouble, parked, pending, standing } = overview;
+  const notReceiving = [...trouble, ...parked].filter((one) => !isTask(one));
+  const names = new Map(notReceiving.map(({ partnerId, partnerName }) => [partnerId, partnerName]));
+  const isGood = names.size === 0;
+  const [name = ""] = names.values();
   const words =
-    trouble.length > 0
-      ? `${who} ${trouble.length === 1 ? "does not receive its" : "do not receive their"} notifications`
-      : standing.parked > 0
-        ? `${standing.parked.toLocaleString("en")} parked ${standing.parked === 1 ? "notification waits" : "notifications wait"} for a person`
-        : pending > 0
+    names.size > 1
+      ? `${names.size} partners do not receive their notifications`
+      : names.size === 1
+        ? `${name} does not receive its notifications`
+        : pending + standing.parked > 0
           ? "Every partner receives its notifications"
           : "Everything is delivered";
   const quick =

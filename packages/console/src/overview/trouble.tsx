@@ -2,19 +2,41 @@ import { Alert, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
-import type { ParkedOfPartner, Trouble } from "../api/operations.ts";
+import type { Overview, ParkedOfPartner, Trouble } from "../api/operations.ts";
 import { type ListColumn, Table } from "../display/list.tsx";
+import { Panel } from "../display/page.tsx";
 import { ComingTime, Time, useNow } from "../display/time.tsx";
 import { countInWords, parkedInWords, problemInWords, reasonInWords, troubleInWords } from "../notifications/words.ts";
-import { useNotReceived } from "../partners/partner.tsx";
+import { isTask, useNotReceived } from "../partners/partner.tsx";
 
 const refreshMs = 3_000;
 
 type NotReceived = Trouble | ParkedOfPartner;
 
-/** The partners that do not receive their notifications now, and those for which a person has to send some again. */
-export function TroubleTable({ items }: { readonly items: readonly NotReceived[] }) {
-  return <Table items={items} columns={columns} keyOf={(one) => `${one.partnerId} ${"parked" in one}`} />;
+/** The partners that do not receive their notifications now; then what else waits for a person, in a quiet line each. */
+export function NotReceivedNow({ trouble, parked }: Pick<Overview, "trouble" | "parked">) {
+  const now = useNow();
+  const tasks = parked.filter(isTask);
+  const inTrouble = [...trouble, ...parked.filter((one) => !isTask(one))];
+  return (
+    <>
+      {inTrouble.length > 0 && (
+        <Panel title="Trouble now" flush>
+          <Table items={inTrouble} columns={columns} keyOf={(one) => `${one.partnerId} ${"parked" in one}`} />
+        </Panel>
+      )}
+      {tasks.length > 0 && (
+        <Panel title="Waits for a person">
+          {tasks.map((one) => (
+            <Text key={one.partnerId} size="sm">
+              <Link href={`/partners/${one.partnerId}`}>{one.partnerName}</Link>: {parkedInWords(one, "its", now)}{" "}
+              <Link href={`/parked?partner=${one.partnerId}`}>Send again</Link>
+            </Text>
+          ))}
+        </Panel>
+      )}
+    </>
+  );
 }
 
 const columns: readonly ListColumn<NotReceived>[] = [
@@ -87,7 +109,7 @@ function Notes({
         </Alert>
       )}
       {parked != null && (
-        <Alert color="red" variant="outline" role="status">
+        <Alert color={isTask(parked) ? "gray" : "red"} variant="outline" role="status">
           <Text size="sm">{parkedInWords(parked, whose, now)}</Text>
           <Text size="sm">
             <Link href={`/notifications/${parked.notificationId}`}>The newest of them</Link>

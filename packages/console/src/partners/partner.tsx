@@ -2,7 +2,7 @@ import { Select } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { api } from "../api/call.ts";
-import type { Overview, Partner } from "../api/operations.ts";
+import type { Overview, ParkedOfPartner, Partner, Trouble } from "../api/operations.ts";
 import type { ListColumn } from "../display/list.tsx";
 import { State } from "../display/state.tsx";
 import { useSession } from "../session/session.ts";
@@ -62,6 +62,11 @@ const states = {
   disabled: { tone: "quiet", word: "Disabled" },
 } as const;
 
+/** A partner that accepts others again is no longer in trouble: what is parked waits for a person. */
+export function isTask(of: Trouble | ParkedOfPartner): of is ParkedOfPartner {
+  return "parked" in of && of.acceptedAt !== null;
+}
+
 /** What partners have not received, as the overview has it. */
 export function useNotReceived(): Pick<Overview, "trouble" | "parked"> | undefined {
   return useQuery({
@@ -73,7 +78,8 @@ export function useNotReceived(): Pick<Overview, "trouble" | "parked"> | undefin
 
 /** Nobody is well who receives nothing, whatever the switch says. */
 export function PartnerState({ of: { id, state } }: { readonly of: Pick<Partner, "id" | "state"> }) {
-  const isInTrouble = useNotReceived()?.trouble.some(({ partnerId }) => partnerId === id) === true;
+  const { trouble = [], parked = [] } = useNotReceived() ?? {};
+  const isInTrouble = [...trouble, ...parked].some((one) => one.partnerId === id && !isTask(one));
   if (state === "active" && isInTrouble) return <State tone="bad" word="Not receiving" />;
   return <State {...states[state]} />;
 }

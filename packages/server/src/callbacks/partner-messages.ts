@@ -182,7 +182,12 @@ export interface PartnerMessage {
 export function messageText({ kind, partner, trouble }: PartnerMessage): { subject: string; text: string } {
   const { name } = partner.settings;
   if (kind === "recovered" || trouble === null) {
-    const text = ["Your server accepts its payment notifications again. Nothing waits.", "", signature];
+    const text = [
+      "Your server accepts its payment notifications again. Nothing waits.",
+      "If some were parked before, they are kept until you have them sent again: the console shows them.",
+      "",
+      signature,
+    ];
     return { subject: `[Paybell] ${name}: notifications are received again`, text: text.join("\n") };
   }
   const count = trouble.waiting >= 1_000 ? "1,000 or more" : String(trouble.waiting);

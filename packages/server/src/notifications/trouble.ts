@@ -21,13 +21,18 @@ export interface StoredTrouble {
   readonly openedMs: number | null;
 }
 
-/** A partner with parked notifications: none of them is sent again before a person acts. */
+/**
+ * A partner with parked notifications: none of them is sent again before a person acts. It is in trouble until it has
+ * accepted something since the last was parked; from then on they are a task of that person's, and no trouble.
+ */
 export interface StoredParked {
   readonly partnerId: PartnerId;
   /** Its newest parked one. */
   readonly id: NotificationId;
   /** Up to 1,000. */
   readonly parked: number;
+  /** When its newest attempt that was accepted since then began; null: it is in trouble. */
+  readonly acceptedMs: number | null;
 }
 
 /** The same with the reason of the newest one. Times are ISO 8601. */
@@ -39,6 +44,7 @@ export interface ParkedView {
   readonly httpStatus: number | null;
   readonly since: string | null;
   readonly parked: number;
+  readonly acceptedAt: string | null;
 }
 
 /** The reason for which a partner's notifications wait. Times are ISO 8601. */
@@ -91,7 +97,7 @@ export class Troubles {
     return view ?? null;
   }
 
-  /** The partners with parked notifications, the one with the newest first. */
+  /** The partners with parked notifications, those in trouble first. */
   async parked(partnersMax = shownMax): Promise<readonly ParkedView[]> {
     return this.#parkedViews(await this.#parts.store.parked(partnersMax));
   }
@@ -104,14 +110,13 @@ export class Troubles {
 
   async #parkedViews(found: readonly StoredParked[]): Promise<readonly ParkedView[]> {
     const byId = new Map((await this.#parts.statuses(found)).map((status) => [status.id, status]));
-    return found.flatMap(({ partnerId, id, parked }) => {
+    return found.flatMap(({ partnerId, id, parked, acceptedMs }) => {
       const status = byId.get(id);
       // It was sent again since.
       if (status?.state !== "parked") return [];
       const { partnerName, lastReason: reason, lastHttpStatus: httpStatus, outcomeAtMs } = status;
-      return [
-        { partnerId, partnerName, notificationId: id, reason, httpStatus, since: isoOrNull(outcomeAtMs), parked },
-      ];
+      const [since, acceptedAt] = [isoOrNull(outcomeAtMs), isoOrNull(acceptedMs)];
+      return [{ partnerId, partnerName, notificationId: id, reason, httpStatus, since, parked, acceptedAt }];
     });
   }
 

@@ -69,6 +69,11 @@ const parkedSchema = componentOf("ParkedOfPartner", "Why notifications of a part
   httpStatus: described(z.int().nullable(), "Of the last attempt; null: without an answer"),
   since: described(time.nullable(), "When the newest was parked"),
   parked: described(z.int(), "They are kept, and sent when a person redelivers them; 1,000: or more"),
+  acceptedAt: described(
+    time.nullable(),
+    "When the partner last accepted another since the last was parked: then nothing but a redelivery is left to do. " +
+      "null: it has accepted none since, and is in trouble",
+  ),
 });
 
 const backlogSchema = componentOf("Backlog", "What you have not received, and how far you have pulled", {
@@ -95,10 +100,7 @@ const overviewSchema = componentOf("Overview", "The state of deliveries, and the
     z.array(troubleSchema),
     "Partners that do not receive their notifications now, the first to be parked first; at most 50",
   ),
-  parked: described(
-    z.array(parkedSchema),
-    "Partners with parked notifications, the one with the newest first; at most 50",
-  ),
+  parked: described(z.array(parkedSchema), "Partners with parked notifications, those in trouble first; at most 50"),
   figures: figuresSchema,
   pending: described(z.int(), "Exact up to 10,000"),
   oldestPendingAt: time.nullable(),

@@ -174,16 +174,25 @@ const troubled = (partners: string, sources: string) => `
     OR EXISTS (SELECT FROM partners a WHERE a.id = o.partner_id AND a.state <> 'active'))
   ORDER BY seen.schedule_start LIMIT $1`;
 
+// Its newest attempts are read until one was accepted since: of a partner that receives, that is the first.
 const parked = (partners: string, sources: string) => `
   WITH RECURSIVE ${partners}
-  SELECT o.partner_id AS "partnerId", newest.id, few.parked
+  SELECT o.partner_id AS "partnerId", few.id, few.parked,
+    (extract(epoch FROM accepted.at) * 1000)::double precision AS "acceptedMs"
   FROM ${sources} o
   CROSS JOIN LATERAL (
-    SELECT d.id FROM parked d WHERE d.partner_id = o.partner_id ORDER BY d.id DESC LIMIT 1) AS newest
-  CROSS JOIN LATERAL (
-    SELECT count(*)::integer AS parked FROM (
-      SELECT FROM parked d WHERE d.partner_id = o.partner_id LIMIT ${readMax}) AS r) AS few
-  ORDER BY newest.id DESC LIMIT $1`;
+    SELECT count(*)::integer AS parked, (array_agg(r.id ORDER BY r.id DESC))[1] AS id, max(r.parked_at) AS parked_at
+    FROM (
+      SELECT d.id, d.parked_at FROM parked d
+      WHERE d.partner_id = o.partner_id ORDER BY d.id DESC LIMIT ${readMax}) AS r) AS few
+  LEFT JOIN LATERAL (
+    SELECT r.started_at AS at
+    FROM (
+      SELECT a.started_at, a.reason FROM attempts a
+      WHERE a.partner_id = o.partner_id ORDER BY a.id DESC LIMIT ${readMax}) AS r
+    WHERE r.reason IS NULL AND r.started_at > few.parked_at LIMIT 1) AS accepted ON true
+  WHERE few.parked > 0
+  ORDER BY accepted.at IS NULL DESC, few.id DESC LIMIT $1`;
 
 const parkedOfAll = parked(oldestOfEach("parked", "given_up"), "given_up");
 const parkedOfOne = parked("one AS (SELECT $2::uuid AS partner_id)", "one");
@@ -212,12 +221,13 @@ export class PostgresTrouble {
     return rows[0];
   }
 
-  /** The partners with parked notifications, the one with the newest first. */
+  /** The partners with parked notifications: first those in trouble, of each kind the one with the newest first. */
   async parked(partnersMax: number): Promise<readonly StoredParked[]> {
     const rows = await this.#homes.gather(
       async ({ pool }) => (await queryAlongIndexes<StoredParked>(pool, parkedOfAll, [partnersMax])).rows,
     );
-    return [...rows].sort((a, b) => (a.id < b.id ? 1 : -1)).slice(0, partnersMax);
+    const rank = (one: StoredParked) => `${one.acceptedMs === null ? 1 : 0}${one.id}`;
+    return [...rows].sort((a, b) => (rank(a) < rank(b) ? 1 : -1)).slice(0, partnersMax);
   }
 
   async parkedOf(partnerId: PartnerId): Promise<StoredParked | undefined> {
