@@ -66,6 +66,13 @@ describe("a replay", () => {
       await page.getByRole("link", { name: "Link to this" }).click();
       await page.getByRole("heading", { name: "Replay" }).waitFor();
       await page.getByText("2 of 2 delivered").waitFor();
+      // The partner is out of trouble. What is still parked is a quiet line.
+      await page.goto(`${browser.baseUrl}/console/`);
+      const task = page.getByRole("region", { name: "Waits for a person" });
+      await task.getByText(/^replayed: 1 is parked at .* answered 500\. Its server accepts others again/).waitFor();
+      expect(await page.getByRole("region", { name: "Trouble now" }).count()).toBe(0);
+      expect(await violationsOf(page)).toEqual([]);
+      await task.getByRole("link", { name: "Send again" }).click();
       expect(await violationsOf(page)).toEqual([]);
     },
     limitMs,
@@ -99,6 +106,22 @@ describe("a replay", () => {
   );
 
   test(
+    "says of those that wait how many have failed again",
+    async () => {
+      const partner = await withParked("failing-again", 2);
+      partner.server.answersAlways(500);
+      await service.operator("PATCH", `/operator/v1/partners/${partner.id}`, { json: { retry: [3_600] } });
+      const page = await browser.open(`/parked?partner=${partner.id}`);
+      await page.getByRole("button", { name: "Count them first" }).click();
+      await page.getByRole("button", { name: "Send 2 again" }).click();
+      await page.getByText("0 of 2 delivered, 2 pending, 2 of them failed again").waitFor();
+      await page.goto(`${browser.baseUrl}/console/partners/${partner.id}?tab=endpoints`);
+      await page.getByRole("button", { name: "Count them first" }).waitFor();
+    },
+    limitMs,
+  );
+
+  test(
     "of a partner's own parked notifications is part of its catch-up, unless its key may only read",
     async () => {
       const partner = await withParked("catching-up", 2);
@@ -116,6 +139,11 @@ describe("a replay", () => {
       await page.getByText("2 of 2 due again: done").waitFor();
       await page.getByText("2 of 2 delivered").waitFor();
       await page.getByText("Nothing is parked").waitFor();
+      // What is not there is not offered.
+      await page.reload();
+      await page.getByRole("region", { name: "Send what waits now" }).getByText("Nothing waits.").waitFor();
+      await parked.getByText("There is none to send.").waitFor();
+      expect(await page.getByRole("button", { name: "Count them first" }).count()).toBe(0);
       const { body: made } = await partner.call("POST", "/v1/api-keys", { json: { name: "read", scopes: ["read"] } });
       const reader = await browser.open("/?tab=catch-up", { token: String(made["apiKey"]) });
       await reader.getByText("has the scope manage").waitFor();
@@ -127,7 +155,7 @@ describe("a replay", () => {
 
 describe("money in doubt", () => {
   async function parkedReversal(partner: TestPartner, tid: string): Promise<string> {
-    const { body } = await partner.run(sale({ tid }));
+    const { body } = await partner.run(sale({ tid, merchantTransId: `order-${tid}` }));
     service.acquirer.behave(next("REVERSAL", { declines: "12" }));
     await partner.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: body["id"] });
     return String(body["id"]);
@@ -151,7 +179,7 @@ describe("money in doubt", () => {
 
       await page.goto(`${browser.baseUrl}/console/money`);
       await page
-        .getByRole("row", { name: /T9000002/ })
+        .getByRole("row", { name: /SALE order-T9000002 150,000 VND In doubt T9000002/ })
         .getByRole("button", { name: "Resolve" })
         .click();
       const dialog = page.getByRole("dialog");

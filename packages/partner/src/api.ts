@@ -329,6 +329,7 @@ export type RedeliveryProgress = {
   redelivered: number;
   delivered: number;
   pending: number;
+  failed: number;
   parked: number;
   held: { paused: number; order: number };
 };

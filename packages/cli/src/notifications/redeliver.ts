@@ -314,9 +314,10 @@ async function redeliveryProgress(
   }
 }
 
-function progressText({ redelivered, delivered, parked, pending, held }: RedeliveryProgress): string {
+function progressText({ redelivered, delivered, parked, pending, failed, held }: RedeliveryProgress): string {
   const parts = [`${delivered} of ${redelivered} delivered`];
   if (pending > 0) parts.push(`${pending} pending`);
+  if (failed > 0) parts.push(`${failed} of them failed again`);
   if (parked > 0) parts.push(`${parked} parked again`);
   return [parts.join(", "), ...heldText(held)].join("; ");
 }

@@ -866,6 +866,7 @@ export type RedeliveryProgress = {
   redelivered: number;
   delivered: number;
   pending: number;
+  failed: number;
   parked: number;
   held: { paused: number; order: number };
 };
@@ -889,6 +890,11 @@ export type RestoreReport = {
 export type ReversalRecord = {
   id: string;
   partnerId: string | null;
+  command: string | null;
+  reqId: string | null;
+  merchantTransId: string | null;
+  amount: string | null;
+  currency: string | null;
   tid: string;
   state: "PENDING" | "DONE" | "PARKED";
   requestedBy: string | null;

@@ -4,6 +4,7 @@ import { Link } from "wouter";
 import { api } from "../api/call.ts";
 import type { ReversalRecord, SettlementRecord } from "../api/operations.ts";
 import { usePages } from "../api/query.ts";
+import { shownAmount } from "../display/amount.ts";
 import { Confirm } from "../display/confirm.tsx";
 import { List, type ListColumn } from "../display/list.tsx";
 import { Empty } from "../display/loaded.tsx";
@@ -40,13 +41,15 @@ const reversalColumns: readonly ListColumn<ReversalRecord>[] = [
   { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
   {
     name: "Transaction",
-    show: ({ id, tid }) => (
+    show: ({ id, command, merchantTransId, reqId }) => (
       <Link href={`/transactions/${id}`}>
-        {id.slice(0, 8)}… on {tid}
+        {command?.replace("_", "-")} {merchantTransId || reqId || id}
       </Link>
     ),
   },
+  { name: "Amount", show: ({ amount, currency }) => shownAmount(amount, currency), look: "number" },
   partnerColumn,
+  { name: "Terminal", show: ({ tid }) => tid, look: "mono", from: "tablet" },
   { name: "Tries", show: ({ tries }) => tries, look: "number", from: "tablet" },
   { name: "Actions", show: ({ id, state }) => state === "PARKED" && <ReversalActions id={id} />, look: "actions" },
 ];

@@ -73,6 +73,7 @@ export function Parked() {
             <Replay
               key={params.toString()}
               title="Send what is parked again"
+              isNothing={found.data?.items.length === 0}
               redeliver={(step) => (isOperator ? api.redeliver : api.redeliverOwn)({ filter, ...step })}
               onSettled={() => queries.invalidateQueries()}
             />

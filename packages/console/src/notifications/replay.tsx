@@ -25,12 +25,15 @@ export function Replay({
   title,
   redeliver,
   what = "parked",
+  isNothing = false,
   onSettled,
 }: {
   readonly title: string;
   readonly redeliver: (step: Step) => ReturnType<typeof api.redeliver>;
   /** Others than parked ones are sent in one step: what was sent stays pending until it is delivered. */
   readonly what?: "parked" | "pending" | "selected";
+  /** There is none to send: it is not offered. */
+  readonly isNothing?: boolean;
   readonly onSettled: () => Promise<unknown>;
 }) {
   const isOneStep = what !== "parked";
@@ -78,7 +81,12 @@ export function Replay({
   return (
     <Panel title={title}>
       <Stack gap="sm">
-        {run === undefined && (
+        {run === undefined && isNothing && (
+          <Text size="sm" c="dimmed">
+            {what === "parked" ? "There is none to send." : "Nothing waits."}
+          </Text>
+        )}
+        {run === undefined && !isNothing && (
           <Group gap="xs">
             <Select
               w={220}
@@ -169,9 +177,10 @@ export function Delivered({ id }: { readonly id: string }) {
     refetchInterval: ({ state }) => (state.data?.pending === 0 ? false : refreshMs),
   });
   if (found.data === undefined) return found.isError ? <Failure error={found.error} /> : null;
-  const { redelivered, delivered, pending, parked, held } = found.data;
+  const { redelivered, delivered, pending, failed, parked, held } = found.data;
   const numbers: readonly (readonly [number, string])[] = [
     [pending, "pending"],
+    [failed, "of them failed again, and are tried by their schedule"],
     [held.paused, "of them held, because the partner is paused"],
     [held.order, "of them held, until an earlier one of the chain was sent"],
     [parked, "parked again"],

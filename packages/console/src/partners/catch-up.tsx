@@ -27,6 +27,7 @@ export function CatchUp() {
             <Replay
               title="Send what waits now"
               what="pending"
+              isNothing={backlog.pending === 0}
               redeliver={(step) => api.redeliverOwn({ filter: { state: "pending" }, ...step })}
               onSettled={() => found.refetch()}
             />

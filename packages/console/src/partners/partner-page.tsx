@@ -31,7 +31,6 @@ export function PartnerPage({ id }: { readonly id: string }) {
 
 function Shown({ partner }: { readonly partner: Partner }) {
   const mayAct = useMay("operator");
-  const queries = useQueryClient();
   const { id, settings } = partner;
   return (
     <Page title={settings.name} actions={<Actions partner={partner} />}>
@@ -62,20 +61,34 @@ function Shown({ partner }: { readonly partner: Partner }) {
             <Stack gap="md">
               <Certificates partner={id} />
               <Endpoints partner={id} />
-              {mayAct && (
-                <Replay
-                  title="Send what waits now"
-                  what="pending"
-                  redeliver={(step) => api.redeliver({ filter: { partner: id, state: "pending" }, ...step })}
-                  onSettled={() => queries.invalidateQueries({ queryKey: ["overview"] })}
-                />
-              )}
+              {mayAct && <SendPending id={id} />}
             </Stack>
           ),
           ...(mayAct && { Certify: () => <Certify partner={id} registered={settings.callBackUrl} /> }),
         }}
       />
     </Page>
+  );
+}
+
+const refreshMs = 10_000;
+
+function SendPending({ id }: { readonly id: string }) {
+  const queries = useQueryClient();
+  const filter = { partner: id, state: "pending" } as const;
+  const first = useQuery({
+    queryKey: ["pending", id],
+    queryFn: () => api.searchNotifications({ ...filter, limit: 1 }),
+    refetchInterval: refreshMs,
+  });
+  return (
+    <Replay
+      title="Send what waits now"
+      what="pending"
+      isNothing={first.data?.items.length === 0}
+      redeliver={(step) => api.redeliver({ filter, ...step })}
+      onSettled={() => queries.invalidateQueries()}
+    />
   );
 }
 

@@ -201,6 +201,8 @@ export type Held = "paused" | "order";
 export interface RedeliveryCounts {
   readonly redelivered: number;
   readonly pending: number;
+  /** A part of the pending ones: their attempt since has failed, and they are tried again by their schedule. */
+  readonly failed: number;
   readonly parked: number;
   /** A part of the pending ones. */
   readonly held: Readonly<Record<Held, number>>;

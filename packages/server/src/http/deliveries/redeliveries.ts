@@ -103,6 +103,7 @@ const redeliveryProgressSchema = componentOf("RedeliveryProgress", "What became 
   redelivered: described(z.int(), "Notifications that it made due"),
   delivered: z.int(),
   pending: z.int(),
+  failed: described(z.int(), "Of the pending ones, those that have failed again since: their schedule tries them"),
   parked: described(z.int(), "Parked again"),
   held,
 });

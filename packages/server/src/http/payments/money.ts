@@ -166,6 +166,11 @@ const settlementDetail = componentOf(
 
 const reversalRecord = componentOf("ReversalRecord", "A Reversal; its id is its transaction's", {
   ...shared,
+  command: described(z.string().nullable(), "Of its transaction, as are the four below"),
+  reqId: transactionFields.reqId,
+  merchantTransId: z.string().nullable(),
+  amount: transactionFields.amount,
+  currency: transactionFields.currency,
   tid: z.string(),
   state: z.enum(reversalStates),
   requestedBy: described(z.guid().nullable(), "The partner's REVERSAL that waits for it"),

@@ -96,6 +96,7 @@ const insertStep = "INSERT INTO redeliveries (partner_id, id, step, ids) VALUES 
 
 const redeliveryCounts = `
   SELECT count(*)::integer AS redelivered, count(p.held)::integer AS pending,
+    count(*) FILTER (WHERE p.has_failed)::integer AS failed,
     count(d.id) FILTER (WHERE p.held IS NULL)::integer AS parked,
     count(*) FILTER (WHERE p.held = 'paused')::integer AS paused,
     count(*) FILTER (WHERE p.held = 'order')::integer AS in_order
@@ -103,7 +104,7 @@ const redeliveryCounts = `
     SELECT DISTINCT r.partner_id, i.id FROM redeliveries r CROSS JOIN LATERAL unnest(r.ids) AS i (id)
     WHERE r.id = $1 AND ($2::uuid IS NULL OR r.partner_id = $2)) AS r
   LEFT JOIN LATERAL (
-    SELECT coalesce(${isHeld}, '') AS held FROM pending p
+    SELECT coalesce(${isHeld}, '') AS held, p.attempts_made > 0 AND NOT p.is_asked AS has_failed FROM pending p
     WHERE p.partner_id = r.partner_id AND p.id = r.id LIMIT 1) AS p ON true
   LEFT JOIN LATERAL (
     SELECT d.id FROM parked d WHERE d.partner_id = r.partner_id AND d.id = r.id LIMIT 1) AS d ON true`;
@@ -198,6 +199,7 @@ export function sumOf(parts: readonly (RedeliveryCounts | undefined)[]): Redeliv
     return {
       redelivered: sum.redelivered + part.redelivered,
       pending: sum.pending + part.pending,
+      failed: sum.failed + part.failed,
       parked: sum.parked + part.parked,
       held: { paused: sum.held.paused + part.held.paused, order: sum.held.order + part.held.order },
     };

@@ -23,11 +23,13 @@ interface Shown {
   /** The expression that `state` is compared with. */
   readonly state: string;
   readonly columns: string;
+  /** What it is about. */
+  readonly joined?: string;
 }
 
-function acquirerOf(id: string): string {
-  return `coalesce((SELECT t.acquirer FROM transactions t WHERE t.partner_id = x.partner_id AND t.id = ${id}), '')
-    AS acquirer`;
+function joinedTransaction(id: string): string {
+  return `LEFT JOIN LATERAL (
+      SELECT * FROM transactions t WHERE t.partner_id = x.partner_id AND t.id = ${id} LIMIT 1) AS t ON true`;
 }
 
 const shown: Readonly<Record<MoneyKind, Shown>> = {
@@ -58,14 +60,18 @@ const shown: Readonly<Record<MoneyKind, Shown>> = {
     id: "id",
     state: "x.step",
     columns: `x.kind, x.tid, x.batch_id AS "batchId", x.step AS state, x.is_uploaded AS "isUploaded", x.tries,
-      x.due_at AS "dueAt", x.created_at AS "createdAt", ${acquirerOf("x.id")}`,
+      x.due_at AS "dueAt", x.created_at AS "createdAt", coalesce(t.acquirer, '') AS acquirer`,
+    joined: joinedTransaction("x.id"),
   },
   reversals: {
     from: "reversals",
     id: "transaction_id",
     state: "x.state",
     columns: `x.tid, x.state, x.requested_by AS "requestedBy", x.response_code AS "responseCode", x.tries,
-      x.due_at AS "dueAt", x.created_at AS "createdAt", ${acquirerOf("x.transaction_id")}`,
+      x.due_at AS "dueAt", x.created_at AS "createdAt", coalesce(t.acquirer, '') AS acquirer, t.command,
+      t.req_id AS "reqId", t.facts #>> '{fields,merchantTransId}' AS "merchantTransId",
+      t.facts #>> '{fields,amount}' AS amount, t.facts #>> '{fields,currency}' AS currency`,
+    joined: joinedTransaction("x.transaction_id"),
   },
   events: {
     from: "events",
@@ -82,7 +88,7 @@ type Filter = Pick<MoneySearch, "state" | "batch" | "acquirer" | "subject">;
  * Measured with 100 partners: reading every partner's page whole took 470 ms, its keys 40 ms.
  */
 function pageOf(kind: MoneyKind, filter: Filter) {
-  const { from, id, key = id, columns } = shown[kind];
+  const { from, id, key = id, columns, joined = "" } = shown[kind];
   const { text: keys, values } = keysOf(kind, filter);
   const text = `
     SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
@@ -93,6 +99,7 @@ function pageOf(kind: MoneyKind, filter: Filter) {
       WHERE $1::uuid IS NULL OR p.id = $1
       ORDER BY k.key DESC LIMIT $3) AS k
     CROSS JOIN LATERAL (SELECT * FROM ${from} x WHERE x.partner_id = k.partner_id AND x.${key} = k.key LIMIT 1) AS x
+    ${joined}
     ORDER BY k.key DESC`;
   return { text, values };
 }
@@ -122,11 +129,12 @@ function keysOf(kind: MoneyKind, { state, batch, acquirer, subject }: Filter) {
 }
 
 function oneOf(kind: MoneyKind): string {
-  const { from, id, columns } = shown[kind];
+  const { from, id, columns, joined = "" } = shown[kind];
   return `
     SELECT x.${id} AS id, nullif(x.partner_id, '${serviceId}') AS "partnerId", ${columns}
     FROM (SELECT p.id FROM partners p UNION ALL SELECT '${serviceId}') AS p
     JOIN ${from} x ON x.partner_id = p.id AND x.${id} = $1
+    ${joined}
     LIMIT 1`;
 }
 
