@@ -1,6 +1,5 @@
 package example.paybell;
 
-import static example.paybell.PaybellException.refused;
 import static java.nio.charset.StandardCharsets.UTF_8;
 
 import com.fasterxml.jackson.core.JsonFactory;
@@ -27,7 +26,7 @@ record Contract(
         Map<String, List<String>> settings,
         Map<String, Mistake> errors,
         Map<String, String> starts,
-        Map<String, List<Try>> tries,
+        Map<String, List<Map<String, Object>>> tries,
         Map<String, Object> sampleKeys,
         Map<String, Example> samples) {
     /** Names are not kept by the reader: those of a stranger could be made to collide. */
@@ -47,21 +46,12 @@ record Contract(
     static final Contract IT = read();
 
     /**
-     * Fields are lists of the names that a field may have, the table's first. {@code signed} is the list without another
-     * agreement; {@code added} follows any other.
+     * Fields are lists of the names that a field may have, the table's first. {@code signed} is the list without
+     * another agreement; {@code added} follows any other.
      */
     record Table(List<List<String>> fields, List<String> signed, List<String> added) {}
 
-    record Mistake(String finding, String remedy) {}
-
-    /** Another setting, and the code of the mistake if an IPN opens with it: with keys of these kinds in their place. */
-    record Try(
-            String code,
-            String cipher,
-            String encoding,
-            Keys.Signing signing,
-            List<String> fields,
-            Map<String, List<String>> keys) {}
+    record Mistake(String finding, String remedy, boolean refused) {}
 
     record Example(Map<String, String> headers, Map<String, Object> ipn) {}
 
@@ -93,7 +83,16 @@ record Contract(
         } catch (CharacterCodingException | JsonProcessingException error) {
             // Refused.
         }
-        throw refused(code);
+        throw new PaybellException(code);
+    }
+
+    /** The same, with one code for each mistake. */
+    static Map<String, Object> parse(byte[] raw, String code) {
+        try {
+            return parse(raw);
+        } catch (PaybellException error) {
+            throw new PaybellException(code);
+        }
     }
 
     /** RFC 8785, for strings, lists and objects. Keys are in the order of UTF-16, which is String's own. */

@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Set;
 import java.util.function.Supplier;
 
 /**
@@ -64,31 +63,25 @@ public final class KeyFile implements Supplier<Keys> {
         for (Path path : paths) {
             var written = Keys.parse(path.toString(), Files.readString(path));
             var content = modern(written);
-            if (content != written) rewrite(path, content);
+            if (!content.equals(written)) rewrite(path, content);
             files.add(content);
         }
-        return new Keys(files);
+        return Keys.of(files);
     }
 
     /** The same in today's shape: {@code encryptionKeys} and {@code {kind, secret}} are those of older files. */
     static Map<String, Object> modern(Map<String, Object> written) {
-        if (written.get("kind") instanceof String kind && written.get("secret") instanceof String secret) {
-            if (kind.equals("apiKey")) return Map.of(kind, secret);
-            var version = new LinkedHashMap<>(written);
-            version.keySet().removeAll(Set.of("kind", "secret"));
-            version.put("key", secret);
-            return Map.of(kind, List.of(version));
-        }
-        if (Keys.KINDS.stream().noneMatch(kind -> written.containsKey(kind + "s"))) return written;
         var content = new LinkedHashMap<>(written);
-        for (String kind : Keys.KINDS) {
-            if (content.remove(kind + "s") instanceof List<?> versions)
-                content.put(
-                        kind,
-                        versions.stream()
-                                .map(one -> one instanceof String ? Map.of("key", one) : one)
-                                .toList());
+        if (content.remove("kind") instanceof String kind && content.remove("secret") instanceof String secret) {
+            content.put("key", secret);
+            return Map.of(kind, kind.equals("apiKey") ? secret : List.of(content));
         }
+        content.putAll(written);
+        for (String kind : Keys.KINDS)
+            if (content.remove(kind + "s") instanceof List<?> versions) {
+                var those = versions.stream().map(one -> one instanceof String ? Map.of("key", one) : one);
+                content.put(kind, those.toList());
+            }
         return content;
     }
 

@@ -1,6 +1,6 @@
 package example.paybell;
 
-import static example.paybell.PaybellException.mistake;
+import static example.paybell.PaybellException.throwIf;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.util.Objects.requireNonNullElse;
 
@@ -24,60 +24,75 @@ public final class Keys implements Supplier<Keys> {
 
     record Signing(String mode, List<String> card, List<String> settlement) {}
 
+    /** The keys of one kind that are tried in the place of another's. */
+    private record Swaps(Map<String, List<String>> keys) {}
+
     record Agreement(
             String cipher, String encoding, Signing signing, List<String> fields, String baseUrl, String apiKey) {}
 
     final Agreement agreed;
+    private final Map<String, Object> settings;
     private final Map<String, List<Version>> versions;
 
     /** Reads the content of one file of keys or several: their versions are put together. */
     public static Keys of(String... contents) {
-        return new Keys(Stream.of(contents)
+        return of(Stream.of(contents)
                 .map(one -> KeyFile.modern(parse("The keys", one)))
                 .toList());
     }
 
-    Keys(List<Map<String, Object>> files) {
-        var merged = new HashMap<>(Contract.IT.defaults());
-        versions = new HashMap<>();
-        for (var file : files) {
-            merged.putAll(file);
-            for (String kind : KINDS)
-                versions.computeIfAbsent(kind, name -> new ArrayList<>()).addAll(versions(kind, file.get(kind)));
-        }
+    static Keys of(List<Map<String, Object>> files) {
+        var settings = new HashMap<>(Contract.IT.defaults());
+        var versions = new HashMap<String, List<Version>>();
         var owners = new HashMap<ByteBuffer, String>();
-        for (String kind : KINDS) {
-            if (all(kind).isEmpty()) throw mistake(kind, "missing_key");
-            for (var one : all(kind))
-                if (!owners.computeIfAbsent(ByteBuffer.wrap(one.key), key -> kind)
-                        .equals(kind)) throw mistake(kind, "shared_key");
+        for (var file : files) {
+            settings.putAll(file);
+            for (String kind : KINDS) {
+                var given = file.get(kind);
+                for (var one : given instanceof List<?> list ? list : given == null ? List.of() : List.of(given)) {
+                    var version = one instanceof Map<?, ?> map ? map : Map.of("key", one);
+                    byte[] key = bytes(kind, version.get("key"));
+                    String owner = owners.computeIfAbsent(ByteBuffer.wrap(key), any -> kind);
+                    throwIf(!owner.equals(kind), "shared_key", kind);
+                    String id = version.get("id") instanceof String text ? text : "";
+                    versions.computeIfAbsent(kind, any -> new ArrayList<>()).add(new Version(id, key));
+                }
+            }
         }
-        agreed = checked(merged);
+        for (String kind : KINDS) throwIf(!versions.containsKey(kind), "missing_key", kind);
+        return new Keys(settings, versions);
     }
 
-    private Keys(Agreement agreed, Map<String, List<Version>> versions) {
-        this.agreed = agreed;
+    private Keys(Map<String, Object> settings, Map<String, List<Version>> versions) {
+        this.settings = settings;
         this.versions = versions;
+        try {
+            agreed = Contract.JSON.convertValue(settings, Agreement.class);
+        } catch (IllegalArgumentException error) { // It would quote the file.
+            throw new PaybellException("wrong_option", "A member of the file of the keys has another type.");
+        }
+        check("cipher", List.of(agreed.cipher));
+        check("encoding", List.of(agreed.encoding));
+        check("signing", List.of(agreed.signing.mode));
+        check("fields", agreed.fields);
     }
 
-    /** The same with another setting. */
-    Keys with(Contract.Try other) {
+    private static void check(String name, List<String> given) {
+        var allowed = Contract.IT.settings().get(name);
+        boolean isWrong = given.isEmpty() || !allowed.containsAll(given);
+        throwIf(isWrong, "wrong_option", name, "must be one of", String.join(", ", allowed) + ".");
+    }
+
+    /** The same with what is tried. */
+    Keys with(Map<String, Object> tried) {
+        var changed = new HashMap<>(settings);
+        changed.putAll(tried);
         var swapped = new HashMap<>(versions);
-        if (other.keys() != null)
-            other.keys()
-                    .forEach((kind, kinds) -> swapped.put(
-                            kind,
-                            kinds.stream()
-                                    .flatMap(one -> all(one).stream())
-                                    .map(one -> new Version("", one.key))
-                                    .toList()));
-        var changed = new Agreement(
-                requireNonNullElse(other.cipher(), agreed.cipher),
-                requireNonNullElse(other.encoding(), agreed.encoding),
-                requireNonNullElse(other.signing(), agreed.signing),
-                requireNonNullElse(other.fields(), agreed.fields),
-                "",
-                "");
+        var swaps = Contract.JSON.convertValue(tried, Swaps.class).keys();
+        requireNonNullElse(swaps, Map.<String, List<String>>of()).forEach((kind, kinds) -> {
+            var those = kinds.stream().flatMap(one -> all(one).stream());
+            swapped.put(kind, those.map(one -> new Version("", one.key)).toList());
+        });
         return new Keys(changed, swapped);
     }
 
@@ -98,44 +113,17 @@ public final class Keys implements Supplier<Keys> {
         } catch (JsonProcessingException error) {
             // As null.
         }
-        throw new PaybellException("wrong_option", name + " is not a JSON object.");
-    }
-
-    private static Agreement checked(Map<String, Object> merged) {
-        Agreement agreed;
-        try {
-            agreed = Contract.JSON.convertValue(merged, Agreement.class);
-        } catch (IllegalArgumentException error) { // It would quote the file.
-            throw new PaybellException("wrong_option", "A member of the file of the keys has another type.");
-        }
-        var given = new HashMap<>(Map.of("cipher", List.of(agreed.cipher), "encoding", List.of(agreed.encoding)));
-        given.put("signing", List.of(agreed.signing.mode));
-        given.put("fields", agreed.fields);
-        Contract.IT.settings().forEach((name, allowed) -> {
-            if (given.get(name).isEmpty() || !allowed.containsAll(given.get(name)))
-                throw new PaybellException(
-                        "wrong_option", name + " must be one of " + String.join(", ", allowed) + ".");
-        });
-        return agreed;
-    }
-
-    private static List<Version> versions(String kind, Object given) {
-        List<?> list = given instanceof List<?> several ? several : given == null ? List.of() : List.of(given);
-        return list.stream()
-                .map(one -> one instanceof Map<?, ?> version ? version : Map.of("key", one))
-                .map(one -> new Version(one.get("id") instanceof String id ? id : "", bytes(kind, one.get("key"))))
-                .toList();
+        throw new PaybellException("wrong_option", name, "is not a JSON object.");
     }
 
     /** A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning. */
     private static byte[] bytes(String kind, Object written) {
         String text = written instanceof String one ? one : "";
         String prefix = kind.equals("webhookSecret") ? "whsec_" : "";
-        if (text.isEmpty()) throw mistake(kind, "missing_key");
-        if (!text.startsWith(prefix)) throw mistake(kind, "no_whsec_prefix");
-        byte[] raw = Seal.decode(text.substring(prefix.length()), "base64");
-        if (raw == null) throw mistake(kind, "key_not_base64");
-        if (raw.length != 32) throw mistake(kind, "key_length");
+        throwIf(text.isEmpty(), "missing_key", kind);
+        throwIf(!text.startsWith(prefix), "no_whsec_prefix", kind);
+        byte[] raw = Seal.decode(text.substring(prefix.length()), "base64", "key_not_base64", kind);
+        throwIf(raw.length != 32, "key_length", kind);
         return raw;
     }
 }

@@ -1,5 +1,6 @@
 package example.paybell;
 
+import static example.paybell.PaybellException.throwIf;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.util.Objects.requireNonNullElse;
 
@@ -45,36 +46,31 @@ public record Page(List<Received> items, String cursor) {
 
     private static Page pull(String cursor, Keys keys, Duration wait) {
         String base = requireNonNullElse(keys.agreed.baseUrl(), "").replaceFirst("/+$", "");
-        if (!SECURE.matcher(base).matches())
-            throw new PaybellException("wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
+        boolean isSecure = SECURE.matcher(base).matches();
+        throwIf(!isSecure, "wrong_option", "baseUrl is not https://; http:// is for localhost alone.");
         String after = cursor == null ? "" : "&after=" + URLEncoder.encode(cursor, UTF_8);
         String address = base + "/v1/notifications?limit=100" + after;
         if (!wait.isZero()) address += "&wait=" + wait.toSeconds();
-        HttpRequest request;
-        try {
-            var builder = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(60));
-            request = builder.header("authorization", "Bearer " + keys.agreed.apiKey())
-                    .build();
-        } catch (IllegalArgumentException error) { // Its text could quote the API key.
-            throw new PaybellException("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
-        }
         HttpResponse<byte[]> response;
         try {
-            response = CLIENT.send(request, BodyHandlers.ofByteArray());
+            var request = HttpRequest.newBuilder(URI.create(address)).timeout(Duration.ofSeconds(60));
+            request.header("authorization", "Bearer " + keys.agreed.apiKey());
+            response = CLIENT.send(request.build(), BodyHandlers.ofByteArray());
+        } catch (IllegalArgumentException error) { // Its text could quote the API key.
+            throw new PaybellException("wrong_option", "baseUrl is no URL, or apiKey cannot be sent.");
         } catch (IOException | InterruptedException error) {
             if (error instanceof InterruptedException) Thread.currentThread().interrupt();
-            throw new PaybellException("no_answer", "");
+            throw new PaybellException("no_answer");
         }
         Answer answer = read(response.body());
         boolean isPage = response.statusCode() == 200 && answer.items != null;
         if (isPage)
             return new Page(answer.items.stream().map(item -> item.open(keys)).toList(), answer.next);
-        if (response.statusCode() == 200 || answer.code == null) {
-            String finding = "HTTP " + response.statusCode() + " without an answer of Paybell's.";
-            throw new PaybellException("not_paybell", finding);
-        }
-        String detail = requireNonNullElse(answer.detail, ""), remedy = requireNonNullElse(answer.remedy, "");
-        throw new PaybellException(answer.code, detail, remedy, false);
+        boolean isOther = response.statusCode() == 200 || answer.code == null;
+        throwIf(isOther, "not_paybell", "HTTP " + response.statusCode() + ":");
+        var unknown = new Contract.Mistake("", requireNonNullElse(answer.remedy, ""), false);
+        var known = Contract.IT.errors().getOrDefault(answer.code, unknown);
+        throw new PaybellException(known, answer.code, requireNonNullElse(answer.detail, ""));
     }
 
     private static Answer read(byte[] text) {

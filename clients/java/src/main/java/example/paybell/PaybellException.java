@@ -8,42 +8,27 @@ import example.paybell.Contract.Mistake;
  */
 public final class PaybellException extends RuntimeException {
     private static final long serialVersionUID = 1;
-    private static final Mistake NONE = new Mistake("", "");
 
     private final String code;
     private final String finding;
     private final String remedy;
     private final boolean isRefusal;
 
-    PaybellException(String code, String finding) {
-        this(code, finding, "", false);
+    /** With the finding and the remedy of the table; what was seen goes before the finding. */
+    PaybellException(String code, String... seen) {
+        this(Contract.IT.errors().getOrDefault(code, new Mistake("", "", false)), code, seen);
     }
 
-    /** What the table does not have is taken from the arguments. */
-    PaybellException(String code, String finding, String remedy, boolean isRefusal) {
-        this(code, new Mistake(finding, remedy), Contract.IT.errors().getOrDefault(code, NONE), isRefusal);
-    }
-
-    private PaybellException(String code, Mistake own, Mistake usual, boolean isRefusal) {
-        super(null, null, false, !isRefusal);
+    PaybellException(Mistake known, String code, String... seen) {
+        super(null, null, false, !known.refused());
         this.code = code;
-        finding = own.finding().isEmpty() ? usual.finding() : own.finding();
-        remedy = usual.remedy().isEmpty() ? own.remedy() : usual.remedy();
-        this.isRefusal = isRefusal;
+        finding = (String.join(" ", seen) + " " + known.finding()).strip();
+        remedy = known.remedy();
+        isRefusal = known.refused();
     }
 
-    /** A mistake in the key of this kind. */
-    static PaybellException mistake(String kind, String code) {
-        return new PaybellException(
-                code, kind + " " + Contract.IT.errors().get(code).finding());
-    }
-
-    static PaybellException refused(String code) {
-        return refused(code, "");
-    }
-
-    static PaybellException refused(String code, String finding) {
-        return new PaybellException(code, finding, "", true);
+    static void throwIf(boolean isSo, String code, String... seen) {
+        if (isSo) throw new PaybellException(code, seen);
     }
 
     /** A refusal's is always the same: an answer that tells the causes apart helps a forger. */

@@ -1,6 +1,6 @@
 package example.paybell;
 
-import static example.paybell.PaybellException.refused;
+import static example.paybell.PaybellException.throwIf;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static java.util.Arrays.copyOfRange;
@@ -15,7 +15,7 @@ import java.security.MessageDigest;
 import java.security.SecureRandom;
 import java.util.Base64;
 import java.util.HexFormat;
-import java.util.stream.Stream;
+import java.util.Map;
 import javax.crypto.Cipher;
 import javax.crypto.Mac;
 import javax.crypto.spec.GCMParameterSpec;
@@ -23,41 +23,36 @@ import javax.crypto.spec.IvParameterSpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * An encrypted IPN: the key's id where the message names it, else null; the ciphertext with GCM's tag at its end; what
- * the tag covers beside it.
+ * An encrypted IPN: the key's id where the message names it, else empty; IV, ciphertext and GCM's tag; what the tag
+ * covers beside it.
  */
-record Seal(boolean isCbc, String keyId, byte[] iv, byte[] content, byte[] authenticated) {
+record Seal(boolean isCbc, String keyId, byte[] sealed, byte[] authenticated) {
     static Seal of(Agreement agreed, String data) {
         boolean isCbc = agreed.cipher().equals("aes-256-cbc");
         if (!agreed.cipher().equals("jwe")) {
-            byte[] raw = decode(data, agreed.encoding());
-            int ivBytes = isCbc ? 16 : 12;
-            if (raw == null || raw.length < ivBytes + 16 || isCbc && raw.length % 16 != 0) throw refused("encoding");
-            byte[] iv = copyOfRange(raw, 0, ivBytes), content = copyOfRange(raw, ivBytes, raw.length);
-            return new Seal(isCbc, null, iv, content, new byte[0]);
+            byte[] sealed = decode(data, agreed.encoding(), "encoding");
+            throwIf(sealed.length < (isCbc ? 32 : 28) || isCbc && sealed.length % 16 != 0, "encoding");
+            return new Seal(isCbc, "", sealed, new byte[0]);
         }
         String[] parts = data.split("\\.", -1);
-        var raw = Stream.of(parts).map(part -> decode(part, "base64url")).toList();
-        boolean isShaped =
-                parts.length == 5 && parts[1].isEmpty() && !raw.subList(2, 5).contains(null);
-        if (!isShaped || raw.get(2).length != 12 || raw.get(4).length != 16) throw refused("encoding");
-        byte[] content = joined(raw.get(3), raw.get(4));
-        return new Seal(false, keyId(raw.get(0)), raw.get(2), content, parts[0].getBytes(US_ASCII));
+        throwIf(parts.length != 5 || !parts[1].isEmpty(), "encoding");
+        byte[] iv = decode(parts[2], "base64url", "encoding"), tag = decode(parts[4], "base64url", "encoding");
+        throwIf(iv.length != 12 || tag.length != 16, "encoding");
+        byte[] sealed = joined(iv, decode(parts[3], "base64url", "encoding"), tag);
+        return new Seal(false, keyId(decode(parts[0], "base64url", "jwe_header")), sealed, parts[0].getBytes(US_ASCII));
     }
 
     private static String keyId(byte[] header) {
-        try {
-            var fields = Contract.parse(header == null ? new byte[0] : header);
-            boolean isUsual = "dir".equals(fields.get("alg")) && "A256GCM".equals(fields.get("enc"));
-            boolean isMore = fields.containsKey("zip") || fields.containsKey("crit");
-            if (isUsual && !isMore && fields.get("kid") instanceof String keyId) return keyId;
-        } catch (PaybellException error) {
-            // It is no header.
-        }
-        throw refused("jwe_header");
+        var fields = Contract.parse(header, "jwe_header");
+        boolean isUsual = "dir".equals(fields.get("alg")) && "A256GCM".equals(fields.get("enc"));
+        boolean isMore = fields.containsKey("zip") || fields.containsKey("crit");
+        if (isUsual && !isMore && fields.get("kid") instanceof String keyId) return keyId;
+        throw new PaybellException("jwe_header");
     }
 
     byte[] decrypt(byte[] key) {
+        int ivBytes = isCbc ? 16 : 12;
+        byte[] iv = copyOfRange(sealed, 0, ivBytes), content = copyOfRange(sealed, ivBytes, sealed.length);
         return aes(DECRYPT_MODE, isCbc, key, iv, authenticated, content);
     }
 
@@ -70,13 +65,13 @@ record Seal(boolean isCbc, String keyId, byte[] iv, byte[] content, byte[] authe
             byte[] content = aes(ENCRYPT_MODE, isCbc, version.key(), iv, new byte[0], plain);
             return encode(joined(iv, content), agreed.encoding());
         }
-        String fields = "{\"alg\":\"dir\",\"enc\":\"A256GCM\",\"kid\":\"" + version.id() + "\"}";
-        String header = encode(fields.getBytes(UTF_8), "base64url");
+        var fields = Map.<String, Object>of("alg", "dir", "enc", "A256GCM", "kid", version.id());
+        String header = encode(Contract.canonical(fields), "base64url");
         byte[] content = aes(ENCRYPT_MODE, false, version.key(), iv, header.getBytes(US_ASCII), plain);
         int tagAt = content.length - 16;
-        return Stream.of(new byte[0], iv, copyOfRange(content, 0, tagAt), copyOfRange(content, tagAt, content.length))
-                .map(part -> "." + encode(part, "base64url"))
-                .reduce(header, String::concat);
+        String text = encode(copyOfRange(content, 0, tagAt), "base64url");
+        String tag = encode(copyOfRange(content, tagAt, content.length), "base64url");
+        return String.join(".", header, "", encode(iv, "base64url"), text, tag);
     }
 
     private static byte[] aes(int mode, boolean isCbc, byte[] key, byte[] iv, byte[] authenticated, byte[] input) {
@@ -87,7 +82,7 @@ record Seal(boolean isCbc, String keyId, byte[] iv, byte[] content, byte[] authe
             if (!isCbc) aes.updateAAD(authenticated);
             return aes.doFinal(input);
         } catch (GeneralSecurityException error) {
-            throw refused("decryption");
+            throw new PaybellException("decryption");
         }
     }
 
@@ -95,11 +90,15 @@ record Seal(boolean isCbc, String keyId, byte[] iv, byte[] content, byte[] authe
         try {
             var mac = Mac.getInstance("HmacSHA256");
             mac.init(new SecretKeySpec(version.key(), "HmacSHA256"));
-            for (byte[] part : parts) mac.update(part);
-            return mac.doFinal();
+            return mac.doFinal(joined(parts));
         } catch (GeneralSecurityException error) {
             throw new IllegalStateException(error);
         }
+    }
+
+    /** Standard Webhooks v1. */
+    static String signature(Version secret, String id, String timestamp, byte[] body) {
+        return "v1," + encode(hmac(secret, (id + "." + timestamp + ".").getBytes(UTF_8), body), "base64");
     }
 
     /** Compares in constant time. */
@@ -107,22 +106,24 @@ record Seal(boolean isCbc, String keyId, byte[] iv, byte[] content, byte[] authe
         return MessageDigest.isEqual(one.getBytes(UTF_8), other.getBytes(UTF_8));
     }
 
-    private static byte[] joined(byte[] one, byte[] other) {
-        return ByteBuffer.allocate(one.length + other.length)
-                .put(one)
-                .put(other)
-                .array();
+    private static byte[] joined(byte[]... parts) {
+        int length = 0;
+        for (byte[] part : parts) length += part.length;
+        var joined = ByteBuffer.allocate(length);
+        for (byte[] part : parts) joined.put(part);
+        return joined.array();
     }
 
-    /** The bytes, or null if the text is not exactly what an encoder writes: decoders accept stray bits. */
-    static byte[] decode(String text, String encoding) {
+    /** Refuses what is not exactly what an encoder writes: decoders accept stray bits. */
+    static byte[] decode(String text, String encoding, String code, String... seen) {
         try {
             if (encoding.equals("hex")) return HexFormat.of().parseHex(text);
             byte[] raw = (encoding.equals("base64") ? Base64.getDecoder() : Base64.getUrlDecoder()).decode(text);
-            return encode(raw, encoding).equals(text) ? raw : null;
+            if (encode(raw, encoding).equals(text)) return raw;
         } catch (IllegalArgumentException error) {
-            return null;
+            // As well.
         }
+        throw new PaybellException(code, seen);
     }
 
     static String encode(byte[] raw, String encoding) {
