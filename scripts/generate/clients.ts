@@ -9,7 +9,7 @@ import {
 } from "../../packages/contract/src/columns.ts";
 import { cursorRemedies } from "../../packages/partner/src/catch-up.ts";
 import { misuses } from "../../packages/partner/src/misused.ts";
-import { freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
+import { bodyBytesMax, freshnessSecondsDefault } from "../../packages/partner/src/options.ts";
 import { refusals } from "../../packages/partner/src/refused.ts";
 import { type SampleIpn, sampleIpn, sampleKeys } from "../../packages/partner/src/sample.ts";
 import type { GeneratedFile } from "./document.ts";
@@ -33,6 +33,20 @@ const keyMistakes = [
 
 function mistake(code: string, finding: string, remedy: string) {
   return [code, { finding, remedy, refused: false }] as const;
+}
+
+const knownKeys = {
+  encryptionKey: Buffer.alloc(32, 1).toString("base64"),
+  signingKey: Buffer.alloc(32, 2).toString("base64"),
+  webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
+};
+
+const anything = "(?s).+";
+
+/** In the syntax that the regular expressions of all languages share. */
+function keyOf(prefix: string) {
+  const base64 = "([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?";
+  return { key_not_base64: `${prefix}${base64}`, key_length: `${prefix}.{43}=` };
 }
 
 const kinds: Readonly<Record<string, SampleIpn>> = {
@@ -59,6 +73,7 @@ export function clientContracts(): GeneratedFile[] {
     { path: "clients/go/contract.json", text },
     { path: "clients/go/ipn.go", text: goTypes() },
     { path: "clients/php/src/contract.json", text },
+    { path: "clients/php/src/constants.php", text: phpConstants() },
     ...phpClasses(),
     { path: "clients/java/src/main/resources/example/paybell/contract.json", text },
     ...javaTypes(),
@@ -104,6 +119,12 @@ function contract() {
       mistake("not_paybell", "The answer is not one of Paybell's.", "Check baseUrl."),
       ...Object.entries(cursorRemedies).map(([code, remedy]) => mistake(code, "", remedy)),
     ]),
+    // What a key must match as a whole: the first pattern that it does not match is its mistake.
+    keys: {
+      encryptionKey: { missing_key: anything, ...keyOf("") },
+      signingKey: { missing_key: anything, ...keyOf("") },
+      webhookSecret: { missing_key: anything, no_whsec_prefix: "whsec_.*", ...keyOf("whsec_") },
+    },
     // How a body begins that a framework, a proxy or something else than Paybell has made, after white space. U+001F is
     // the first byte of gzip.
     starts: {
@@ -126,11 +147,7 @@ function contract() {
         { code: "swapped_keys", keys: { encryptionKey: ["signingKey", "webhookSecret"] } },
       ],
     },
-    sampleKeys: {
-      encryptionKey: Buffer.alloc(32, 1).toString("base64"),
-      signingKey: Buffer.alloc(32, 2).toString("base64"),
-      webhookSecret: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
-    },
+    sampleKeys: knownKeys,
     samples: Object.fromEntries(Object.entries(kinds).map(([kind, what]) => [kind, sample(what)])),
   };
 }
@@ -205,6 +222,16 @@ function goName(name: string): string {
   if (["aid", "id", "mid", "tc", "tid"].includes(name)) return name.toUpperCase();
   const words = name.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
   return words.join("").replace(/Id$/, "ID").replace(/Url$/, "URL");
+}
+
+function phpConstants(): string {
+  const keys = Object.entries(knownKeys).map(([kind, key]) => `    '${kind}' => '${key}',`);
+  return [
+    `<?php\n\n/** ${notice} */\n\ndeclare(strict_types=1);\n\nnamespace Paybell;\n`,
+    `const FRESHNESS_SECONDS = ${freshnessSecondsDefault};`,
+    `const BODY_BYTES_MAX = ${bodyBytesMax};`,
+    `/** Keys that everybody knows: for tests only. */\nconst SAMPLE_KEYS = [\n${keys.join("\n")}\n];\n`,
+  ].join("\n");
 }
 
 /** One class a file, as Composer loads them. */

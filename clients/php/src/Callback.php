@@ -11,6 +11,7 @@ namespace Paybell;
 final class Callback
 {
     private readonly \Closure $onIpn;
+    private readonly \Closure $log;
 
     /**
      * @param Keys|KeyFile|array<string, mixed> $keys
@@ -20,32 +21,21 @@ final class Callback
     public function __construct(
         #[\SensitiveParameter] private readonly Keys|KeyFile|array $keys,
         callable $onIpn,
-        private readonly ?\Closure $log = null,
+        ?\Closure $log = null,
     ) {
-        $this->onIpn = $onIpn(...);
+        [$this->onIpn, $this->log] = [$onIpn(...), $log ?? error_log(...)];
     }
 
     /** Answers the request of this script. */
     public function run(): void
     {
-        if ($mistake = self::mistake()) {
-            $this->log($mistake);
-            http_response_code(500);
-            return;
-        }
+        $mistake = self::mistake();
         ini_set('display_errors', 'stderr'); // The sender must not read them.
-        $headers = [];
-        foreach ($_SERVER as $name => $value) {
-            if (str_starts_with($name, 'HTTP_')) {
-                $headers[strtr(substr($name, 5), '_', '-')] = $value;
-            }
-        }
         $body = file_get_contents('php://input', length: BODY_BYTES_MAX + 1);
-        $status = $this->statusOf($_SERVER['REQUEST_METHOD'], $body, $headers);
+        $status = $mistake ? 500 : $this->statusOf($_SERVER['REQUEST_METHOD'], $body, getallheaders());
+        $mistake && ($this->log)("paybell: $mistake");
         http_response_code($status);
-        if ($status === 405) {
-            header('Allow: POST');
-        }
+        $status === 405 && header('Allow: POST');
     }
 
     /**
@@ -60,15 +50,13 @@ final class Callback
         }
         try {
             $received = open($body, $headers, $this->keys);
-        } catch (Refused $refused) {
-            $this->log("IPN refused ({$refused->getCode()}): $refused->finding $refused->remedy");
-            return $refused->getCode() === 'too_large' ? 413 : 400;
-        }
-        try {
             ($this->onIpn)($received);
             return 204;
+        } catch (Refused $refused) {
+            ($this->log)("paybell: IPN refused ({$refused->getCode()}): $refused->finding $refused->remedy");
+            return $refused->getCode() === 'too_large' ? 413 : 400;
         } catch (\Throwable $error) {
-            $this->log("IPN {$received->ipn->id} not processed, it will be delivered again: $error");
+            ($this->log)('paybell: IPN ' . ($received->ipn->id ?? '') . " not processed, it comes again: $error");
             return 500;
         }
     }
@@ -83,10 +71,5 @@ final class Callback
         return $shows && $bytes > 0 && $bytes < BODY_BYTES_MAX
             ? "every IPN is refused: set post_max_size = 16M in php.ini (it is $limit), or display_errors = Off"
             : '';
-    }
-
-    private function log(string $text): void
-    {
-        ($this->log ?? error_log(...))("paybell: $text");
     }
 }

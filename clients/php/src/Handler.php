@@ -4,26 +4,20 @@ declare(strict_types=1);
 
 namespace Paybell;
 
-use Psr\Http\Message\ResponseFactoryInterface;
-use Psr\Http\Message\ResponseInterface;
-use Psr\Http\Message\ServerRequestInterface;
+use Psr\Http\Message\{ResponseFactoryInterface, ResponseInterface, ServerRequestInterface};
 use Psr\Http\Server\RequestHandlerInterface;
 
-/** A callback as PSR-15 has it, for Slim, Mezzio and every other framework: `new Handler($callback, $responseFactory)`. */
+/** A callback for each framework with PSR-15, as Slim and Mezzio: `new Handler($callback, $responseFactory)`. */
 final class Handler implements RequestHandlerInterface
 {
-    public function __construct(
-        private readonly Callback $callback,
-        private readonly ResponseFactoryInterface $responses,
-    ) {
+    public function __construct(private Callback $callback, private ResponseFactoryInterface $responses)
+    {
     }
 
     public function handle(ServerRequestInterface $request): ResponseInterface
     {
         [$stream, $body] = [$request->getBody(), ''];
-        if ($stream->isSeekable()) { // What read it before this handler may have left it at its end.
-            $stream->rewind();
-        }
+        $stream->isSeekable() && $stream->rewind(); // What read it before this handler may have left it at its end.
         while (strlen($body) <= BODY_BYTES_MAX && !$stream->eof()) {
             $body .= $stream->read(65_536);
         }

@@ -4,29 +4,16 @@ declare(strict_types=1);
 
 namespace Paybell;
 
-/**
- * The keys and the agreement of a registration. Several versions of a key are those of a rotation: each is accepted.
- * `fields` are the receiver's own settings: several while they change.
- */
+/** The keys and the agreement of a registration. The versions of a key are those of a rotation: each is accepted. */
 final class Keys
 {
-    private const KINDS = ['encryptionKey', 'signingKey', 'webhookSecret'];
-
     /**
      * @internal Keys::of() checks what it reads.
      * @param array<string, list<array{string, string}>> $versions by kind: each has an id and 32 bytes
-     * @param array{mode: string, card?: list<string>, settlement?: list<string>} $signing
-     * @param list<string> $fields
+     * @param array<string, mixed> $agreed cipher, encoding, signing, baseUrl, apiKey, fields: several while it changes
      */
-    public function __construct(
-        public readonly array $versions,
-        public readonly string $cipher,
-        public readonly string $encoding,
-        public readonly array $signing,
-        public readonly array $fields,
-        public readonly string $baseUrl,
-        public readonly string $apiKey,
-    ) {
+    public function __construct(public readonly array $versions, public readonly array $agreed)
+    {
     }
 
     /** @param array<string, mixed> ...$written the content of one file or several: their versions are put together */
@@ -34,33 +21,23 @@ final class Keys
     {
         $written = array_map(self::modern(...), $written);
         [$versions, $owners] = [[], []];
-        foreach (self::KINDS as $kind) {
-            foreach (array_column($written, $kind) as $given) {
-                foreach (is_array($given) ? $given : [$given] as $one) {
-                    $one = is_array($one) ? $one : ['key' => $one];
-                    $versions[$kind][] = [$one['id'] ?? '', $key = self::bytes($kind, $one['key'] ?? '')];
-                    if (($owners[$key] ??= $kind) !== $kind) {
-                        throw PaybellError::in($kind, 'shared_key');
-                    }
-                }
+        foreach (array_keys(contract('keys')) as $kind) {
+            // Without a version, the one that is checked has no key.
+            foreach (array_merge(...array_filter(array_column($written, $kind))) ?: [[]] as $one) {
+                $versions[$kind][] = [(string) ($one['id'] ?? ''), self::bytes($kind, $one['key'] ?? '', $owners)];
             }
-            isset($versions[$kind]) || throw PaybellError::in($kind, 'missing_key');
         }
-        $merged = array_merge(contract('defaults'), ...$written);
-        $merged['fields'] = array_values((array) $merged['fields']);
+        $agreed = array_intersect_key(array_merge(contract('defaults'), ...$written), contract('defaults'));
+        $agreed['fields'] = (array) $agreed['fields'];
+        $chosen = ['signing' => $agreed['signing']['mode'] ?? ''] + $agreed;
         foreach (contract('settings') as $name => $allowed) {
-            $given = $name === 'signing' ? $merged[$name]['mode'] ?? '' : $merged[$name];
-            if ($given === [] || array_filter((array) $given, fn($one) => !in_array($one, $allowed, true))) {
-                throw new PaybellError('wrong_option', "$name must be one of " . implode(', ', $allowed) . '.');
-            }
+            $given = $name === 'fields' ? $chosen[$name] : [$chosen[$name]];
+            $isRight = $given && !array_filter($given, fn(mixed $one) => !in_array($one, $allowed, true));
+            $isRight || throw new PaybellError('wrong_option', "$name must be one of " . implode(', ', $allowed) . '.');
         }
-        return new self($versions, ...array_intersect_key($merged, contract('defaults')));
-    }
-
-    /** @internal @return list<string> the bytes of the keys of these kinds */
-    public function all(string ...$kinds): array
-    {
-        return array_merge(...array_map(fn(string $kind) => array_column($this->versions[$kind], 1), $kinds));
+        // The setting that says more of an IPN is the first.
+        $agreed['fields'] = array_values(array_intersect(contract('settings')['fields'], $agreed['fields']));
+        return new self($versions, $agreed);
     }
 
     /** @internal */
@@ -69,10 +46,30 @@ final class Keys
         return is_array($source) ? self::of($source) : ($source instanceof KeyFile ? $source->current() : $source);
     }
 
-    /** @internal The same with other settings. */
-    public function with(mixed ...$change): self
+    /** @internal @return list<string> the bytes of the keys of these kinds */
+    public function all(string ...$kinds): array
     {
-        return new self(...array_merge(get_object_vars($this), $change));
+        return array_merge(...array_map(fn(string $kind) => array_column($this->versions[$kind], 1), $kinds));
+    }
+
+    /**
+     * Section 5.1, by each signing key. The extended fields follow the agreed list, unless it names them. If the
+     * receiver accepts IPNs without them too, a list that names them skips them there.
+     *
+     * @internal
+     * @param array<string, mixed> $wire
+     * @param array<string, mixed> $ipn
+     * @return list<string>
+     */
+    public function signatures(string $kind, string $setting, array $wire, array $ipn): array
+    {
+        ['signed' => $usual, 'added' => $added] = contract('tables')[$kind][$setting];
+        $names = $this->agreed['signing'][$kind] ?? $usual;
+        $names = [...array_intersect($names, array_keys($ipn)), ...array_diff($added, $names)];
+        $text = $this->agreed['signing']['mode'] === 'whole'
+            ? canonical((object) array_diff_key($wire, ['signature' => '']))
+            : implode('&', array_map(fn(string $name) => "$name=$ipn[$name]", $names));
+        return array_map(fn(string $key) => hash_hmac('sha256', $text, $key), $this->all('signingKey'));
     }
 
     /**
@@ -85,33 +82,31 @@ final class Keys
     public static function modern(#[\SensitiveParameter] array $written): array
     {
         if (isset($written['kind'], $written['secret'])) {
-            ['kind' => $kind, 'secret' => $secret] = $written;
-            $more = array_diff_key($written, ['kind' => 0, 'secret' => 0]);
-            return $kind === 'apiKey' ? [$kind => $secret] : [$kind => [[...$more, 'key' => $secret]]];
+            $version = ['key' => $written['secret']] + array_diff_key($written, ['kind' => 0, 'secret' => 0]);
+            $written = [$written['kind'] => $written['kind'] === 'apiKey' ? $written['secret'] : [$version]];
         }
-        foreach (self::KINDS as $kind) {
-            if (isset($written["{$kind}s"])) {
-                $toVersion = fn(mixed $one) => is_array($one) ? $one : ['key' => $one];
-                $written[$kind] = array_map($toVersion, (array) $written["{$kind}s"]);
-                unset($written["{$kind}s"]);
+        $toVersion = fn(mixed $one) => is_array($one) ? $one : ['key' => $one];
+        foreach (array_keys(contract('keys')) as $kind) {
+            if ($given = (array) ($written["{$kind}s"] ?? $written[$kind] ?? [])) {
+                $written[$kind] = array_map($toVersion, array_values($given));
             }
+            unset($written["{$kind}s"]);
         }
         return $written;
     }
 
-    /** A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning. */
-    private static function bytes(string $kind, #[\SensitiveParameter] mixed $text): string
+    /**
+     * A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning.
+     *
+     * @param array<string, string> $owners the kind of each key
+     */
+    private static function bytes(string $kind, #[\SensitiveParameter] mixed $key, array &$owners): string
     {
-        $prefix = $kind === 'webhookSecret' ? 'whsec_' : '';
-        $bare = is_string($text) ? substr($text, strlen($prefix)) : '';
-        $raw = (string) base64_decode($bare, true);
-        $code = match (true) {
-            !is_string($text), $text === '' => 'missing_key',
-            !str_starts_with($text, $prefix) => 'no_whsec_prefix',
-            base64_encode($raw) !== $bare => 'key_not_base64',
-            strlen($raw) !== 32 => 'key_length',
-            default => '',
-        };
-        return $code === '' ? $raw : throw PaybellError::in($kind, $code);
+        $key = is_string($key) ? $key : '';
+        $mistakes = array_filter(contract('keys')[$kind], fn(string $shape) => !preg_match("~^$shape\$~D", $key));
+        $bytes = base64_decode(substr($key, -44));
+        $mistakes += ($owners[$bytes] ??= $kind) === $kind ? [] : ['shared_key' => ''];
+        $code = array_key_first($mistakes);
+        return $code === null ? $bytes : throw new PaybellError($code, "$kind " . contract('errors')[$code]['finding']);
     }
 }

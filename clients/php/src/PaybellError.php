@@ -15,16 +15,10 @@ class PaybellError extends \RuntimeException
 
     public function __construct(string $code, string $finding = '', string $remedy = '')
     {
-        ['finding' => $meaning, 'remedy' => $usual] = contract('errors')[$code] ?? ['finding' => '', 'remedy' => ''];
-        $this->finding = $finding ?: $meaning;
-        $this->remedy = $usual ?: $remedy;
+        $known = contract('errors')[$code] ?? ['finding' => '', 'remedy' => ''];
+        $this->finding = $finding ?: $known['finding'];
+        $this->remedy = $known['remedy'] ?: $remedy;
         parent::__construct(trim("$code: $this->finding $this->remedy"));
         $this->code = $code;
-    }
-
-    /** @internal A mistake in the key of this kind. */
-    public static function in(string $kind, string $code): self
-    {
-        return new self($code, "$kind " . contract('errors')[$code]['finding']);
     }
 }

@@ -151,6 +151,9 @@ final class PackageTest extends TestCase
             [['webhookSecret' => SAMPLE_KEYS['signingKey']], 'no_whsec_prefix'],
             [['signingKey' => SAMPLE_KEYS['encryptionKey']], 'shared_key'],
             [['cipher' => 'aes-128'], 'wrong_option'],
+            [['cipher' => ['jwe']], 'wrong_option'],
+            [['signingKey' => null], 'missing_key'],
+            [['signingKey' => [[]]], 'missing_key'],
             [['signing' => 'whole'], 'wrong_option'],
             [['fields' => []], 'wrong_option'],
         ];
@@ -176,6 +179,8 @@ final class PackageTest extends TestCase
         $this->assertSame('decryption', $this->codeOf(fn() => open($body, $headers, $keys)));
         $versions = [['id' => '1', 'key' => SAMPLE_KEYS['encryptionKey']], self::NEW];
         file_put_contents($path, json_encode([...SAMPLE_KEYS, 'encryptionKey' => $versions]));
+        $this->assertSame('2', open($body, $headers, $keys)->keyId);
+        file_put_contents($path, json_encode([...SAMPLE_KEYS, 'encryptionKey' => [['id' => 2] + self::NEW]]));
         $this->assertSame('2', open($body, $headers, $keys)->keyId);
         file_put_contents($path, '{');
         $this->assertSame('2', open($body, $headers, $keys)->keyId);

@@ -1,0 +1,16 @@
+<?php
+
+/** Generated from the code by scripts/generate.ts: change the tables there, not this file. */
+
+declare(strict_types=1);
+
+namespace Paybell;
+
+const FRESHNESS_SECONDS = 300;
+const BODY_BYTES_MAX = 16777216;
+/** Keys that everybody knows: for tests only. */
+const SAMPLE_KEYS = [
+    'encryptionKey' => 'AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=',
+    'signingKey' => 'AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=',
+    'webhookSecret' => 'whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM=',
+];
