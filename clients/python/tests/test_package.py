@@ -107,6 +107,9 @@ class Refusals(unittest.TestCase):
             ({"signingKey": SAMPLE_KEYS["encryptionKey"]}, "shared_key"),
             ({"signingKey": ["QUJD"]}, "key_length"),
             ({"signingKey": 1}, "missing_key"),
+            ({"signingKey": None}, "missing_key"),
+            ({"signingKey": [{}]}, "missing_key"),
+            ({"signingKey": []}, "missing_key"),
             ({"cipher": "aes-128"}, "wrong_option"),
             ({"cipher": []}, "wrong_option"),
             ({"signing": "whole"}, "wrong_option"),
@@ -133,6 +136,8 @@ class Files(unittest.TestCase):
             paybell.open(made.body, made.headers, keys)
         versions = [{"id": "1", "key": SAMPLE_KEYS["encryptionKey"]}, NEW]
         self.path.write_text(json.dumps({**SAMPLE_KEYS, "encryptionKey": versions}))
+        self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
+        self.path.write_text(json.dumps({**SAMPLE_KEYS, "encryptionKey": [{**NEW, "id": 2}]}))
         self.assertEqual(paybell.open(made.body, made.headers, keys).key_id, "2")
         for broken in ("{", "[]", '{"signingKey": [1]}'):
             self.path.write_text(broken)

@@ -10,7 +10,7 @@ from .handlers import Asgi, Wsgi
 from .ipn import CardIpn, SettlementEntry, SettlementIpn
 from .keys import KeyFile, Keys
 from .pulling import Page, catch_up
-from .receiving import BODY_BYTES_MAX, FRESHNESS_SECONDS, Received, open  # noqa: A004
+from .receiving import BODY_BYTES_MAX, FRESHNESS_SECONDS, Received, open
 from .samples import SAMPLE_KEYS, Sample, sample
 
 __all__ = ["BODY_BYTES_MAX", "FRESHNESS_SECONDS", "SAMPLE_KEYS", "Asgi", "CardIpn", "KeyFile", "Keys", "Page"]

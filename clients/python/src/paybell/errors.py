@@ -16,10 +16,6 @@ class PaybellError(Exception):
         self.code, self.finding, self.remedy = code, finding or known["finding"], known["remedy"] or remedy
         super().__init__(f"{code}: {self.finding} {self.remedy}".strip())
 
-    @classmethod
-    def about(cls, key: str, code: str) -> PaybellError:
-        return cls(code, f"{key} {CONTRACT['errors'][code]['finding']}")
-
 
 class Refused(PaybellError):
     """The IPN is not authentic or not fresh. Its text is the same for every cause: an answer that tells them apart

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from .errors import Refused
-from .keys import KeySource
+from .keys import KeySource, log
 from .receiving import BODY_BYTES_MAX, Received, open
 
-log = logging.getLogger("paybell")
 OnIpn = Callable[[Received], Any]
 
 

@@ -10,7 +10,9 @@ import base64
 import json
 import logging
 import os
+import re
 import tempfile
+from collections import ChainMap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,7 @@ from typing import Any, Union
 from .errors import CONTRACT, PaybellError
 
 log = logging.getLogger("paybell")
-KINDS = ("encryptionKey", "signingKey", "webhookSecret")
+KINDS = tuple(CONTRACT["keys"])
 
 
 @dataclass(frozen=True)
@@ -38,18 +40,11 @@ class Keys:
     @staticmethod
     def of(*written: Mapping[str, Any]) -> Keys:
         """From the parsed content of one file or several: their versions are put together."""
-        merged, owners = dict(CONTRACT["defaults"]), {}
-        versions: dict[str, list[tuple[str, bytes]]] = {kind: [] for kind in KINDS}
-        for part in map(modern, written):
-            merged.update(part)
-            for kind in KINDS:
-                given = part.get(kind, [])
-                for one in given if isinstance(given, list) else [given]:
-                    id, key = (one.get("id", ""), one.get("key")) if isinstance(one, Mapping) else ("", one)
-                    versions[kind].append((id, key_bytes(kind, key, owners)))
-        for kind in KINDS:
-            if not versions[kind]:
-                raise PaybellError.about(kind, "missing_key")
+        parts, versions, owners = [modern(part) for part in written], {}, {}
+        merged = dict(ChainMap(*reversed(parts), CONTRACT["defaults"]))
+        for kind in KINDS:  # Without a version, the one that is checked has no key.
+            given = [one for part in parts for one in part.get(kind, [])] or [{}]
+            versions[kind] = [(str(one.get("id", "")), key_bytes(kind, one, owners)) for one in given]
         cipher, encoding, signing, fields, base_url, api_key = (merged[name] for name in CONTRACT["defaults"])
         fields = fields if isinstance(fields, list) else [fields]
         mode = signing.get("mode") if isinstance(signing, Mapping) else None
@@ -90,9 +85,8 @@ KeySource = Union[Keys, KeyFile, Mapping[str, Any]]
 
 
 def keys_of(source: KeySource) -> Keys:
-    if isinstance(source, KeyFile):
-        return source.current()
-    return source if isinstance(source, Keys) else Keys.of(source)
+    keys = source.current() if isinstance(source, KeyFile) else source
+    return keys if isinstance(keys, Keys) else Keys.of(keys)
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
@@ -103,20 +97,23 @@ def read_file(path: Path) -> Mapping[str, Any]:
     if not isinstance(written, dict):
         raise PaybellError("wrong_option", f"{path} is not a JSON object.")
     content = modern(written)
-    if content is not written:
+    if content.keys() != written.keys():
         rewrite(path, content)
     return content
 
 
 def modern(written: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same in today's shape: `encryptionKeys` and `{kind, secret}` are those of older files."""
-    if "secret" in written and "kind" in written:
-        more = dict(written)
-        kind, secret = more.pop("kind"), more.pop("secret")
-        return {kind: secret} if kind == "apiKey" else {kind: [{**more, "key": secret}]}
-    old = {kind: written[f"{kind}s"] for kind in KINDS if f"{kind}s" in written}
-    lists = {kind: [one if isinstance(one, dict) else {"key": one} for one in given] for kind, given in old.items()}
-    return {name: value for name, value in written.items() if name[:-1] not in KINDS} | lists if lists else written
+    content = dict(written)
+    if "secret" in content and "kind" in content:
+        kind, secret = content.pop("kind"), content.pop("secret")
+        content = {kind: secret if kind == "apiKey" else [{**content, "key": secret}]}
+    for kind in KINDS:
+        given = content.pop(f"{kind}s", content.get(kind, []))
+        if given != []:
+            given = given if isinstance(given, list) else [given]
+            content[kind] = [one if isinstance(one, Mapping) else {"key": one} for one in given]
+    return content
 
 
 def rewrite(path: Path, content: Mapping[str, Any]) -> None:
@@ -131,17 +128,12 @@ def rewrite(path: Path, content: Mapping[str, Any]) -> None:
         log.warning("%s is in an older shape, and cannot be rewritten: %s", path, error.strerror)
 
 
-def key_bytes(kind: str, given: object, owners: dict[bytes, str]) -> bytes:
+def key_bytes(kind: str, version: Mapping[str, Any], owners: dict[bytes, str]) -> bytes:
     """A key that is slightly wrong must fail here, at the start, not as "not authentic" at three in the morning."""
-    text, prefix = given if isinstance(given, str) else "", "whsec_" if kind == "webhookSecret" else ""
-    try:
-        raw = base64.b64decode(text[len(prefix) :])
-    except ValueError:
-        raw = b""
-    mistakes = {"missing_key": not text, "no_whsec_prefix": not text.startswith(prefix)}
-    mistakes |= {"key_not_base64": prefix + base64.b64encode(raw).decode() != text, "key_length": len(raw) != 32}
-    mistakes["shared_key"] = owners.setdefault(raw, kind) != kind
-    for code, is_made in mistakes.items():
-        if is_made:
-            raise PaybellError.about(kind, code)
-    return raw
+    text = version["key"] if isinstance(version.get("key"), str) else ""
+    mistakes = [code for code, shape in CONTRACT["keys"][kind].items() if not re.fullmatch(shape, text)]
+    if not mistakes and owners.setdefault(base64.b64decode(text[-44:]), kind) != kind:
+        mistakes = ["shared_key"]
+    if mistakes:
+        raise PaybellError(mistakes[0], f"{kind} {CONTRACT['errors'][mistakes[0]]['finding']}")
+    return base64.b64decode(text[-44:])

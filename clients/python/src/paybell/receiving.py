@@ -38,9 +38,7 @@ class Received:
     headers: Mapping[str, str]
 
 
-def open(  # noqa: A001
-    body: bytes | str, headers: RequestHeaders, keys: KeySource, now: float | None = None
-) -> Received:
+def open(body: bytes | str, headers: RequestHeaders, keys: KeySource, now: float | None = None) -> Received:
     """Opens a POST. `body` is the bytes as received, before any JSON parser. Raises Refused for anything else than an
     authentic, fresh IPN."""
     setup = keys_of(keys)
@@ -75,13 +73,12 @@ def check_headers(setup: Keys, body: bytes, got: Mapping[str, str], now: float) 
         return bool(well_formed) and any(hmac.compare_digest(one, entry) for one in expected for entry in entries)
 
     if not matches(body, "webhookSecret"):
-        code, tried = mistake_of(body), body if len(body) <= TRIED_BYTES_MAX else b""
+        tried = body if len(body) <= TRIED_BYTES_MAX else b""
         pair = re.fullmatch(rb'\s*\{\s*"data"\s*:\s*("[^"\\]*")\s*\}\s*', tried)
-        if pair and matches(b'{"data":' + pair[1] + b"}", "webhookSecret"):
-            code = code or "rewritten_body"
-        elif tried and matches(tried, "encryptionKey", "signingKey"):
-            code = code or "swapped_keys"
-        raise Refused(code or "webhook_signature")
+        rewritten = pair and matches(b'{"data":' + pair[1] + b"}", "webhookSecret")
+        swapped = tried and matches(tried, "encryptionKey", "signingKey")
+        code = "rewritten_body" if rewritten else "swapped_keys" if swapped else "webhook_signature"
+        raise Refused(mistake_of(body) or code)
     age = int(now) - int(timestamp)
     if abs(age) > FRESHNESS_SECONDS:
         raise Refused("not_fresh", f"webhook-timestamp is {abs(age)} s {'old' if age > 0 else 'ahead'} by this clock.")
@@ -101,9 +98,8 @@ def mistake_of(body: bytes) -> str | None:
 
 def explained(body: bytes, code: str, setup: Keys) -> str:
     """Other settings are tried: only for the holder of the webhook secret."""
-    for attempt in CONTRACT["tries"]["signature" if code == "signature" else "body"]:
-        if len(body) > TRIED_BYTES_MAX:
-            break
+    attempts = CONTRACT["tries"]["signature" if code == "signature" else "body"]
+    for attempt in attempts if len(body) <= TRIED_BYTES_MAX else []:
         change = {name: value for name, value in attempt.items() if name not in ("code", "keys")}
         swapped = {kind: [("", key) for key in setup.all(*others)] for kind, others in attempt.get("keys", {}).items()}
         try:
@@ -116,10 +112,7 @@ def explained(body: bytes, code: str, setup: Keys) -> str:
 
 
 def open_body(body: bytes, setup: Keys) -> tuple[str, Any, dict, str]:
-    try:
-        envelope = parse(body)
-    except Refused:
-        envelope = {}
+    envelope = parse(body, "envelope")
     if set(envelope) != {"data"} or not isinstance(envelope["data"], str):
         raise Refused("envelope")
     kid, iv, sealed, authenticated = take_apart(setup, envelope["data"])
@@ -139,11 +132,11 @@ def check_content(setup: Keys, plain: bytes) -> tuple[str, Any, dict]:
     kind = "settlement" if settles else "card"
     if not all(isinstance(one, str) for one in scalars(wire)):  # Section 2, unknown fields included.
         raise Refused("wrong_type")
-    for setting in sorted(setup.fields):  # "extended" first: it says more of the same IPN.
-        # With the whole IPN signed, one without these fields has the same signed string.
-        if any(name not in wire for name in CONTRACT["tables"][kind][setting]["added"]):
-            continue
-        ipn = by_table_names(wire, CONTRACT["tables"][kind][setting]["fields"])
+    tables = CONTRACT["tables"][kind]
+    # With the whole IPN signed, one without the added fields has the same signed string.
+    sent = [setting for setting in setup.fields if all(name in wire for name in tables[setting]["added"])]
+    for setting in sorted(sent):  # "extended" first: it says more of the same IPN.
+        ipn = by_table_names(wire, tables[setting]["fields"])
         expected = signatures(setup, kind, setting, wire, ipn)
         if any(hmac.compare_digest(one.encode(), ipn["signature"].lower().encode()) for one in expected):
             if not settles:
@@ -171,9 +164,8 @@ def by_table_names(wire: Mapping, fields: Iterable[list[str]]) -> dict:
         if len(found) > 1:
             raise Refused("two_names")
         value = found[0] if found else [] if is_list else ""
-        if not isinstance(value, list if is_list else str):
-            raise Refused("wrong_type")
-        if is_list and not all(isinstance(entry, dict) for entry in value):
+        entries = value if is_list else []
+        if not isinstance(value, list if is_list else str) or not all(isinstance(entry, dict) for entry in entries):
             raise Refused("wrong_type")
         ipn[names[0]] = [by_table_names(entry, CONTRACT["entry"]) for entry in value] if is_list else value
     return ipn

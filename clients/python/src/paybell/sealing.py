@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -24,16 +25,12 @@ def take_apart(setup: Keys, data: str) -> tuple[str | None, bytes, bytes, bytes]
         if len(raw) < least or cbc and len(raw) % 16:
             raise Refused("encoding")
         return None, raw[:iv_bytes], raw[iv_bytes:], b""
-    if data.count(".") != 4:
+    jwe = re.fullmatch(r"([^.]*)\.\.([^.]{16})\.([^.]*)\.([^.]{22})", data)  # An IV of 12 bytes, and a tag of 16.
+    if not jwe:
         raise Refused("encoding")
-    header, encrypted_key, *parts = data.split(".")
+    header, *parts = jwe.groups()
     iv, sealed, tag = (decode(part, "base64url") for part in parts)
-    if encrypted_key or len(iv) != 12 or len(tag) != 16:
-        raise Refused("encoding")
-    try:
-        fields = parse(decode(header, "base64url"))
-    except Refused:
-        fields = {}
+    fields = parse(decode(header, "base64url", "jwe_header"), "jwe_header")
     usual = fields.get("alg") == "dir" and fields.get("enc") == "A256GCM" and isinstance(fields.get("kid"), str)
     if not usual or "zip" in fields or "crit" in fields:
         raise Refused("jwe_header")
@@ -74,12 +71,12 @@ def encode(raw: bytes, encoding: str) -> str:
     return base64.b64encode(raw).decode()
 
 
-def decode(text: str, encoding: str) -> bytes:
+def decode(text: str, encoding: str, otherwise: str = "encoding") -> bytes:
     """The bytes, if the text is exactly what an encoder writes: decoders accept stray bits and alphabets."""
     try:
         raw = bytes.fromhex(text) if encoding == "hex" else base64.urlsafe_b64decode(text + "===")
     except ValueError:
-        raise Refused("encoding") from None
+        raise Refused(otherwise) from None
     if encode(raw, encoding) != (text.lower() if encoding == "hex" else text):
-        raise Refused("encoding")
+        raise Refused(otherwise)
     return raw

@@ -22,25 +22,25 @@ def scalars(value: object, levels: int = LEVELS_MAX) -> Iterator[object]:
             yield from scalars(item, levels - 1)
 
 
-def parse(raw: bytes) -> dict[str, Any]:
-    """One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels."""
+def parse(raw: bytes, otherwise: str = "") -> dict[str, Any]:
+    """One JSON object in UTF-8, without duplicate keys, lone surrogates, or more than 64 levels. Another text is
+    refused with a code that says why, unless another code is given."""
     repeated = []
 
     def noted(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        content = dict(pairs)
-        repeated.append(len(content) < len(pairs))
-        return content
+        repeated.append(len(dict(pairs)) < len(pairs))
+        return dict(pairs)
 
     try:  # int raises for NaN and Infinity, encode for half of a surrogate pair.
         value = json.loads(raw.decode(), object_pairs_hook=noted, parse_constant=int)
         sum(1 for _ in scalars(value))
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeDecodeError:
-        raise Refused("not_text") from None
+        raise Refused(otherwise or "not_text") from None
     except (ValueError, RecursionError):
-        raise Refused("not_json") from None
+        raise Refused(otherwise or "not_json") from None
     if any(repeated) or not isinstance(value, dict):
-        raise Refused("duplicate_key" if any(repeated) else "not_json")
+        raise Refused(otherwise or ("duplicate_key" if any(repeated) else "not_json"))
     return value
 
 
