@@ -5,7 +5,7 @@ import type { IsoMessage } from "../packages/server/src/acquirer/iso8583/message
 import { queryHomes } from "./support/database.ts";
 import type { Instance } from "./support/instance.ts";
 import { eventually } from "./support/service.ts";
-import { startTwoInstances } from "./support/two-instances.ts";
+import { linkState, startTwoInstances } from "./support/two-instances.ts";
 
 // Each terminal counts its own trace numbers.
 const service = await startTwoInstances(
@@ -24,6 +24,10 @@ async function sold(instance: Instance, tid: string) {
 
 test("two requests that a host's answers do not tell apart are never at the host at once, from no two instances", async () => {
   const { database, host, first, second, run } = service;
+  await linkState(
+    second,
+    /another instance has the one session of a profile that cannot tell two requests apart: signed/,
+  );
   await sold(first, "T0000009");
   const arrived = Promise.withResolvers<void>();
   let open: { readonly request: IsoMessage; readonly socket: Socket } | undefined;

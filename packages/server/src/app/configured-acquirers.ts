@@ -7,9 +7,8 @@ import type { MacKeyStore } from "../acquirer/iso8583/key-exchange.ts";
 import type { HostsOwn, LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
-import { matchProblems, readProfile } from "../acquirer/iso8583/profile/read.ts";
-import type { Profile } from "../acquirer/iso8583/profile/schema.ts";
-import { OpenAcquirers } from "../acquirer/registered/open-acquirers.ts";
+import { matchProblems, oneSessionOf, readProfile } from "../acquirer/iso8583/profile/read.ts";
+import { OpenAcquirers, type Replaced } from "../acquirer/registered/open-acquirers.ts";
 import { AcquirerRegistry, settingsName } from "../acquirer/registered/registry.ts";
 import { InstanceRpc } from "../acquirer/session/instance-rpc.ts";
 import { OneSession, type SessionHolder } from "../acquirer/session/one-session.ts";
@@ -84,16 +83,7 @@ export function openAcquirers(
     open: (sealed) => openValue(sessionKey, sealed, sessionContext),
     onTrouble: warn("a message could not be passed on between instances"),
   });
-  const signOffsOf = (name: string, { network }: Profile): SignOffStore => ({
-    read: () => store.signedOff(name),
-    note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
-    async isUsedByOthers() {
-      if (network.sessions === "one") return false;
-      // A link that closes while the process runs was replaced, unless its acquirer was removed.
-      return acquirers.isStopped ? store.isUsedByOthers(lease.current()) : acquirers.has(name);
-    },
-  });
-  const open = (name: string, options: HostOptions, after?: Promise<unknown>): Acquirer => {
+  const open = (name: string, options: HostOptions, replaced?: Replaced): Acquirer => {
     const shown = shownFieldsOf(options.profile);
     const own = name === "" ? log : log.child({ acquirer: name });
     const keyStore = macKeyStore(store, masterKey, name, options.macKey);
@@ -102,7 +92,10 @@ export function openAcquirers(
       recordKey(event, name || settingsName, { metrics, events: alerts });
     };
     const noteAsked = (asked: HostsOwn) => recordAsked(asked, name || settingsName, alerts);
-    const signOffs = signOffsOf(name, options.profile);
+    const { sessions: allowed } = options.profile.network;
+    const signOffs = sharedSignOffs(store, name, async () => {
+      return allowed === "each" && (replaced?.staysInUse() ?? (await store.isUsedByOthers(lease.current())));
+    });
     const earlierTimeoutMs = config.acquirerTimeoutMs;
     const linked = { ...options, macKeyStore: keyStore, signOffs, onEvent, noteAsked, earlierTimeoutMs };
     const problems = matchProblems(options.profile);
@@ -113,21 +106,22 @@ export function openAcquirers(
     if (options.profile.mac !== undefined) {
       for (const result of ["taken", "refused"]) metrics.macKeys.inc({ acquirer: name || settingsName, result }, 0);
     }
-    if (options.profile.network.sessions === "each") return new Iso8583Acquirer(linked);
+    if (allowed === "each") return new Iso8583Acquirer(linked);
     return new OneSession({
       name,
       open: () => new Iso8583Acquirer({ ...linked, connectsLater: true }),
       store: sessions,
       rpc,
       lease: () => lease.current(),
-      ...(after && { after }),
+      session: oneSessionOf(options.profile),
+      after: replaced?.ended,
       onTrouble: warn("the session with an acquirer's host could not be maintained"),
     });
   };
   const acquirers = new OpenAcquirers({
     ofSettings: ofSettings !== null && "profile" in ofSettings ? open("", ofSettings) : ofSettings,
     store,
-    open: (stored, after) => open(stored.name, { ...registry.linkOptions(stored), clock: systemClock }, after),
+    open: (stored, replaced) => open(stored.name, { ...registry.linkOptions(stored), clock: systemClock }, replaced),
     drainMs: config.acquirerTimeoutMs,
     onTrouble: warn("a registered acquirer could not be opened"),
   });
@@ -273,6 +267,19 @@ function macKeyStore(
   };
 }
 
+/** The sign-offs of an acquirer's hosts, in the database. */
+function sharedSignOffs(
+  store: Pick<PostgresAcquirers, "signedOff" | "noteSignOff">,
+  name: string,
+  isUsedByOthers: SignOffStore["isUsedByOthers"],
+): SignOffStore {
+  return {
+    read: () => store.signedOff(name),
+    note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
+    isUsedByOthers,
+  };
+}
+
 /** The simulated acquirer as configured. It answers commands while there is no link to a host. */
 export function simulator({
   simulatorLatencyMs: latencyMs,
@@ -321,11 +328,7 @@ export async function withAcquirerLinks<Result>(
       withShared: (name, options) => ({
         ...options,
         macKeyStore: macKeyStore(store, masterKey, name, options.macKey),
-        signOffs: {
-          read: () => store.signedOff(name),
-          note: (host, isSignedOff) => store.noteSignOff(name, host, isSignedOff),
-          isUsedByOthers: () => store.isUsedByOthers(undefined),
-        },
+        signOffs: sharedSignOffs(store, name, () => store.isUsedByOthers(undefined)),
       }),
       sessionHolder: (name) => sessions.holder(name),
     });

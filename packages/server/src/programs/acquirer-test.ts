@@ -5,6 +5,7 @@ import { Iso8583Acquirer, type Iso8583Options } from "../acquirer/iso8583/iso858
 import type { LinkEvent } from "../acquirer/iso8583/link/link.ts";
 import { shownFieldsOf } from "../acquirer/iso8583/mapping.ts";
 import { maskedLines, type ShownFields } from "../acquirer/iso8583/message/masking.ts";
+import { oneSessionOf } from "../acquirer/iso8583/profile/read.ts";
 import { type HostOptions, iso8583Options, withAcquirerLinks } from "../app/configured-acquirers.ts";
 import { amountProblem, parseAmount } from "../commands/amount.ts";
 import { type Config, ConfigError, readConfig } from "../config.ts";
@@ -60,7 +61,7 @@ async function onRegistered(
     const options = await links.registered(name);
     if (options === undefined) throw new ConfigError([`no acquirer is registered as ${name}`]);
     if (options.profile.network.sessions === "one" && (await links.sessionHolder(name)).leaseId !== null) {
-      throw new ConfigError(["an instance has the one session that the host allows: stop the service first"]);
+      throw new ConfigError([`an instance has ${oneSessionOf(options.profile)}: stop the service first`]);
     }
     return run(links.withShared(name, options));
   });

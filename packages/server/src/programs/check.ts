@@ -1,5 +1,5 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
-import { matchProblems } from "../acquirer/iso8583/profile/read.ts";
+import { idleProblems, matchProblems } from "../acquirer/iso8583/profile/read.ts";
 import { isAlerting } from "../app/alerts.ts";
 import {
   type AcquirerLinks,
@@ -266,6 +266,8 @@ async function linkFinding(
 ): Promise<CheckFinding> {
   const problems = matchProblems(options.profile);
   if (problems.length > 0) return error(what, problems.join("; "), "Name fields in matchBy that tell requests apart.");
+  const idle = idleProblems(options.profile);
+  if (idle.length > 0) return error(what, idle.join("; "), "Correct these settings of the profile, or leave them out.");
   if (options.profile.network.sessions === "one" && links !== undefined) {
     const { leaseId, isUp, detail } = await links.sessionHolder(name);
     const told = `an instance has the one session that the host allows: ${detail}`;

@@ -38,12 +38,12 @@ async function opened(drainMs = 600_000) {
       versions: async () => new Map(registered),
       find: async (name) => ({ name, version: registered.get(name) }) as StoredAcquirer,
     },
-    open({ version }, after) {
+    open({ version }, { ended: before }) {
       if (version === "wrong") throw new Error("the profile cannot be used");
       const link = new Held();
       const nth = links.push(link) - 1;
       ended[nth] = false;
-      void after.then(() => {
+      void before.then(() => {
         ended[nth] = true;
       });
       return link;

@@ -2,16 +2,20 @@ import { messageOf } from "../../errors.ts";
 import { type Acquirer, type Acquirers, askedBy, NotSent, noAcquirer, type UnmatchedAnswer } from "../acquirer.ts";
 import type { AcquirerStore, StoredAcquirer } from "./registry.ts";
 
+/** The place that a link takes. */
+export interface Replaced {
+  /** Resolves when the link before has closed. */
+  readonly ended: Promise<unknown>;
+  /** For the link's own end: whether another takes its place; undefined: the process stops. */
+  staysInUse(): boolean | undefined;
+}
+
 interface OpenAcquirersParts {
   /** The acquirer of the settings. It does not change while the service runs. */
   readonly ofSettings: Acquirer | null;
   readonly store: Pick<AcquirerStore, "versions" | "find">;
-  /**
-   * Opens the link of a registration, which may be wrong by now.
-   *
-   * @param after resolves when the link that it replaces has closed
-   */
-  readonly open: (stored: StoredAcquirer, after: Promise<unknown>) => Acquirer;
+  /** Opens the link of a registration, which may be wrong by now. */
+  readonly open: (stored: StoredAcquirer, replaced: Replaced) => Acquirer;
   /** For how long answers in flight are waited for before a link is closed. */
   readonly drainMs: number;
   readonly onTrouble: (error: unknown) => void;
@@ -81,11 +85,6 @@ export class OpenAcquirers implements Acquirers {
     for (const given of this.#unreported.splice(0)) listener(...given);
   }
 
-  /** No link is replaced any more: each one that closes, closes with the process. */
-  get isStopped(): boolean {
-    return this.#isStopped;
-  }
-
   /** Callers that still wait for an answer learn that none will arrive. */
   async stop(): Promise<void> {
     this.#isStopped = true;
@@ -127,7 +126,8 @@ export class OpenAcquirers implements Acquirers {
   /** One that cannot be opened is listed, with the reason. */
   #openOrUnavailable(stored: StoredAcquirer, ended: Promise<void>): Acquirer {
     try {
-      return this.#parts.open(stored, ended);
+      const staysInUse = () => (this.#isStopped ? undefined : this.has(stored.name));
+      return this.#parts.open(stored, { ended, staysInUse });
     } catch (error) {
       this.#parts.onTrouble(error);
       const why = messageOf(error);

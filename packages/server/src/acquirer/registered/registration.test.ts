@@ -31,6 +31,44 @@ test("a profile that cannot tell two requests apart is refused, unless it is reg
   expect(registrationProblems("first-bank", changed, noSecrets, standing)).toEqual([]);
 });
 
+test("a setting without effect is named, unless its profile is registered already", () => {
+  const clearing = { format: "csv", columns: { refId: 1, amount: 2, date: 3 }, currency: "VND" };
+  const key = { encryption: "aes-kw", brings: { field: 70, values: [] }, key: { field: 48 }, checkValue: null };
+  const keyExchange = { ...key, request: null, requestEveryMs: 60_000, belongsTo: "acquirer" };
+  const padded = { algorithm: "aes-cmac", padding: "bit", networkMessages: true, keyExchange };
+  const told = (change: object, standing = noRegistration) =>
+    registrationProblems(
+      "first-bank",
+      merged(noRegistration, { ...whole, profile: { ...profile, ...change } }),
+      { ...noSecrets, macKey, keyEncryptionKey: macKey },
+      standing,
+    ).map(({ field, message }) => `${field} ${message}`);
+  const idle = [
+    [{ kinds: { S: "sale" } }, /^profile clearing\.kinds: has no effect without clearing\.columns\.kind/],
+    [
+      { columns: { ...clearing.columns, kind: 4 } },
+      /^profile clearing\.kinds: is required with clearing\.columns\.kind/,
+    ],
+    [{ columns: { ...clearing.columns, currency: 4 } }, /^profile clearing\.currency: has no effect beside/],
+  ] as const;
+  for (const [change, message] of idle) {
+    expect(told({ clearing: { ...clearing, ...change } })).toEqual([expect.stringMatching(message)]);
+  }
+  const place = { from: 1, length: 8 };
+  const columns = { refId: place, amount: place, date: place };
+  expect(told({ clearing: { ...clearing, format: "fixed", delimiter: ";", columns } })).toEqual([
+    "profile clearing.delimiter: has no effect in fixed columns",
+  ]);
+  expect(told({ mac: padded })).toEqual([
+    "profile mac.padding: has no effect with aes-cmac, which has its own",
+    "profile mac.keyExchange.requestEveryMs: has no effect without mac.keyExchange.request",
+    "profile mac.keyExchange: no key ever comes: request is null, and brings.values is empty",
+  ]);
+  const standing = merged(noRegistration, { ...whole, profile: { ...profile, mac: padded } });
+  expect(told({ mac: padded }, standing)).toEqual([]);
+  expect(told({ clearing })).toEqual([]);
+});
+
 test("keys must fit their use, and no problem repeats one", () => {
   const withMac = { ...whole, profile: { ...profile, mac: { algorithm: "x9.19", networkMessages: true } } };
   expect(problemsOf(withMac)).toEqual(["macKey"]);

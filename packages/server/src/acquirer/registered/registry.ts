@@ -5,7 +5,7 @@ import type { PartnerId } from "../../ids.ts";
 import { HeldKeyOpener } from "../iso8583/key-exchange.ts";
 import type { Host, TlsOptions } from "../iso8583/link/connection.ts";
 import { Mac } from "../iso8583/message/mac.ts";
-import { matchProblems, ProfileError, readProfile } from "../iso8583/profile/read.ts";
+import { idleProblems, matchProblems, ProfileError, readProfile } from "../iso8583/profile/read.ts";
 import type { Profile } from "../iso8583/profile/schema.ts";
 
 export interface StoredAcquirer extends Registration {
@@ -228,7 +228,7 @@ export function mergedSecrets(standing: Secrets, { key, macKey, keyEncryptionKey
 /**
  * Everything that is wrong with a registration as it would be: no problem repeats a secret.
  *
- * @param standing a profile that was registered by a version which let it confuse two requests may stay
+ * @param standing a profile that was registered by a version which let it confuse two requests, or have idle settings, may stay
  */
 export function registrationProblems(
   name: string,
@@ -247,7 +247,8 @@ export function registrationProblems(
   const profile = problemsOf(() => readProfile(registration.profile));
   for (const problem of profile.problems) wrong("profile", problem);
   if (profile.value !== undefined && registration.profile !== standing.profile) {
-    for (const problem of matchProblems(profile.value)) wrong("profile", problem);
+    const refused = [...matchProblems(profile.value), ...idleProblems(profile.value)];
+    for (const problem of refused) wrong("profile", problem);
   }
   problems.push(...keyProblems(profile.value?.mac ?? null, secrets));
   // They are shown and audited, and a provider may deliver both in one file.

@@ -72,6 +72,7 @@ async function hosted() {
     shared.rpcs.push(rpc);
     const session = new OneSession({
       name: "first",
+      session: "the one session",
       open: () =>
         new Iso8583Acquirer({
           profile,
@@ -117,7 +118,7 @@ test("one instance connects; another passes its messages on, and gets the same a
     .poll(() => second.session.health())
     .toMatchObject({
       ok: true,
-      detail: expect.stringMatching(/^another instance has the one session .* signed on at 127/),
+      detail: expect.stringMatching(/^another instance has the one session: signed on at 127/),
     });
 });
 
@@ -230,6 +231,7 @@ test("the wait for a session is a part of the time that a message has", async ()
   const left = Promise.withResolvers<number>();
   const session = new OneSession({
     name: "first",
+    session: "the one session",
     open: () => new Iso8583Acquirer({ profile, hosts: [], clock: systemClock, connectsLater: true }),
     store: shared,
     rpc: {

@@ -46,8 +46,10 @@ interface OneSessionParts {
   readonly rpc: Pick<InstanceRpc, "ask" | "serve" | "instanceLost">;
   /** The lease of this process; undefined while it cannot be relied on. */
   readonly lease: () => string | undefined;
+  /** In words, such as `the one session that the host allows`. */
+  readonly session: string;
   /** The link in whose place this one comes has ended. */
-  readonly after?: Promise<unknown>;
+  readonly after?: Promise<unknown> | undefined;
   readonly onTrouble: (error: unknown) => void;
 }
 
@@ -152,9 +154,9 @@ export class OneSession implements Acquirer {
   health(): AcquirerHealth {
     if (this.#heldBy !== undefined) return this.#link.health();
     const { isUp = false, detail = "" } = this.#holder ?? {};
-    if (this.#other() === undefined)
-      return { ok: false, detail: "no instance has the one session that the host allows" };
-    return { ok: isUp, detail: `another instance has the one session that the host allows: ${detail}` };
+    const { session } = this.#parts;
+    if (this.#other() === undefined) return { ok: false, detail: `no instance has ${session}` };
+    return { ok: isUp, detail: `another instance has ${session}: ${detail}` };
   }
 
   onUnmatchedAnswer(listener: (answer: UnmatchedAnswer) => void): void {

@@ -165,6 +165,44 @@ function isOriginal(name: string): boolean {
   return cardCommands.some((command) => name === `messages.${command}`);
 }
 
+/** Settings that have no effect as they are: a profile with one says something else than its author means. */
+export function idleProblems({ clearing, mac }: Profile): string[] {
+  const problems: string[] = [];
+  if (clearing !== undefined) {
+    const { columns, kinds, currency, format, delimiter } = clearing;
+    const hasKinds = Object.keys(kinds).length > 0;
+    if (hasKinds && columns.kind === undefined) {
+      problems.push("clearing.kinds: has no effect without clearing.columns.kind: every line would be a sale");
+    }
+    if (!hasKinds && columns.kind !== undefined) {
+      problems.push("clearing.kinds: is required with clearing.columns.kind, or no line can be read");
+    }
+    if (currency !== undefined && columns.currency !== undefined) {
+      problems.push("clearing.currency: has no effect beside clearing.columns.currency");
+    }
+    if (format === "fixed" && delimiter !== ",") problems.push("clearing.delimiter: has no effect in fixed columns");
+  }
+  if (mac?.algorithm === "aes-cmac" && mac.padding !== "zeros") {
+    problems.push("mac.padding: has no effect with aes-cmac, which has its own");
+  }
+  const exchange = mac?.keyExchange;
+  if (exchange?.request === null && exchange.requestEveryMs !== null) {
+    problems.push("mac.keyExchange.requestEveryMs: has no effect without mac.keyExchange.request");
+  }
+  if (exchange?.request === null && exchange.brings.values.length === 0) {
+    problems.push("mac.keyExchange: no key ever comes: request is null, and brings.values is empty");
+  }
+  return problems;
+}
+
+/** In words: the session of the link of one instance for all. */
+export function oneSessionOf(profile: Profile): string {
+  const isAmbiguous = matchProblems(profile).length > 0;
+  return isAmbiguous
+    ? "the one session of a profile that cannot tell two requests apart"
+    : "the one session that the host allows";
+}
+
 /**
  * Why answers matched by `matchBy` could be swapped: trace numbers count for each terminal, so only the
  * terminal and the trace number together distinguish a message.
