@@ -67,7 +67,7 @@ export const mutants: readonly Mutant[] = [
   {
     // Deletes what was found dead, whatever its beat is by now, and by the database's clock.
     name: "reaping by time alone",
-    seed: 2,
+    seed: 41,
     sabotage: wrong(SimulatedLeases, "beat", async (original, args, leases) => {
       const beats = await original(...args);
       const nowUs = leases.session.database.nowUs();
@@ -79,12 +79,12 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a stale row of a read is kept",
-    seed: 3,
+    seed: 48,
     sabotage: wrong(Queue, "readEnds", (original, [page, nowMs]) => original(page, nowMs, () => false)),
   },
   {
     name: "a lost hint is never swept",
-    seed: 1,
+    seed: 45,
     sabotage: wrong(SimulatedDeliveries, "heads", async () => []),
   },
   {
@@ -107,14 +107,14 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "deliveries of a paused partner stay in memory",
-    seed: 1,
+    seed: 45,
     sabotage: wrong(Queues, "forgetReady", (original, [queue, which]) => {
       if (which !== undefined) original(queue, which);
     }),
   },
   {
     name: "an outcome has no guard",
-    seed: 1,
+    seed: 43,
     sabotage: wrong(Tables, "carryOut", (original, [outcome, nowUs], tables) => {
       const one = tables.notifications.get(outcome.id);
       if (one === undefined || one.state === "accepted") return "missed";
@@ -124,22 +124,22 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a lease is believed in whatever the clock says",
-    seed: 2,
+    seed: 45,
     sabotage: believesLonger(Number.POSITIVE_INFINITY),
   },
   {
     name: "a lease is believed in for 6 s",
-    seed: 3,
+    seed: 44,
     sabotage: believesLonger(1_000),
   },
   {
     name: "the buckets of a lost shard are kept",
-    seed: 1,
+    seed: 45,
     sabotage: wrong(RateLimits, "forget", () => undefined),
   },
   {
     name: "a stop does not wait for unrecorded outcomes",
-    seed: 1,
+    seed: 50,
     sabotage: wrong(DeliveryWorker, "stop", async (original, _, worker) => {
       // Each turn of the event loop is a step.
       for (let turns = 0; worker.status.slots > 0 && turns < 5_000; turns += 1) await setImmediate();
@@ -153,7 +153,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a worker that can only renew its lease keeps its share",
-    seed: 1,
+    seed: 78,
     sabotage: () => {
       const fit = Object.getOwnPropertyDescriptor(Ownership.prototype, "isFit");
       Object.defineProperty(Ownership.prototype, "isFit", { get: () => true, configurable: true });
@@ -162,19 +162,19 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a worker that is not fit keeps its shards",
-    seed: 1,
+    seed: 78,
     sabotage: wrong(SimulatedShards, "release", async (original, args) =>
       args[2] === "lease" ? undefined : original(...args),
     ),
   },
   {
     name: "a shard is released while something of it is on the wire",
-    seed: 1,
+    seed: 63,
     sabotage: wrong(Sendings, "busyShards", () => new Set()),
   },
   {
     name: "a stop whose time is over aborts nothing",
-    seed: 1,
+    seed: 84,
     sabotage: wrong(SimulatedAttempts, "abort", () => undefined),
   },
   {
@@ -225,7 +225,7 @@ export const mutants: readonly Mutant[] = [
   },
   {
     name: "a notification that was sent now loses its step of the schedule",
-    seed: 1,
+    seed: 66,
     sabotage: wrong(SimulatedDeliveries, "read", async (original, args) => (await original(...args)).map(withoutAsked)),
   },
   {
