@@ -22,6 +22,7 @@ export const narrowedRights: Readonly<
   shards: { rights: ["SELECT", "UPDATE"] },
   restores: { rights: ["SELECT", "INSERT", "UPDATE"] },
   alert_quiet: { rights: ["SELECT", "INSERT", "UPDATE"] },
+  two_admin_rule: { rights: ["SELECT", "INSERT"], columns: ["minutes"] },
   operators: {
     rights: ["SELECT", "INSERT", "DELETE"],
     columns: ["token_hash", "last_used_at", "revoked_at", "audit_seq", "mac"],

@@ -1,7 +1,9 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createDatabase } from "../../../../../test/support/database.ts";
 import { newId, type ProposalId } from "../../ids.ts";
+import { firstHash } from "../../operators/audit.ts";
 import { openDatabase } from "../database/database.ts";
+import { PostgresAudit } from "./audit.ts";
 import { PostgresProposals } from "./proposals.ts";
 
 const input = { name: "Mallory", role: "admin" };
@@ -25,6 +27,33 @@ test("the first start with the setting begins the rule, and no later one changes
   expect(await proposals.rule()).toBe(60);
   await proposals.changeRule(0);
   await proposals.beginRule(60);
+  expect(await proposals.rule()).toBe(0);
+});
+
+test("the rule stays in force if somebody lowers it in the database", async () => {
+  const database = await createDatabase();
+  const connections = openDatabase(database.serviceUrl, { connectionsMax: 4, onIdleError: () => {} });
+  onTestFinished(async () => {
+    await connections.close();
+    await database.drop();
+  });
+  const { pool } = connections;
+  const proposals = new PostgresProposals(pool);
+  const audit = new PostgresAudit(pool);
+  const who = { actor: "Ada", role: "admin", tokenId: "t", address: "127.0.0.1", subject: "", before: "" };
+  const compose = async () => {
+    const after = JSON.stringify({ minutes: await proposals.rule() });
+    return { ...who, atMs: Date.now(), action: "changeTwoAdminRule", after };
+  };
+  const change = (minutes: number) =>
+    audit.during({ compose, hashOf: () => () => firstHash, appended: () => {}, failed: () => {} }, () =>
+      proposals.changeRule(minutes),
+    );
+  await change(60);
+  await pool.query("UPDATE two_admin_rule SET minutes = 0");
+  expect(await proposals.rule()).toBe(60);
+  await expect(pool.query("DELETE FROM two_admin_rule")).rejects.toMatchObject({ code: "42501" });
+  await change(0);
   expect(await proposals.rule()).toBe(0);
 });
 
