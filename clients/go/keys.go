@@ -139,8 +139,11 @@ func modern(content []byte) (file object, isOld bool) {
 			file[kind], isOld = versions, true
 			delete(file, kind+"s")
 		}
+		if file[kind] == nil {
+			continue
+		}
 		list, isList := file[kind].([]any)
-		if !isList && file[kind] != nil {
+		if !isList {
 			list = []any{file[kind]}
 		}
 		for at, one := range list {

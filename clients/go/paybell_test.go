@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -154,6 +155,24 @@ func TestFilesAreReadAgainAndOlderShapesRewritten(t *testing.T) {
 	write(t, first, `{"signingKey":"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=","webhookSecret":"whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}`)
 	if _, err := paybell.Open(body, headers, keys); code(err) != "decryption" {
 		t.Fatal("the file was not read again", code(err))
+	}
+}
+
+func TestARewrittenFileHasNoOtherKeysThanBefore(t *testing.T) {
+	folder := t.TempDir()
+	first, rotation := filepath.Join(folder, "paybell.json"), filepath.Join(folder, "rotation.json")
+	write(t, first, `{"encryptionKey":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=",`+
+		`"signingKey":"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=",`+
+		`"webhookSecret":"whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}`)
+	write(t, rotation, `{"encryptionKeys":["`+newKey+`"]}`)
+	if _, err := paybell.OpenKeys(first, rotation); err != nil {
+		t.Fatal(err)
+	}
+	text, _ := os.ReadFile(rotation)
+	var got, wanted any
+	_ = json.Unmarshal([]byte(`{"encryptionKey":[{"key":"`+newKey+`"}]}`), &wanted)
+	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, wanted) {
+		t.Fatal(string(text))
 	}
 }
 
