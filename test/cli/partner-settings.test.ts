@@ -45,6 +45,9 @@ describe("the flags of `partner set` and `partner add`", () => {
 describe("a value", () => {
   test.each([
     [["--callback-ports", "443", "8443"], { callbackPorts: [443, 8443] }],
+    [["--callback-ports", "443,8443"], { callbackPorts: [443, 8443] }],
+    [["--calling-addresses", "192.0.2.1/32,", "192.0.2.2/32"], { callingAddresses: ["192.0.2.1/32", "192.0.2.2/32"] }],
+    [["--calling-addresses", ""], { callingAddresses: [""] }],
     [["--callback-ports", "none"], { callbackPorts: null }],
     [["--callback-pins", "none"], { callbackPins: [] }],
     [["--ordering", "none"], { ordering: "none" }],

@@ -37,7 +37,7 @@ export function withPartnerSettings<Args extends unknown[], Options extends Opti
 
 export const settingsHelp =
   "`none` empties a setting. A value that begins with @ names a file with the value, as in --callback-ca @bank.pem. " +
-  "The service checks every value.";
+  "Lists are separated by spaces or commas. The service checks every value.";
 
 /** The settings that the file and the flags name. @throws Failure naming the flag that cannot be read */
 export async function readSettings(
@@ -73,8 +73,10 @@ function readValue({ kind, nullable, choices }: SettingFlag, { long }: Option, t
   if (isNone && nullable === true) return null;
   if (kind === "text") return text;
   if (kind === "number") return number(text);
-  if (kind === "list") return isNone ? [] : texts;
-  if (kind === "numbers") return isNone ? [] : texts.map(number);
+  // Also as the console takes them.
+  const each = texts.flatMap((list) => list.replace(/,$/, "").split(","));
+  if (kind === "list") return isNone ? [] : each;
+  if (kind === "numbers") return isNone ? [] : each.map(number);
   if (kind === "map") {
     const pairs = texts.map((pair) => /^([^=]+)=(.*)$/s.exec(pair) ?? []);
     if (!isNone && pairs.some(({ length }) => length === 0)) throw refused("one or more name=text");

@@ -109,7 +109,7 @@ function Notes({
         </Alert>
       )}
       {parked != null && (
-        <Alert color={isTask(parked) ? "gray" : "red"} variant="outline" role="status">
+        <Alert color="red" variant={isTask(parked) ? "default" : "outline"} role="status">
           <Text size="sm">{parkedInWords(parked, whose, now)}</Text>
           <Text size="sm">
             <Link href={`/notifications/${parked.notificationId}`}>The newest of them</Link>
