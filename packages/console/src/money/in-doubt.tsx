@@ -38,7 +38,7 @@ const reversalColumns: readonly ListColumn<ReversalRecord>[] = [
       state === "PARKED" ? <State tone="bad" word="Parked" /> : <State tone="wait" word="In progress" />,
     from: "tablet",
   },
-  { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap" },
+  { name: "Since", show: ({ createdAt }) => <Time at={createdAt} />, look: "nowrap", from: "tablet" },
   {
     name: "Transaction",
     show: ({ id, command, merchantTransId, reqId }) => (
