@@ -59,9 +59,7 @@ test("a Reversal refers to its command by its elements, and its repetition is th
   await expect.poll(() => reversals().length, { interval: 5 }).toBeGreaterThan(0);
   await gone.crash();
   silent = false;
-  await expect
-    .poll(() => bench.runDueNow().then(() => bench.reversalOf(voiding.id)), { interval: 50 })
-    .toMatchObject({ state: "DONE" });
+  await expect.poll(bench.afterDue(() => bench.reversalOf(voiding.id))).toMatchObject({ state: "DONE" });
   const [first, ...repeats] = reversals();
   const voided = asked.find(({ command }) => command === "VOID");
   if (!first || !voided) throw new Error("both were asked");

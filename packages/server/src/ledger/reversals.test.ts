@@ -50,7 +50,7 @@ describe("a command that the acquirer does not answer in time", () => {
     }
     answered();
     await expect
-      .poll(() => bench.runDueNow().then(() => bench.reversalOf(firstVoid.id)), { interval: 50 })
+      .poll(bench.afterDue(() => bench.reversalOf(firstVoid.id)))
       .toMatchObject({ state: "DONE", code: "00" });
     expect(bench.bank.find(sale.id)).toMatchObject({ standing: "stands" });
     expect(await instance.ended(partner, till.void(sale))).toMatchObject({ state: "SUCCESS" });
@@ -146,9 +146,7 @@ describe("a 25 to a Reversal", async () => {
     const sale = await first.ended(own, new LedgerTill().sale());
     expect(field(sale, "isoResponseCode")).toBe("68");
     await expect.poll(() => patient.bank.find(sale.id), { interval: 5 }).toBeDefined();
-    await expect
-      .poll(() => patient.runDueNow().then(() => patient.reversalOf(sale.id)), { interval: 20 })
-      .toMatchObject({ state: "DONE", code: "00" });
+    await expect.poll(patient.afterDue(() => patient.reversalOf(sale.id))).toMatchObject({ state: "DONE", code: "00" });
     expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
@@ -213,9 +211,7 @@ describe("a 25 to a Reversal", async () => {
     // As from a process that was stopped. The link breaks, and nobody is answered.
     leaves.go();
     await expect.poll(() => patient.bank.find(sale.id), { interval: 5 }).toBeDefined();
-    await expect
-      .poll(() => patient.runDueNow().then(() => patient.reversalOf(sale.id)), { interval: 20 })
-      .toMatchObject({ state: "DONE", code: "00" });
+    await expect.poll(patient.afterDue(() => patient.reversalOf(sale.id))).toMatchObject({ state: "DONE", code: "00" });
     expect(patient.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
@@ -605,11 +601,7 @@ describe("a partner's REVERSAL", () => {
     await expect.poll(() => bench.reversalOf(sale.id)).toMatchObject({ state: "PENDING", tries: 1 });
     expect((await instance.find(partner, transaction.id)).state).toBe("INIT");
     answered();
-    await expect
-      .poll(() => bench.runDueNow().then(() => instance.find(partner, transaction.id)), {
-        interval: 50,
-      })
-      .toMatchObject({ state: "SUCCESS" });
+    await expect.poll(bench.afterDue(() => instance.find(partner, transaction.id))).toMatchObject({ state: "SUCCESS" });
   });
 
   test("is refused for a voided, settled or declined one, another partner's, or no payment", async () => {

@@ -223,7 +223,7 @@ describe("a settlement", () => {
     });
     silent = false;
     await expect
-      .poll(() => bench.runDueNow().then(() => instance.find(partner, settling.id)), { interval: 300 })
+      .poll(bench.afterDue(() => instance.find(partner, settling.id)))
       .toMatchObject({ state: "SUCCESS", facts: { settlementList: [entry(sale)] } });
     ends();
     silence();
@@ -636,9 +636,7 @@ describe("a partner's own BATCH_UPLOAD", () => {
     await died;
     const since = await instance.ended(partner, till.sale());
     const { asked, ends } = watch(till);
-    await expect
-      .poll(() => bench.runDueNow().then(() => instance.find(partner, transaction.id)), { interval: 50 })
-      .toMatchObject({ state: "SUCCESS" });
+    await expect.poll(bench.afterDue(() => instance.find(partner, transaction.id))).toMatchObject({ state: "SUCCESS" });
     ends();
     expect(asked).toMatchObject([before, since].map(({ id }) => ({ uploaded: { transactionId: id } })));
   });
