@@ -109,7 +109,12 @@ function Notes({
         </Alert>
       )}
       {parked != null && (
-        <Alert color="red" variant={isTask(parked) ? "default" : "outline"} role="status">
+        <Alert
+          color={isTask(parked) ? "gray" : "red"}
+          variant="outline"
+          role="status"
+          {...(isTask(parked) && { style: { borderColor: "var(--mantine-color-default-border)" } })}
+        >
           <Text size="sm">{parkedInWords(parked, whose, now)}</Text>
           <Text size="sm">
             <Link href={`/notifications/${parked.notificationId}`}>The newest of them</Link>
