@@ -50,7 +50,7 @@ test.each([
   [["transaction", "list"], "CREATED AT  COMMAND  STATE  TID  ID"],
   [["batch", "list"], "CLOSED AT  TID  MID  BATCH NO  SALE QUANTITY  ID"],
   [["settlement", "list"], "CREATED AT  KIND  TID  STATE  DUE AT  ID"],
-  [["reversal", "list"], "CREATED AT  TID  STATE  DUE AT  ID"],
+  [["reversal", "list"], "CREATED AT  COMMAND  STATE  TID  DUE AT  ID"],
   [["event", "list"], "AT  KIND  PARTNER ID  ID"],
   [["clearing", "files"], "RECEIVED AT  NAME  STATE  ID"],
   [["clearing", "exceptions"], "CREATED AT  KIND  STATE  ID"],

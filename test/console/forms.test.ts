@@ -187,7 +187,6 @@ describe("an action that found nothing to do", () => {
       await page.getByRole("button", { name: "Change" }).click();
       await page.getByText("There is nothing to change").waitFor();
       await page.goto(`${browser.baseUrl}/console/parked?partner=${partner.id}`);
-      await page.getByRole("button", { name: "Count them first" }).click();
       await page.getByText("There is none to send").waitFor();
       await page.keyboard.press("/");
       await page.keyboard.press("Enter");

@@ -31,7 +31,7 @@ test("a test is skipped, and names the program, where it is missing, too old, or
   const { skip, meta } = needs("bun", "go", "python", "deno");
   expect(skip).toBe(true);
   expect(meta.missing).toEqual([
-    expect.stringMatching(/^Go 1.23 or newer: /),
+    expect.stringMatching(/^Go 1.26 or newer: /),
     expect.stringMatching(/^Python 3.9 or newer with .*: apt-get install --no-install-recommends python3-crypto/),
     "Deno: npm install --global deno",
   ]);

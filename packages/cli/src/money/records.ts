@@ -75,7 +75,10 @@ const kinds: readonly Kind[] = [
     summary: "search Reversals, show one, retry or resolve one",
     states: ["PENDING", "DONE", "PARKED"],
     exampleState: "PARKED",
-    fields: ["createdAt", "command", "state", "amount", "currency", "merchantTransId", "tid", "tries", "dueAt", "id"],
+    fields: [
+      ...["createdAt", "command", "state", "responseCode", "amount", "currency", "merchantTransId"],
+      ...["tid", "tries", "dueAt", "id"],
+    ],
     actions: [
       {
         name: "retry",

@@ -2,7 +2,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import fc from "fast-check";
 import { afterEach, describe, expect, onTestFinished, test, vi } from "vitest";
+import { readConfig } from "../config.ts";
+import type { Metrics } from "../metrics.ts";
 import { isApiKey } from "../partners/keys.ts";
+import { Limits } from "./limits.ts";
 import { RateLimit } from "./rate-limit.ts";
 import { apiKey, HttpTestService, otherApiKey } from "./service.fixture.ts";
 
@@ -104,6 +107,21 @@ describe("one partner", () => {
     const pages = Array.from({ length: 20 }, () => service.call("GET", "/v1/notifications?limit=500"));
     const answers = await Promise.all(pages);
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 429]));
+  });
+
+  test("does not pay for the time in which other programs had the processor while its body was read", async () => {
+    await start({});
+    let nowMs = 0;
+    const limits = new Limits(readConfig({}), { monotonicMs: () => nowMs }, {} as Metrics);
+    const admit = limits.ofPartner({ partner: () => ({ id: "a partner" }) } as never);
+    const request = { routeOptions: { method: "POST", url: "/v1/commands" }, method: "POST", headers: {}, query: {} };
+    const [first, second] = [{ ...request }, { ...request }] as never[];
+    await admit(first as never, {} as never);
+    limits.reading(first as never, 300, () => {
+      nowMs += 900;
+    });
+    // With 900 ms to pay for, it would wait until this clock goes on.
+    await admit(second as never, {} as never);
   });
 
   test("has a separate rate for asynchronous commands", async () => {

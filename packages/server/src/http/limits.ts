@@ -58,9 +58,13 @@ const answerMsPerKilobyte = 0.02;
 const pageMsPerKilobyte = 0.005;
 /** Of each item that a page may have: the database's time to find it, and ours to read it. */
 const itemMs = 0.02;
-/** The rules for each field of a body that is refused: the time is measured, and is at most this. */
+/**
+ * The time that a body takes is measured, and counts up to so much for each kilobyte: while other programs have the
+ * processor, the clock goes on, too. To read it, and the rules for each field of one that is refused, take at most this.
+ */
+const measuredMsPerKilobyte = 1;
+const readMsMax = 0.5;
 const refusedMsMax = 2;
-const refusedMsPerKilobyte = 1;
 /** Callers far from a limit need no header. */
 const toldBelow = 1 / 4;
 
@@ -108,7 +112,7 @@ export class Limits {
     } finally {
       work.readAtMs = this.#clock.monotonicMs();
       work.bodyBytes = bodyBytes;
-      this.#correct(work, work.readAtMs - beganMs);
+      this.#correct(work, Math.min(work.readAtMs - beganMs, readMsMax + kilobytes(bodyBytes) * measuredMsPerKilobyte));
     }
   }
 
@@ -122,7 +126,7 @@ export class Limits {
     const work = this.#work.get(request);
     if (work !== undefined) {
       const checkedMs = statusCode === 400 && work.bodyBytes > 0 ? this.#clock.monotonicMs() - work.readAtMs : 0;
-      const refusedMs = Math.min(checkedMs, refusedMsMax + kilobytes(work.bodyBytes) * refusedMsPerKilobyte);
+      const refusedMs = Math.min(checkedMs, refusedMsMax + kilobytes(work.bodyBytes) * measuredMsPerKilobyte);
       const answerBytes = typeof payload === "string" ? payload.length : 0;
       const answerMs = kilobytes(answerBytes) * (isPage(request) ? pageMsPerKilobyte : answerMsPerKilobyte);
       // Of a command that runs only the reading counts: its rate bounds it.
