@@ -6,7 +6,7 @@ import { type DeliveryStore, keyOf, leftMs, type Precedence } from "./store.ts";
 /** The decision about a delivery that follows others. */
 export type OrderDecision =
   | { readonly kind: "leaves"; readonly outOfOrder: boolean }
-  /** An earlier one is in memory: check again when its outcome is recorded. */
+  /** An earlier one is in memory: check again when it has left memory. */
   | { readonly kind: "waits"; readonly after: NotificationId }
   /** An earlier one is only in the database: put this one off there. */
   | { readonly kind: "postpone"; readonly delayMs: number };
@@ -79,7 +79,7 @@ export class DeliveryOrder {
     this.#parts.timers.after(0, () => void this.#checkAll());
   }
 
-  /** The outcome of this one is recorded: the deliveries that waited for it are checked again. */
+  /** This one has left memory: the deliveries that waited for it are checked again. */
   ended(id: NotificationId): void {
     this.#outOfOrder.delete(id);
     const followers = this.#waiting.get(id);

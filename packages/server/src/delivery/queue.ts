@@ -95,16 +95,16 @@ export class Memory {
 
 /**
  * The deliveries pending for one partner at one callback origin, as far as they are in memory. The database has all of
- * them. A queue is _complete_ if it has everything that was committed before its last read began. If not, it is
- * _partial_, and reads on from its cursor when it runs low. Whatever its mode, it may _want its head_: one read from the
- * head has to follow once it is complete, because something is due, but not known since when, or an outcome did not
- * match its row. Deliveries that were not kept in memory are read again from the cursor, which moves back if it has
- * passed them. A read from the head that finds nothing is followed by a rest ten times as long as it took: while
- * another transaction stays open, it must skip every deleted row.
+ * them. A queue is _complete_ if it has everything that was committed before its last read began; a new one is, before
+ * any read. If not, it is _partial_, and reads on from its cursor when it runs low. Whatever its mode, it may _want its
+ * head_: one read from the head has to follow once it is complete, because something is due, but not known since when,
+ * or an outcome did not match its row. Deliveries that were not kept in memory are read again from the cursor, which
+ * moves back if it has passed them. A read from the head that finds nothing is followed by a rest ten times as long as it
+ * took, at most five seconds: while another transaction stays open, it must skip every deleted row.
  *
  * ```
- * complete ──(not kept, hinted, the next one is due)──► partial
- * partial ──(it runs low)──► reading ──(reached a bound, or something was not kept meanwhile)──► partial
+ * complete ──(not kept, hinted, the next one is due, ready ones are forgotten)──► partial
+ * partial ──(it runs low)──► reading ──(reached a bound, or one was not kept meanwhile whose time is known)──► partial
  * complete ──(wants its head, and has rested)──► reading ──(reached the end)──► complete
  * reading ──(failed)──► as before, and the same read is wanted again
  * ```
