@@ -1,6 +1,6 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -18,6 +18,8 @@ import {
 } from "../../packages/partner/src/certify/certify.ts";
 import { marks, sealerKeys } from "../../packages/partner/src/certify/notification.ts";
 import { makeAuthority } from "../../packages/server/src/delivery/transport/transport.fixture.ts";
+import { newId } from "../../packages/server/src/ids.ts";
+import { testSale, testSettlement } from "../../packages/server/src/notifications/sample.ts";
 import { startReceiver } from "../../packages/server/src/sandbox/receiver.ts";
 import { broken, byTheContract, byTheLibrary, startEndpoint, type TestEndpoint } from "./endpoints.ts";
 
@@ -42,6 +44,14 @@ type Given = Partial<Omit<CertifyOptions, "keys">> & { readonly keys?: ReceiverO
 function certifyAt(url: URL, { keys: given = keys, ...more }: Given = {}): Promise<CertifyReport> {
   return certify({ url, keys: sealerKeys(given), run: "0badc0de", nowMs: Date.now, limits: quick, ...more });
 }
+
+it("the guide to booking discards test IPNs by the mids that they have", async () => {
+  const guide = await readFile(join(import.meta.dirname, "../../docs/partner/what-to-book.md"), "utf8");
+  const values = { transactionId: newId<"transaction">(), reqId: randomUUID(), at: new Date() };
+  for (const { fields } of [testSale(values), testSettlement(values)]) {
+    expect(guide).toContain(`["${fields["mid"]}", "${marks.mid}"].includes(ipn.mid)`);
+  }
+});
 
 /** The failed cases with what was found. */
 function failures({ results }: CertifyReport): Record<string, string> {

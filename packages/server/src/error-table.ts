@@ -100,8 +100,8 @@ export const errors = {
     status: 400,
     title: "A full card number, or other card data that must never be stored",
     remedy:
-      "Never send a full card number, a security code, a PIN or a track: mask the number, showing at most the first " +
-      "six or eight and the last four digits.",
+      "Never send a full card number, a security code, or an unencrypted PIN or track: mask the number, showing at most " +
+      "the first six or eight and the last four digits.",
   },
   invalid_card_number: {
     status: 400,
@@ -355,8 +355,8 @@ export const errors = {
     status: 409,
     title: "It is in doubt what the acquirer has settled",
     remedy:
-      "The acquirer accepted a settlement after it was aborted, and the batch has changed since. The operator agrees " +
-      "with the acquirer on what is settled, and resolves it. Sales go on meanwhile.",
+      "Ask the operator, who resolves it with the acquirer, and send no Settlement for this terminal until then. The " +
+      "acquirer accepted a settlement after it was aborted, and the batch has changed since. Sales go on meanwhile.",
   },
   settlement_not_in_doubt: {
     status: 409,
@@ -371,7 +371,7 @@ export const errors = {
   content_changed: {
     status: 409,
     title: "The stored notification is not as it was committed",
-    remedy: "Somebody changed it in the database: find out who could write there. A backup has it as it was.",
+    remedy: "Tell the operator: somebody changed it in the database. A backup has it as it was.",
   },
   no_callback_url: {
     status: 409,

@@ -72,7 +72,7 @@ export const testCards = [
     token: "tok_break_<ms>",
     meaning:
       "breaks the line at once: ERROR 68. It is recorded so many milliseconds later, at most 600000, and never answered; " +
-      "the Reversal is repeated until it finds it",
+      "the Reversal is repeated until it finds the transaction",
   },
   {
     token: "tok_then_<rest>",
