@@ -42,7 +42,11 @@ const examples: Readonly<Record<IpnKind, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-const extended = { command: "PREAUTH_COMPLETE", originalId: "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a00" };
+const extended = {
+  command: "PREAUTH_COMPLETE",
+  originalId: "018f3b1e-7c1a-7d2e-9b1a-3f6d2c5e8a00",
+  originalReqId: "5c3f0c9e-52a4-4b0e-9f0e-1d5a8f2f7a01",
+};
 
 function example(kind: IpnKind, signing: Signing, fields: FieldSet = "specification"): string {
   const wire = toWire(kind, { ...examples[kind], ...extended }, "table", fields);

@@ -89,7 +89,8 @@ function phpPackage(): ClientPackage {
       return ["php", "-d", "zend.assertions=1", check, join(project(out), "vendor/autoload.php"), file];
     },
     serve: (out, agreement, port) => {
-      const how = [`PAYBELL_KEYS=${agreement}`, "php", "-d", "post_max_size=16M", "-S", `127.0.0.1:${port}`];
+      const limits = ["-d", "post_max_size=16M", "-d", "memory_limit=256M"];
+      const how = [`PAYBELL_KEYS=${agreement}`, "php", ...limits, "-S", `127.0.0.1:${port}`];
       return ["env", ...how, join(project(out), "receiver.php")];
     },
     checks: {

@@ -40,7 +40,7 @@ export function certifyCommand(context: CommandContext): AnyCommand {
       "paybell certify localhost:3000/ipn",
       "paybell certify localhost:3000/ipn --only duplicate,reordered",
       "paybell certify localhost:3000/ipn --save failed && paybell open failed/sale-1.json",
-      "paybell certify https://staging.example/ipn --credentials keys.json --yes --json > report.json",
+      "paybell certify https://staging.example/ipn --credentials paybell.json --yes --json > report.json",
     ],
     exitCodes: { 0: "every case passed", 1: "a case failed, or the endpoint could not be reached" },
   })

@@ -165,7 +165,7 @@ export const acceptedCases: readonly Case[] = [
   },
   {
     code: "raw-bytes",
-    title: "the same JSON, formatted with white space",
+    title: "a Sale in a body with white space, which is signed so",
     expects: "accepted",
     steps: (bench) => [
       accepted(
