@@ -53,7 +53,6 @@ import { PostgresHistory } from "./store/notifications/history.ts";
 import { PostgresNotifications } from "./store/notifications/notifications.ts";
 import { PostgresEndedSessions } from "./store/operators/ended-sessions.ts";
 import { PostgresOperators } from "./store/operators/operators.ts";
-import { PostgresProposals } from "./store/operators/proposals.ts";
 import { mayChangeSchema } from "./store/schema/inspection.ts";
 import { prepareSchema } from "./store/schema/migrate.ts";
 import { Partitions } from "./store/schema/partitions.ts";
@@ -208,8 +207,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       rules: { sandbox },
       clock: systemClock,
     };
-    const proposals = new PostgresProposals(database.pool);
-    if (config.keyProposalMinutes > 0) await proposals.beginRule(config.keyProposalMinutes);
+    if (config.keyProposalMinutes > 0) await partners.proposals.beginRule(config.keyProposalMinutes);
     const notifications = new Notifications({
       store: notificationStore,
       arrivals,
@@ -289,7 +287,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         }),
       systemOnly: !runsCommands,
       operators: new Operators(new PostgresOperators(database.pool, partners.rowSeals), systemClock),
-      proposals,
+      proposals: partners.proposals,
       endedSessions: new EndedSessions(new PostgresEndedSessions(database.pool), systemClock),
       oidc: OidcSignIn.of(config, egressFetch(config)),
       audit: partners.audit,

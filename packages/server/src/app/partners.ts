@@ -4,7 +4,7 @@ import { systemClock } from "../clock.ts";
 import { cardNumberProblem } from "../commands/rules.ts";
 import { ContentMac } from "../delivery/content-mac.ts";
 import type { Troubles } from "../notifications/trouble.ts";
-import { auditIn, byService } from "../operators/audit.ts";
+import { auditIn, byService, entryText } from "../operators/audit.ts";
 import { ApiKeys } from "../partners/api-keys.ts";
 import { PartnerArchive } from "../partners/archive.ts";
 import { CachedPartners } from "../partners/directory.ts";
@@ -13,6 +13,7 @@ import { keptKey, type MasterKey, requireFittingMasterKey } from "../partners/ma
 import { PartnerRegistry } from "../partners/registry.ts";
 import { defaultSettings } from "../partners/settings.ts";
 import { ownVersion } from "../programs/process.ts";
+import { PostgresProposals } from "../store/operators/proposals.ts";
 import { RowSeals } from "../store/operators/row-seals.ts";
 import { PostgresPartnerArchive } from "../store/partners/archive.ts";
 import { PostgresPartnerMessages } from "../store/partners/messages.ts";
@@ -107,6 +108,10 @@ export async function wirePartners(infrastructure: Infrastructure, masterKey: Ma
     contents,
     audit,
     auditStore,
+    proposals: new PostgresProposals(
+      database.pool,
+      (seq, hash, mac) => mac !== null && auditKeys.isRight(mac, entryText(seq, hash)),
+    ),
     learnAuditKeys: async () => auditKeys.learn(await auditKeyVersions(masterKey, values)),
     rowSeals,
     cardKey,

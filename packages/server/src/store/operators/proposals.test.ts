@@ -38,19 +38,22 @@ test("the rule stays in force if somebody lowers it in the database", async () =
     await database.drop();
   });
   const { pool } = connections;
-  const proposals = new PostgresProposals(pool);
-  const audit = new PostgresAudit(pool);
+  const proposals = new PostgresProposals(pool, (_, __, mac) => mac?.[0] === 1);
+  const audit = new PostgresAudit(pool, () => Buffer.of(1));
+  const forger = new PostgresAudit(pool, () => Buffer.of(9));
   const who = { actor: "Ada", role: "admin", tokenId: "t", address: "127.0.0.1", subject: "", before: "" };
   const compose = async () => {
     const after = JSON.stringify({ minutes: await proposals.rule() });
     return { ...who, atMs: Date.now(), action: "changeTwoAdminRule", after };
   };
-  const change = (minutes: number) =>
-    audit.during({ compose, hashOf: () => () => firstHash, appended: () => {}, failed: () => {} }, () =>
+  const change = (minutes: number, by = audit) =>
+    by.during({ compose, hashOf: () => () => firstHash, appended: () => {}, failed: () => {} }, () =>
       proposals.changeRule(minutes),
     );
   await change(60);
   await pool.query("UPDATE two_admin_rule SET minutes = 0");
+  expect(await proposals.rule()).toBe(60);
+  await change(0, forger);
   expect(await proposals.rule()).toBe(60);
   await expect(pool.query("DELETE FROM two_admin_rule")).rejects.toMatchObject({ code: "42501" });
   await change(0);

@@ -6,12 +6,21 @@ import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
 
-/** A weaker row than two admins left is one that somebody wrote to the database: their entry of the audit counts. */
-const ruleInForce = `
-  SELECT coalesce(nullif((SELECT minutes FROM two_admin_rule), 0), (
-    SELECT substring(after FROM '"minutes":(\\d+)')::integer FROM audit
-    WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' ORDER BY seq DESC LIMIT 1), 0) AS minutes`;
+/** The entries of the audit that changed the rule, newest first. */
+const ruleChanges = `
+  SELECT seq, hash, mac, substring(after FROM '"minutes":(\\d+)')::integer AS minutes FROM audit
+  WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' ORDER BY seq DESC LIMIT 100`;
 const setRule = "INSERT INTO two_admin_rule (minutes) VALUES ($1)";
+
+interface RuleChange {
+  readonly seq: string;
+  readonly hash: string;
+  readonly mac: Buffer | null;
+  readonly minutes: number;
+}
+
+/** Whether we wrote an entry of the audit: by its MAC. */
+type IsOurs = (seq: number, hash: string, mac: Buffer | null) => boolean;
 
 interface Row {
   readonly id: ProposalId;
@@ -28,17 +37,22 @@ interface Row {
 /** Proposals in PostgreSQL, whose clock decides when one has expired. */
 export class PostgresProposals implements ProposalStore {
   readonly #pool: Pool;
+  readonly #isOurs: IsOurs;
 
-  constructor(pool: Pool) {
+  constructor(pool: Pool, isOurs: IsOurs = () => true) {
     this.#pool = pool;
+    this.#isOurs = isOurs;
   }
 
+  /** If somebody set the row to 0 in the database, the last change that the audit has counts. */
   async rule(): Promise<number> {
     const client = seen(this.#pool);
-    // The entry of a change has what the row becomes.
-    const rule = client === this.#pool ? ruleInForce : "SELECT minutes FROM two_admin_rule";
-    const { rows } = await client.query<{ minutes: number }>(rule);
-    return rows[0]?.minutes ?? 0;
+    const { rows } = await client.query<{ minutes: number }>("SELECT minutes FROM two_admin_rule");
+    const minutes = rows[0]?.minutes ?? 0;
+    // Within a change, its entry does not exist yet: it has what the row becomes.
+    if (minutes > 0 || client !== this.#pool) return minutes;
+    const changes = await client.query<RuleChange>(ruleChanges);
+    return changes.rows.find(({ seq, hash, mac }) => this.#isOurs(Number(seq), hash, mac))?.minutes ?? 0;
   }
 
   changeRule(minutes: number): Promise<void> {
