@@ -137,22 +137,27 @@ export class Clearing {
       storing.catch(() => undefined);
       chunks += 1;
     };
-    for await (const page of readClearing(hashing(bytes, sha256), layout)) {
-      for (const line of page) {
-        const { kind, currency, minor, day } = line;
-        const sum = totals.get(`${kind} ${currency}`) ?? { kind, currency, lines: 0, minor: 0n };
-        sum.lines += 1;
-        sum.minor += BigInt(minor);
-        totals.set(`${kind} ${currency}`, sum);
-        if (isPayment(line) && day < firstDay) firstDay = day;
+    try {
+      for await (const page of readClearing(hashing(bytes, sha256), layout)) {
+        for (const line of page) {
+          const { kind, currency, minor, day } = line;
+          const sum = totals.get(`${kind} ${currency}`) ?? { kind, currency, lines: 0, minor: 0n };
+          sum.lines += 1;
+          sum.minor += BigInt(minor);
+          totals.set(`${kind} ${currency}`, sum);
+          if (isPayment(line) && day < firstDay) firstDay = day;
+        }
+        lines += page.length;
+        if (lines > linesMax)
+          throw new UnreadableClearing(page[0]?.line ?? 1, undefined, `a file has at most ${linesMax} lines`);
+        waiting.push(...page);
+        while (waiting.length >= chunkLines) await flush();
       }
-      lines += page.length;
-      if (lines > linesMax)
-        throw new UnreadableClearing(page[0]?.line ?? 1, undefined, `a file has at most ${linesMax} lines`);
-      waiting.push(...page);
-      while (waiting.length >= chunkLines) await flush();
+      if (waiting.length > 0) await flush();
+    } finally {
+      // Nothing is stored after the end, or it would stay when the file is refused.
+      await storing.catch(() => undefined);
     }
-    if (waiting.length > 0) await flush();
     await storing;
     const sums = [...totals.values()].map(({ minor, ...sum }): KindTotal => ({ ...sum, totalMinor: `${minor}` }));
     const day = firstDay === noDay ? dayOf(this.#parts.nowMs(), layout.timeZone) : firstDay;

@@ -1,5 +1,5 @@
 import { Iso8583Acquirer } from "../acquirer/iso8583/iso8583.ts";
-import { idleProblems, matchProblems } from "../acquirer/iso8583/profile/read.ts";
+import { idleProblems, matchProblems, oneSessionOf } from "../acquirer/iso8583/profile/read.ts";
 import { isAlerting } from "../app/alerts.ts";
 import {
   type AcquirerLinks,
@@ -270,7 +270,7 @@ async function linkFinding(
   if (idle.length > 0) return error(what, idle.join("; "), "Correct these settings of the profile, or leave them out.");
   if (options.profile.network.sessions === "one" && links !== undefined) {
     const { leaseId, isUp, detail } = await links.sessionHolder(name);
-    const told = `an instance has the one session that the host allows: ${detail}`;
+    const told = `an instance has ${oneSessionOf(options.profile)}: ${detail}`;
     if (leaseId !== null) return isUp ? ok(what, told) : error(what, told, remedy);
   }
   const acquirer = new Iso8583Acquirer(links?.withShared(name, options) ?? options);

@@ -6,10 +6,10 @@ import { appendEntry, seen } from "./acting.ts";
 
 const shown = "id, action, partner_id, input, proposed_by, token_id, subject, created_at, expires_at";
 
-/** The entries of the audit that changed the rule, newest first. */
+/** The entries of the audit that changed the rule, newest first: all, because forged ones must not hide ours. */
 const ruleChanges = `
   SELECT seq, hash, mac, substring(after FROM '"minutes":(\\d+)')::integer AS minutes FROM audit
-  WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' ORDER BY seq DESC LIMIT 100`;
+  WHERE action = 'changeTwoAdminRule' AND after ~ '"minutes":\\d' ORDER BY seq DESC`;
 const setRule = "INSERT INTO two_admin_rule (minutes) VALUES ($1)";
 
 interface RuleChange {
@@ -39,7 +39,7 @@ export class PostgresProposals implements ProposalStore {
   readonly #pool: Pool;
   readonly #isOurs: IsOurs;
 
-  constructor(pool: Pool, isOurs: IsOurs = () => true) {
+  constructor(pool: Pool, isOurs: IsOurs) {
     this.#pool = pool;
     this.#isOurs = isOurs;
   }
