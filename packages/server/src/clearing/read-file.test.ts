@@ -120,6 +120,8 @@ test.each<[string, string | Buffer, string | undefined, number]>([
   ["more decimals than the currency has", `${header}\n,S,1,1,1.50,VND,20261121,`, "amount", 2],
   ["a currency that is none", `${header}\n,S,1,1,1,EUX,20261121,`, "currency", 2],
   ["a day that is none", `${header}\n\n,S,1,1,1,USD,20260230,`, "date", 3],
+  ["no day", `${header}\n,S,1,1,1,USD,,`, "date", 2],
+  ["no day after a line with one", `${header}\n,S,1,1,1,USD,20261121,\n,S,1,1,1,USD,,`, "date", 3],
   ["a trace that is no number", `${header}\n,S,1,a,1,USD,20261121,`, "trace", 2],
   ["a line that nothing identifies", `${header}\n,S,,,1,USD,20261121,`, "refId", 2],
   ["a line that ends early", `${header}\n,S,1,1,1,USD`, "date", 2],

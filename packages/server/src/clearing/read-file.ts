@@ -157,6 +157,8 @@ class LineReader {
   readonly #section: ClearingProfile;
   readonly #currencies: HostCurrencies;
   readonly #byNumber: ReadonlyMap<string, string>;
+  /** As most lines of a file have one day. */
+  #lastDate: { readonly written: string; readonly day: string } | undefined;
 
   constructor({ section, currencies }: ClearingLayout) {
     this.#section = section;
@@ -236,6 +238,11 @@ class LineReader {
   #day(line: number, cells: Cells): string {
     const { dates } = this.#section;
     const written = this.#cell(line, cells, "date");
+    if (written !== this.#lastDate?.written) this.#lastDate = { written, day: this.#dayOf(line, written, dates) };
+    return this.#lastDate.day;
+  }
+
+  #dayOf(line: number, written: string, dates: string): string {
     const part = (letter: string) => {
       const [first, last] = [dates.indexOf(letter), dates.lastIndexOf(letter)];
       return written.slice(first, last + 1);

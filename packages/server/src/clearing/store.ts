@@ -146,6 +146,9 @@ export interface ClearingStore {
    */
   record(acquirer: string, fileId: string, outcome: Outcome): Promise<readonly MatchedLine[]>;
 
+  /** Resolves the exceptions of transactions that no file had, and that one has now. */
+  resolveFound(acquirer: string): Promise<void>;
+
   /** The acquirers that have had a file, the last of each, and how far the books were copied and judged. */
   watched(): Promise<readonly WatchedAcquirer[]>;
   watch(acquirer: string, change: Partial<Omit<WatchedAcquirer, "acquirer" | "lastFileId">>): Promise<void>;

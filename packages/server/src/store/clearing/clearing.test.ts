@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { setTimeout as pause } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
@@ -29,7 +30,7 @@ function instance(change: Partial<ClearingStore> = {}) {
   return {
     clearing,
     store,
-    receive: (acquirer: string) => clearing.receive(acquirer, "a.csv", Readable.from([Buffer.from(file)])),
+    receive: (acquirer: string, text = file) => clearing.receive(acquirer, "a.csv", Readable.from([Buffer.from(text)])),
   };
 }
 
@@ -39,6 +40,22 @@ test("a file that is received by two instances at once is one file", async () =>
   expect(second).toBe(first);
   const { rows } = await connections.pool.query("DELETE FROM clearing_files RETURNING id");
   expect(rows).toEqual([{ id: first }]);
+});
+
+test("of a file that cannot be read to its end nothing is stored, not even what was on its way", async () => {
+  const stored: Promise<string>[] = [];
+  const slow = instance({
+    async addChunk(id, ...chunk) {
+      const adding = pause(20).then(() => slow.store.addChunk(id, ...chunk));
+      stored.push(adding.then(() => id));
+      await adding;
+    },
+  });
+  await expect(slow.receive("third", `${file}R,none,20251101\n`)).rejects.toThrow("line 2502, column amount");
+  const [id] = await Promise.all(stored);
+  expect(id).toBeDefined();
+  expect(await slow.store.chunk(id ?? "", 0)).toEqual([]);
+  expect(await slow.store.chunk(id ?? "", stored.length - 1)).toEqual([]);
 });
 
 test("a file whose instance died is matched on by another, and each of its lines counts once", async () => {
@@ -56,14 +73,14 @@ test("a file whose instance died is matched on by another, and each of its lines
   });
   const id = await receive("second");
   await died.promise;
-  expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 500 });
+  expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 1_000 });
   const other = instance();
   expect(await other.store.claim(60_000)).toBeUndefined();
   const noted = async () => (await connections.pool.query("SELECT next_chunk AS next FROM clearing_files")).rows;
   await expect.poll(noted).toEqual([{ next: 1 }]);
   await connections.pool.query("UPDATE clearing_files SET due_at = now()");
   const [claimed] = [await other.store.claim(0)];
-  expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 10 });
+  expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 5 });
   other.clearing.wake();
   await expect.poll(async () => await store.file(id)).toMatchObject({ state: "done", waiting: lines });
   // What the dead one would note as matched does not count any more.

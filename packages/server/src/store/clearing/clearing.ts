@@ -77,10 +77,13 @@ export class PostgresClearing implements ClearingStore {
   async copyBooks(acquirer: string, fromMs: number, beforeMs: number): Promise<void> {
     const span = [new Date(fromMs), new Date(beforeMs)];
     const ids = [lowestId(fromMs - soonMs - clockSkewMs), lowestId(beforeMs + clockSkewMs)];
-    const values = [acquirer, ...ids, ...span];
+    await this.#alongIndexes(sql.copyBooks, [acquirer, ...ids, ...span]);
+  }
+
+  async #alongIndexes(statement: string, values: readonly unknown[]): Promise<void> {
     await Promise.all(
       this.#homes.all.map(({ pool }) =>
-        inTransaction(pool, (client) => client.query(sql.copyBooks, values), `BEGIN; ${alongIndexes}`),
+        inTransaction(pool, (client) => client.query(statement, [...values]), `BEGIN; ${alongIndexes}`),
       ),
     );
   }
@@ -129,40 +132,36 @@ export class PostgresClearing implements ClearingStore {
     return twice;
   }
 
-  #recordIn(
+  /** In two steps, either of which may be repeated: a chunk whose recording failed is recorded again. */
+  async #recordIn(
     { pool }: Home,
     acquirer: string,
     fileId: string,
     matched: readonly MatchedLine[],
     entries: readonly NewEntry[],
   ): Promise<readonly MatchedLine[]> {
-    return inTransaction(pool, async (client) => {
-      const lost: MatchedLine[] = [];
-      if (matched.length > 0) {
-        const columns = [
-          matched.map((one) => one.with.partnerId),
-          matched.map((one) => one.with.id),
-          fileId,
-          matched.map(({ line }) => line),
-        ];
-        const { rows } = await client.query<{ line_no: number }>(sql.match, columns);
-        const isKept = new Set(rows.map(({ line_no: line }) => line));
-        const others = matched.filter(({ line }) => !isKept.has(line));
-        if (others.length > 0) {
-          const { rows: own } = await client.query<{ line_no: number }>(sql.ownMatches, [
-            others.map((one) => one.with.partnerId),
-            others.map((one) => one.with.id),
-            fileId,
-            others.map(({ line }) => line),
-          ]);
-          const isOwn = new Set(own.map(({ line_no: line }) => line));
-          lost.push(...others.filter(({ line }) => !isOwn.has(line)));
-        }
-        await client.query(sql.foundAfterAll, [columns[0], columns[1], fileId]);
-      }
-      if (entries.length > 0) await this.#insertEntries(client, acquirer, entries);
-      return lost;
-    });
+    const others = await this.#notMatched(pool, sql.match, fileId, matched);
+    const lost = await this.#notMatched(pool, sql.ownMatches, fileId, others);
+    if (entries.length > 0) await inTransaction(pool, (client) => this.#insertEntries(client, acquirer, entries));
+    return lost;
+  }
+
+  /** @returns those whose line the statement does not return */
+  async #notMatched(
+    pool: Pool,
+    statement: string,
+    fileId: string,
+    matched: readonly MatchedLine[],
+  ): Promise<readonly MatchedLine[]> {
+    if (matched.length === 0) return [];
+    const { rows } = await pool.query<{ line_no: number }>(statement, [
+      matched.map((one) => one.with.partnerId),
+      matched.map((one) => one.with.id),
+      fileId,
+      matched.map(({ line }) => line),
+    ]);
+    const returned = new Set(rows.map(({ line_no: line }) => line));
+    return matched.filter(({ line }) => !returned.has(line));
   }
 
   async #insertEntries(
@@ -177,6 +176,10 @@ export class PostgresClearing implements ClearingStore {
       .filter(({ id, state }) => state === "open" && isNew.has(id))
       .map((row) => eventOf(acquirer, row));
     if (events.length > 0) await insertEvents(client, events, this.#alerting);
+  }
+
+  async resolveFound(acquirer: string): Promise<void> {
+    await this.#alongIndexes(sql.resolveFound, [acquirer]);
   }
 
   async watched(): Promise<readonly WatchedAcquirer[]> {

@@ -99,11 +99,11 @@ export const ownMatches = `
   JOIN clearing_matches m ON m.partner_id = i.partner_id AND m.transaction_id = i.transaction_id
     AND m.file_id = $3 AND m.line_no = i.line_no`;
 
-export const foundAfterAll = `
-  UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || $3::text
-  FROM unnest($1::uuid[], $2::uuid[]) AS i (partner_id, transaction_id)
-  WHERE e.kind = 'missing_there' AND e.state = 'open' AND e.transaction_id = i.transaction_id
-    AND e.partner_id = i.partner_id`;
+export const resolveFound = `
+  UPDATE clearing_entries e SET state = 'resolved', resolved_at = now(), reason = 'found in the file ' || m.file_id::text
+  FROM clearing_matches m
+  WHERE e.kind = 'missing_there' AND e.state = 'open' AND e.acquirer = $1 AND m.transaction_id = e.transaction_id
+    AND m.partner_id = e.partner_id`;
 
 export const insertEntries = `
   INSERT INTO clearing_entries (partner_id, id, kind, state, acquirer, transaction_id, file_id, line_no, line,
