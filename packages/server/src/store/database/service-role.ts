@@ -37,13 +37,15 @@ export const narrowedRights: Readonly<
 interface TableRights {
   readonly name: string;
   readonly table: string;
+  /** Whether this connection's role owns it: another program may have tables in the schema. */
+  readonly isOurs: boolean;
   readonly rights: readonly string[];
   /** Of which it may update, by a right on the table or on the column. */
   readonly columns: readonly string[];
 }
 
 const rightsOfTables = `
-  SELECT c.oid::regclass::text AS name, c.relname AS table, array(
+  SELECT c.oid::regclass::text AS name, c.relname AS table, pg_has_role(c.relowner, 'USAGE') AS "isOurs", array(
     SELECT p FROM unnest($3::text[]) AS p WHERE has_table_privilege($1, c.oid, p)) AS rights, array(
     SELECT a.attname::text FROM pg_attribute a
     WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -80,7 +82,7 @@ const missingGrants = `
     SELECT oid, nspname FROM pg_namespace WHERE nspname = ANY (current_schema() || $2::text[]))
   SELECT format('GRANT EXECUTE ON FUNCTION %s TO %I', f.oid::regprocedure, $1::text) AS statement
   FROM pg_proc f JOIN schemas s ON s.oid = f.pronamespace
-  WHERE f.prosecdef AND NOT has_function_privilege($1, f.oid, 'EXECUTE')
+  WHERE f.prosecdef AND pg_has_role(f.proowner, 'USAGE') AND NOT has_function_privilege($1, f.oid, 'EXECUTE')
   UNION ALL
   SELECT format('GRANT USAGE ON SCHEMA %I TO %I', s.nspname, $1::text)
   FROM schemas s WHERE NOT has_schema_privilege($1, s.oid, 'USAGE')`;
@@ -100,7 +102,7 @@ const cannotBeNarrowed = "SELECT FROM pg_roles r WHERE r.rolname = $1 AND (r.rol
 export async function grantToService(owner: ClientBase, role: string): Promise<void> {
   if ((await owner.query(cannotBeNarrowed, [role])).rowCount !== 0) return;
   const schemas = await schemasOfHomes(owner);
-  const tables = await readRights(owner, role, schemas);
+  const tables = (await readRights(owner, role, schemas)).filter(({ isOurs }) => isOurs);
   const quoted = `"${role.replaceAll('"', '""')}"`;
   for (const one of tables) {
     const { name } = one;

@@ -243,6 +243,24 @@ test("a right that no statement of the service needs is taken back", async () =>
   expect(rows).toEqual([{ notifications: false, role: false, revoked: true }]);
 });
 
+test("another program's table in the schema is left alone by an owner who may not grant rights on it", async () => {
+  const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
+    return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
+  });
+  const owner = `owner_${randomUUID().replaceAll("-", "")}`;
+  await client.query(`
+    CREATE ROLE ${owner};
+    DO $$ DECLARE one regclass; BEGIN
+      FOR one IN SELECT oid FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace LOOP
+        EXECUTE format('ALTER TABLE %s OWNER TO ${owner}', one);
+      END LOOP;
+    END $$;
+    CREATE TABLE report ();
+    SET ROLE ${owner}`);
+  await grantToService(client, role);
+  await client.query(`RESET ROLE; DROP TABLE report; REASSIGN OWNED BY ${owner} TO CURRENT_USER; DROP ROLE ${owner}`);
+});
+
 test("where columns cannot be granted, as on old releases of Citus, the service's role updates the table", async () => {
   const [{ role }] = await withAdmin(serviceUrl(), async (service) => {
     return (await service.query<{ role: string }>("SELECT current_user AS role")).rows as [{ role: string }];
