@@ -1,6 +1,6 @@
 <?php
 
-/** Stores each IPN once, as a file in the folder inbox: `PAYBELL_KEYS=paybell.json php -S 127.0.0.1:8080 receiver.php`. */
+/** Stores each IPN once, as a file in the folder inbox. PAYBELL_KEYS is the file of the keys. */
 
 declare(strict_types=1);
 
