@@ -58,7 +58,7 @@ export const tiers: readonly Tier[] = [
   },
   {
     name: "documents",
-    tests: ["test/examples.test.ts", "test/guides.test.ts", "test/tutorial.test.ts"],
+    tests: ["test/examples.test.ts", "test/guides.test.ts", "test/tutorial.test.ts", "test/what-to-book.test.ts"],
     inputs: [
       ...[...service, "docs", "ops", "packages/console", "README.md", "scripts"],
       ...["test/console/browser.ts", "test/packages"],

@@ -1,0 +1,137 @@
+import { randomUUID } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { ReceivedIpn } from "@paybell/partner";
+import { client } from "@paybell/partner/client";
+import { sampleIpn } from "@paybell/partner/testing";
+import type { Client } from "pg";
+import { afterAll, expect, test } from "vitest";
+import { blocksOf } from "../scripts/sources/blocks.ts";
+import { reportedSale, sale } from "./support/commands.ts";
+import { withAdmin } from "./support/database.ts";
+import { startTestService, type TestPartner } from "./support/service.ts";
+
+interface Guide {
+  readonly tables: string;
+  readonly books: (
+    db: Client,
+    paybell: unknown,
+  ) => {
+    keep(id: string, command: string, original: string, status: string, amount: string): Promise<void>;
+    onIpn(received: ReceivedIpn): Promise<void>;
+  };
+}
+
+const guide = await readFile(join(import.meta.dirname, "../docs/partner/what-to-book.md"), "utf8");
+const code = blocksOf(guide).find(({ mark }) => mark === "file book.mjs")?.text ?? "";
+const { tables, books } = (await import(`data:text/javascript,${encodeURIComponent(code)}`)) as Guide;
+const service = await startTestService();
+afterAll(() => service.stop());
+
+/** The guide's tables, empty, and its functions, for one partner. */
+async function book<Result>(
+  partner: TestPartner,
+  use: (books: ReturnType<Guide["books"]> & { db: Client; sum: () => Promise<number> }) => Promise<Result>,
+): Promise<Result> {
+  return withAdmin(service.database.url, async (db) => {
+    await db.query(`SET search_path TO pg_temp; ${tables}`);
+    const sum = async () => Number((await db.query("SELECT coalesce(sum(amount), 0) AS sum FROM booked")).rows[0].sum);
+    const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
+    return use({ ...books(db, api), db, sum });
+  });
+}
+
+/** Each kind of command once, which comes to 105. */
+async function trade(partner: TestPartner) {
+  const sent: { readonly reqId: string; readonly command: string; readonly original: string | null }[] = [];
+  const run = async (command: string, fields: Readonly<Record<string, unknown>>) => {
+    const reqId = randomUUID();
+    const { status, body, text } = await partner.run({ ...fields, command, reqId });
+    expect(status, text).toBe(200);
+    sent.push({ reqId, command, original: String(fields["transactionId"] ?? "") || null });
+    return String(body["id"]);
+  };
+  const tid = () => `T${randomUUID().slice(0, 7)}`;
+  const [mid, till, elsewhere] = ["M00000000000009", tid(), tid()];
+  const pay = (command: string, amount: string, token = "tok_approve") =>
+    run(command, sale({ tid: till, mid, currency: "USD", amount, card: { token } }));
+
+  await run("VOID", { transactionId: await pay("SALE", "25.00") });
+  await run("VOID", { transactionId: await pay("SALE", "5.00", "tok_then_decline_91") });
+  await pay("SALE", "70.00", "tok_decline_51");
+  await pay("SALE", "60.00", "tok_decline_68");
+  const sold = await pay("SALE", "30.00");
+  const reversed = await pay("SALE", "12.00");
+  const { body: reversal } = await partner.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: reversed });
+  expect(reversal).toMatchObject({ status: "SUCCESS" });
+  await run("VOID", { transactionId: await pay("PREAUTH", "40.00") });
+  const preAuth = await pay("PREAUTH", "100.00");
+  await run("PREAUTH_COMPLETE", { transactionId: preAuth, amount: "80.00", tid: elsewhere });
+  await run("SETTLEMENT", { tid: till, mid });
+  await run("REFUND", { transactionId: sold, amount: "10.00" });
+  await partner.call("POST", "/v1/test-notification", { json: {} });
+  const delivered = await partner.server.next(sent.length + 1);
+  const ipns = delivered.map(({ received }) => received as ReceivedIpn);
+  return { sent, ipns, reversal: String(reversal["id"]), reversed };
+}
+
+/** What the statements of these days say that was moved. */
+async function moved(partner: TestPartner, ...at: readonly Date[]): Promise<number> {
+  const api = client({ baseUrl: service.baseUrl, apiKey: partner.secrets.apiKey });
+  const dates = new Set(at.map((time) => time.toISOString().slice(0, 10)));
+  const statements = await Promise.all([...dates].map((date) => api.getStatement(date)));
+  return statements.flatMap(({ totals }) => totals).reduce((sum, { netAmount }) => sum + Number(netAmount), 0);
+}
+
+test.each([
+  ["extended IPNs", "extended", false],
+  ["the commands that were sent", "specification", true],
+  ["the transactions that it asks for", "specification", false],
+] as const)(
+  "the sum of the guide to booking is that of the statements, by %s, in any order",
+  async (_, fields, knows) => {
+    const began = new Date();
+    const partner = await service.register({ fields, refunds: "notified" });
+    const { sent, ipns, reversal, reversed } = await trade(partner);
+    const ignored = [
+      sampleIpn({ command: "SETTLEMENT", declined: "58" }).received,
+      sampleIpn({ ipn: { mid: "CERTIFY00000001" } }).received,
+    ];
+    for (const arriving of [ipns, ipns.toReversed(), [...ipns, ...ipns]]) {
+      await book(partner, async ({ keep, onIpn, db, sum }) => {
+        for (const { reqId, command, original } of knows ? sent : [])
+          await db.query("INSERT INTO sent VALUES ($1, $2, $3)", [reqId, command, original]);
+        for (const received of [...ignored, ...arriving]) await onIpn(received);
+        await keep(reversal, "REVERSAL", reversed, "SUCCESS", "0");
+        expect(await sum()).toBe(105);
+      });
+    }
+    expect(await moved(partner, began, new Date())).toBe(105);
+  },
+);
+
+test.each([
+  ["extended", "SALE", -150_000],
+  ["specification", "SALE", -150_000],
+  ["extended", "PREAUTH", 0],
+  ["specification", "PREAUTH", 0],
+] as const)(
+  "by %s fields, the Void of a %s that a switch has not reported books %d until it does",
+  async (fields, originalCommand, booked) => {
+    const began = new Date();
+    const partner = await service.register({ fields });
+    const externalId = randomUUID();
+    await service.report([
+      reportedSale(partner.id, { command: "VOID", originalExternalId: externalId, originalCommand }),
+    ]);
+    await book(partner, async ({ onIpn, sum }) => {
+      const [voided] = await partner.server.next(1);
+      await onIpn(voided?.received as ReceivedIpn);
+      expect([await sum(), await moved(partner, began, new Date())]).toEqual([booked, booked]);
+      await service.report([reportedSale(partner.id, { externalId, command: originalCommand })]);
+      const [, original] = await partner.server.next(2);
+      await onIpn(original?.received as ReceivedIpn);
+      expect([await sum(), await moved(partner, began, new Date())]).toEqual([0, 0]);
+    });
+  },
+);
