@@ -49,17 +49,13 @@ it("an example that does not compile is found", async () => {
   expect(await compile([wrong])).toContain("0.js(2,12): error");
 });
 
-const sale = sampleIpn();
-const rewritten = { ...sale, body: JSON.stringify(JSON.parse(sale.body), undefined, 1) };
-
-it.each([
-  ["receive", "rewritten_body", rewritten, sampleKeys],
-  ["headers", "signature", sale, { ...sampleKeys, signingKey: randomBytes(32).toString("base64") }],
-])("docs/partner/%s.md shows the line that the log has for %s", async (guide, reason, { body, headers }, keys) => {
+it("docs/partner/headers.md shows the line that the log has for an IPN with a wrong signature", async () => {
   const lines: string[] = [];
+  const keys = { ...sampleKeys, signingKey: randomBytes(32).toString("base64") };
   const callback = fetchHandler(receiver(keys), () => undefined, { log: (line) => lines.push(line) });
+  const { body, headers } = sampleIpn();
   await callback(new Request("https://shop.example/ipn", { method: "POST", body, headers }));
-  const blocks = blocksOf(await readFile(join(root, `docs/partner/${guide}.md`), "utf8"));
-  const shown = blocks.find(({ text }) => text.startsWith(`IPN refused (${reason})`))?.text.replaceAll("\n", " ");
+  const blocks = blocksOf(await readFile(join(root, "docs/partner/headers.md"), "utf8"));
+  const shown = blocks.find(({ text }) => text.startsWith("IPN refused (signature)"))?.text.replaceAll("\n", " ");
   expect(lines).toEqual([shown]);
 });
