@@ -4,11 +4,12 @@ import { systemClock } from "../../clock.ts";
 import { Till } from "../till.fixture.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { encrypted, kek, keyMessage, registered, wireUnder, withExchange } from "./key-exchange.fixture.ts";
-import { checkValueOf, HeldKeyOpener, type MacKeyStore } from "./key-exchange.ts";
+import { checkValueOf, HeldKeyOpener, KeyExchange, type MacKeyStore } from "./key-exchange.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
 import type { IsoMessage } from "./message/codec.ts";
-import { aesCmac } from "./message/mac.ts";
+import { aesCmac, Mac, MacKeys } from "./message/mac.ts";
+import type { KeyExchangeProfile } from "./profile/schema.ts";
 
 const [second, third] = [Buffer.alloc(16, 2), Buffer.alloc(16, 3)];
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
@@ -87,6 +88,32 @@ test("a key that cannot be decrypted is refused, and the previous one stays", as
   sends(encrypted(second));
   await happens("key");
   expect(acquirer.health().detail).not.toContain("refused");
+});
+
+test("a key that cannot be kept is refused", async () => {
+  const keep = () => Promise.reject(new Error("the database is away"));
+  const store = { read: async () => undefined, keep };
+  const { host, acquirer, sends } = await hosted({ belongsTo: "acquirer" }, store);
+  expect(await sold(acquirer)).toBe("00");
+  sends(encrypted(second));
+  await host.hears("0810");
+  expect(host.heard.at(-1)?.fields.get(39)).toBe("96");
+  expect(await sold(acquirer)).toBe("00");
+});
+
+test("a key stays in use, although a read of the database that began before it came has another", async () => {
+  const reads: ((key: Buffer) => void)[] = [];
+  const keys = new MacKeys({ algorithm: "aes-cmac", padding: "zeros" }, registered, systemClock);
+  const exchange = new KeyExchange({
+    profile: withExchange({ belongsTo: "acquirer" }).mac?.keyExchange as KeyExchangeProfile,
+    ...{ opener: new HeldKeyOpener("aes-ecb", "aes-cmac", kek), keys, registered, clock: systemClock },
+    kept: { read: () => new Promise((resolve) => void reads.push(resolve)), keep: async () => undefined },
+  });
+  const reading = [exchange.reread(), exchange.begin()];
+  (await exchange.take(keyMessage(encrypted(second))))();
+  for (const resolve of reads) resolve(third);
+  await Promise.all(reading);
+  expect(keys.of(Buffer.alloc(8))).toBe(new Mac("aes-cmac", second).of(Buffer.alloc(8)));
 });
 
 test("a key is requested after the sign-on, and again when it is due", async () => {

@@ -32,6 +32,8 @@ export class KeyExchange {
   #inUse = registeredKey;
   /** Empty: none was, since the one in use came. */
   #refused = "";
+  /** Keys that this process took: what is read must not be older. */
+  #takes = 0;
 
   constructor(parts: KeyExchangeParts) {
     this.#parts = parts;
@@ -45,7 +47,9 @@ export class KeyExchange {
   /** Before a connection signs on: under the registered key, or the last one that came. */
   async begin(): Promise<void> {
     const { keys, registered, kept } = this.#parts;
-    const key = await kept?.read();
+    const takes = this.#takes;
+    const key = kept && (await kept.read());
+    if (takes !== this.#takes) return;
     if (key === undefined) this.#inUse = registeredKey;
     else if (this.#inUse === registeredKey) this.#inUse = storedKey;
     keys.replace(key ?? registered);
@@ -58,8 +62,10 @@ export class KeyExchange {
 
   /** Another instance may have kept a new one. */
   async reread(): Promise<void> {
+    const takes = this.#takes;
     const key = await this.#parts.kept?.read();
-    if (key !== undefined && this.#parts.keys.replace(key)) this.#taken("another instance took up");
+    if (key === undefined || takes !== this.#takes) return;
+    if (this.#parts.keys.replace(key)) this.#taken("another instance took up");
   }
 
   /** Whether the host sends a key with this request of its own. */
@@ -82,6 +88,7 @@ export class KeyExchange {
     const key = await opener.open(Buffer.from(encrypted, "hex"), checkValue);
     await kept?.keep(key);
     return () => {
+      this.#takes += 1;
       keys.replace(key);
       this.#taken("came");
     };
