@@ -4,7 +4,7 @@ import { systemClock } from "../../clock.ts";
 import { NotSent } from "../acquirer.ts";
 import { Till } from "../till.fixture.ts";
 import { profile } from "./example-profile.fixture.ts";
-import { hostRequestsOf, type SignOffStore } from "./host-requests.ts";
+import { hostRequestsOf, type SignOffStore, SignOffs } from "./host-requests.ts";
 import { Iso8583Acquirer } from "./iso8583.ts";
 import { FakeHost, framing } from "./link/fake-host.fixture.ts";
 import type { LinkEvent, LinkOptions } from "./link/link.ts";
@@ -76,7 +76,8 @@ const nameOf = ({ port }: FakeHost) => `127.0.0.1:${port}`;
 
 /** The host sends it. @returns field 39 of the answer */
 async function asks(host: FakeHost, mti: string, code = ""): Promise<string | undefined> {
-  const answers = () => host.heard.filter((one) => one.mti.startsWith(`${mti.slice(0, 2)}${Number(mti[2]) + 1}`));
+  const answerMti = `${mti.slice(0, 2)}${Number(mti[2]) + 1}${Number(mti[3]) & ~1}`;
+  const answers = () => host.heard.filter((one) => one.mti === answerMti);
   const before = answers().length;
   host.send(ofHost(mti, code));
   await expect.poll(() => answers().length).toBe(before + 1);
@@ -235,6 +236,18 @@ describe("a host's own request", () => {
     expect(await asks(host, "0800", "002")).toBe("96");
     expect(await acquirer.away()).toMatchObject({ code: "acquirer_signed_off" });
   });
+});
+
+test("a sign-off counts, although a read of the database that began before it does not have it", async () => {
+  const shared = new Shared();
+  const { promise, resolve } = Promise.withResolvers<Set<string>>();
+  shared.read = () => promise;
+  const signOffs = new SignOffs(shared);
+  const reread = signOffs.reread();
+  await signOffs.note("host:1", true);
+  resolve(new Set());
+  await reread;
+  expect(signOffs.has("host:1")).toBe(true);
 });
 
 test("the defaults are those of the documentation", async () => {

@@ -1,12 +1,14 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
 import { systemClock } from "../../clock.ts";
 import { type AcquirerAnswer, NoAnswer, NotSent, OtherSite, type SentMessage } from "../acquirer.ts";
-import { Till } from "../till.fixture.ts";
+import { emptyTotals, Till } from "../till.fixture.ts";
 import { profile as example, usualMac } from "./example-profile.fixture.ts";
 import { Iso8583Acquirer, type Iso8583Options } from "./iso8583.ts";
 import { answerTo, FakeHost } from "./link/fake-host.fixture.ts";
 import type { LinkEvent } from "./link/link.ts";
+import type { IsoMessage } from "./message/codec.ts";
 
+const noAnswer = { responseCode: "", approveCode: "", refId: "", tc: "" };
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 const closing: (() => Promise<void>)[] = [];
@@ -15,12 +17,13 @@ afterEach(async () => {
   vi.useRealTimers();
 });
 
-async function opened(timings: Iso8583Options["timings"] = {}, profile = example) {
+async function opened(timings: Iso8583Options["timings"] = {}, profile = example, earlierTimeoutMs?: number) {
   const host = await FakeHost.listen();
   const hosts = [{ host: "127.0.0.1", port: host.port }];
   const events: LinkEvent[] = [];
   const onEvent = (event: LinkEvent) => events.push(event);
-  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent, timings });
+  const earlier = earlierTimeoutMs === undefined ? {} : { earlierTimeoutMs };
+  const acquirer = new Iso8583Acquirer({ profile, hosts, clock: systemClock, onEvent, timings, ...earlier });
   closing.push(
     () => host.close(),
     () => acquirer.close(),
@@ -113,6 +116,28 @@ describe("an acquirer over ISO 8583", () => {
     expect((await acquirer.ask(other, patient)).responseCode).toBe("51");
   });
 
+  test("sends nothing while a request of an earlier process may be booked, if answers do not tell requests apart", async () => {
+    const timings = { ...example.timings, reversalMarginMs: 600_000 };
+    const { acquirer } = await opened({}, { ...example, matchBy: [11], timings }, 1);
+    expect(await acquirer.isUpWithin(600_000)).toBe(true);
+    const asked = acquirer.ask(new Till().sale("tok_approve"), { ...patient, timeoutMs: 20 });
+    await expect(asked).rejects.toThrow("could not tell its answer from that of another request");
+  });
+
+  test("waits for the link and for the answer in one time", async () => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+    const { acquirer, host } = await opened();
+    host.signOnCode = undefined;
+    host.answer = () => undefined;
+    const asked = acquirer.ask(new Till().sale("tok_approve"), { ...patient, timeoutMs: 3_000 });
+    await host.hears("0800");
+    vi.advanceTimersByTime(2_000);
+    host.send(answerTo(host.heard[0] as IsoMessage, "00"));
+    await host.hears("0200");
+    vi.advanceTimersByTime(3_000);
+    await expect(asked).rejects.toThrow("did not answer within 1000 ms");
+  });
+
   test("ends in NotSent if no host is ready in time, or the message cannot be written", async () => {
     const { acquirer, host, events } = await opened();
     const thb = { ...new Till().sale("tok_approve"), currency: "THB" };
@@ -128,14 +153,16 @@ describe("an acquirer over ISO 8583", () => {
     await expect(asked).rejects.toBeInstanceOf(NotSent);
   });
 
-  test("says that an answer without a valid code has no outcome, and waits for another one of a Reversal", async () => {
+  test("says that an answer without a valid code has no outcome, and waits for one of what is repeated", async () => {
     const { acquirer, host } = await opened();
     const till = new Till();
     const sale = till.sale("tok_approve");
     for (const code of ["  ", "a1"]) {
       host.answer = (request) => answerTo(request, code);
       expect(await acquirer.ask(sale, patient)).toMatchObject({ responseCode: "", isDoubtful: true });
-      await expect(acquirer.ask(till.reversal(sale), patient)).rejects.toBeInstanceOf(NoAnswer);
+      for (const repeated of [till.reversal(sale), till.settlement(emptyTotals), till.upload(sale, noAnswer)]) {
+        await expect(acquirer.ask(repeated, patient), repeated.command).rejects.toBeInstanceOf(NoAnswer);
+      }
     }
   });
 

@@ -1,13 +1,18 @@
-import { afterEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { type Acquirer, NotSent, type UnmatchedAnswer } from "../acquirer.ts";
 import { SimulatedAcquirer } from "../simulator/simulator.ts";
 import { Till } from "../till.fixture.ts";
-import { OpenAcquirers } from "./open-acquirers.ts";
+import { OpenAcquirers, type Replaced } from "./open-acquirers.ts";
 import type { StoredAcquirer } from "./registry.ts";
 
 const patient = { timeoutMs: 600_000, onLateAnswer: () => expect.fail("no late answer is due") };
 
 let acquirers: OpenAcquirers | undefined;
+/** Awaited before a registration is found. */
+let finding: () => Promise<void> | void;
+beforeEach(() => {
+  finding = () => undefined;
+});
 afterEach(() => acquirers?.stop());
 
 /** A link whose answers are held back until the test releases them. */
@@ -32,14 +37,19 @@ async function opened(drainMs = 600_000) {
   const links: Held[] = [];
   const ended: boolean[] = [];
   const troubles: unknown[] = [];
+  const staysInUse: Replaced["staysInUse"][] = [];
   const all = new OpenAcquirers({
     ofSettings: new SimulatedAcquirer(),
     store: {
       versions: async () => new Map(registered),
-      find: async (name) => ({ name, version: registered.get(name) }) as StoredAcquirer,
+      find: async (name) => {
+        await finding();
+        return { name, version: registered.get(name) } as StoredAcquirer;
+      },
     },
-    open({ version }, { ended: before }) {
+    open({ version }, { ended: before, ...replaced }) {
       if (version === "wrong") throw new Error("the profile cannot be used");
+      staysInUse.push(replaced.staysInUse);
       const link = new Held();
       const nth = links.push(link) - 1;
       ended[nth] = false;
@@ -53,7 +63,7 @@ async function opened(drainMs = 600_000) {
   });
   acquirers = all;
   await all.start();
-  return { all, registered, links, ended, troubles };
+  return { all, registered, links, ended, troubles, staysInUse };
 }
 
 test("a registration is taken up, changed and given up while the service runs", async () => {
@@ -88,6 +98,27 @@ test("an answer in flight is waited for, and new messages go over the new link",
   old?.goes.resolve();
   expect((await inFlight).responseCode).toBe("00");
   await expect.poll(() => [old?.isClosed, ended[1]]).toEqual([true, true]);
+});
+
+test("a link learns at its end whether another takes its place, or the process stops", async () => {
+  const { all, registered, staysInUse } = await opened();
+  registered.set("first", "1").set("second", "1");
+  await all.refresh();
+  registered.set("first", "2").delete("second");
+  await all.refresh();
+  expect(staysInUse.map((stays) => stays())).toEqual([true, false, true]);
+  await all.stop();
+  expect(staysInUse.map((stays) => stays())).toEqual([undefined, undefined, undefined]);
+});
+
+test("a registration that is found after the stop opens no link", async () => {
+  const { all, registered, links } = await opened();
+  const stopped = Promise.withResolvers<Promise<void>>();
+  finding = () => stopped.resolve(all.stop());
+  registered.set("first", "1");
+  void all.refresh();
+  await await stopped.promise;
+  expect(links).toEqual([]);
 });
 
 test("an answer that does not come holds the old link up for as long as it is waited for, and no longer", async () => {

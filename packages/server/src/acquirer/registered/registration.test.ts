@@ -95,10 +95,11 @@ test("keys must fit their use, and no problem repeats one", () => {
 });
 
 test("a change leaves values that it does not name; an empty string removes a value", () => {
-  const standing = merged(noRegistration, whole);
+  const standing = merged(noRegistration, { ...whole, tls: "off", ca: "PEM", certificate: "PEM" });
   expect(merged(standing, { hosts: ["other.example:1"] })).toEqual({ ...standing, hosts: ["other.example:1"] });
-  expect(merged({ ...standing, ca: "PEM" }, { ca: "" }).ca).toBe("");
-  expect(mergedSecrets({ ...noSecrets, macKey }, {})).toEqual({ ...noSecrets, macKey });
+  expect(merged(standing, { ca: "" }).ca).toBe("");
+  const secrets = { key: "PEM", macKey, keyEncryptionKey: macKey };
+  expect(mergedSecrets(secrets, {})).toEqual(secrets);
   expect(linkOptions(merged(standing, { tls: "off" }), { ...noSecrets, macKey })).toMatchObject({
     hosts: [{ host: "bank.example", port: 5000 }],
     tls: undefined,

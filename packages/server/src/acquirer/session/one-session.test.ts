@@ -123,7 +123,7 @@ test("one instance connects; another passes its messages on, and gets the same a
 });
 
 test("a message is passed on only to the noted host, which the other instance knows from then on", async () => {
-  const { host, start, first } = await hosted();
+  const { host, shared, start, first } = await hosted();
   const second = start(2);
   const site = `127.0.0.1:${host.port}`;
   expect(first.session.site()).toBe(site);
@@ -132,6 +132,8 @@ test("a message is passed on only to the noted host, which the other instance kn
   expect(host.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
   expect(second.session.site()).toBe(site);
   expect(await second.session.ask(sale, { ...patient, site })).toMatchObject({ responseCode: "00", site });
+  shared.holder = { ...shared.holder, leaseId: "00000009-0000-7000-8000-000000000000" };
+  await expect.poll(() => second.session.site()).toBeUndefined();
 });
 
 test("concurrent messages get each its own answer", async () => {
@@ -221,6 +223,23 @@ test("a message that could not be passed on in its time is not wanted any more",
   vi.advanceTimersByTime(1);
   await expect(asked).rejects.toBeInstanceOf(NoAnswer);
   expect(wanted.map((isWanted) => isWanted())).toEqual([false]);
+  rpc.close();
+});
+
+test("only requests to the lost instance, and for this acquirer, end with it", async () => {
+  const same = (bytes: Buffer) => bytes;
+  const onTrouble = (error: unknown) => expect.fail(String(error));
+  const rpc = new InstanceRpc({ publish: async () => undefined, seal: same, open: same, onTrouble });
+  const addresses = ["00000008-0000-7000-8000-000000000000", "00000009-0000-7000-8000-000000000000"] as const;
+  const ended: string[] = [];
+  for (const to of addresses) {
+    for (const acquirer of ["first", "second"]) {
+      rpc.ask(to, acquirer, new Till().sale("tok_approve"), patient).catch(() => ended.push(`${to} ${acquirer}`));
+    }
+  }
+  rpc.instanceLost(addresses[0], "second");
+  await vi.advanceTimersByTimeAsync(1_000);
+  expect(ended).toEqual([`${addresses[0]} second`]);
   rpc.close();
 });
 
@@ -356,5 +375,14 @@ test("a late answer is reported by the instance with the session, because the as
   const [late] = first.unmatched;
   const { tid, mid, traceNo } = sale;
   expect(late).toMatchObject({ tid, responseCode: "00", known: { command: "SALE", tid, mid, traceNo } });
-  expect([late?.mayAnswer(sale), late?.mayAnswer({ ...sale, command: "PREAUTH" })]).toEqual([true, false]);
+  expect(late?.mayAnswer(sale)).toBe(true);
+  for (const other of [
+    { command: "PREAUTH" },
+    { tid: "T2" },
+    { mid: "M2" },
+    { traceNo: "000999" },
+    { atMs: 0 },
+  ] as const) {
+    expect(late?.mayAnswer({ ...sale, ...other }), Object.keys(other).join()).toBe(false);
+  }
 });

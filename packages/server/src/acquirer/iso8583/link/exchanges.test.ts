@@ -8,12 +8,16 @@ test("an answer goes to a repeat that is still known, past those that are too lo
   const exchanges = new Exchanges({ monotonicMs: () => nowMs, nowMs: () => nowMs });
   const late: string[] = [];
   const answer: IsoMessage = { mti: "0410", fields: new Map() };
-  for (const name of ["first", "repeat"]) {
+  for (const [key, name] of [
+    ["one key", "first"],
+    ["one key", "repeat"],
+    ["another", "other"],
+  ] as const) {
+    nowMs += 310_000;
     const onLateAnswer = () => late.push(name);
-    const { answer: ended } = exchanges.open("one key", { timeoutMs: 60_000, owner: exchanges, onLateAnswer });
+    const { answer: ended } = exchanges.open(key, { timeoutMs: 60_000, owner: exchanges, onLateAnswer });
     exchanges.giveUp(exchanges, "the connection broke");
     await expect(ended).rejects.toBeInstanceOf(NoAnswer);
-    nowMs += 500_000;
   }
   expect(exchanges.settle("one key", answer)).toBe("settled");
   expect(exchanges.settle("one key", answer)).toBe("repeated");

@@ -177,6 +177,18 @@ describe("the link to a host", () => {
     ]);
   });
 
+  test("uses the next host if one ends each connection after its sign-on", async () => {
+    const [ending, good] = [await host(), await host()];
+    const { link, events } = open([ending, good]);
+    const isSignedOnAt = (port: number) =>
+      events.some(({ kind, host: at }) => kind === "up" && at.endsWith(`:${port}`));
+    for (const { port } of [ending, good]) {
+      await expect.poll(() => isSignedOnAt(port)).toBe(true);
+      ending.breakConnections();
+    }
+    expect(link.host).toBe(`127.0.0.1:${good.port}`);
+  });
+
   test("rejects with NotSent while no host is connected, and says why", async () => {
     const refusing = await host();
     refusing.signOnCode = "91";
@@ -186,6 +198,17 @@ describe("the link to a host", () => {
     const rejection = link.request(request("000001"), patient);
     await expect(rejection).rejects.toBeInstanceOf(NotSent);
     await expect(rejection).rejects.toThrow("refused the sign-on with 91");
+  });
+
+  test("counts the time since it was up last, however often it tries to connect", async () => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+    const refusing = await host();
+    refusing.signOnCode = "91";
+    const { link, next } = open([refusing]);
+    await next("unusable");
+    vi.advanceTimersByTime(5_000);
+    await next("unusable");
+    expect(link.downMs).toBe(5_000);
   });
 
   test("rejects with NoAnswer what may have arrived before the connection broke, and connects again", async () => {

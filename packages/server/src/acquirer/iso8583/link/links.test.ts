@@ -80,8 +80,13 @@ describe("several connections to a host", () => {
     const acquirer = await connected(first, second);
     const till = new Till();
     const [socket] = first.sockets;
+    first.signOnCode = "91";
     socket?.destroy();
-    expect(await acquirer.ask(till.sale("tok_approve"), patient)).toMatchObject({ site: `127.0.0.1:${first.port}` });
+    await second.hears("0800");
+    for (let sales = 0; sales < 6; sales += 1) {
+      expect(await acquirer.ask(till.sale("tok_approve"), patient)).toMatchObject({ site: `127.0.0.1:${first.port}` });
+    }
+    expect(second.heard.filter(({ mti }) => mti === "0200")).toEqual([]);
     await first.close();
     closing.shift();
     await expect.poll(() => acquirer.site()).toBe(`127.0.0.1:${second.port}`);

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { aesCmac, Mac, retailMac } from "./mac.ts";
+import { aesCmac, Mac, MacKeys, retailMac } from "./mac.ts";
 
 const hex = (text: string) => Buffer.from(text.replaceAll(" ", ""), "hex");
 
@@ -47,6 +47,20 @@ describe("AES-CMAC", () => {
   ] as const)("with a key of %i bits, of %i bytes, is that of RFC 4493 and SP 800-38B", (bits, length, mac) => {
     expect(aesCmac(message.subarray(0, length), keys[bits]).toString("hex")).toBe(mac);
   });
+});
+
+test("the key before still fits for ten minutes, and no longer", () => {
+  let nowMs = 0;
+  const form = { algorithm: "aes-cmac", padding: "zeros" } as const;
+  const keys = new MacKeys(form, Buffer.alloc(16, 7), { monotonicMs: () => nowMs, nowMs: () => 0 });
+  const bytes = Buffer.from("message");
+  const before = keys.of(bytes);
+  keys.replace(Buffer.alloc(16, 8));
+  const fits = [599_999, 600_000].map((atMs) => {
+    nowMs = atMs;
+    return keys.fits(bytes, before);
+  });
+  expect(fits).toEqual([true, false]);
 });
 
 describe("a MAC of a message", () => {
