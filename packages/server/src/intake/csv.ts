@@ -10,16 +10,27 @@ export class UnreadableText extends Error {
   }
 }
 
-/** How many lines of a piece are UTF-8 before the first that is not. */
-function readableLines(piece: Uint8Array = new Uint8Array()): number {
-  let lines = 0;
-  // It may begin within a character.
-  let from = piece.findIndex((byte) => byte >> 6 !== 2);
-  for (let end = piece.indexOf(10); end >= 0 && isUtf8(piece.subarray(from, end)); end = piece.indexOf(10, from)) {
-    lines += 1;
-    from = end + 1;
+const characterBytesMax = 4;
+
+/** How many bytes at the end of a text begin a UTF-8 character that goes on after it. */
+function begunBytes(text: Uint8Array): number {
+  for (let begun = 1; begun < characterBytesMax; begun += 1) {
+    const byte = text.at(-begun) ?? 0;
+    const isWithin = byte >> 6 === 2;
+    if (!isWithin) return (byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1) > begun ? begun : 0;
   }
-  return lines;
+  return 0;
+}
+
+/** @returns the lines that are UTF-8 before the first that is not. @param before the end of what was read before */
+function readableLines(before: Uint8Array, chunk: Uint8Array): string {
+  const bytes = Buffer.concat([before.subarray(before.length - begunBytes(before)), chunk]);
+  let end = 0;
+  for (let next = bytes.indexOf(10); next >= 0 && isUtf8(bytes.subarray(end, next)); next = bytes.indexOf(10, end)) {
+    end = next + 1;
+  }
+  // Without the mark at the beginning of the file.
+  return new TextDecoder("utf-8", { ignoreBOM: before.length > 0 }).decode(bytes.subarray(0, end));
 }
 
 export interface CsvRecord {
@@ -38,26 +49,29 @@ interface CsvForm {
 /** Text that is parsed in one turn of the event loop: measured, 64 KiB of CSV take 4 to 8 ms. */
 const pieceCharacters = 32 * 1024;
 
-/** @throws UnreadableText: a decoder that replaces what is not UTF-8 would change an id or a payment unnoticed */
+/** @throws UnreadableText after the lines before: a decoder that replaces what is not UTF-8 would change an id unnoticed */
 export async function* textOf(
   bytes: AsyncIterable<Uint8Array>,
   encoding: "utf-8" | "latin1" = "utf-8",
 ): AsyncGenerator<string> {
   const decoder = new TextDecoder(encoding, { fatal: true });
   let line = 1;
-  const decoded = (chunk?: Uint8Array) => {
+  let before: Uint8Array = new Uint8Array();
+  let isReadable = true;
+  for await (const chunk of piecesAndEnd(bytes)) {
+    let text: string;
     try {
-      return chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
+      text = chunk === undefined ? decoder.decode() : decoder.decode(chunk, { stream: true });
     } catch {
-      throw new UnreadableText(line + readableLines(chunk), "from here on the file is not UTF-8");
+      isReadable = false;
+      text = readableLines(before, chunk ?? new Uint8Array());
     }
-  };
-  for await (const chunk of bytes) {
-    const text = decoded(chunk);
     for (let at = 0; at < text.length; at += pieceCharacters) yield text.slice(at, at + pieceCharacters);
-    line += chunk.reduce((count, byte) => (byte === 10 ? count + 1 : count), 0);
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", end + 1)) line += 1;
+    if (!isReadable) throw new UnreadableText(line, "from here on the file is not UTF-8");
+    const ending = chunk?.subarray(1 - characterBytesMax) ?? new Uint8Array();
+    before = Buffer.concat([before, ending]).subarray(1 - characterBytesMax);
   }
-  yield decoded();
 }
 
 /**
@@ -86,18 +100,37 @@ export async function* csvRecords(
   });
   // Each error also comes by the callback of what was written.
   parser.on("error", () => undefined).resume();
-  for await (const text of piecesAndEnd(pieces)) {
+  const write = (text: string | undefined) => {
     const { promise, resolve } = Promise.withResolvers<(Error & { readonly code?: string }) | null | undefined>();
     if (text === undefined) parser.end(resolve);
     else parser.write(text, resolve);
-    const error = await promise;
+    return promise;
+  };
+  const broken: unknown[] = [];
+  for await (const text of piecesAndEnd(untilBroken(pieces, broken))) {
+    const isBroken = broken.length > 0;
+    // Of a record that has ended it knows so a few characters later; one that has not is not read.
+    const error = await write(isBroken ? " ".repeat(lookAhead) : text);
     if (found.length > 0) yield found.splice(0);
+    if (isBroken) throw broken[0];
     if (error) {
       // The parser's own message quotes the record, and so perhaps a card.
       const isTooLong = error.code === "CSV_MAX_RECORD_SIZE";
       const reason = isTooLong ? `it has over ${charactersMax} characters` : reasons[error.code ?? ""];
       throw new UnreadableText(parser.info.lines, reason ?? "it cannot be read as CSV");
     }
+  }
+}
+
+/** What the parser may wait for after a record: a line end, or a quote and a line end. */
+const lookAhead = 8;
+
+/** The pieces before one that cannot be read, and why it cannot. */
+async function* untilBroken<Piece>(pieces: AsyncIterable<Piece>, broken: unknown[]): AsyncGenerator<Piece> {
+  try {
+    yield* pieces;
+  } catch (error) {
+    broken.push(error);
   }
 }
 

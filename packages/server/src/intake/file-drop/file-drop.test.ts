@@ -37,6 +37,11 @@ class Bench {
   readonly events: NewEvent[] = [];
   readonly logged: string[] = [];
   readonly held = new Set<string>();
+  /** Aborted when the lock of the file that is read now is lost. */
+  lost = new AbortController();
+  holds = 0;
+  /** Awaited before an event is recorded. */
+  recording: () => void = () => undefined;
   folder = "";
   /** Awaited before each report. */
   before: () => Promise<void> | void = () => undefined;
@@ -48,7 +53,12 @@ class Bench {
     const drop = new FileDrop({
       folder: this.folder,
       locks: this.#locks(),
-      events: { record: (event) => void this.events.push(event) },
+      events: {
+        record: (event) => {
+          this.recording();
+          this.events.push(event);
+        },
+      },
       metrics,
       log: createLog("info", { write: (line) => void this.logged.push(line) }),
       everyMs: 5,
@@ -102,7 +112,9 @@ class Bench {
       hold: async (name) => {
         if (this.held.has(name)) return undefined;
         this.held.add(name);
-        return { lost: new AbortController().signal, release: async () => void this.held.delete(name) };
+        this.holds += 1;
+        this.lost = new AbortController();
+        return { lost: this.lost.signal, release: async () => void this.held.delete(name) };
       },
       close: async () => undefined,
     };
@@ -170,7 +182,11 @@ describe("a file of JSON lines", () => {
     expect(JSON.stringify([report, bench.events, bench.logged])).not.toContain("5555555555554444");
   });
 
-  test("that grows while it is read is set aside, and says why", async () => {
+  test("that grows while it is read is set aside once its event is recorded, and says why", async () => {
+    bench.recording = () => {
+      bench.recording = () => undefined;
+      throw new Error("the database is away");
+    };
     bench.before = () => appendFile(join(bench.folder, "a.jsonl"), "{");
     await bench.write("a.jsonl", jsonLines([sale("1")]));
     bench.drop();
@@ -230,6 +246,12 @@ describe("card data in a file", () => {
     expect(await kept("failed/x.csv")).toEqual({ text: `externalId,cvv,track2\na,${cut},${cut}\n`, mode: 0o600 });
   });
 
+  test("is cut out of what was in conflict", async () => {
+    await bench.write("a.jsonl", jsonLines([sale("a", { amount: "6", billId: pan })]));
+    bench.drop();
+    expect((await kept("done/a.jsonl")).text).toBe(jsonLines([sale("a", { amount: "6", billId: cut })]));
+  });
+
   test("a refused file without any is left as it was, byte for byte", async () => {
     const content = Buffer.concat([Buffer.from('\uFEFF{"externalId":"a"}\r\n'), Buffer.from([0xff, 0xfe])]);
     await bench.write("a.jsonl", content);
@@ -242,6 +264,7 @@ describe("card data in a file", () => {
 describe("a CSV file", () => {
   const header = "partnerId,externalId,command,status,isoResponseCode,amount,currency";
   const row = (externalId: string, more = "") => `${partner.id},${externalId},SALE,SUCCESS,00,5,VND${more}`;
+  const euro = Buffer.from("\u20ac").subarray(0, 2);
 
   test("has the fields by its first line; an empty cell is a field left out", async () => {
     const rows = [`${header},billId,cardHolder`, row("a", ',"bill, ""1""",'), row("b"), row("c", ",,A\nB"), ""];
@@ -275,6 +298,7 @@ describe("a CSV file", () => {
     ["names a column twice", "amount,amount\n1,2\n", 0, "names a column twice"],
     ["is empty", "", 0, "The file is empty"],
     ["is not UTF-8", Buffer.from(`${header}\n\xff`, "latin1"), 0, "is not UTF-8"],
+    ["ends within a character", Buffer.concat([Buffer.from(`${header}\n${row("a")}\n`), euro]), 1, "is not UTF-8"],
     ["has a quote that never ends", `${header}\n${row("a")}\n${row("b", ',"')}`, 1, "a quote is not closed"],
     ["has text after a quote", `${header}\n${row("a")}\n"x"y,\n${row("b")}\n`, 1, "follows a closing quote"],
   ])(
@@ -325,6 +349,17 @@ describe("each line once", () => {
     expect(bench.reported.map(({ externalId }) => externalId)).toEqual(
       sales(4_500).map(({ externalId }) => externalId),
     );
+  });
+
+  test("a reader that loses its lock leaves the file to the next one", async () => {
+    bench.before = () => {
+      bench.before = () => undefined;
+      bench.lost.abort();
+    };
+    await bench.write("a.jsonl", jsonLines(sales(1_500)));
+    bench.drop();
+    expect(await bench.report("done/a.jsonl")).toMatchObject([{ entries: 1_500, accepted: 1_500 }]);
+    expect([bench.holds, bench.reported.length]).toEqual([2, 1_500]);
   });
 
   test("a file that came in the place of one that was being read is read from its beginning", async () => {
