@@ -20,12 +20,13 @@ test("what could not be made durable is reported again, without what was", async
     );
   };
   const troubles: unknown[] = [];
+  const refused: unknown[] = [];
   const results = await reportUntilDurable(
     ["a", "b", "c"].map(item),
     {
       directory: { find: async () => partner },
       isRegisteredDevice: async () => false,
-      reports: { report, recordRefused: async () => undefined },
+      reports: { report, recordRefused: async (items: readonly unknown[]) => void refused.push(...items) },
     } as unknown as Parameters<typeof reportUntilDurable>[1],
     { signal: new AbortController().signal, onTrouble: (error) => void troubles.push(error) },
   );
@@ -35,5 +36,5 @@ test("what could not be made durable is reported again, without what was", async
     "c accepted",
   ]);
   expect(reported).toEqual([["a", "b", "c"], ["b"]]);
-  expect(troubles).toMatchObject([{ code: "unavailable" }]);
+  expect([troubles, refused]).toMatchObject([[{ code: "unavailable" }], []]);
 });

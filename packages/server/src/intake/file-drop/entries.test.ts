@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { readers, UnreadableFile } from "./entries.ts";
 
-test("a line of over 8 MiB is refused before it is kept whole", async () => {
+test.each(["", "\n{}"])("a line of over 8 MiB is refused before it is kept whole, followed by %j", async (after) => {
   const folder = await mkdtemp(join(tmpdir(), "paybell-entries-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const path = join(folder, "long.jsonl");
-  await writeFile(path, `{"externalId":"s-1"}\n${"x".repeat(9 * 1024 * 1024)}`);
+  await writeFile(path, `{"externalId":"s-1"}\n${"x".repeat(9 * 1024 * 1024)}${after}`);
   const entries = readers[".jsonl"](path);
   expect(await entries.next()).toMatchObject({ value: { line: 1, item: { externalId: "s-1" } } });
   await expect(entries.next()).rejects.toThrow(UnreadableFile);
