@@ -14,7 +14,7 @@ const terminal = { tid: "T0000001", mid: "M00000000000001" };
 const header = "TYPE,RRN,STAN,TID,AMOUNT,DATE,REASON";
 let partner: TestPartner;
 
-async function put(daysMax: number): Promise<void> {
+async function put(daysMax: number, name = acquirer): Promise<void> {
   const profile = JSON.parse(
     await readFile(join(import.meta.dirname, "../docs/operator/acquirer-profile.json"), "utf8"),
   ) as Readonly<Record<string, unknown>>;
@@ -34,7 +34,7 @@ async function put(daysMax: number): Promise<void> {
     currency: "VND",
     daysMax,
   };
-  const { status, text } = await service.operator("PUT", `/operator/v1/acquirers/${acquirer}`, {
+  const { status, text } = await service.operator("PUT", `/operator/v1/acquirers/${name}`, {
     profile: { ...profile, localTimeZone: "UTC", mac: null, clearing },
     hosts: ["127.0.0.1:9"],
     tls: "off",
@@ -42,14 +42,14 @@ async function put(daysMax: number): Promise<void> {
   if (status >= 300) throw new Error(text);
 }
 
-async function post(lines: readonly string[]) {
+async function post(lines: readonly string[], of = acquirer) {
   const how = { key: operatorToken, body: [header, ...lines, ""].join("\n"), headers: { "content-type": "text/csv" } };
-  return await callHttp(service.baseUrl, "POST", `/operator/v1/clearing-files?acquirer=${acquirer}&name=day.csv`, how);
+  return await callHttp(service.baseUrl, "POST", `/operator/v1/clearing-files?acquirer=${of}&name=day.csv`, how);
 }
 
 /** Resolves to the file once it is matched. */
-async function matched(lines: readonly string[]): Promise<Readonly<Record<string, unknown>>> {
-  const { status, body, text } = await post(lines);
+async function matched(lines: readonly string[], of?: string): Promise<Readonly<Record<string, unknown>>> {
+  const { status, body, text } = await post(lines, of);
   if (status !== 202) throw new Error(text);
   return await eventually("the file to be matched", async () => {
     const file = (await service.operator("GET", `/operator/v1/clearing-files/${String(body["id"])}`)).body;
@@ -114,6 +114,11 @@ test("a clearing file is matched with the ledger, and each difference is an exce
     await sale("3000"),
     await sale("4000", "tok_decline_51"),
   ];
+  const [voided, reversed] = [await sell("5000"), await sell("6000")];
+  await run({ command: "VOID", transactionId: voided.id });
+  await run({ command: "REVERSAL", transactionId: reversed.id });
+  // They are in no file.
+  for (const one of [voided, reversed]) await ofTheBank(one);
   await partner.settled(agreed.notification.id, "accepted");
   const unknown = { refId: "999999999999", traceNo: "999999" } as Sold;
   const lines = [
@@ -167,7 +172,9 @@ test("a clearing file is matched with the ledger, and each difference is an exce
 });
 
 test("an exception is worked off once, with a reason that the audit keeps", async () => {
-  const [{ id } = { id: "" }] = await exceptions("&state=open");
+  const sold = await sale("9000");
+  await matched([]);
+  const [{ id } = { id: "" }] = await exceptions(`&state=open&transaction=${sold.id}`);
   const path = `/operator/v1/clearing-exceptions/${id}/resolve`;
   const refused = await service.operator("POST", path, { reason: "card 4111111111111111" });
   expect(refused).toMatchObject({ status: 400, body: { code: "card_number_in_clear" } });
@@ -178,10 +185,24 @@ test("an exception is worked off once, with a reason that the audit keeps", asyn
     body: { code: "exception_resolved" },
   });
   expect((await exceptions("&state=open")).map((one) => one.id)).not.toContain(id);
+  // Also when its line comes after all.
+  await matched([line("S", sold, "9000")]);
+  expect(await exceptions(`&transaction=${sold.id}`)).toMatchObject([{ kind: "missing_there", reason }]);
   const { body } = await service.operator("GET", `/operator/v1/audit?subject=${id}`);
   expect(JSON.stringify(body)).toContain(reason);
   const missing = await service.operator("POST", path.replace(id, randomUUID()), { reason });
   expect(missing.status).toBe(404);
+});
+
+test("a line is not matched with a transaction of another acquirer", async () => {
+  await put(2, "other-bank");
+  const sold = await sale("8000");
+  expect(await matched([line("S", sold, "8000")])).toMatchObject({ matched: 1 });
+  expect(await matched([line("S", sold, "8000")], "other-bank")).toMatchObject({
+    matched: 0,
+    waiting: 1,
+    different: 0,
+  });
 });
 
 test("until daysMax has passed, a line waits for its transaction, and a transaction for its line", async () => {

@@ -26,6 +26,15 @@ let received: string[];
 let tried: string[];
 /** Awaited while a file is received. */
 let meanwhile: () => Promise<void> | void;
+/** Awaited before an event is recorded. */
+let recording: () => void;
+/** The next one cannot be recorded at once. */
+const recordsLater = () => {
+  recording = () => {
+    recording = () => undefined;
+    throw new Error("the database is away");
+  };
+};
 let drops: ClearingFolder[];
 const held = new Set<string>();
 
@@ -34,6 +43,7 @@ beforeEach(async () => {
   await mkdir(join(folder, "bank"));
   [section, events, received, tried, drops] = [csv, [], [], [], []];
   meanwhile = () => undefined;
+  recording = () => undefined;
 });
 afterEach(async () => {
   await Promise.all(drops.map((drop) => drop.stop()));
@@ -64,7 +74,12 @@ function start(): ClearingFolder {
     folder,
     clearing: { receive, layoutOf },
     locks,
-    events: { record: (event) => void events.push(event) },
+    events: {
+      record(event) {
+        recording();
+        events.push(event);
+      },
+    },
     log: createLog("error", { write: () => undefined }),
     everyMs: 5,
   });
@@ -94,6 +109,7 @@ test("a dropped file is read once by two instances, and moved; one that is being
 });
 
 test("a file that cannot be read is set aside with an event", async () => {
+  recordsLater();
   await drop("x.csv", "bad");
   start();
   expect(await retired("failed")).toEqual(["x.csv", "x.csv.report.json"]);
@@ -161,6 +177,7 @@ test("files that an older version kept as they were are cut at the start, once, 
   await drop("failed/x.csv", `bad ${pan}\n`);
   await drop("done/new.csv", line);
   await drop("done/new.csv.report.json", '{"id":"another","sha256":"00"}\n');
+  recordsLater();
   start();
   start();
   await expect.poll(() => events.length).toBe(2);

@@ -46,7 +46,7 @@ test("a file of CSV has a line for each record that counts, and no column that t
       "4111111111111111,S,123456789012,417,12.50,840,20261121,",
       '4111111111111111,R,"123456789013",000418,-3.5,USD,20261121,',
       ",C,123456789012,417,12.50,USD,20261122,pan 4111 1111 1111 1111",
-      ",F,,,0.30,USD,20261121,interchange",
+      ",F,,,0.30,USD,20261121,4222222222222",
       ",T,,,,,,",
       "",
     ].join("\r\n"),
@@ -98,14 +98,14 @@ test("a file of CSV has a line for each record that counts, and no column that t
       minor: "30",
       currency: "USD",
       day: "2026-11-21",
-      reason: "interchange",
+      reason: "422222***2222",
     },
   ]);
 });
 
 test("a file of fixed columns is read by its places, and its amounts with the host's decimals", async () => {
   const lines = await read(
-    "HEADER 2026\n123456789012000015000000" + "20261121\nABC         00000000010020261122\n",
+    "HEADER 2026\n123456789012000015000000" + "20261121\nABC         00000000010020261122",
     fixed,
   );
   expect(lines.map(({ line, refId, minor, day }) => [line, refId, minor, day])).toEqual([

@@ -10,6 +10,7 @@ import { PostgresClearing } from "./clearing.ts";
 
 const connections = await openTestDatabase();
 const lines = 2_500;
+const nowMs = Date.UTC(2025, 10, 2);
 const file = ["RRN,AMOUNT,DATE", ...Array.from({ length: lines }, (_, nth) => `R${nth},1,20251101`), ""].join("\n");
 const columns = { refId: "RRN", amount: "AMOUNT", date: "DATE" };
 const section = clearingSchema.parse({ format: "csv", header: true, columns, currency: "VND", daysMax: 60 });
@@ -23,7 +24,7 @@ function instance(change: Partial<ClearingStore> = {}) {
     store: changed,
     layoutOf: async () => ({ section, currencies: {}, timeZone: "UTC" }),
     prove: async () => undefined,
-    nowMs: () => Date.UTC(2025, 10, 2),
+    nowMs: () => nowMs,
     log: createLog("fatal", { write: () => undefined }),
     keptDays: 30,
   });
@@ -58,6 +59,30 @@ test("of a file that cannot be read to its end nothing is stored, not even what 
   expect(await slow.store.chunk(id ?? "", stored.length - 1)).toEqual([]);
 });
 
+test("an instance that lost a file at its last lines does not end it", async () => {
+  const ended: string[] = [];
+  let [claims, last] = [0, 0];
+  const { clearing, receive, store } = instance({
+    async advance(_, from) {
+      if (from < last) return true;
+      clearing.wake();
+      return false;
+    },
+    async claim(heldForMs) {
+      claims += 1;
+      const claimed = claims > 1 ? undefined : await store.claim(heldForMs);
+      last = (claimed?.chunks ?? 1) - 1;
+      return claimed;
+    },
+    end: async (id) => void ended.push(id),
+  });
+  await receive("third");
+  await expect.poll(() => claims).toBe(2);
+  await clearing.stop();
+  expect(ended).toEqual([]);
+  await connections.pool.query("DELETE FROM clearing_files");
+});
+
 test("a file whose instance died is matched on by another, and each of its lines counts once", async () => {
   let recorded = 0;
   const died = Promise.withResolvers<void>();
@@ -74,7 +99,8 @@ test("a file whose instance died is matched on by another, and each of its lines
   const id = await receive("second");
   await died.promise;
   expect(await store.file(id)).toMatchObject({ state: "matching", waiting: 1_000 });
-  const other = instance();
+  const copiedFromMs: number[] = [];
+  const other = instance({ copyBooks: async (_, fromMs) => void copiedFromMs.push(fromMs) });
   expect(await other.store.claim(60_000)).toBeUndefined();
   const noted = async () => (await connections.pool.query("SELECT next_chunk AS next FROM clearing_files")).rows;
   await expect.poll(noted).toEqual([{ next: 1 }]);
@@ -83,6 +109,10 @@ test("a file whose instance died is matched on by another, and each of its lines
   expect(claimed).toMatchObject({ id, nextChunk: 1, chunks: 5 });
   other.clearing.wake();
   await expect.poll(async () => await store.file(id)).toMatchObject({ state: "done", waiting: lines });
+  // A result is visible a moment after the time that it has.
+  expect(copiedFromMs).toContain(nowMs - 600_000);
+  // Until its lines are overdue, a transaction of the days before may still be in a file.
+  expect(await store.watched()).toMatchObject([{ judgedToMs: Date.UTC(2025, 10, 1) + 600_000 }]);
   // What the dead one would note as matched does not count any more.
   expect(await store.advance(id, 1, 1, 0)).toBe(false);
   await other.clearing.stop();
