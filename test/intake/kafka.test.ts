@@ -91,6 +91,19 @@ describe("completions from a Kafka topic", needed, () => {
     expect(await countTransactions(database)).toEqual({ rows: 1, keys: 1, told: 1 });
   });
 
+  test("are read again while the topic of dead letters cannot be written", async () => {
+    const later = `${topic}-later`;
+    const service = await startTestService({
+      database,
+      env: { ...settings(), PAYBELL_KAFKA_DEAD_LETTER_TOPIC: later },
+    });
+    await send(["{nonsense"]);
+    await expect.poll(() => service.logged()).toContain("the topic of completions cannot be read");
+    await admin.createTopics({ topics: [later], partitions: 1, replicas: 1 });
+    expect(await messagesOf(later, 1)).toHaveLength(1);
+    await service.stop();
+  });
+
   test("take effect once each, when an instance is killed in the middle and another goes on", async () => {
     const { host, callsLoopback } = partnerHost();
     const masterKey = randomBytes(32);
