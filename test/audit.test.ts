@@ -45,6 +45,15 @@ test("a refused report is shown by its event's id to operators only, and the aud
     expect(text).toContain("invalid_amount");
     expect(text).not.toContain("bought-shoes");
   }
+  const reported = reportedSale(partner.id);
+  await service.report([reported]);
+  const other = { ...reported, merchantTransId: "bought-shoes" };
+  await service.operator("POST", "/operator/v1/completions", { completions: [other] });
+  const { body: found } = await get(`notifications?partner=${partner.id}`, viewer);
+  const [{ id: notificationId } = { id: "" }] = found["items"] as { id: string }[];
+  const { text: shown } = await get(`notifications/${notificationId}`, viewer);
+  expect(shown).toContain("report_conflict");
+  expect(shown).not.toContain("bought-shoes");
   const { body: page } = await get("events?state=report_refused", viewer);
   const [{ id } = { id: "" }] = page["items"] as { id: string }[];
   expect((await get(`events/${id}`, viewer)).text).not.toContain("bought-shoes");

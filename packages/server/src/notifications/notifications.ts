@@ -4,6 +4,7 @@ import type { ContentMac } from "../delivery/content-mac.ts";
 import { dataOf } from "../delivery/envelope.ts";
 import { comingAttemptsMs, scheduleEndMs } from "../delivery/schedule.ts";
 import { badFields, type FieldProblem, ServiceError } from "../errors.ts";
+import { withoutReport } from "../events.ts";
 import { idTimeMs, lowestId, type NotificationId, newId, type PartnerId, type RedeliveryId, readId } from "../ids.ts";
 import { callbackUrlOf, type NotificationState, queueOf, registeredUrl } from "../notification.ts";
 import type { Partner } from "../partners/partner.ts";
@@ -206,7 +207,7 @@ export class Notifications {
     const [detail, events] = await Promise.all([this.#detail(standing), store.events(standing, eventRowsMax)]);
     return {
       ...detail,
-      events: events.map(({ atMs, ...event }) => ({ ...event, at: isoTime(atMs) })),
+      events: events.map(({ atMs, kind, detail }) => ({ kind, at: isoTime(atMs), detail: withoutReport(detail) })),
     };
   }
 
