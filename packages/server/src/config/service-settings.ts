@@ -100,8 +100,8 @@ export const limits = section("Limits for callers", {
     wholeNumber(1, 100_000_000, "requests"),
     600,
   ).means(
-    "Of these requests, redeliveries, test notifications, manual closings of endpoints, and changes of API keys and " +
-      "of callback URLs.",
+    "Of these requests, those that change something and are no commands: redeliveries, test notifications, tests and " +
+      "manual closings of endpoints, and changes of keys and of callback URLs.",
   ),
   partnerProcessorPercent: setting("PAYBELL_PARTNER_PROCESSOR_PERCENT", wholeNumber(1, 100, "percent"), 20).means(
     "Part of one instance's time that one partner's requests may take: to read them, to refuse them, and to answer " +

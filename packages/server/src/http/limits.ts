@@ -42,7 +42,9 @@ const limitOfRoute: Readonly<Record<string, Limit>> = {
   // Each is a row of the audit, which all instances write one after the other.
   "POST /v1/api-keys": "redeliveries",
   "POST /v1/api-keys/:keyId/revoke": "redeliveries",
+  "POST /v1/keys/rotate": "redeliveries",
   "PUT /v1/callback-url": "redeliveries",
+  "POST /v1/certify": "redeliveries",
 };
 /** Sealing is what a page costs: so many items count as one pull. */
 const itemsOfPull = 50;
