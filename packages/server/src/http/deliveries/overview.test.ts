@@ -58,5 +58,6 @@ describe("the live overview", () => {
     expect((await watch(bearer(ada.token))).answer.status).toBe(200);
     eight[0]?.end();
     await eventually("there is room", async () => (await watch(bearer(eve.token))).answer.status === 200 || undefined);
+    expect((await watch(bearer(eve.token))).answer.status).toBe(429);
   });
 });

@@ -261,6 +261,8 @@ class EventStreams {
     const gone = new AbortController();
     const { socket } = request.raw;
     const end = () => {
+      // The answer's `close` comes amid the socket's, which calls this once more.
+      if (gone.signal.aborted) return;
       socket.off("close", end);
       reply.raw.off("close", end);
       const left = (this.#open.get(callerId) ?? 0) - 1;
