@@ -230,7 +230,8 @@ describe("readConfig", () => {
       PAYBELL_OPERATOR_TOKEN: operatorToken,
       DATABASE_URL: "postgres://paybell:hunter2@db/paybell",
     });
-    for (const shown of [JSON.stringify(config), inspect(config), JSON.stringify({ config })]) {
+    const copy = { ...config, port: 7420 };
+    for (const shown of [JSON.stringify(config), inspect(config), JSON.stringify({ copy }), inspect({ copy })]) {
       expect(shown).toContain("set");
       expect(shown).toContain("7420");
       expect(shown).not.toContain(operatorToken);

@@ -104,18 +104,17 @@ function unknownNames(env: NodeJS.ProcessEnv): string[] {
     });
 }
 
+/** A copy has these as well, because they are enumerable. */
 function hideSecrets(config: Config): Config {
-  const shown = () =>
-    Object.fromEntries(
-      Object.entries(config).map(([key, value]) => {
-        const hidden = settings[key as SettingKey].isSecret && value !== null;
-        return [key, hidden ? "set" : value];
-      }),
-    );
-  return Object.defineProperties(config, {
-    toJSON: { value: shown },
-    [Symbol.for("nodejs.util.inspect.custom")]: { value: shown },
-  });
+  const hidden = { value: withoutSecrets, enumerable: true };
+  return Object.defineProperties(config, { toJSON: hidden, [Symbol.for("nodejs.util.inspect.custom")]: hidden });
+}
+
+function withoutSecrets(this: Config) {
+  const entries = Object.entries(settings).map(
+    ([key, { isSecret }]) => [key, this[key as SettingKey], isSecret] as const,
+  );
+  return Object.fromEntries(entries.map(([key, value, isSecret]) => [key, isSecret && value !== null ? "set" : value]));
 }
 
 /**
