@@ -1,6 +1,7 @@
 import { expect, onTestFinished, test } from "vitest";
 import { reportAuditHead } from "../packages/server/src/app/watches.ts";
 import type { NewEvent } from "../packages/server/src/events.ts";
+import { sale } from "./support/commands.ts";
 import { createDatabase, withAdmin } from "./support/database.ts";
 import { startTestService } from "./support/service.ts";
 
@@ -21,16 +22,22 @@ test("the last entry is sent to the log and the alert channels by one instance i
   expect(logged).toEqual([{ expect: "7:ab" }, { expect: "7:ab" }]);
 });
 
-test("a stop sends the last entry", async () => {
+test("a stop sends the last entry, and stores the figures of the last deliveries", async () => {
   const database = await createDatabase();
   onTestFinished(() => database.drop());
   const service = await startTestService({ database });
   const { body } = await service.operator("POST", "/operator/v1/operators", { name: "Ada", role: "viewer" });
   expect(body["id"]).toBeDefined();
+  const partner = await service.register();
+  const { body: sold } = await partner.run(sale());
+  await partner.settled((sold["notification"] as { id: string }).id, "accepted");
   await service.stop();
   await withAdmin(database.url, async (client) => {
     const { rows: audit } = await client.query("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1");
     const { rows: events } = await client.query("SELECT detail FROM events WHERE kind = 'audit_head'");
+    const own = "SELECT accepted FROM delivery_figures WHERE partner_id = $1 AND grain = 'hour'";
+    const { rows: figures } = await client.query(own, [partner.id]);
+    expect(figures).toMatchObject([{ accepted: 1 }]);
     expect(events).toEqual([{ detail: { expect: `${audit[0].seq}:${audit[0].hash}` } }]);
   });
 });

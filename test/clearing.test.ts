@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { readFile } from "node:fs/promises";
+import { connect } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { text as textOf } from "node:stream/consumers";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { callHttp, eventually, operatorToken, startTestService, type TestPartner } from "./support/service.ts";
 
@@ -292,6 +294,18 @@ test("a file is refused with its line also while it is still being sent, and as 
   const latin = await send(Buffer.from(`${header}\n${good}S,1,1,T,1000,${today},M\u00fcller\n${good}`, "latin1"));
   expect(latin).toMatchObject({ status: 400, body: { errors: [{ field: "line 3" }] } });
   expect(await queryHomes(service.database, "SELECT FROM clearing_chunks", [])).toEqual([]);
+});
+
+test("a file that is refused does not block its connection: the next request on it is answered", async () => {
+  const { host, hostname, port } = new URL(service.baseUrl);
+  const socket = connect(Number(port), hostname);
+  onTestFinished(() => void socket.destroy());
+  const file = `${header}\nS,1,1,T,12x,${today},\n`.padEnd(1_000_000, "x");
+  const to = `POST /operator/v1/clearing-files?acquirer=${acquirer} HTTP/1.1`;
+  const head = [to, `Host: ${host}`, `Authorization: Bearer ${operatorToken}`, `Content-Length: ${file.length}`];
+  socket.write([...head, "Content-Type: text/csv", "", file].join("\r\n"));
+  socket.write(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
+  expect((await textOf(socket)).match(/HTTP\/1.1 \d+/g)).toEqual(["HTTP/1.1 400", "HTTP/1.1 200"]);
 });
 
 test("the name of a file is kept without a card number, in the audit too", async () => {

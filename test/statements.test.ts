@@ -46,6 +46,7 @@ test("a partner gets its batches, settlements and the statement of a day, each t
 
   const { completedAt } = (await api.listSettlements()).items[0] ?? {};
   const date = new Date(Date.parse(completedAt ?? "") + 7 * 3_600_000).toISOString().slice(0, 10);
+  expect((await api.listBatches({ from: date, to: date })).items).toHaveLength(1);
   const statement = await api.getStatement(date);
   expect(statement).toMatchObject({ date, timeZone: "Asia/Ho_Chi_Minh", isComplete: false });
   expect(

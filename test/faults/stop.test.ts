@@ -6,7 +6,8 @@ import { startTestService, type TestPartner, type WholeService } from "../suppor
 let service: WholeService;
 let partner: TestPartner;
 beforeAll(async () => {
-  service = await startTestService();
+  // The time for deliveries is no bound for commands.
+  service = await startTestService({ env: { PAYBELL_DRAIN_TIMEOUT_MS: "0" } });
   partner = await service.register();
 });
 afterAll(() => service.stop());
@@ -24,6 +25,8 @@ test("a stop refuses commands, ends those that run, and then closes the link to 
   const refused = await partner.run(sale());
   expect(refused).toMatchObject({ status: 503, body: { code: "unavailable" } });
   expect(refused.headers.get("retry-after")).toBe("1");
+  // What waits for the acquirer outlasts many requests.
+  for (let asked = 0; asked < 100; asked += 1) await partner.call("GET", "/healthz", { key: null });
   held.go();
   expect(await running).toMatchObject({ status: 200, body: { status: "SUCCESS" } });
   await stopped;

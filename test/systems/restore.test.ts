@@ -167,6 +167,9 @@ test("a backup that was tampered with, and an archive with a gap, are refused be
   await rm(join(folder.archive, segments.at(-2) ?? ""));
   const gap = await restore("--wal", folder.archive);
   expect(gap).toEqual({ code: 1, output: expect.stringContaining(`The archive lacks ${segments.at(-2)}`) });
+  await writeFile(join(folder.archive, segments.at(-2) ?? ""), "its beginning");
+  const cutOff = await restore("--wal", folder.archive);
+  expect(cutOff).toEqual({ code: 1, output: expect.stringContaining(`The archive has cut off ${segments.at(-2)}`) });
   await writeFile(join(backup, "data", "PG_VERSION"), "99\n");
   const tampered = await restore();
   expect(tampered).toEqual({ code: 1, output: expect.stringContaining("PG_VERSION") });

@@ -1,8 +1,10 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { createDatabase } from "../../../../test/support/database.ts";
 import { NoAnswer, NotSent } from "../acquirer/acquirer.ts";
 import { Till } from "../acquirer/till.fixture.ts";
 import { readConfig } from "../config.ts";
-import { simulator } from "./configured-acquirers.ts";
+import { MasterKey } from "../partners/master-key.ts";
+import { type HostOptions, simulator, withAcquirerLinks } from "./configured-acquirers.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -52,4 +54,17 @@ test.each([
   for (const message of [sale, till.reversal(sale), till.logon()]) {
     await expect(acquirer.ask(message, options)).rejects.toThrow(reason);
   }
+});
+
+test("a MAC key that came over the link is used until another one is registered", async () => {
+  vi.useRealTimers();
+  const database = await createDatabase();
+  onTestFinished(() => database.drop());
+  const [one, other, came] = [1, 2, 3].map((byte) => Buffer.alloc(16, byte));
+  await withAcquirerLinks(database.serviceUrl, MasterKey.generate(), async ({ withShared }) => {
+    const keysWith = (macKey = one) => withShared("bank", { macKey } as HostOptions).macKeyStore;
+    await keysWith()?.keep(came as Buffer);
+    expect(await keysWith()?.read()).toEqual(came);
+    expect(await keysWith(other)?.read()).toBeUndefined();
+  });
 });

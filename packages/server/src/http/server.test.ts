@@ -218,6 +218,12 @@ describe("health", () => {
     expect(await service.call("GET", "/readyz", { key: null })).toMatchObject({ status: 503, body: service.health });
   });
 
+  test("/readyz is asked anew after a check that failed", async () => {
+    service.fails("health", new Error("a bug"));
+    expect((await service.call("GET", "/readyz", { key: null })).status).toBe(500);
+    expect((await service.call("GET", "/readyz", { key: null })).status).toBe(200);
+  });
+
   test("/metrics counts requests by route, not by path", async () => {
     await service.call("GET", "/v1/transactions/0195f000-0000-7000-8000-000000000000");
     const { text, headers } = await service.call("GET", "/metrics", { key: null });

@@ -170,8 +170,8 @@ export class HttpTestService {
         },
       },
       apiKeys: {
-        add: async (id, input, within) => {
-          this.asked.push(["addApiKey", id, input, within]);
+        add: async (id, input, within, maker = null) => {
+          this.asked.push(["addApiKey", id, input, within, maker]);
           return { id: newId(), apiKey: "pb_new-key" };
         },
         revoke: async (id, keyId, by) => {
@@ -218,7 +218,10 @@ export class HttpTestService {
       endedSessions: new EndedSessions(endedSessionsInMemory(), systemClock),
       oidc: OidcSignIn.of(config),
       audit: auditIn(this.audit, (error) => this.auditFailures.push(error)),
-      health: async () => this.health,
+      health: async () => {
+        this.#failIfTold("health");
+        return this.health;
+      },
       isStopping: () => this.isStopping,
       feed: { read: async () => ({ items: [], next: "next" }) },
       events: { record: (event) => void this.events.push(event) },
@@ -580,10 +583,10 @@ class AuditInMemory implements AuditStore {
 }
 
 function endedSessionsInMemory(): EndedSessionStore {
-  const kept = new Set<string>();
+  const kept = new Map<string, number>();
   return {
-    add: async (id) => void kept.add(id.toString("hex")),
-    has: async (id) => kept.has(id.toString("hex")),
+    add: async (id, endsAtMs) => void kept.set(id.toString("hex"), endsAtMs),
+    has: async (id) => (kept.get(id.toString("hex")) ?? 0) > Date.now(),
   };
 }
 

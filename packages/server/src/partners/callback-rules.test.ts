@@ -85,7 +85,12 @@ test("authorities are PEM certificates that may vouch for others", () => {
   expect(callbackCaProblems("callbackCa", `${authority}\n${authority}`)).toEqual([]);
   const damaged = authority.replace(/[A-Za-z]{20}/, "A");
   const many = `${authority}\n`.repeat(21);
-  const refusedText = [`\0${authority}`, `${authority}\ud83d`, `${authority}${made.private}`];
+  const refusedText = [
+    `\0${authority}`,
+    `${authority}\ud83d`,
+    `${authority}${made.private}`,
+    `${authority}${leaf.cert}`,
+  ];
   for (const wrong of [1, "", "x", leaf.cert, damaged, ...refusedText, many, `${authority}${"x".repeat(70_000)}`]) {
     expect(callbackCaProblems("callbackCa", wrong)).toMatchObject([{ field: "callbackCa" }]);
   }

@@ -130,7 +130,7 @@ export function endsOfValidity(pem: string): readonly Date[] {
   return (readCertificates(pem) ?? []).map(({ validToDate }) => validToDate);
 }
 
-/** The earliest end of validity. Call it only without problems. */
+/** The end of validity of the first one, our own. Call it only without problems. */
 export function validUntil(certificate: string): Date {
   return new X509Certificate(certificate).validToDate;
 }

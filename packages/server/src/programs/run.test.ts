@@ -178,34 +178,37 @@ test.each([
   expect(command.printed()).toBe("");
 });
 
-test("a program of PostgreSQL's ends with the command that called it", async () => {
+test("a program of PostgreSQL's gets no secret of ours, and ends with the command that called it", async () => {
   const folder = await mkdtemp(join(tmpdir(), "paybell-run-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const stop = new AbortController();
-  const script = `echo $$ > ${folder}/pid; exec sleep 60`;
-  const ended = runProgram("/bin/sh", ["-c", script], process.env, stop.signal).catch((error: unknown) => error);
+  const script = `env > ${folder}/env; echo $$ > ${folder}/pid; exec sleep 60`;
+  const env = { ...process.env, DATABASE_URL: "a secret", PAYBELL_MASTER_KEY: "a secret" };
+  const ended = runProgram("/bin/sh", ["-c", script], env, stop.signal).catch((error: unknown) => error);
   await expect.poll(async () => Number(await readFile(join(folder, "pid"), "utf8"))).toBeGreaterThan(0);
+  expect(await readFile(join(folder, "env"), "utf8")).not.toContain("a secret");
   stop.abort();
   expect(await ended).toBeInstanceOf(Error);
   const pid = Number(await readFile(join(folder, "pid"), "utf8"));
   expect(() => process.kill(pid, 0)).toThrow("ESRCH");
 });
 
-test("an export of the audit that cannot be written fails", async () => {
+test("an export of the audit that follows it writes each entry once, and one that cannot be written fails", async () => {
   const stored = await createDatabase();
   onTestFinished(() => stored.drop());
   const database = openDatabase(stored.url, { connectionsMax: 4, onIdleError: () => undefined });
-  const entry = {
-    action: "test",
-    subject: "",
-    before: "",
-    after: "",
-    actor: "a",
-    role: "admin",
-    tokenId: "",
-    address: "",
-  };
-  await appendTo(new PostgresAudit(database.pool), { atMs: Date.now(), ...entry });
+  const texts = { action: "test", subject: "", before: "", after: "", actor: "a", role: "admin", tokenId: "" };
+  const append = () => appendTo(new PostgresAudit(database.pool), { atMs: Date.now(), address: "", ...texts });
+  await append();
+  const follower = processOf({ DATABASE_URL: stored.url });
+  const [first, second] = [follower.prints('"seq":1,'), follower.prints('"seq":2,')];
+  const ended = runAuditExport(follower, { format: "json-lines", after: 0, follow: true });
+  await first;
+  await append();
+  await second;
+  follower.signal("SIGINT");
+  expect(await ended).toBe(0);
+  expect(follower.printed().match(/"seq":\d+/g)).toEqual(['"seq":1', '"seq":2']);
   await database.close();
   const exported = processOf({ DATABASE_URL: stored.url });
   const full = new Writable({ write: (_, __, done) => done(new Error("ENOSPC: no space left on device, write")) });

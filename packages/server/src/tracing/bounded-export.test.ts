@@ -57,8 +57,8 @@ test("spans beyond the bound are dropped and counted, those on the wire included
   expect(told).toHaveLength(2);
 });
 
-test("an outage is reported once, then its end, and each lost span is counted", async () => {
-  const { told, span, flush } = exporting(10);
+test("an outage is reported once, then its end, and each lost span is counted and makes room", async () => {
+  const { told, span, flush } = exporting(3);
   span("a");
   await flush(ExportResultCode.FAILED);
   span("b");

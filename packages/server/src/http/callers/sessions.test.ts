@@ -117,11 +117,15 @@ describe("a session", () => {
   test("ends at the sign-out for a copy of its cookie, too, and no other session of its token does", async () => {
     const [{ pair, csrf }, other] = [await signIn(operatorToken), await signIn(operatorToken)];
     const see = (cookie: string) => service.call("GET", "/console/session", { key: null, headers: { cookie } });
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 3_600_000 });
     const renewed = (await see(pair)).headers.get("set-cookie")?.split(";")[0] ?? "";
     const headers = { cookie: pair, "paybell-csrf": csrf };
     await service.call("DELETE", "/console/session", { key: null, headers });
     expect([(await see(pair)).status, (await see(renewed)).status]).toEqual([401, 401]);
     expect((await see(other.pair)).status).toBe(200);
+    // The copy that was renewed would last an hour longer.
+    vi.setSystemTime(Date.now() + 1.5 * 3_600_000);
+    expect((await see(renewed)).status).toBe(401);
   });
 });
 

@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ServiceError } from "../../errors.ts";
 import { newId } from "../../ids.ts";
-import { type NotificationDetail, unknownSubject } from "../../notifications/view.ts";
+import { type NotificationDetail, type NotificationSummary, unknownSubject } from "../../notifications/view.ts";
 import { apiKey, HttpTestService, otherApiKey } from "../service.fixture.ts";
 import { detailSchema, pulledSchema, searchSchema } from "./notifications.ts";
-import { asItsPartnerSees, reasonsOfPartner } from "./partner-attempts.ts";
+import { asItsPartnerSees, reasonsOfPartner, summaryForPartner } from "./partner-attempts.ts";
 import { redeliveredSchema, redeliveryAnswer } from "./redeliveries.ts";
 
 let service: HttpTestService;
@@ -286,6 +286,9 @@ test("a partner cannot tell a name that does not resolve from one whose address 
   const refused = seen({ reason: "address_refused", detail: "db.internal: 10.20.30.40 is a private address." });
   const unknown = seen({ reason: "dns", detail: "db.internal cannot be resolved: ENOTFOUND by 10.0.0.2." });
   expect({ ...unknown, instanceId: "" }).toEqual({ ...refused, instanceId: "" });
+  const circuit = { because: "circuit", since: null, endpointId: null, target: null, reason: "dns", after: null };
+  const listed = summaryForPartner({ lastReason: "dns", waiting: circuit } as NotificationSummary);
+  expect(listed).toMatchObject({ lastReason: "address_refused", waiting: { reason: "address_refused" } });
   expect(reasonsOfPartner("address_refused")).toEqual(["address_refused", "dns"]);
   expect(reasonsOfPartner("dns")).toEqual([]);
 });

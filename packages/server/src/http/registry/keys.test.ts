@@ -36,12 +36,18 @@ describe("a key with scopes", () => {
     expect((await service.call("GET", "/v1/self")).status).toBe(200);
   });
 
-  test("makes none that allows more than it does itself", async () => {
+  test("makes none that allows more, or lasts longer, than it does itself", async () => {
     service.scopes = ["manage", "read"];
     const json = { name: "till", scopes: ["read"], expiresInDays: 30 };
     expect((await service.call("POST", "/v1/api-keys", { json })).status).toBe(201);
-    expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, ["manage", "read"]]);
+    expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, ["manage", "read"], service.keyId]);
   });
+});
+
+test("a key without limits makes one that outlives it", async () => {
+  const json = { name: "till", scopes: ["read"] };
+  expect((await service.call("POST", "/v1/api-keys", { json })).status).toBe(201);
+  expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, null, null]);
 });
 
 test("a partner revokes its own keys, and gets 404 for an unknown one", async () => {
@@ -73,7 +79,7 @@ test("an operator makes and revokes them for any partner, and needs to be admin 
   const json = { name: "till", scopes: ["commands"] };
   const made = await service.call("POST", partner, { json });
   expect(made).toMatchObject({ status: 201, body: { apiKey: "pb_new-key" } });
-  expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, null]);
+  expect(service.asked).toContainEqual(["addApiKey", service.partner.id, json, null, null]);
   expect((await service.call("POST", `${partner}/${service.keyId}/revoke`)).status).toBe(200);
   expect(service.asked).toContainEqual(["revokeApiKey", service.partner.id, service.keyId, "operator"]);
   const added = await service.call("POST", "/operator/v1/operators", { json: { name: "Ada", role: "operator" } });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { apiKey, databaseAway, HttpTestService, operatorToken } from "../service.fixture.ts";
+import { apiKey, databaseAway, HttpTestService } from "../service.fixture.ts";
 import { auditPageSchema, newOperatorSchema, operatorListSchema, operatorSchema } from "./operators.ts";
 
 let service: HttpTestService;
@@ -203,8 +203,4 @@ describe("the audit", () => {
     expect(sandbox.audit.records).toEqual([]);
     await sandbox.close();
   });
-});
-
-test("the token of the settings stays as a bootstrap", async () => {
-  expect((await service.call("GET", "/operator/v1/operators", { key: operatorToken })).body).toEqual({ items: [] });
 });

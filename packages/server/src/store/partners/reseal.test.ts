@@ -95,10 +95,12 @@ test("a service with both keys opens what either sealed, at every step of a rota
   await expect(requireFittingMasterKey(before, store)).rejects.toThrow("does not fit");
 });
 
-test("a value that no given key opens is left as it is, and counted", async () => {
+test("values that no given key opens are left as they are, and counted; those behind a page of them are sealed", async () => {
   const lost = await register(new MasterKey(randomBytes(32)));
+  for (let more = 0; more < 33; more += 1) await register(new MasterKey(randomBytes(32)));
+  await register(before);
   const row = "SELECT material FROM partner_keys WHERE partner_id = $1 ORDER BY id";
   const { rows } = await connections.pool.query(row, [lost]);
-  expect(await resealAll(reseal, then)).toEqual({ sealed: 0, notOpened: 3 });
+  expect(await resealAll(reseal, then)).toEqual({ sealed: 3, notOpened: 34 * 3 });
   expect((await connections.pool.query(row, [lost])).rows).toEqual(rows);
 });
