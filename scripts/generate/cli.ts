@@ -4,7 +4,7 @@ import { program } from "../../packages/cli/src/program.ts";
 import { command, describedOf } from "../../packages/cli/src/shell/command.ts";
 import type { CommandContext } from "../../packages/cli/src/shell/context.ts";
 import { exitCodeMeanings } from "../../packages/cli/src/shell/failure.ts";
-import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
+import { code, type GeneratedFile, table, withParts } from "./document.ts";
 
 type Command = ReturnType<typeof program>;
 type Argument = Command["registeredArguments"][number];
@@ -15,9 +15,17 @@ export function cliReference(): GeneratedFile {
   // Commands are described and not run, so the context is never used.
   const root = program({ stdout: process.stdout, stderr: process.stderr, process } as unknown as CommandContext);
   const common = commonOptions(root);
+  const shown = root
+    .createHelp()
+    .visibleCommands(root)
+    .filter((one) => one.name() !== "help");
   const [forPartner, forOperator] = [isForPartner, (heading: string) => !isForPartner(heading)].map((isFor) =>
-    root.commands.filter((one) => isFor(one.helpGroup())).flatMap((group) => groupReference(group, common)),
+    sectionsOf(
+      shown.filter((one) => isFor(one.helpGroup())),
+      common,
+    ).flatMap((groups) => sectionReference(groups, common)),
   );
+  const hasOption = (variable: string) => common.some(({ description }) => description.includes(`(${variable})`));
   return withParts("docs/reference/cli.md", {
     "exit-codes": table(
       ["Code", "Meaning"],
@@ -25,7 +33,7 @@ export function cliReference(): GeneratedFile {
     ),
     variables: table(
       ["Variable", "Meaning"],
-      variables.map(([name, meaning]) => [code(name), meaning]),
+      variables.filter(([name]) => !hasOption(name)).map(([name, meaning]) => [code(name), meaning]),
     ),
     "common-options": table(
       ["Option", "Meaning"],
@@ -47,36 +55,50 @@ const variables = [...Object.entries(clientVariables), ["PAYBELL_OPERATOR_TOKEN"
 const accessOptions = withAccessOptions(command("", { summary: "", examples: [] })).options;
 
 /** An option that so many commands have is a common one. */
-const commonMin = 4;
+const commonMin = 3;
 
 /** The options of access and keys, then those that many commands have. Their meaning stands once. */
 function commonOptions(root: Command): Option[] {
   const called = withSealing(withAccessOptions(command("", { summary: "", examples: [] }))).options;
   const others = leaves(root).flatMap((one) => one.options.filter((option) => !isIn(called, option)));
   const many = [...Map.groupBy(others, keyOf).values()].filter(({ length }) => length >= commonMin);
-  const once = many.flatMap(([first]) => first ?? []);
-  // A word with two meanings is explained where it is used.
-  return [...called, ...once.filter((one) => once.every((other) => other === one || other.flags !== one.flags))];
+  const once = many.toSorted((one, other) => other.length - one.length).flatMap(([first]) => first ?? []);
+  // Another meaning of the same word is explained where it is used.
+  return [...called, ...once.filter(({ flags }, at) => once.findIndex((other) => other.flags === flags) === at)];
 }
 
-/** A section for all commands that begin with one word. */
-function groupReference(group: Command, common: readonly Option[]): string[] {
-  const all = leaves(group);
+/** The commands that begin with one word are a section. Those that need no table of options share one. */
+function sectionsOf(groups: readonly Command[], common: readonly Option[]): Command[][] {
+  const sections: Command[][] = [];
+  for (const group of groups) {
+    const last = sections.at(-1);
+    const isOfLast = last?.[0]?.helpGroup() === group.helpGroup();
+    if (isOfLast && [...(last ?? []), group].every((one) => isBrief(one, common))) last?.push(group);
+    else sections.push([group]);
+  }
+  return sections;
+}
+
+/** So many options are explained with their command. */
+const inTextMax = 3;
+
+function isBrief(group: Command, common: readonly Option[]): boolean {
+  return leaves(group).every((one) => without(one.options, common).length <= inTextMax);
+}
+
+/** The help has the examples. */
+function sectionReference(groups: readonly Command[], common: readonly Option[]): string[] {
+  const all = groups.flatMap(leaves);
   const only = all.length === 1 ? all[0] : undefined;
-  const examples = all.length === 1 ? all.flatMap(examplesOf) : all.flatMap(tellingExamplesOf);
-  const rows = optionRows(all, common);
-  const isTable = rows.length > inTextMax;
-  const texts = all.map((one) => textOf(one, common, isTable ? [] : without(one.options, common)));
+  const words = (only === undefined ? groups : all).map(pathOf);
+  const rows = groups.every((one) => isBrief(one, common)) ? [] : optionRows(all, common);
+  const texts = all.map((one) => textOf(one, common, rows.length > 0 ? [] : without(one.options, common)));
   return [
-    `### ${pathOf(only ?? group)}`,
+    `### ${words.map((word, at) => (at === 0 ? word : word.replace("paybell ", ""))).join(", ")}`,
     only === undefined ? table(["Command", "What it does"], zip(all.map(usageOf), texts)) : texts.join(""),
-    ...(examples.length === 0 ? [] : [codeBlock("sh", examples.join("\n"))]),
-    ...(isTable ? [optionTable(rows, only === undefined)] : []),
+    ...(rows.length === 0 ? [] : [optionTable(rows, only === undefined)]),
   ];
 }
-
-/** So many options of a group are explained with its commands. */
-const inTextMax = 3;
 
 function zip(left: readonly string[], right: readonly string[]): string[][] {
   return left.map((one, at) => [one, right[at] ?? ""]);
@@ -84,18 +106,6 @@ function zip(left: readonly string[], right: readonly string[]): string[][] {
 
 function usageOf(one: Command): string {
   return code([pathOf(one), ...one.registeredArguments.map(nameOf)].join(" "));
-}
-
-/** One that is the command alone says nothing new. */
-function examplesOf(one: Command): string[] {
-  return (describedOf(one)?.examples ?? []).filter((example) => example !== pathOf(one));
-}
-
-/** Of one command of several: the first with options. The help has the others. */
-function tellingExamplesOf(one: Command): string[] {
-  return examplesOf(one)
-    .filter((example) => example.includes(" --"))
-    .slice(0, 1);
 }
 
 function textOf(one: Command, common: readonly Option[], own: readonly Option[]): string {

@@ -160,7 +160,7 @@ describe("the documents", () => {
     const root = join(import.meta.dirname, "../..");
     const documents = await readDocuments(root);
     const lines = documents.flatMap(({ path, text }) => shellLines(text).map((shell) => ({ path, shell })));
-    expect(lines.length).toBeGreaterThan(20);
+    expect(lines.length).toBeGreaterThan(10);
     for (const { path, shell } of lines) {
       for (const words of commandsIn(asTyped(shell))) {
         const taken = parsed(words).then(
@@ -169,6 +169,23 @@ describe("the documents", () => {
         );
         expect(await taken, `${path}: ${shell}`).toBe("");
       }
+    }
+  });
+
+  test("name in their sentences only commands and options that exist", async () => {
+    const root = program(nowhere);
+    const documents = await readDocuments(join(import.meta.dirname, "../.."));
+    const named = documents.flatMap(({ path, text }) =>
+      [...text.matchAll(/`paybell ([a-z][^`\n]*)`/g)].map(([, typed = ""]) => ({ path, typed })),
+    );
+    expect(named.length).toBeGreaterThan(100);
+    for (const { path, typed } of named) {
+      const words = typed.split(" ");
+      const found = words.reduce((at, word) => at.commands.find((one) => one.name() === word) ?? at, root);
+      expect(found, `${path}: ${typed}`).not.toBe(root);
+      const known = leaves(found).flatMap(({ options }) => options.map(({ long }) => long));
+      const given = words.filter((word) => word.startsWith("--") && word !== "--help");
+      for (const word of given) expect(known, `${path}: ${typed}`).toContain(word);
     }
   });
 
@@ -488,14 +505,12 @@ describe("the process", () => {
     }
   });
 
-  test("prints what the production guide shows, except for all numbers", async () => {
+  test("says what a start would meet, a remedy below each problem", async () => {
     const env = { PAYBELL_HOME: line.folder, PAYBELL_MASTER_KEY: Buffer.alloc(32, 7).toString("base64") };
     const check = spawnPaybell(["check"], { ...env, PAYBELL_EGRESS_ADDRESSES: "198.51.100.7" });
     expect(await check.exited, check.output()).toBe(0);
-    const guide = readFileSync(join(import.meta.dirname, "../../docs/operator/production.md"), "utf8");
-    const shown = /```text\n(ok .*?)\n```/s.exec(guide)?.[1] ?? "";
     const comparable = (text: string) => text.trim().replaceAll(/\d+(?:\.\d+)?/g, "<n>");
-    expect(comparable(check.output())).toBe(comparable(shown));
+    expect(comparable(check.output())).toBe(comparable(preflight));
   });
 
   /** A server of the test's own; `asked` resolves with the first request. */
@@ -554,3 +569,22 @@ describe("the process", () => {
     await endless.close();
   });
 });
+
+/** Of a new database, without an acquirer and without a target for alerts. The numbers vary. */
+const preflight = `\
+ok       database            reachable, PostgreSQL 18.4
+ok       version             18.4 is supported
+ok       fsync               is on
+ok       full_page_writes    is on
+ok       synchronous_commit  is on
+ok       primary             this server accepts writes
+ok       clock               2 ms from the database's
+ok       LISTEN              notifications arrive
+ok       permission          reads and writes rows; another role owns the schema
+ok       schema              is created at the first start
+ok       master key          is set, and will be used for this new database
+ok       egress              published to partners: 198.51.100.7
+warning  alerts              alerts are sent to nobody
+                             → Set PAYBELL_ALERT_URL and PAYBELL_ALERT_SECRET, PAYBELL_ALERT_SLACK_URL or PAYBELL_ALERT_MAIL_URL.
+warning  acquirer            there is none: commands are refused
+                             → Connect a host with PAYBELL_ACQUIRER=iso8583, or report completions from your switch.`;

@@ -9,7 +9,7 @@ import { type AnyCommand, command, group } from "../shell/command.ts";
 import type { CommandContext } from "../shell/context.ts";
 import { exitCodes, Failure } from "../shell/failure.ts";
 import { streamToPrivateFile } from "../shell/files.ts";
-import { readDay, timeForms, timeReader } from "../shell/options.ts";
+import { outOption, readDay, timeForms, timeReader } from "../shell/options.ts";
 import { columns, fieldColumns, itemsOf, printable, type Result, showing, type TableColumn } from "../shell/output.ts";
 import { progressCommand, redeliverCommand, sideOf, withRole } from "./redeliver.ts";
 
@@ -33,7 +33,7 @@ function listCommand(context: CommandContext): AnyCommand {
       "paybell notifications list --as partner --limit 500",
     ],
   })
-    .option("--partner <partner>", "operator: only those of this partner, by id or name")
+    .option(...onlyPartner)
     .addOption(new Option("--state <state>", "only those in this state").choices(states))
     .option("--reason <word>", "with --state parked: why the last attempt failed")
     .option("--q <text>", "a notification id, transaction id, reqId, externalId or merchantTransId")
@@ -257,7 +257,7 @@ function exportCommand(context: CommandContext): AnyCommand {
         .default("json-lines"),
     )
     .option(...onlyPartner)
-    .requiredOption("--out <file>", "a new file that only you can read (0600)");
+    .requiredOption(...outOption);
   return calls(context, made, async (settings, { day, format, partner, out }) => {
     const query = definedOf({ format, partner: await partnerFilter(settings, partner) });
     const api = settings.operator();

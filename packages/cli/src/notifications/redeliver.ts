@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Command, Option, type OptionValues } from "@commander-js/extra-typings";
 import type { RedeliveryProgress } from "@paybell/partner/client";
 import type { Api } from "../client/api.ts";
-import { type ClientSettings, calls, partnerFilter } from "../client/connection.ts";
+import { type ClientSettings, calls, onlyPartner, partnerFilter } from "../client/connection.ts";
 import { definedOf } from "../client/credentials.ts";
 import { type RegisteredPartner, readPages } from "../client/lists.ts";
 import { type AnyCommand, command, confirm, counted, withConfirmation } from "../shell/command.ts";
@@ -72,9 +72,9 @@ export function redeliverCommand(context: CommandContext): AnyCommand {
       new Option("--state <state>", "accepted requires --since").choices(["pending", "parked", "accepted"] as const),
     )
     .option("--reason <word>", "of parked ones: why the last attempt failed")
-    .option("--partner <partner>", "operator: only those of this partner, by id or name")
-    .option("--since <time>", `created at or after this time: ${timeForms}`, timeReader(context))
-    .option("--until <time>", `created before this time: ${timeForms}`, timeReader(context))
+    .option(...onlyPartner)
+    .option("--since <time>", `at or after this time: ${timeForms}`, timeReader(context))
+    .option("--until <time>", `before this time: ${timeForms}`, timeReader(context))
     .option("--registered", "to the registered URL, even if its command named one")
     .option("--dry-run", "only count")
     .option("--follow", "with filters: wait until each is delivered or parked");

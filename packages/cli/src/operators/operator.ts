@@ -39,7 +39,7 @@ function addCommand(context: CommandContext): AnyCommand {
     .argument("<name>", "who it is")
     .option("--role <role>", "viewer, operator or admin", "viewer")
     .option("--expires-in-days <days>", "default 90, at most 366", wholeNumber(1, 366))
-    .option(...outOption("the token"))
+    .option(...outOption)
     .option(...proposeOption);
   return calls(context, made, async (settings, { role, expiresInDays, out, ...options }, name) => {
     const api = settings.operator();

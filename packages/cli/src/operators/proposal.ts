@@ -37,7 +37,7 @@ function confirmCommand(context: CommandContext): AnyCommand {
     examples: ["paybell proposal confirm 01a1fc39-e58e-73fb-a49a-dce132454876 --out new-key.json"],
   })
     .argument("<id>", "as `paybell proposal list` shows it")
-    .option(...outOption("the new key or token"));
+    .option(...outOption);
   return calls(context, withConfirmation(made), async (settings, options, id) => {
     const api = settings.operator();
     const proposal = (await readProposals(api)).find((one) => one.id === id.toLowerCase());

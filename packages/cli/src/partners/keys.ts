@@ -60,7 +60,7 @@ function addCommand(context: CommandContext): AnyCommand {
     )
     .option("--expires-in-days <days>", "1 to 3660; default: until it is revoked", wholeNumber(1, 3_660))
     .option(...ofPartner)
-    .option(...outOption("the key"))
+    .option(...outOption)
     .option(...proposeOption);
   return calls(context, made, async (settings, { scopes, expiresInDays, out, ...options }, name) => {
     const { api, record, keys, isOwn } = await keysOf(settings, options.partner);
@@ -138,7 +138,7 @@ export function keysCommand(context: CommandContext): AnyCommand {
       "They have the form of a partner's keys, and are for tests of your own receiver: a real partner gets its " +
       "keys by its registration. Without --out they are printed, as `NAME=value` for a shell's environment.",
     examples: ["paybell keys generate --out test-keys.json", "export $(paybell keys generate)"],
-  }).option("--out <file>", "write them as JSON to a new file that only you can read (0600)");
+  }).option(...outOption);
   return group("keys", "make keys", [
     acts(context, generate, async ({ out }) => {
       if (out !== undefined) {

@@ -67,7 +67,7 @@ function addCommand(context: CommandContext): AnyCommand {
         "      --callback-addresses 192.0.2.10/32 --calling-addresses 192.0.2.0/24 --out corner-shop.json",
     ],
   })
-    .option(...outOption("its keys"))
+    .option(...outOption)
     .option("--partner-url <url>", "where partners call, for the file; default: --url where that serves them too");
   return calls(context, withPartnerSettings(made), async (connection, options) => {
     const { out, partnerUrl } = options;
@@ -224,7 +224,7 @@ function rotateCommand(context: CommandContext): AnyCommand {
         .default(overlapHours.initial)
         .argParser(readHours),
     )
-    .option(...outOption("the new version"))
+    .option(...outOption)
     .option(...proposeOption);
   const confirmed = withConfirmation(made, "with --overlap-hours 0: do it without asking");
   return calls(context, confirmed, async (connection, { out, overlapHours: hours, ...options }, key) => {
@@ -274,7 +274,7 @@ function archiveCommand(context: CommandContext): AnyCommand {
     examples: ['paybell partner archive "Corner Shop" --out corner-shop.jsonl'],
   })
     .argument("<partner>", "its id or name")
-    .requiredOption("--out <file>", "a new file that only you can read (0600)");
+    .requiredOption(...outOption);
   return calls(context, withConfirmation(made), async (connection, options, named) => {
     const { out } = options;
     requireConfirmable(context, options, `The partner ${printable(named)} is deleted, with all its records.`);

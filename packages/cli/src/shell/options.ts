@@ -50,5 +50,4 @@ export function readDay(text: string): string {
 export const limitOption = () =>
   new Option("--limit <n>", "at most this many").default(50).argParser(wholeNumber(1, 9_999_999));
 /** The new file of what a command makes and shows only once. */
-export const outOption = (what: string) =>
-  [`--out <file>`, `write ${what} to a new file that only you can read (0600)`] as const;
+export const outOption = ["--out <file>", "write it to a new file that only you can read (0600)"] as const;
