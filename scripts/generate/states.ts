@@ -6,20 +6,17 @@ import {
   statusTransitions,
   type TransactionStatus,
   type Transition,
-  transactionTransitions,
 } from "../../packages/server/src/commands/states.ts";
 import { code, codeBlock, type GeneratedFile, table, withParts } from "./document.ts";
 
 /** Each way from one state to another once: the table below it has the events. */
 function diagram(transitions: readonly Transition<string>[]): string {
-  const moves = transitions.filter(({ from, to }) => from !== to);
-  const left = new Set(moves.map(({ from }) => from));
-  const last = transitions.map(({ to }) => to).filter((state) => !left.has(state));
-  const lines = [
-    ...moves.map(({ from, to }) => `${from ?? "[*]"} --> ${to}`),
-    ...last.map((state) => `${state} --> [*]`),
-  ];
-  return codeBlock("mermaid", ["stateDiagram-v2", ...[...new Set(lines)].map((line) => `  ${line}`)].join("\n"));
+  const moves = Map.groupBy(
+    transitions.filter(({ from, to }) => from !== to),
+    ({ from }) => from ?? "new",
+  );
+  const lines = [...moves].map(([from, list]) => `${from} --> ${[...new Set(list.map(({ to }) => to))].join(" & ")}`);
+  return codeBlock("mermaid", ["flowchart LR", ...lines.map((line) => `  ${line}`)].join("\n"));
 }
 
 function transitionTable(transitions: readonly Transition<string>[]): string {
@@ -58,13 +55,12 @@ export function statesReference(): GeneratedFile {
   const whole = (transitions: readonly Transition<string>[]) =>
     `${diagram(transitions)}\n\n${transitionTable(transitions)}`;
   return withParts("docs/internals/states.md", {
-    statuses: whole(transactionTransitions),
     meanings: table(
       ["State", "Meaning"],
       Object.entries(statusMeanings).map(([state, meaning]) => [code(state), meaning]),
     ),
     standing: whole([...statusTransitions, ...begun()]),
-    batch: whole(batchTransitions),
+    batch: transitionTable(batchTransitions),
     reversal: whole(reversalTransitions),
   });
 }

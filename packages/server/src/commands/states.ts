@@ -77,28 +77,6 @@ export interface Transition<State extends string> {
   readonly guard?: string;
 }
 
-/** `status` of section 3, as in the IPN. */
-export const transactionTransitions: readonly Transition<"INIT" | "SUCCESS" | "ERROR">[] = [
-  { from: null, event: "accepted", to: "INIT", guard: "terminal and original allow it, under their row locks" },
-  { from: "INIT", event: "answered 00", to: "SUCCESS", guard: "written under the lease that asked" },
-  { from: "INIT", event: "answered otherwise", to: "ERROR", guard: "reversed if the code is an approval" },
-  {
-    from: "INIT",
-    event: "not answered in time, 68",
-    to: "ERROR",
-    guard: "a Reversal is queued if the command may move money",
-  },
-  { from: "INIT", event: "never sent, 91", to: "ERROR" },
-  {
-    from: "INIT",
-    event: "its instance is gone, 96",
-    to: "ERROR",
-    guard: "a Reversal is queued if the command may move money",
-  },
-  { from: null, event: "reported by a switch as a success", to: "SUCCESS" },
-  { from: null, event: "reported by a switch as an error", to: "ERROR" },
-];
-
 export const batchTransitions: readonly Transition<"OPEN" | "CLOSING" | "CLOSED">[] = [
   { from: null, event: "the terminal is new, or its last batch CLOSED", to: "OPEN" },
   { from: "OPEN", event: "SETTLEMENT begins", to: "CLOSING", guard: "under the terminal's row lock" },
