@@ -1,6 +1,4 @@
 import { randomUUID } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { queryHomes } from "./support/database.ts";
 import { ipnOf } from "./support/receiver.ts";
@@ -51,12 +49,6 @@ async function compared(partner: TestPartner): Promise<void> {
   });
 }
 
-/** The event of docs/operator/completions.md. */
-async function shownEvent(): Promise<{ readonly kind: string; readonly detail: object }> {
-  const page = await readFile(join(import.meta.dirname, "../docs/operator/completions.md"), "utf8");
-  return JSON.parse(/```json\n([^`]*settlement_differs.*?)```/s.exec(page)?.[1] ?? "");
-}
-
 async function counted(result: string): Promise<number> {
   const text = await service.service.metrics.text();
   return Number(new RegExp(`paybell_settlements_compared_total{result="${result}"} (\\d+)`).exec(text)?.[1] ?? 0);
@@ -87,11 +79,6 @@ describe("a settlement that a switch reported", () => {
       },
     ]);
     expect(await counted("different")).toBe(before + 1);
-    const shown = await shownEvent();
-    const ids = { externalId: expect.any(String), notInLedger: expect.anything(), notListed: expect.anything() };
-    expect(events, "as docs/operator/completions.md shows it").toEqual([
-      { ...shown, at: expect.any(String), detail: { ...shown.detail, ...ids } },
-    ]);
     const settled = (await partner.server.next(3)).find(({ received }) => received?.headers.command === "SETTLEMENT");
     expect(ipnOf(settled)).toMatchObject({ saleTotalAmount: "25.01", settlementList: list.settlementList });
     const { body } = await partner.call("GET", `/v1/notifications/${id}`);

@@ -10,10 +10,19 @@ import { needs, orSkip, pathOf } from "../support/programs.ts";
 
 const chart = join(ops, "helm/paybell");
 const guide = readFileSync(join(repository, "docs/operator/deploy.md"), "utf8");
-/** The files of values that the guide shows: the first is the least, the second adds both intakes. */
-const [least, intakes] = [...guide.matchAll(/```yaml\n(# (?:values|intakes)\.yaml\n.*?)```/gs)].map(([, text]) =>
-  parse(text ?? ""),
-);
+/** The values that the guide shows: the least. */
+const least = parse(/```yaml\n(# values\.yaml\n.*?)```/s.exec(guide)?.[1] ?? "");
+/** What both intakes add. */
+const intakes = {
+  intakeClaim: "paybell-intake",
+  settings: {
+    PAYBELL_KAFKA_BROKERS: "kafka-1.kafka:9093,kafka-2.kafka:9093",
+    PAYBELL_KAFKA_TOPIC: "completions",
+    PAYBELL_KAFKA_SASL: "SCRAM-SHA-512",
+    PAYBELL_KAFKA_USER: "paybell",
+  },
+  secretSettings: ["PAYBELL_KAFKA_PASSWORD"],
+};
 
 /** The manifests as Helm renders them with the guide's values. */
 async function render(...values: readonly object[]): Promise<string> {

@@ -1,6 +1,4 @@
 import { randomBytes } from "node:crypto";
-import { readFile } from "node:fs/promises";
-import { join } from "node:path";
 import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -101,12 +99,6 @@ describe("at a start", () => {
     const other = requireFittingMasterKey(MasterKey.generate(), database);
     await expect(other).rejects.toThrow(MasterKeyMismatch);
     await expect(other).rejects.toThrow("The master key does not fit this database");
-  });
-
-  test("the guide to production shows what is said then", async () => {
-    const guide = await readFile(join(import.meta.dirname, "../../../../docs/operator/production.md"), "utf8");
-    const shown = /```text\npaybell: (.*?)\n```/s.exec(guide)?.[1]?.replaceAll("\n", " ");
-    expect(shown).toBe(new MasterKeyMismatch().message);
   });
 
   test("of two instances with different master keys at once, one is refused", async () => {
