@@ -31,7 +31,7 @@ function reportsWith(refuses: readonly string[] = []) {
       },
     },
     directory: { find: async () => partner, peek: () => partner, findByApiKey: async () => undefined },
-    notifier: { notify: (notification) => void told.push(notification.id) },
+    notifier: { notify: (notification, atMs) => void told.push(`${notification.id} ${atMs}`) },
     events: { record: () => undefined },
     metrics,
     sandbox: false,
@@ -58,8 +58,10 @@ const wholeBatch = [
 
 describe("the completions of one report", () => {
   test("a follow-up is written once its original is durable, settlements last, and each has its result", async () => {
-    const { reports, began } = reportsWith();
+    const { reports, began, durable } = reportsWith();
     const results = await reports.report(wholeBatch);
+    const chain = ["preauth", "complete", "void of complete"].map((id) => durable.find((one) => one.externalId === id));
+    expect(chain.map((one) => one?.chainId)).toEqual(Array(3).fill(chain[0]?.id));
     expect(results.map(({ externalId, result }) => [externalId, result])).toEqual(
       wholeBatch.map(({ externalId }) => [externalId, "accepted"]),
     );
@@ -76,7 +78,7 @@ describe("the completions of one report", () => {
     const results = await reports.report(wholeBatch);
     // The Void's notification waits for its original.
     const preAuth = durable.find(({ externalId }) => externalId === "preauth");
-    expect(told).toEqual([preAuth?.notification?.id]);
+    expect(told).toEqual([`${preAuth?.notification?.id} 0`]);
     expect(durable.map(({ externalId }) => externalId).sort()).toEqual(["preauth", "void of another"]);
     expect(results.map(({ externalId, problem }) => [externalId, problem?.code])).toEqual([
       ["settlement", "unavailable"],

@@ -282,8 +282,9 @@ export class Reports {
       const originals = await this.#parts.transactions.findReported(partnerId, [...identities]);
       for (const [identity, original] of originals) found.set(`${partnerId} ${identity}`, original);
     }
-    // In order, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
-    for (const one of valid) {
+    // Originals first, so that a Void in one call with its Complete and its PreAuth belongs to the chain of all three.
+    for (const one of wavesOf(judged).flat()) {
+      if ("problem" in one) continue;
       const { partner, completion, id, identity } = one;
       const key = `${partner.id} ${identity}`;
       if (!wanted.get(partner.id)?.has(identity) || found.has(key)) continue;
