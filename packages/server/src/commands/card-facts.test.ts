@@ -232,6 +232,13 @@ describe("complete card", () => {
     expect(completed.facts).toEqual({ ...begun, fields: { ...begun.fields, ...own } });
   });
 
+  test("has the approved part as its amount, with its currency's decimals", () => {
+    const part = { ...answer, responseCode: "10", approvedMinor: 1_250n };
+    const facts = { ...begun, fields: { ...begun.fields, currency: "USD", amount: "25.00" } };
+    const completed = complete({ kind: "answered", answer: part, approvals, allowPartial: true }, facts);
+    expect(completed).toMatchObject({ state: "SUCCESS", amountMinor: 1_250n, facts: { fields: { amount: "12.50" } } });
+  });
+
   test("keeps its original's approveCode, and its card's tc, where the acquirer sends none", () => {
     expect(answered({ approveCode: "", tc: "" })).toMatchObject({
       approveCode: "original approveCode",

@@ -25,6 +25,7 @@ describe("masked number", () => {
       ["nothing hidden but one digit", "411111111111111*"],
       ["nine digits first", "411111111***1111"],
       ["eight digits first of a short one", "41111111***1111"],
+      ["eight digits first of a short one in groups", "4111 1111 ***1 111"],
       ["five digits last", "411111*****11111"],
       ["two digits hidden", "41111111**1111"],
       ["digits in the middle", "4111**11**1111"],

@@ -245,6 +245,7 @@ describe("the other commands", () => {
     [{ command: "REVERSAL", reqId }, ["transactionId missing_field"]],
     [{ command: "REVERSAL", reqId, transactionId, originalReqId: reqId }, ["originalReqId invalid_value"]],
     [{ command: "REVERSAL", reqId, originalReqId: "1" }, ["originalReqId invalid_req_id"]],
+    [{ command: "VOID", reqId, transactionId: "4111111111111111" }, ["transactionId card_number_in_clear"]],
   ])("%j: %j", (request, problems) => {
     expect(found(request)).toEqual(problems);
   });

@@ -55,15 +55,12 @@ function textOf(path: string, field: TextField, values: Values): Text {
   return { path, field, value: typeof value === "string" ? value : "" };
 }
 
-/** UUIDs, and checked as such: by chance, one may look like a card number. */
-const uuidFields: ReadonlySet<string> = new Set(["reqId", "transactionId", "originalReqId"]);
-
 function textProblems({ path, field, value }: Text, request: CommandRequest, context: RuleContext): FieldProblem[] {
   if (value === "") return field.required ? [broken(path, "missing_field", "is required")] : [];
   const unsendable = textProblem(path, value);
   if (unsendable !== undefined) return [unsendable];
   // A text that its field cannot hold is refused anyway: measured, 64 kB of it kept the card guard busy for 60 ms.
-  const exempt = value.length > field.maxLength || uuidFields.has(path) || chipFields.has(path);
+  const exempt = value.length > field.maxLength || chipFields.has(path);
   return found([
     bytesProblem(path, field, value),
     delimiterProblem(path, value, completionKind(request.command), context.signing),

@@ -183,7 +183,7 @@ describe("a report", () => {
     [{ amount: "0", status: "ERROR", isoResponseCode: "05" }, []],
     [{ amount: "0.00", currency: "USD", status: "ERROR", isoResponseCode: "85" }, []],
     [{ amount: "1234567890123" }, ["amount invalid_amount"]],
-    [{ cardNumber: "4111111111111*" }, ["cardNumber invalid_card_number"]],
+    [{ cardNumber: "4111111111111*", paymentType: "" }, ["cardNumber invalid_card_number"]],
     [{ swipeType: "X" }, ["swipeType invalid_value"]],
     [{ paymentType: "cash" }, ["paymentType invalid_value"]],
     [{ transaction_type: "REFUND" }, ["transaction_type invalid_value"]],

@@ -147,6 +147,14 @@ test("a day begins and ends where the clocks of its zone do", () => {
   expect(new Date(dayIn("Asia/Ho_Chi_Minh", "2026-11-21")[0]).toISOString()).toBe("2026-11-20T17:00:00.000Z");
 });
 
+test("a day is complete a minute after its end: what was completed on it is visible then", () => {
+  const owner = { id: newId<"partner">(), settings: { timeZone: "UTC" } };
+  const [, endMs] = dayIn("UTC", "2026-11-05");
+  const isComplete = (afterMs: number) =>
+    new Statements(store, () => endMs + afterMs, 400).statement(owner, "2026-11-05").isComplete;
+  expect([59_999, 60_000].map(isComplete)).toEqual([false, true]);
+});
+
 test("a statement reads its own day only, in pages that miss nothing", async () => {
   const partnerId = await insertPartner(connections.pool);
   const [fromMs] = dayIn("UTC", "2026-11-05");
