@@ -111,17 +111,18 @@ describe("reports that only the command distinguishes", () => {
 describe("an item that is refused", () => {
   test("is kept whole for the operator, once, without a card number in it", async () => {
     const partner = await service.register();
-    const bad = saleOf(partner, { amount: "1,000", billId: "4111 1111 1111 1111", surprise: { deep: [1] } });
+    const [number, hidden] = ["4111 1111 1111 1111", "(holds what looks like card data)"];
+    const bad = saleOf(partner, { externalId: number, amount: "1,000", billId: number, surprise: { deep: [1] } });
     for (const time of [1, 2]) expect(await report(bad), `time ${time}`).toMatchObject([{ result: "refused" }]);
     const [event, ...others] = await eventsOf(partner.id, "report_refused");
     expect(others).toEqual([]);
     expect(event).toMatchObject({
-      externalId: bad.externalId,
+      externalId: hidden,
       problems: expect.arrayContaining([
         { field: "completions[0].amount", code: "invalid_amount" },
         { field: "completions[0].surprise", code: "unknown_field" },
       ]),
-      item: { ...bad, billId: "(holds what looks like card data)" },
+      item: { ...bad, externalId: hidden, billId: hidden },
     });
   });
 });
@@ -159,8 +160,12 @@ describe("a Void that is reported before its original", () => {
     const deliveries = await partner.server.next(2);
     expect(deliveries.map((delivery) => ipnOf(delivery)?.["transaction_type"])).toEqual(["SALE", "CANCEL"]);
     expect(deliveries[1]?.headers["paybell-original-transaction"]).toBe(original?.transactionId);
+    expect(waiting["notification"]).toMatchObject({ id: deliveries[1]?.headers["webhook-id"] });
     const { body } = await partner.call("GET", path);
-    expect(body).toMatchObject({ transaction_type: "CANCEL", notification: waiting["notification"] && {} });
+    expect(body).toMatchObject({
+      transaction_type: "CANCEL",
+      notification: { id: deliveries[1]?.headers["webhook-id"] },
+    });
     expect(body["chain"]).toMatchObject([{ command: "VOID" }, { command: "PREAUTH" }]);
   });
 

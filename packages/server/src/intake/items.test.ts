@@ -3,7 +3,17 @@ import type { CompletionRequest } from "../commands/reports/completion.ts";
 import { ServiceError } from "../errors.ts";
 import type { ReportResult } from "../ledger/reports.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
-import { reportUntilDurable } from "./items.ts";
+import { reportItems, reportUntilDurable } from "./items.ts";
+
+test("an item of the wrong shape whose partner cannot be read now is refused for its shape alone", async () => {
+  const sale = { externalId: "a", command: "SALE", status: "SUCCESS", isoResponseCode: "00" };
+  const [result] = await reportItems([{ item: { ...sale, partnerId: partnerSnapshot().id, amount: 5 } }], {
+    directory: { find: () => Promise.reject(new Error("the database is away")) },
+    isRegisteredDevice: async () => false,
+    reports: { report: async () => [], recordRefused: async () => undefined },
+  });
+  expect(result?.problem?.fields).toMatchObject([{ field: "amount", code: "wrong_type" }]);
+});
 
 test("what could not be made durable is reported again, without what was", async () => {
   const partner = partnerSnapshot();
