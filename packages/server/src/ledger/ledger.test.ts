@@ -224,6 +224,18 @@ test("a command whose INIT is being written at a stop is carried out before its 
   await stopped;
 });
 
+test("a REVERSAL that runs at a stop is answered before its reverser ends", async () => {
+  const [leaving, till] = [await bench.start(), new LedgerTill()];
+  const sale = await leaving.ended(partner, till.sale());
+  const answer = bench.holdLink("the answer to a REVERSAL arrives");
+  const reversal = await leaving.begun(partner, till.reversal(sale));
+  await answer.reached;
+  const stopped = leaving.ledger.stop();
+  answer.go();
+  await stopped;
+  expect(await leaving.find(partner, reversal.id)).toMatchObject({ state: "SUCCESS" });
+});
+
 test("no token, no key and no full card number is in a row or a log line", async () => {
   const token = "tok_then_slow_37";
   const sale = await instance.ended(partner, new LedgerTill().sale(token));

@@ -196,6 +196,22 @@ describe("a 25 to a Reversal", async () => {
     await expect.poll(() => patient.reversalOf(sale.id)).toMatchObject({ state: "PARKED", code: "94" });
   });
 
+  test("is provisional for the time-out and the margin together, for as long as which the claim holds", async () => {
+    const slow = await LedgerBench.open({ acquirerTimeoutMs: 3_600_000 });
+    onTestFinished(() => slow.close());
+    const [dying, other, whose] = [await slow.start(), await slow.start(), await slow.partner()];
+    const death = dying.crashesAt({ at: "ask", phase: "before" });
+    void dying.run(whose, new LedgerTill().sale(), true);
+    await death;
+    const answer = slow.holdLink("the answer to a REVERSAL arrives");
+    await other.takeOver(whose);
+    await answer.reached;
+    expect(await slow.query("SELECT FROM reversals WHERE due_at > now() + interval '1 h'")).toHaveLength(1);
+    answer.go();
+    const reversal = async () => (await slow.query("SELECT state, response_code AS code FROM reversals"))[0];
+    await expect.poll(reversal).toEqual({ state: "PENDING", code: "25" });
+  });
+
   test("leaves the partner's REVERSAL open, and the Reversal is sent again if the Sale leaves only later", async () => {
     const till = new LedgerTill();
     const leaves = patient.holdLink("a SALE leaves");
@@ -383,6 +399,15 @@ test("a Reversal is reported as late although the instance that sent the eighth 
   expect(told[0]?.id).toBeDefined();
 });
 
+test("a stop waits for no Reversal that the database does not take", async () => {
+  const leaving = await bench.start();
+  leaving.life.breaksAt("end", () => true, new Error("the database is away"), 1_000);
+  const sale = await leaving.ended(partner, new LedgerTill().sale("tok_timeout"));
+  await expect.poll(() => leaving.logged.join()).toContain("could not be ended yet");
+  await leaving.close();
+  expect(await bench.reversalOf(sale.id)).toMatchObject({ state: "PENDING" });
+});
+
 test("a refused Reversal alerts although its instance dies with the write", async () => {
   const own = await LedgerBench.open();
   onTestFinished(() => own.close());
@@ -535,6 +560,20 @@ describe("a partner's REVERSAL", () => {
     expect(others).toEqual([]);
   });
 
+  test("of a PreAuth-Complete in flight holds its PreAuth until the acquirer has answered", async () => {
+    const till = new LedgerTill();
+    const preAuth = await instance.ended(partner, till.preAuth());
+    const answer = bench.holdLink("the answer to a PREAUTH_COMPLETE arrives");
+    const complete = await instance.begun(partner, till.complete(preAuth));
+    await answer.reached;
+    instance.nextFares("REVERSAL", { answers: "lost" });
+    const reversal = await instance.begun(partner, till.reversal(complete));
+    expect(await instance.endOf(complete)).toMatchObject({ state: "ERROR" });
+    await expect(instance.run(partner, till.complete(preAuth))).rejects.toMatchObject({ code: "in_doubt" });
+    answer.go();
+    await expect.poll(bench.afterDue(() => instance.find(partner, reversal.id))).toMatchObject({ state: "SUCCESS" });
+  });
+
   test("of a Sale that is declined meanwhile succeeds: nothing is charged", async () => {
     const till = new LedgerTill();
     const answer = bench.holdLink("the answer to a SALE arrives");
@@ -548,6 +587,24 @@ describe("a partner's REVERSAL", () => {
     expect(await instance.endOf(sale)).toMatchObject({ state: "ERROR", reversal: null });
     begin.release();
     expect(await reversing).toMatchObject({ state: "SUCCESS" });
+  });
+
+  test("of a Sale that succeeds while it is looked at undoes it", async () => {
+    const till = new LedgerTill();
+    const answer = bench.holdLink("the answer to a SALE arrives");
+    const sale = await instance.begun(partner, till.sale());
+    await answer.reached;
+    const begin = instance.life.holdsAnswerOf("begin");
+    const reversing = instance.ended(partner, till.reversal(sale));
+    await begin.reached;
+    const look = instance.life.holdsAnswerOf("find");
+    begin.release();
+    await look.reached;
+    answer.go();
+    expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
+    look.release();
+    expect(await reversing).toMatchObject({ state: "SUCCESS" });
+    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
   });
 
   test("that arrived before its command makes the command refused, and the acquirer is not asked", async () => {

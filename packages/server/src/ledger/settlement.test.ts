@@ -474,12 +474,14 @@ describe("an answer to an aborted settlement that comes while another one runs",
   });
 
   test.each([
-    ["refused, it is in doubt", "12", "settlement_in_doubt"],
-    ["accepted, that decides", "00", undefined],
-  ])("does not close a batch that has changed between them: if the other is %s", async (_, code, refusal) => {
+    ["something entered", "refused, it is in doubt", "12", "settlement_in_doubt"],
+    ["something was reversed", "refused, it is in doubt", "12", "settlement_in_doubt"],
+    ["something entered", "accepted, that decides", "00", undefined],
+  ])("does not close a batch that %s between them: if the other is %s", async (what, _, code, refusal) => {
     const till = new LedgerTill();
-    await instance.ended(partner, till.sale());
-    const { event, second } = await whileAnotherRuns(till, code, () => instance.ended(partner, till.sale()));
+    const sale = await instance.ended(partner, till.sale());
+    const change = () => (what === "something entered" ? till.sale() : till.reversal(sale));
+    const { event, second } = await whileAnotherRuns(till, code, () => instance.ended(partner, change()));
     expect(event).toMatchObject({ detail: { batch: "in_doubt" } });
     expect(second.state).toBe(refusal === undefined ? "SUCCESS" : "ERROR");
     const again = instance.ended(partner, till.settlement());

@@ -3,6 +3,14 @@ import type { Acquirers } from "../acquirer/acquirer.ts";
 import { newId } from "../ids.ts";
 import { TerminalAcquirers } from "./terminal-acquirers.ts";
 
+test("terminals of two partners with one tid have each their own acquirer", async () => {
+  const [one, other] = [newId<"partner">(), newId<"partner">()];
+  const store = { acquirerOf: async (partnerId: string) => (partnerId === one ? "first" : "second") };
+  const acquirers = new TerminalAcquirers(store, { names: () => ["first", "second"] } as unknown as Acquirers);
+  for (const partnerId of [one, other, one])
+    expect(await acquirers.of(partnerId, "T1")).toBe(partnerId === one ? "first" : "second");
+});
+
 test("the acquirers of the terminals that were read first are forgotten beyond 50,000", async () => {
   const partnerId = newId<"partner">();
   const read: string[] = [];
