@@ -1,13 +1,14 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { createServer as createHttpsServer } from "node:https";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ReceiverOptions } from "@paybell/partner";
 import { reconcile } from "@paybell/partner/reconcile";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   alikeCase,
   type CertifyOptions,
@@ -148,6 +149,24 @@ describe("an endpoint that is right", () => {
     expect(results[0]?.exchanges[0]?.came).toMatchObject({
       detail: expect.stringMatching(/^the port accepted the connection, and /),
     });
+  });
+
+  it.each(["http", "https"])("may answer over %s when the time to connect has passed", async (scheme) => {
+    const authority = await makeAuthority("Partners");
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    const answer = (request: IncomingMessage, response: ServerResponse) =>
+      request.resume().on("end", () => {
+        vi.advanceTimersByTime(1_000);
+        response.writeHead(204).end();
+      });
+    const issued = await authority.issue("shop.test");
+    const server = scheme === "http" ? createHttpServer(answer) : createHttpsServer(issued, answer);
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    closers.push(async () => void server.close());
+    const url = new URL(`${scheme}://127.0.0.1:${(server.address() as AddressInfo).port}/ipn`);
+    const limits = { connectTimeoutMs: 1_000, timeoutMs: 2_000 };
+    expect(failures(await certifyAt(url, { ca: authority.cert, only: ["sale"], limits }))).toEqual({});
   });
 
   it("gets settlements that reconcile with the Sales before them, each of its own batch", async () => {
@@ -362,10 +381,15 @@ describe("an endpoint that is broken fails for what is wrong with it", () => {
   });
 });
 
-it("compares the refusals even if only the comparison was requested", async () => {
-  const { url } = await start(broken.tellsWhy(keys));
-  const certificate = await certifyAt(url, { only: [alikeCase.code] });
-  expect(certificate.results.map(({ code, verdict }) => [code, verdict])).toEqual([[alikeCase.code, "failed"]]);
+it("compares the refusals even if only the comparison was requested, and passes nothing that it could not run", async () => {
+  for (const [endpoint, verdict] of [
+    [broken.tellsWhy(keys), "failed"],
+    [broken.saysYes(), "not_run"],
+  ] as const) {
+    const { url } = await start(endpoint);
+    const { results, passed } = await certifyAt(url, { only: [alikeCase.code] });
+    expect([passed, results.map((one) => [one.code, one.verdict])]).toEqual([false, [[alikeCase.code, verdict]]]);
+  }
 });
 
 it("ends when it is aborted in the middle of a case", async () => {

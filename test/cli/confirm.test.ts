@@ -84,6 +84,15 @@ test("at a terminal the effect is shown in numbers, and only a yes lets it happe
   }
 });
 
+test.each([
+  [partner, "POST /operator/v1/redeliveries"],
+  [["--commands"], "POST /operator/v1/restore/release"],
+])("a release with %j does this alone", async (only, change) => {
+  const { changes, fetch } = recorded();
+  expect((await line.run(["restore", "release", ...only, "--yes"], { fetch })).code).toBe(0);
+  expect(changes).toEqual([change]);
+});
+
 test("a release that finds nothing says so, and ends with 1", async () => {
   const nothing: typeof fetch = async () => Response.json({ restore: null, items: [], next: null });
   const ran = await line.run(["restore", "release", "--yes"], { fetch: nothing });

@@ -193,7 +193,7 @@ describe("listen", () => {
   test("r and Enter forwards failed ones again, and nothing else, without waiting for new ones", async () => {
     local.answers(204, 500);
     const quiet: typeof fetch = async (input, init) => {
-      if (local.posts.length < 2 || !String(input).includes("wait=")) return fetch(input, init);
+      if (local.posts.length !== 2 || !String(input).includes("wait=")) return fetch(input, init);
       init?.signal?.throwIfAborted();
       return new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(new Error("given up"))));
     };
@@ -208,6 +208,11 @@ describe("listen", () => {
     expect(local.posts).toHaveLength(3);
     const [, failed, again] = local.posts;
     expect(again?.headers["webhook-id"]).toBe(failed?.headers["webhook-id"]);
+    // It was accepted: another r forwards nothing, and the next one follows.
+    listening.type("r");
+    await partner.run(sale({ merchantTransId: "next" }));
+    await listening.said("→ 204", 3);
+    expect(new Set(local.posts.map((post) => post.headers["webhook-id"])).size).toBe(3);
     listening.interrupt();
     expect((await listening.ended).code).toBe(0);
   });

@@ -519,6 +519,23 @@ describe("notifications", () => {
     expect((await line.run(["notifications", "redeliver", ...as, "--partner", partner.id])).code).toBe(2);
   });
 
+  test("a redelivery is followed until what still waits waits for a person", async () => {
+    const waiting = (pending: number, paused: number) =>
+      Response.json({
+        redelivered: 3,
+        delivered: 3 - pending,
+        pending,
+        failed: 0,
+        parked: 0,
+        held: { paused, order: 0 },
+      });
+    const answers = [waiting(2, 1), waiting(1, 1)];
+    const progress: typeof fetch = async () => answers.shift() ?? Promise.reject(new Error("asked again"));
+    const ran = await line.run(["notifications", "progress", crypto.randomUUID(), "--follow"], { fetch: progress });
+    expect([ran.code, ran.stdout]).toEqual([1, "2 of 3 delivered, 1 pending; 1 held: the partner is paused.\n"]);
+    expect(answers).toEqual([]);
+  });
+
   test.each([
     [[], "no notification is selected"],
     [["x", "--state", "parked"], "ids exclude filters"],

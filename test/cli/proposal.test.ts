@@ -19,6 +19,12 @@ async function ok(...args: string[]) {
   return ran;
 }
 
+const written = (name: string) =>
+  JSON.parse(readFileSync(join(line.folder, `${name}.json`), "utf8")) as Readonly<Record<string, string>>;
+const secretIn = (name: string) => {
+  const { secret, apiKey = secret, operatorToken = apiKey } = written(name);
+  return operatorToken ?? expect.fail(`${name} has no secret`);
+};
 const as = (name: string, ...args: string[]) =>
   line.run([...args, "--credentials", `${name}.json`], { env: { PAYBELL_OPERATOR_TOKEN: "" } });
 
@@ -36,6 +42,7 @@ test("a key is rotated once a second admin confirms; one alone gets instructions
   expect([self.code, self.stderr]).toEqual([3, expect.stringContaining("You proposed this yourself")]);
   const confirmed = await as("grace", "proposal", "confirm", proposed.id, "--yes", "--out", "new-key.json");
   expect(confirmed.code, confirmed.stderr).toBe(0);
+  expect(confirmed.stdout).not.toContain(secretIn("new-key"));
   const shown = (await ok("partner", "show", partner.id, "--json")).json<{ keys: { kind: string }[] }>();
   expect(shown.keys.filter(({ kind }) => kind === "signingKey")).toHaveLength(2);
   const again = await as("grace", "proposal", "confirm", proposed.id, "--yes");
@@ -65,8 +72,8 @@ test("a confirmed token or key is written as credentials", async () => {
     const confirm = ["proposal", "confirm", proposed.json<{ id: string }>().id, "--yes", "--out", `${name}.json`];
     const confirmed = await as("grace", ...confirm);
     expect(confirmed.code, confirmed.stderr).toBe(0);
+    expect(confirmed.stdout).not.toContain(secretIn(name));
   }
-  const written = (name: string) => JSON.parse(readFileSync(join(line.folder, `${name}.json`), "utf8")) as object;
   expect(written("desk")).toMatchObject({ partnerId: partner.id, apiKeyId: expect.any(String) });
   expect(written("eve")).toMatchObject({ baseUrl: service.baseUrl, operatorId: expect.any(String) });
   expect(written("eve")).not.toHaveProperty("id");

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { countKeys, parseJson, repeatedKey } from "./parse-json.ts";
+import { countKeys, parseJson, repeatedKey, writtenKeys } from "./parse-json.ts";
 import { parseStrictly } from "./strict-json.ts";
 
 const value = fc.jsonValue({ maxDepth: 4, stringUnit: "binary" });
@@ -27,6 +27,8 @@ describe("a JSON text whose keys are escaped", () => {
     expect(parseJson(later)).toEqual({ firstOfTwo: 1, b: 2 });
     expect(parseStrictly(later)).toEqual({ value: { firstOfTwo: 1, b: 2 } });
     expect(parseJson(String.raw`{"x":[{"\u0062":2}],"\u0063":"d"}`)).toEqual({ x: [{ b: 2 }], c: "d" });
+    // The last key says nothing of the others.
+    expect(writtenKeys(String.raw`{"\u0061":{"b":"\\"},"c":3}`)).toEqual({ count: 3, areEscaped: true });
   });
 
   test("equals the same text without escapes", () => {

@@ -84,6 +84,7 @@ describe("strict JSON", () => {
     String.raw`{"a":"\"\"\"\"","a":"1"}`,
     String.raw`{"a":"1","a":"\\"}`,
     String.raw`{"x":"\n\n\n\n\n\n\n\n","a":1,"a":1}`,
+    String.raw`{"x":"\\\\\\\\\\\\\\\\","a":1,"a":1}`,
     '[{"a":{}},{"a":{},"a":[]}]',
   ])("with a key twice in few characters is refused: %s", (text) => {
     expect(parseStrictly(text)).toEqual({ refused: "duplicate_key" });

@@ -273,6 +273,7 @@ describe("the end of a call", () => {
 describe("the options", () => {
   it.each<[Partial<ClientOptions>, string]>([
     [{ baseUrl: "http://pay.example" }, "https://"],
+    [{ baseUrl: "http://localhost.pay.example" }, "https://"],
     [{ baseUrl: "pay.example" }, "no URL"],
     [{ apiKey: "" }, "pb_"],
     [{ apiKey: "whsec_AQEBAQ==" }, "pb_"],

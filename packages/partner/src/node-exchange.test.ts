@@ -1,10 +1,30 @@
 import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { Readable } from "node:stream";
 import { describe, expect, it } from "vitest";
-import { readStream } from "./node-exchange.ts";
+import { nodeExchange, readStream } from "./node-exchange.ts";
 import { bodyBytesMax } from "./options.ts";
+import { receiver } from "./receiver.ts";
+import { sampleIpn, sampleKeys } from "./testing.ts";
 
 const open = () => new Readable({ read: () => undefined });
+
+it("sends no second answer if something else has answered in the meantime", async () => {
+  const paybell = receiver(sampleKeys);
+  const { body, headers } = sampleIpn();
+  const ended = Promise.withResolvers<void>();
+  const server = createServer((request, response) => {
+    const handle = nodeExchange(paybell, () => void response.writeHead(503).end(), {}, "");
+    handle(request, response).then(ended.resolve, ended.reject);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  expect((await fetch(url, { method: "POST", body, headers })).status).toBe(503);
+  await ended.promise;
+  server.closeAllConnections();
+  await once(server.close(), "close");
+});
 
 describe("reading a body", () => {
   it("returns every byte, in one chunk or many, and none of an empty body", async () => {

@@ -130,7 +130,8 @@ describe("a correct settlement", () => {
     const [sale, voided] = ["sold", "voided"].map((what) => ({ amount: 1_000, what, refId: "100000000001" }) as Plan);
     const { transactions, settlement } = batchOf([voided, voided, sale, voided, sale] as Plan[]);
     const bare = transactions.map((one) => ({ ...one, invoiceNo: "" }));
-    expect(reconcile(settlement, bare).findings).toEqual([]);
+    const capitals = bare.map((one) => ({ ...one, reqId: one.reqId.toUpperCase() }));
+    for (const given of [bare, capitals]) expect(reconcile(settlement, given).findings).toEqual([]);
     // Another batch, passed first, has some with the same references.
     const others = bare.map((one) => ({ ...one, id: `other ${one.id}`, batchNo: "000002", reqId: "" }));
     const settlementList = settlement.settlementList.map((entry) => ({ ...entry, reqId: "" }));

@@ -64,6 +64,16 @@ describe("in PostgreSQL", () => {
     await expect(pool.query("SAVEPOINT x")).rejects.toThrow("can only be used in transaction blocks");
   });
 
+  it("gives a connection back as broken if its ROLLBACK fails, because a transaction may be open on it", async () => {
+    const released: unknown[] = [];
+    const query = () => Promise.reject(new Error("no answer in time"));
+    const ignore = () => undefined;
+    const client = { query, release: (lost?: unknown) => void released.push(lost), on: ignore, removeListener: ignore };
+    const once = deduplicate(postgresStore({ connect: async () => client }))(ignore);
+    await expect(once(sampleIpn().received)).rejects.toThrow("no answer in time");
+    expect(released).toEqual([new Error("no answer in time")]);
+  });
+
   it.each([
     ["ignores the error of a statement", "SELECT 1 / 0"],
     ["ends the transaction itself", "ROLLBACK"],

@@ -72,6 +72,8 @@ describe("in Redis", needed, () => {
       return release.promise;
     })(received);
     await started.promise;
+    const [claim = ""] = await ioredis.keys("*:claim");
+    expect(await ioredis.pttl(claim)).toBeGreaterThan(1_000);
     const second = deduplicate(redisStore(nodeRedis))(() => undefined);
     const inProgress = await second(received).catch((error: unknown) => error);
     expect(inProgress).toBeInstanceOf(IpnInProgress);
