@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"paybell.example/go/paybell"
 )
@@ -152,9 +153,32 @@ func TestFilesAreReadAgainAndOlderShapesRewritten(t *testing.T) {
 	if _, err := paybell.Open(body, headers, keys); err != nil {
 		t.Fatal("a broken file took the keys away", code(err))
 	}
+	write(t, first, `{"cipher":"jwe"}`)
+	if _, err := paybell.Open(body, headers, keys); err != nil {
+		t.Fatal("files without a signing key took the keys away", code(err))
+	}
 	write(t, first, `{"signingKey":"AgICAgICAgICAgICAgICAgICAgICAgICAgICAgICAgI=","webhookSecret":"whsec_AwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwM="}`)
 	if _, err := paybell.Open(body, headers, keys); code(err) != "decryption" {
 		t.Fatal("the file was not read again", code(err))
+	}
+	// Within the same second, and of the same length.
+	info, _ := os.Stat(rotation)
+	write(t, rotation, `{"encryptionKey":"AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="}`)
+	set(t, rotation, info.ModTime().Truncate(time.Second))
+	if _, err := paybell.Open(body, headers, keys); err != nil {
+		t.Fatal("the file was not read again", code(err))
+	}
+	write(t, rotation, `{"encryptionKey":"`+newKey+`"}`)
+	set(t, rotation, info.ModTime().Truncate(time.Second).Add(time.Millisecond))
+	if _, err := paybell.Open(body, headers, keys); code(err) != "decryption" {
+		t.Fatal("a second change within a second was not seen", code(err))
+	}
+}
+
+func set(t *testing.T, path string, modified time.Time) {
+	t.Helper()
+	if err := os.Chtimes(path, modified, modified); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -228,9 +252,21 @@ func TestCatchUpGivesPageAfterPage(t *testing.T) {
 	if cursors != "1SUCCESS2SUCCESS" || code(failure) != "cursor_expired" || asked[1] != "/v1/notifications?after=1 Bearer pb_x" {
 		t.Fatal(cursors, failure, asked)
 	}
-	for _, err := range paybell.CatchUp(context.Background(), "", paybell.SampleKeys(`"baseUrl":"http://paybell.example"`), 0) {
-		if code(err) != "wrong_option" {
-			t.Fatal("the API key would be sent in the clear", code(err))
+	item, _ := json.Marshal(map[string]any{"data": "AAAA", "headers": map[string]string{}})
+	answers = []string{fmt.Sprintf(`{"items":[%s],"next":"3"}`, item)}
+	for page, err := range paybell.CatchUp(context.Background(), "2", keys, 0) {
+		if code(err) != "missing_headers" || page.Cursor != "" {
+			t.Fatal("a page was given without one of its items", page, code(err))
+		}
+	}
+	redirecting := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusFound))
+	defer redirecting.Close()
+	for url, wanted := range map[string]string{"http://paybell.example": "wrong_option",
+		"http://localhost.example": "wrong_option", redirecting.URL: "not_paybell"} {
+		for _, err := range paybell.CatchUp(context.Background(), "", paybell.SampleKeys(`"baseUrl":"`+url+`"`), 0) {
+			if code(err) != wanted {
+				t.Fatal("the API key would be sent to", url, code(err))
+			}
 		}
 	}
 }

@@ -40,6 +40,8 @@ func messageOf(agreed agreement, data string) message {
 	return message{false, keyID, sealed, []byte(parts[0])}
 }
 
+func (message message) isJWE() bool { return message.authenticated != nil }
+
 func (message message) decrypt(key version) []byte {
 	block, _ := aes.NewCipher(key.bytes)
 	if !message.isCBC {

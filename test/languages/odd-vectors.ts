@@ -14,6 +14,8 @@ export interface Vector {
   readonly webhookSecret: readonly { readonly key: string }[];
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
+  /** The id of the key that opens it. */
+  readonly keyId?: string;
   readonly ipn?: unknown;
   /** The code of the refusal, where the receiver names one. */
   readonly code?: string;
@@ -30,6 +32,9 @@ export function oddVectors(like: Vector): Vector[] {
   return [
     ...contents.map((odd) => signed(like, odd, seal(like, odd))),
     ...oddBodies(data).map((body) => signed(like, body, body)),
+    ...kids.map(([kid, known]) =>
+      signed({ ...jweBy(like, known), keyId: kid }, `kid ${kid}, key ${known}`, seal(jweBy(like, kid), content)),
+    ),
     ...oddIds.map((id) => signed({ ...like, headers: { ...like.headers, "webhook-id": id } }, `id ${id}`, like.body)),
     ...oddTimestamps(like.nowSeconds).map((timestamp) =>
       signed({ ...like, headers: { ...like.headers, "webhook-timestamp": timestamp } }, `time ${timestamp}`, like.body),
@@ -90,6 +95,18 @@ function oddBodies(data: string): string[] {
     ...[`{"data":"${data}","x":"y"}`, `{"data":"${data}","x":1}`, `{"data":"x","data":"${data}"}`, `"${data}"`],
     ...[`\ufeff{"data":"${data}"}`, `{"data":"${data}",}`, `{"data":"${data}"/**/}`, `{"data":"${data}"}\n`, data],
   ];
+}
+
+/** The id that a JWE names, and that of the key that opens it: a key without an id is tried for any name. */
+const kids = [
+  ["k1", "k1"],
+  ["k1", ""],
+  ["", "k1"],
+  ["k1", "k2"],
+] as const;
+
+function jweBy(like: Vector, id: string): Vector {
+  return { ...like, cipher: "jwe", encryptionKey: like.encryptionKey.map(({ key }) => ({ id, key })) };
 }
 
 const oddIds = ["a.b", "a b", " ", "a\tb", "x".repeat(256), "x".repeat(257), "-", "a,b", "../a"];

@@ -218,7 +218,7 @@ final class PackageTest extends TestCase
         $stores = new Callback(SAMPLE_KEYS, function (Received $received) use (&$seen): void {
             $seen[] = $received->ipn->id;
         });
-        $fails = new Callback(SAMPLE_KEYS, fn() => throw new \RuntimeException('the database is away'));
+        $fails = new Callback(SAMPLE_KEYS, fn() => throw new \Error('the database is away'));
         $ask = function (Callback $callback, string $method, string $body, array $headers): array {
             $request = new ServerRequest($method, 'https://shop.example/ipn', $headers, $body);
             $response = (new Handler($callback, new Psr17Factory()))->handle($request);
@@ -307,17 +307,22 @@ final class PackageTest extends TestCase
     public function testTheServicesCodeAndTheRemedyArePassedOn(): void
     {
         $expired = ['code' => 'cursor_expired', 'detail' => 'It is gone.', 'remedy' => 'Reconcile.'];
-        $this->serve([[410, $expired], [502, '?'], [302, '']], function (array $keys): void {
-            foreach (['cursor_expired', 'not_paybell', 'not_paybell'] as $code) {
+        $refused = ['items' => [['data' => 'AAAA', 'headers' => []]], 'next' => '1'];
+        $answers = [[410, $expired], [502, '?'], [302, ''], [200, $refused]];
+        $asked = $this->serve($answers, function (array $keys): void {
+            foreach (['cursor_expired', 'not_paybell', 'not_paybell', 'missing_headers'] as $code) {
                 $this->assertSame($code, $this->codeOf(fn() => catchUp('old', $keys)->current()));
             }
         });
+        $this->assertCount(4, $asked, 'a redirection was followed');
     }
 
     public function testTheApiKeyIsNotSentInTheClear(): void
     {
-        $keys = [...SAMPLE_KEYS, 'baseUrl' => 'http://paybell.example', 'apiKey' => 'pb_x'];
-        $this->assertSame('wrong_option', $this->codeOf(fn() => catchUp(null, $keys)->current()));
+        foreach (['http://paybell.example', 'http://localhost.example'] as $baseUrl) {
+            $keys = [...SAMPLE_KEYS, 'baseUrl' => $baseUrl, 'apiKey' => 'pb_x'];
+            $this->assertSame('wrong_option', $this->codeOf(fn() => catchUp(null, $keys)->current()));
+        }
         $away = [...SAMPLE_KEYS, 'baseUrl' => 'http://127.0.0.1:1', 'apiKey' => 'pb_x'];
         $this->assertSame('no_answer', $this->codeOf(fn() => catchUp(null, $away)->current()));
     }

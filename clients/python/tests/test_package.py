@@ -219,6 +219,7 @@ class Pull(unittest.TestCase):
                 asked.append(f"{self.path} {self.headers['authorization']}")
                 status, answer = left.pop(0)
                 self.send_response(status)
+                self.send_header("location", "/elsewhere")
                 self.end_headers()
                 self.wfile.write(json.dumps(answer).encode())
 
@@ -241,20 +242,26 @@ class Pull(unittest.TestCase):
         self.assertEqual((second.items[0].ipn, second.cursor), (made[1].ipn, "1"))
         self.assertEqual(asked[1], "/v1/notifications?limit=100&after=0 Bearer pb_x")
 
+    def test_a_page_with_an_ipn_that_is_refused_is_not_given(self) -> None:
+        keys, _ = self.serve((200, {"items": [{"data": "AAAA", "headers": {}}], "next": "1"}))
+        with self.assertRaises(Refused):
+            next(catch_up("start", keys))
+
     def test_the_services_code_and_the_remedy_are_passed_on(self) -> None:
-        keys, _ = self.serve(
-            (410, {"code": "cursor_expired", "detail": "It is gone.", "remedy": "Reconcile."}), (502, "?"), (200, "?")
-        )
-        for code in ("cursor_expired", "not_paybell", "not_paybell"):
+        expired = {"code": "cursor_expired", "detail": "It is gone.", "remedy": "Reconcile."}
+        keys, asked = self.serve((410, expired), (502, "?"), (200, "?"), (302, "?"))
+        for code in ("cursor_expired", "not_paybell", "not_paybell", "not_paybell"):
             with self.assertRaises(PaybellError) as error:
                 next(catch_up("old", keys))
             self.assertEqual(code_of(error), code)
             self.assertNotEqual(error.exception.remedy, "")
+        self.assertEqual(len(asked), 4)  # It follows no redirection.
 
     def test_the_api_key_is_not_sent_in_the_clear(self) -> None:
-        with self.assertRaises(PaybellError) as error:
-            next(catch_up(None, {**SAMPLE_KEYS, "baseUrl": "http://paybell.example", "apiKey": "pb_x"}))
-        self.assertEqual(code_of(error), "wrong_option")
+        for host in ("paybell.example", "localhost.example"):
+            with self.assertRaises(PaybellError) as error:
+                next(catch_up(None, {**SAMPLE_KEYS, "baseUrl": f"http://{host}", "apiKey": "pb_x"}))
+            self.assertEqual(code_of(error), "wrong_option")
 
     def test_an_api_key_that_cannot_be_sent_is_not_quoted(self) -> None:
         with self.assertRaises(PaybellError) as error:

@@ -50,6 +50,10 @@ record Seal(boolean isCbc, String keyId, byte[] sealed, byte[] authenticated) {
         throw new PaybellException("jwe_header");
     }
 
+    boolean isJwe() {
+        return authenticated.length > 0;
+    }
+
     byte[] decrypt(byte[] key) {
         int ivBytes = isCbc ? 16 : 12;
         byte[] iv = copyOfRange(sealed, 0, ivBytes), content = copyOfRange(sealed, ivBytes, sealed.length);

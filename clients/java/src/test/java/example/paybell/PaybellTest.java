@@ -286,8 +286,13 @@ final class PaybellTest {
         var gone = assertThrows(
                 PaybellException.class, () -> Paybell.catchUp(null, keys).iterator());
         assertEquals("no_answer", gone.code());
+        Thread.currentThread().interrupt();
+        assertThrows(PaybellException.class, () -> Paybell.catchUp(null, keys).iterator());
+        assertTrue(Thread.interrupted(), "a thread that is told to end notices it");
         for (String settings : List.of(
-                "{\"baseUrl\": \"http://paybell.example\"}", "{\"baseUrl\": \"https://x\", \"apiKey\": \"AwMD\\n\"}"))
+                "{\"baseUrl\": \"http://paybell.example\"}",
+                "{\"baseUrl\": \"http://localhost.example\"}",
+                "{\"baseUrl\": \"https://x\", \"apiKey\": \"AwMD\\n\"}"))
             assertEquals("wrong_option", mistake(() -> Paybell.catchUp(null, with(settings))
                     .iterator()));
     }
