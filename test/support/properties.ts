@@ -6,4 +6,5 @@ import fc from "fast-check";
  */
 const propertySeed = Number(process.env["TEST_SEED"] ?? 20_261_124);
 
-fc.configureGlobal({ seed: propertySeed });
+// A bound means what it says. By default sequences end at ten or so, whatever their bound is.
+fc.configureGlobal({ seed: propertySeed, defaultSizeToMaxWhenMaxSpecified: true });

@@ -99,7 +99,7 @@ describe("a partner's rate", () => {
       isSent: fc.boolean(),
     });
     fc.assert(
-      fc.property(fc.integer({ min: 1, max: 50 }), fc.array(post, { maxLength: 60 }), (perSecond, times) => {
+      fc.property(fc.integer({ min: 1, max: 50 }), fc.array(post, { maxLength: 12 }), (perSecond, times) => {
         const { clock, rates } = limits();
         const arrivedAtMs: number[] = [];
         let under: { atMs: number; settle: () => void }[] = [];

@@ -262,7 +262,7 @@ export function ledgerModel(test: TestAPI, { open, runs: runsDefault, runMs }: M
   test("any sequence of commands, answers, timeouts and crashes follows the rules", {
     timeout: timeoutMs,
   }, async () => {
-    const steps = fc.commands([op.map((one) => new Step(one))], { maxCommands: 25, size: "max" });
+    const steps = fc.commands([op.map((one) => new Step(one))], { maxCommands: 25 });
     await fc.assert(
       fc.asyncProperty(steps, async (commands) => {
         const real = await openTill(bench);

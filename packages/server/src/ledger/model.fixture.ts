@@ -93,7 +93,7 @@ const closingOp: fc.Arbitrary<Op> = fc.oneof(
 export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
   .tuple(
     settling,
-    fc.array(closingOp, { minLength: 1, maxLength: 3, size: "max" }),
+    fc.array(closingOp, { minLength: 1, maxLength: 3 }),
     fc.array(
       fc.tuple(
         charge.map((one) => ({
@@ -102,9 +102,9 @@ export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
           currency: "VND" as const,
           fate: "approved" as const,
         })),
-        fc.array(op, { minLength: 2, maxLength: 5, size: "max" }),
+        fc.array(op, { minLength: 2, maxLength: 5 }),
       ),
-      { minLength: 1, maxLength: 3, size: "max" },
+      { minLength: 1, maxLength: 3 },
     ),
   )
   .map(([close, closing, sellers]) => [...sellers.map(([sale, ops]) => [sale, ...ops]), [close, ...closing]]);
@@ -113,7 +113,7 @@ export const callers: fc.Arbitrary<readonly (readonly Op[])[]> = fc
  * The number of turns that each message, and each answer, takes, so that a later one may arrive earlier. Those of a
  * settlement take one: it overtakes everything that it does not wait for.
  */
-export const turnsOnLink = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12, size: "max" });
+export const turnsOnLink = fc.array(fc.integer({ min: 1, max: 6 }), { minLength: 1, maxLength: 12 });
 
 const behaviours: Partial<Record<Ending, Behaviour>> = {
   declined: { declines: "51" },
