@@ -80,6 +80,7 @@ describe.concurrent("trouble", () => {
 
   test("is that of what is parked, and both see why, until the partner accepts another or it is sent again", async () => {
     const partner = await service.register({ retry: [1] });
+    await partner.settled(await run(partner), "accepted");
     partner.server.answersAlways(401);
     const parked = await run(partner);
     await partner.settled(parked, "parked");

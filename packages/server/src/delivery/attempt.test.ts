@@ -176,12 +176,15 @@ test("a notification that the service cannot handle has one event for each round
   expect(ids[2]).not.toBe(ids[0]);
 });
 
-test("an internal failure is a failed attempt, and only the log says what failed", async () => {
-  const lines: string[] = [];
-  const log = pino({}, { write: (line) => void lines.push(line) });
-  const attempt = attemptMaker(partsOf({ log }));
-  const made = await attempt(deliveryOf(partner.id, { content }), partner, held);
-  expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
-  expect(JSON.stringify(made)).not.toContain("nothing may be sent");
-  expect(lines.join("")).toContain("nothing may be sent");
-});
+test.each([{}, { seals: { spend: nothingMayBeSent } }])(
+  "an internal failure is a failed attempt, and only the log says what failed",
+  async (parts) => {
+    const lines: string[] = [];
+    const log = pino({}, { write: (line) => void lines.push(line) });
+    const attempt = attemptMaker(partsOf({ log, ...parts }));
+    const made = await attempt(deliveryOf(partner.id, { content }), partner, held);
+    expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
+    expect(JSON.stringify(made)).not.toContain("nothing may be sent");
+    expect(lines.join("")).toContain("nothing may be sent");
+  },
+);

@@ -141,7 +141,7 @@ describe("a home that answers late", () => {
     const answers: (() => void)[] = [];
     const leaseId = "lease" as LeaseId;
     const waitsMs: number[] = [];
-    const ownership = new Ownership({
+    const ownership: Ownership = new Ownership({
       store: {
         map: async () => {
           const mine = [...owned].map((shard) => ({ shard, epoch: 1 }));
@@ -149,6 +149,8 @@ describe("a home that answers late", () => {
         },
         claim: async () => [],
         release: async (_, shards) => {
+          // Nothing starts for one that is being released.
+          expect(ownership.ready).toEqual([]);
           for (const { shard } of shards) owned.delete(shard);
         },
         owned: neverAsked,

@@ -168,6 +168,23 @@ describe("outcomes are remembered", () => {
     expect(queues.has(first.id)).toBe(false);
   });
 
+  test("for a scan that began before them, too", async () => {
+    const { time, store, queues, queue } = queuesOver();
+    const first = deliveryOf(partnerId);
+    queues.offer(first);
+    queues.startHead(queue(""));
+    store.scan = async () => {
+      for (const ended of [first, deliveryOf(partnerId), deliveryOf(partnerId)]) {
+        queues.ended(ended, "applied");
+        time.ms += 60_000;
+      }
+      return { due: [{ dueAtUs: 1, id: first.id, delivery: first }], hasMore: false, nextInMs: undefined };
+    };
+    const { due } = await queues.scan({ partnerId, queue: "", after: undefined, rowsMax: 1 });
+    queues.adopt({ partnerId, queue: "" }, due);
+    expect(queues.has(first.id)).toBe(false);
+  });
+
   test("not longer than that, although reads never pause", async () => {
     const { time, store, queues, queue } = queuesOver();
     const first = deliveryOf(partnerId);

@@ -107,6 +107,16 @@ describe("a partner gets a slot", () => {
     expect(start()).toBeUndefined();
   });
 
+  test("beside those that it took before its queue was empty", () => {
+    const { scheduler, start, startAll } = schedulerOf();
+    const [queue, limits] = [new Bodies("one", times(2)), { ...unlimited, maxInFlight: 2 }];
+    scheduler.add(queue, limits);
+    expect(startAll()).toHaveLength(2);
+    queue.waiting.push(100);
+    scheduler.add(queue, limits);
+    expect(start()).toBeUndefined();
+  });
+
   test("by its current maxInFlight, if that was lowered", () => {
     const { scheduler, start } = schedulerOf();
     const queue = new Bodies("one", times(10));

@@ -83,6 +83,7 @@ describe("a worker", () => {
     await time.pass(afterMs);
     expect(begun).toEqual([row, row]);
     expect(troubles.length).toBeGreaterThan(0);
+    expect(worker.status.unrecorded).toBe(0);
   });
 
   test.each([
@@ -173,6 +174,27 @@ describe("a worker", () => {
     expect(begun).toHaveLength(2);
   });
 
+  test("probes a tripped endpoint again after a probe that an error kept from being handled", async () => {
+    const { time, pending, worker, begun, circuits, faults } = await workerOver();
+    circuits.load = async () => [{ ...open, circuit: { ...open.circuit, probeInMs: 0 } }];
+    worker.leaseLost();
+    const [bad, good] = [deliveryOf(partnerId, { transactionId: "broken" as TransactionId }), deliveryOf(partnerId)];
+    pending.rows = [bad, good];
+    await time.pass(2_000);
+    expect([faults, begun]).toEqual([[bad], [good]]);
+  });
+
+  test("sweeps on after its circuits could not be read again", async () => {
+    const { time, pending, worker, begun, circuits, troubles } = await workerOver();
+    circuits.loadChangedByHand = () => Promise.reject(new Error("the database is away"));
+    worker.circuitsChanged();
+    await time.pass(10);
+    circuits.loadChangedByHand = async () => [];
+    pending.rows = [deliveryOf(partnerId)];
+    await time.pass(5_000);
+    expect([troubles, begun]).toEqual([["circuits could not be read again"], pending.rows]);
+  });
+
   test("reads no queue whose URL is gone, parks its overdue rows, and reads it once it is closed", async () => {
     const parked: string[] = [];
     const queue = urlCircuit(url);
@@ -194,6 +216,19 @@ describe("a worker", () => {
     worker.circuitsChanged();
     await time.pass(2_000);
     expect(begun).toEqual([young]);
+  });
+
+  test("parks nothing that is on the wire, although its schedule is over and its endpoint was tripped since", async () => {
+    const parked: unknown[] = [];
+    const { time, pending, worker, begun, circuits } = await workerOver({ park: async (all) => parked.push(...all) });
+    pending.rows = [deliveryOf(partnerId, { scheduleStartMs: -65_000 })];
+    worker.wake({ partnerId, queue: "" });
+    await time.pass(10);
+    circuits.loadChangedByHand = async () => [{ ...open, controlNo: 1 }];
+    worker.circuitsChanged();
+    await time.pass(12_000);
+    expect(pending.scans).not.toEqual([]);
+    expect([begun, parked]).toEqual([pending.rows, []]);
   });
 
   const tills = "https://tills.example/ipn";

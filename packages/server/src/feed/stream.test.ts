@@ -164,6 +164,20 @@ test("a stop waits until the collector has read everything", async () => {
   expect(stream.position?.events).toBe("1");
 });
 
+test("a stop keeps the position if the collector breaks off before it has read the end", async () => {
+  const read = Promise.withResolvers<void>();
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    socket.on("data", () => read.resolve()).on("end", () => socket.resetAndDestroy());
+  });
+  onTestFinished(() => void server.close());
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const stream = streamTo(`syslog://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  stream.add("last words");
+  await read.promise;
+  await stream.stop();
+  expect(stream.position).toBeUndefined();
+});
+
 test("a collector of syslogs:// with an unknown certificate gets nothing", async () => {
   const { makeAuthority } = await import("../delivery/transport/transport.fixture.ts");
   const certificate = await (await makeAuthority("Another authority")).issue("localhost");

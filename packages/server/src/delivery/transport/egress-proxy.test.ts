@@ -9,7 +9,7 @@ import { Transport, type TransportOptions } from "./transport.ts";
 
 const authority = await makeAuthority("Paybell test authority");
 const certificate = await authority.issue("callback.test");
-const partner = partnerSnapshot();
+const partner = partnerSnapshot({ callbackAddresses: ["127.0.0.0/8"] });
 
 interface Setup {
   readonly proxy?: Partial<EgressProxyOptions>;
@@ -100,12 +100,13 @@ test("a proxy that looks names up is asked for the name, and for no address that
   expect(resolve).not.toHaveBeenCalled();
 });
 
-test("every address of a name is tried before the origin counts as failed", async () => {
+test("every allowed address of a name is tried before the origin counts as failed, and no other", async () => {
   const [proxy, peer] = [await connectProxy(), await live()];
-  proxy.answers.set(`127.0.0.2:${peer.port}`, 502);
-  const resolve = () => Promise.resolve(["127.0.0.2", "127.0.0.1"]);
+  for (const address of ["10.0.0.5", "127.0.0.2"]) proxy.answers.set(`${address}:${peer.port}`, 502);
+  const resolve = () => Promise.resolve(["10.0.0.5", "127.0.0.2", "127.0.0.1"]);
   const { post } = through(proxy.port, { transport: { resolve } });
   expect(await post(`https://callback.test:${peer.port}/ipn`)).toMatchObject({ address: "127.0.0.1", httpStatus: 200 });
+  expect(proxy.asked).toEqual([`127.0.0.2:${peer.port}`, `127.0.0.1:${peer.port}`]);
 });
 
 test("each tunnel that does not open is counted by its reason, and by the proxy if no origin can be reached", async () => {

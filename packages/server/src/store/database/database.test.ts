@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createServer } from "node:net";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createDatabase, databaseUrl } from "../../../../../test/support/database.ts";
 import { lockWaits } from "../../../../../test/support/locks.ts";
 import { queryAlongIndexes } from "./along-indexes.ts";
@@ -93,7 +93,7 @@ test("a server that admits no new connections now is unavailable, and no mistake
   await database.drop();
 });
 
-test("slow searches leave connections to the actions of people", async () => {
+test("slow searches leave connections to the actions of people, and one that waits in vain keeps no turn", async () => {
   const database = await createDatabase();
   const { pool, engine, close } = openDatabase(database.url, options);
   const gate = await engine.connect();
@@ -101,6 +101,12 @@ test("slow searches leave connections to the actions of people", async () => {
   const searches = [1, 2].map(() => queryAlongIndexes(pool, "SELECT pg_advisory_xact_lock(1)", []));
   await lockWaits(gate);
   await pool.query("SELECT");
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const inVain = queryAlongIndexes(pool, "SELECT", []);
+  vi.advanceTimersByTime(5_000);
+  await expect(inVain).rejects.toMatchObject({ code: "unavailable" });
+  vi.useRealTimers();
   await gate.query("SELECT pg_advisory_unlock(1)");
   gate.release();
   await Promise.all(searches);

@@ -119,6 +119,7 @@ test("a batch is bounded in rows and in bytes, and one larger than the bound goe
   );
   await Promise.all([1, 2, 3, 4, 5, 6].map((item) => group.add(item)));
   expect(batches).toEqual([2, 1, 2, 1]);
+  expect(group.waiting).toEqual({ rows: 0, bytes: 0 });
 });
 
 test("two items of one key never share a batch", async () => {

@@ -1,6 +1,7 @@
+import { DatabaseError } from "pg";
 import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
-import { inTransaction } from "./transaction.ts";
+import { type FailureKind, failureKindOf, inTransaction } from "./transaction.ts";
 
 const connections = await openTestDatabase();
 await connections.pool.query("CREATE TABLE written (name text)");
@@ -46,4 +47,14 @@ test("may begin with an isolation of its own", async () => {
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
   );
   expect(level).toEqual({ transaction_isolation: "repeatable read" });
+});
+
+test.each<[FailureKind, readonly string[]]>([
+  ["conflict", ["40001", "40P01", "55P03", "40003"]],
+  ["data", ["22P02", "23505", "54000"]],
+  ["connection", ["08006", "28P01", "53300", "57P01", "58030", "25006", "25P03", "3D000"]],
+  ["bug", ["42601", "25001", "XX000"]],
+])("PostgreSQL's code tells whether to repeat the work: %s", (kind, codes) => {
+  const errors = codes.map((code) => Object.assign(new DatabaseError(code, 0, "error"), { code }));
+  expect(errors.map(failureKindOf)).toEqual(codes.map(() => kind));
 });

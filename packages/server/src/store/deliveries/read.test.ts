@@ -113,8 +113,11 @@ describe("a page of a queue", () => {
     expect((await read()).due).toMatchObject([{ id: gone, delivery: undefined }, { delivery: { command: "SALE" } }]);
   });
 
-  test("knows the transaction that a switch's original became, whichever came first", async () => {
+  test("knows the transaction that a switch's original became, whichever came first, and no other partner's", async () => {
     const original = sampleReport(context.partnerId);
+    const { externalId } = original;
+    const other = await insertPartner(context.connections.pool);
+    await context.completions.report(sampleReport(other, { externalId, notification: null }));
     const sample = sampleReport(context.partnerId, { originalExternalId: original.externalId, command: "VOID" });
     const notification = sample.notification && { ...sample.notification, originalExternalId: original.externalId };
     await context.completions.report({ ...sample, notification });

@@ -28,6 +28,11 @@ test("notifications of an older version get the MAC that they lack, and then non
   expect((await pool.query(unsealed)).rowCount).toBe(600);
 
   await pool.query("SELECT seal_database(1)");
+  const stopped = new ContentSealing({ pool, homes: bench.homes, contents });
+  const running = stopped.run();
+  await stopped.stop();
+  await running;
+  expect((await pool.query("SELECT contents_at FROM sealing")).rows).toEqual([{ contents_at: null }]);
   const later = await insert(Date.now() + 10_000);
   await sealing.run();
   expect((await pool.query(unsealed)).rows).toEqual([{ id: later }]);

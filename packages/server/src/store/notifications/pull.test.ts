@@ -188,12 +188,14 @@ describe("the pull of notifications", () => {
     expect(pages).toEqual([[ids[0], ids[1]], [ids[2]], [ids[3]], []]);
   });
 
-  test("resolves an original that only the switch's id names", async () => {
+  test("resolves an original that only the switch's id names, and no other partner's", async () => {
     const id = await insertNotification(bench.pool, partner.id, { command: "VOID" });
+    const other = await registerPartner(bench.pool);
     const { rows } = await bench.pool.query(
       `INSERT INTO transactions (partner_id, id, origin, command, state, external_id, chain_id, facts)
-       VALUES ($1, gen_random_uuid(), 'switch', 'SALE', 'SUCCESS', 'X-1', gen_random_uuid(), '{}') RETURNING id`,
-      [partner.id],
+       SELECT p, gen_random_uuid(), 'switch', 'SALE', 'SUCCESS', 'X-1', gen_random_uuid(), '{}'
+       FROM unnest($1::uuid[]) AS p RETURNING id`,
+      [[partner.id, other.id]],
     );
     await bench.pool.query("UPDATE notifications SET original_external_id = 'X-1' WHERE id = $1", [id]);
     const { items } = await pull();
@@ -328,6 +330,9 @@ describe("a cursor", () => {
     const { cluster, horizon, nowMs } = await bench.store.history(partner.id);
     const cursor: Cursor = { position: { xid: horizon, id: "00000000-0000-0000-0000-000000000000" }, asOfMs: nowMs };
     expect(await codeOf(writeCursor(cursor, cluster))).toBe("no error");
+    // Of a database that was set back since by copying its files.
+    const ahead = { ...cursor, position: { ...cursor.position, xid: horizon + 1_000_000_000n } };
+    expect(await codeOf(writeCursor(ahead, cluster))).toBe("cursor_from_another_history");
     expect(await codeOf(writeCursor(cursor, { ...cluster, timeline: cluster.timeline + 1 }))).toBe(
       "cursor_from_another_history",
     );
