@@ -105,10 +105,18 @@ const own = () => ({ DATABASE_URL: service.database.serviceUrl, PAYBELL_MASTER_K
 
 test("a certification runs on a registered acquirer too, beside the service", async () => {
   const options = ["--mid", "M00000000000001", "--tid", "T0000078", "--token", "tok_approve", "--amount", "10000"];
+  const [, host] = hosts as [FakeHost, FakeHost];
+  const { answer } = host;
+  host.answer = (request, socket) => {
+    if (request.mti === "0500") socket.write(host.wire.write({ ...request, mti: "0420" }));
+    return answer(request, socket);
+  };
   const ended = spawnPaybell(["acquirer", "test", "first-bank", ...options], own());
   expect(await ended.exited, ended.output()).toBe(0);
   expect(ended.output()).toMatch(/^ok {5}Sign-on +signed on at 127\.0\.0\.1:/m);
-  expect(hosts[1]?.heard.filter(({ mti }) => mti === "0500")).toHaveLength(1);
+  host.answer = answer;
+  expect(host.heard.filter(({ mti }) => mti === "0500" || mti === "0430")).toMatchObject([{ mti: "0500" }]);
+  expect(ended.output()).toMatch(/^ +ignored 127\.0\.0\.1:\d+: an advice of the host is not answered/m);
   const unknown = spawnPaybell(["acquirer", "test", "nobody", ...options], own());
   expect(await unknown.exited).toBe(2);
   expect(unknown.output()).toContain("no acquirer is registered as nobody");

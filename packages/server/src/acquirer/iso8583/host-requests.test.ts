@@ -51,7 +51,7 @@ async function connected(
   signOffs?: SignOffStore,
   network?: Partial<Profile["network"]>,
   standard: Profile["standard"] = "1987",
-  noteAsked?: LinkOptions["noteAsked"],
+  noteAsked: LinkOptions["noteAsked"] | null = async () => undefined,
 ) {
   const events: LinkEvent[] = [];
   const acquirer = new Iso8583Acquirer({
@@ -60,7 +60,7 @@ async function connected(
     clock: systemClock,
     signOffs,
     onEvent: (event) => events.push(event),
-    noteAsked,
+    noteAsked: noteAsked ?? undefined,
     timings: { backOffMs: [1, 20] },
   });
   closing.push(() => acquirer.close());
@@ -139,6 +139,16 @@ describe("a host's own request", () => {
     const detail = "what the host asked could not be stored: the database is away";
     expect(events).toContainEqual(expect.objectContaining({ kind: "ignored", detail }));
     expect(events.flatMap((event) => (event.kind === "asked" ? [event.message.mti] : []))).toEqual(["0420"]);
+  });
+
+  test("that is an advice is not answered where no event of it is kept: the host sends it again", async () => {
+    const [host] = (await hostsOf(1)) as [FakeHost];
+    const { events } = await connected([host], undefined, {}, "1987", null);
+    host.send(ofHost("0420", ""));
+    expect(await asks(host, "0800", "301")).toBe("00");
+    expect(host.heard.filter(({ mti }) => mti === "0430")).toEqual([]);
+    const detail = expect.stringMatching(/^an advice of the host is not answered/);
+    expect(events).toContainEqual(expect.objectContaining({ kind: "ignored", detail }));
   });
 
   test("that nobody knows is refused as the profile says, and reported", async () => {

@@ -81,7 +81,7 @@ export interface LinkOptions extends Omit<ConnectionOptions, "onMessage" | "conn
   readonly timings: LinkTimings;
   readonly clock: Clock;
   readonly onEvent: (event: LinkEvent) => void;
-  /** Resolves once what the host asked is durable: only then it is answered. Absent: nobody keeps it. */
+  /** Resolves once what the host asked is durable: only then it is answered. Absent: an advice is not answered. */
   readonly noteAsked?: ((asked: HostsOwn) => Promise<void>) | undefined;
 }
 
@@ -346,6 +346,11 @@ export class Link {
   async #answerHost(session: Session, message: IsoMessage, { means, answer }: HostRequest): Promise<void> {
     const { onEvent, noteAsked, signOffs } = this.#options;
     const host = session.name;
+    if (means === "advice" && noteAsked === undefined) {
+      // A host does not repeat what was answered.
+      const detail = "an advice of the host is not answered here, where no event is kept: the host sends it again";
+      return onEvent({ kind: "ignored", host, detail });
+    }
     try {
       if (means === "signOn" || means === "signOff") await signOffs.note(host, means === "signOff");
       await noteAsked?.({ host, means, message });
