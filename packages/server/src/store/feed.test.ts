@@ -3,6 +3,7 @@ import { openTestDatabase } from "../../../../test/support/connections.ts";
 import type { NewEvent } from "../events.ts";
 import { EventFeed, type FeedEvent, type FeedPage } from "../feed/feed.ts";
 import { newId } from "../ids.ts";
+import { writeCursor } from "../notifications/pull.ts";
 import { insertEvents } from "./events.ts";
 import { PostgresFeed } from "./feed.ts";
 
@@ -85,6 +86,14 @@ test("a cursor of another kind is refused", async () => {
   for (const after of ["x", `${(await feed.read({ limit: 1 })).next}.x`]) {
     await expect(feed.read({ after, limit })).rejects.toMatchObject({ code: "invalid_cursor" });
   }
+});
+
+test("a cursor ahead of everything committed is refused: the database was set back since", async () => {
+  const [home] = homes.all;
+  if (home === undefined) throw new Error("there is no home");
+  const { cluster, horizon, nowMs } = await new PostgresFeed(home).history();
+  const after = writeCursor({ position: { xid: horizon + 1_000_000_000n, id: newId() }, asOfMs: nowMs }, cluster);
+  await expect(feed.read({ after, limit })).rejects.toMatchObject({ code: "cursor_from_another_history" });
 });
 
 test("a refused report is not in the feed", async () => {

@@ -89,7 +89,7 @@ test("the dead go, whoever beat meanwhile stays, and their shards are free for a
   expect(told).toHaveLength(1);
 });
 
-test("a connection that falls silent costs no lease: the next beat goes over another", async () => {
+test("a connection that falls silent costs no lease: the next beat goes over another, and missed hints are made up for", async () => {
   const { url, drop } = await createDatabase();
   onTestFinished(drop);
   const proxy = await freezingProxy(url);
@@ -100,6 +100,8 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
     onTrouble: () => undefined,
   });
   onTestFinished(() => listener.stop());
+  const told: string[] = [];
+  listener.on("paybell_due", (payload) => told.push(payload));
   const troubles: unknown[] = [];
   const lost: unknown[] = [];
   const lease = new Lease({
@@ -117,6 +119,7 @@ test("a connection that falls silent costs no lease: the next beat goes over ano
   await expect.poll(() => lease.remainingMs()).toBeGreaterThan(4_000);
   expect(lease.current()).toBe(before);
   expect(lost).toEqual([]);
+  expect(told).toEqual(["", ""]);
 });
 
 /**

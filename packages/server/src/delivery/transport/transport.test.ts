@@ -413,10 +413,12 @@ describe("a failure says what it was:", () => {
 });
 
 describe("connections", () => {
-  test("are reused", async () => {
-    const peer = await httpsPeer(certificate, (_request, response) => response.end("thanks"));
+  test("are reused, however long the heads of all responses are together", async () => {
+    const peer = await httpsPeer(certificate, (_request, response) => {
+      response.setHeader("x-long", "x".repeat(15_000)).end("thanks");
+    });
     const transport = makeTransport();
-    for (let i = 0; i < 5; i += 1) await postAnswered(peer.port, { transport });
+    for (let i = 0; i < 8; i += 1) await postAnswered(peer.port, { transport });
     expect(peer.connections).toBe(1);
   });
 

@@ -49,8 +49,9 @@ test("a day is exported whole, page by page, and nothing of another day or partn
       { attemptNo: 2, httpStatus: 200, reason: null, startedAtMs: Date.UTC(2026, 10, 21, 10) },
     ],
   });
-  const own = await rowsOf(readDay(history, dayText(yesterday), nowMs, other.id));
-  expect(own.map(({ id }) => id)).toEqual([parked]);
+  const ownOf = async (partnerId: typeof one.id) =>
+    (await rowsOf(readDay(history, dayText(yesterday), nowMs, partnerId))).map(({ id }) => id);
+  expect([await ownOf(one.id), await ownOf(other.id)]).toEqual([ids, [parked]]);
 });
 
 test("a day that is not over, and one that was dropped, are refused and not taken for empty", async () => {
