@@ -31,10 +31,10 @@ export function cliReference(): GeneratedFile {
       ["Code", "Meaning"],
       Object.entries(exitCodeMeanings).map(([exitCode, meaning]) => [exitCode, sentence(meaning)]),
     ),
-    variables: table(
-      ["Variable", "Meaning"],
-      variables.filter(([name]) => !hasOption(name)).map(([name, meaning]) => [code(name), meaning]),
-    ),
+    variables: `${variables
+      .filter(([name]) => !hasOption(name))
+      .map(([name, meaning]) => `${code(name)} (${meaning.charAt(0).toLowerCase()}${meaning.slice(1)})`)
+      .join(", ")}.`,
     "common-options": table(
       ["Option", "Meaning"],
       common.map((option) => [code(option.flags), meaningOf(option)]),

@@ -46,7 +46,7 @@ export const acquirers = section("Acquirer and terminals", {
   ),
 });
 
-export const simulator = section("Simulated acquirer", {
+export const simulator = section("Acquirer and terminals", {
   simulatorLatencyMs: setting("PAYBELL_SIMULATOR_LATENCY_MS", wholeNumber(0, 600_000, "milliseconds"), 0).means(
     "The time that the simulated acquirer takes for each answer.",
   ),
