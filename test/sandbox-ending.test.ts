@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
@@ -49,4 +49,21 @@ test("a second Ctrl-C waits for nothing in flight, and leaves no PostgreSQL behi
   expect(await sandbox.exited).toBe(0);
   expect(sandbox.output()).not.toContain("Stopped.");
   expect(() => process.kill(postmaster, 0)).toThrow("ESRCH");
+});
+
+test("a start that fails late says why in one line, and leaves no PostgreSQL behind", async () => {
+  sandbox.signal("SIGINT");
+  expect(await sandbox.exited).toBe(0);
+  const credentials = join(home, "sandbox.json");
+  await rm(credentials);
+  // It cannot be written; by then the service works on its database.
+  await mkdir(credentials);
+  try {
+    const failed = spawnPaybell(["sandbox"], { PAYBELL_HOME: home, PAYBELL_PORT: String(await freePort()) });
+    expect(await failed.exited).toBe(1);
+    expect(failed.output().trim().split("\n")).toEqual([expect.stringContaining("EISDIR")]);
+    await expect(readFile(join(home, "postgres", "postmaster.pid"))).rejects.toThrow("ENOENT");
+  } finally {
+    await rm(credentials, { recursive: true });
+  }
 });

@@ -4,13 +4,15 @@ import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { post, postDefaults } from "@paybell/partner/certify";
+import { sampleIpn } from "@paybell/partner/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { profile } from "../packages/server/src/acquirer/iso8583/example-profile.fixture.ts";
 import { FakeHost } from "../packages/server/src/acquirer/iso8583/link/fake-host.fixture.ts";
 import { sale } from "./support/commands.ts";
 import { type SpokenProcess, spawnPaybell } from "./support/instance.ts";
 import { freePort } from "./support/ports.ts";
-import { callHttp } from "./support/service.ts";
+import { callHttp, eventually } from "./support/service.ts";
 
 type Credentials = Readonly<Record<string, string>>;
 
@@ -112,6 +114,20 @@ test("sends the commands of a terminal to the acquirer that was registered for i
   expect(body).toMatchObject({ status: "SUCCESS", tid: "T0000077" });
   expect(host.heard.filter(({ mti }) => mti === "0200").map(({ fields }) => fields.get(41))).toEqual(["T0000077"]);
   await host.close();
+});
+
+test("its receiver accepts what was sealed with the keys before a rotation, as what is in flight is", async () => {
+  const { partnerId, receiverUrl = "", encryptionKey = "", signingKey = "", webhookSecret = "" } = credentials;
+  const rotation = { key: "signingKey", overlapHours: 0 };
+  await call("POST", `/operator/v1/partners/${partnerId}/keys/rotate`, rotation, "operatorToken");
+  await eventually("the receiver to have the new key", async () => {
+    const now = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Credentials;
+    return now["signingKey"] !== signingKey || undefined;
+  });
+  const [ca = ""] = /-----BEGIN CERT.*/s.exec(await readFile(join(home, "receiver.pem"), "utf8")) ?? [];
+  const { body, headers } = sampleIpn({}, { encryptionKey, signingKey, webhookSecret });
+  const answer = await post(new URL(receiverUrl), { method: "POST", headers, body }, { ...postDefaults, ca });
+  expect(answer).toMatchObject({ status: 204 });
 });
 
 /** The last, because it stops the sandbox. */

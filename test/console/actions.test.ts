@@ -33,17 +33,16 @@ async function withParked(name: string, count: number): Promise<TestPartner> {
 }
 
 /** Has each step of a replay send one, and holds those after the first until `go` is called. */
-async function holdSteps(page: Page, path: string): Promise<{ go(): void }> {
+async function holdSteps(page: Page, path: string) {
   const held = Promise.withResolvers<void>();
-  let steps = 0;
+  const limits: unknown[] = [];
   await page.route(`**${path}`, async (route) => {
-    const body = route.request().postDataJSON() as { dryRun?: boolean };
+    const body = route.request().postDataJSON() as { dryRun?: boolean; limit?: number };
     if (body.dryRun === true) return await route.continue();
-    steps += 1;
-    if (steps > 1) await held.promise;
+    if (limits.push(body.limit) > 1) await held.promise;
     return await route.continue({ postData: JSON.stringify({ ...body, limit: 1 }) });
   });
-  return { go: () => held.resolve() };
+  return { go: () => held.resolve(), limits };
 }
 
 describe("a replay", () => {
@@ -52,7 +51,7 @@ describe("a replay", () => {
     async () => {
       const partner = await withParked("replayed", 3);
       const page = await browser.open(`/parked?partner=${partner.id}`);
-      const { go } = await holdSteps(page, "/operator/v1/redeliveries");
+      const { go, limits } = await holdSteps(page, "/operator/v1/redeliveries");
       await page.getByRole("button", { name: "Count them first" }).click();
       await page.getByText(/^3 would be sent again, .* 3 SALE, the oldest of \S+; to the registered URL\.$/).waitFor();
       await page.getByRole("button", { name: "Send 3 again" }).click();
@@ -60,6 +59,7 @@ describe("a replay", () => {
       await page.getByRole("button", { name: "Stop" }).click();
       go();
       await page.getByText("2 of 3 due again: stopped").waitFor();
+      expect(limits, "never more than was counted").toEqual([3, 2]);
       const parked = await service.operator("GET", `/operator/v1/notifications?partner=${partner.id}&state=parked`);
       expect(parked.body["items"]).toHaveLength(1);
       await page.getByText("2 of 2 delivered").waitFor();
@@ -197,6 +197,22 @@ describe("money in doubt", () => {
       await page.getByText("resolve reversal").first().waitFor();
       await page.getByRole("button", { name: "Details" }).first().click();
       await page.getByText("reason: the acquirer said so").waitFor();
+    },
+    limitMs,
+  );
+
+  test(
+    "a Sale is undone by its Void only if that was approved",
+    async () => {
+      const partner = await service.register({ name: "Undone" });
+      const { body } = await partner.run(sale({ tid: "T9000004" }));
+      const page = await browser.open(`/transactions/${String(body["id"])}`);
+      service.acquirer.behave(next("VOID", { declines: "05" }));
+      for (const shown of [/^Approved by the acquirer; not settled yet/, /^Approved, and undone by a Void since/]) {
+        await partner.run({ command: "VOID", reqId: randomUUID(), transactionId: body["id"] });
+        await page.reload();
+        await page.getByText(shown).waitFor();
+      }
     },
     limitMs,
   );

@@ -30,6 +30,7 @@ export interface OpenOptions {
   readonly scheme?: "light" | "dark";
   /** Signs in with it; left out: the sandbox signs in by itself. */
   readonly token?: string;
+  readonly timeZone?: string;
 }
 
 const startMs = 60_000;
@@ -75,9 +76,10 @@ export async function openBrowser(baseUrl: string): Promise<ConsoleBrowser> {
     args: ["--no-sandbox", "--disable-gpu"],
     timeout: startMs,
   });
-  const newPage = async ({ width = 1280, scheme = "light", token }: OpenOptions = {}) => {
+  const newPage = async ({ width = 1280, scheme = "light", token, timeZone = "UTC" }: OpenOptions = {}) => {
     const viewport = { width, height: width < 500 ? 844 : 800 };
-    const context = await browser.newContext({ viewport, colorScheme: scheme, locale: "en-GB", timezoneId: "UTC" });
+    const here = { locale: "en-GB", timezoneId: timeZone };
+    const context = await browser.newContext({ viewport, colorScheme: scheme, ...here });
     // An open page continues to ask the service.
     onTestFinished(() => context.close());
     if (token !== undefined) await context.request.post(`${baseUrl}/console/session`, { data: { token } });

@@ -160,6 +160,21 @@ describe("an emptied field", () => {
 });
 
 test(
+  "a merchant's day is the viewer's, also when its clocks change",
+  async () => {
+    const page = await browser.newPage({ timeZone: "Europe/Berlin" });
+    const asked = page.waitForRequest("**/operator/v1/merchants?*");
+    await page.goto(`${browser.baseUrl}/console/money?tab=merchants&day=2026-03-29`);
+    const { searchParams } = new URL((await asked).url());
+    expect([searchParams.get("from"), searchParams.get("to")]).toEqual([
+      "2026-03-28T23:00:00.000Z",
+      "2026-03-29T22:00:00.000Z",
+    ]);
+  },
+  limitMs,
+);
+
+test(
   "two people who change different settings of a partner do not undo each other's change",
   async () => {
     const partner = await service.register({ name: "Shared", maxInFlight: 32 });

@@ -69,6 +69,27 @@ test(
 );
 
 test(
+  "when another partner signs in on the page, nothing of the one before is shown",
+  async () => {
+    const [first, second] = [await service.register({ name: "First shop" }), await service.register({ name: "Other" })];
+    const page = await browser.open("/", { token: first.secrets.apiKey });
+    const shop = page.getByRole("heading", { name: "First shop" });
+    await shop.waitFor();
+    await page.context().clearCookies();
+    await page.getByText("Your session has ended").waitFor();
+    const held = Promise.withResolvers<void>();
+    await page.route("**/v1/self", (route) => held.promise.then(() => route.continue()));
+    await page.getByLabel("Token").fill(second.secrets.apiKey);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await signedInAs(page, "Other").waitFor();
+    expect(await shop.count()).toBe(0);
+    held.resolve();
+    await page.getByRole("heading", { name: "Other" }).waitFor();
+  },
+  limitMs,
+);
+
+test(
   "a page does not act for a person who signed in beside it: it shows that person first",
   async () => {
     const page = await browser.open("/partners/new", { token: annas });
