@@ -589,24 +589,6 @@ describe("a partner's REVERSAL", () => {
     expect(await reversing).toMatchObject({ state: "SUCCESS" });
   });
 
-  test("of a Sale that succeeds while it is looked at undoes it", async () => {
-    const till = new LedgerTill();
-    const answer = bench.holdLink("the answer to a SALE arrives");
-    const sale = await instance.begun(partner, till.sale());
-    await answer.reached;
-    const begin = instance.life.holdsAnswerOf("begin");
-    const reversing = instance.ended(partner, till.reversal(sale));
-    await begin.reached;
-    const look = instance.life.holdsAnswerOf("find");
-    begin.release();
-    await look.reached;
-    answer.go();
-    expect(await instance.endOf(sale)).toMatchObject({ state: "SUCCESS" });
-    look.release();
-    expect(await reversing).toMatchObject({ state: "SUCCESS" });
-    expect(bench.bank.find(sale.id)).toMatchObject({ standing: "reversed" });
-  });
-
   test("that arrived before its command makes the command refused, and the acquirer is not asked", async () => {
     const till = new LedgerTill();
     const late = till.sale();

@@ -145,6 +145,19 @@ test("totals, uploads and list count alike what is voided, reversed, declined an
   );
 });
 
+test("a second late answer does not take the place of the one that a batch is in doubt by", async () => {
+  const tid = newTid();
+  await transactions.begin(sampleInit(partnerId, leaseId, { tid }));
+  const { rows } = await connections.pool.query("SELECT batch_id FROM terminals WHERE tid = $1", [tid]);
+  const batchId = String(rows[0]?.batch_id);
+  const totals = await settlements.totals(partnerId, batchId);
+  const late = { batchId, batchNo: "000001", answer: { responseCode: "00", refId: "" }, totals };
+  const [first, second] = [newId<"transaction">(), newId<"transaction">()];
+  expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: first })).toBe("entered");
+  expect(await settlements.keepLate(partnerId, tid, { ...late, settlementId: second })).toBeUndefined();
+  expect(await settlements.late(partnerId, tid, batchId)).toMatchObject({ settlementId: first });
+});
+
 test("a page of uploads goes on behind the last one, and reads no row that was declined", async () => {
   const batchId = newId();
   await connections.pool.query(

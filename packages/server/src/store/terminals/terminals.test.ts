@@ -68,6 +68,16 @@ test.each(["registration", "release"])("a %s that waits for a command finds what
   expect((await change()).outcome).toBe(kind === "release" ? "removed" : "put");
 });
 
+test("a registration that fails, or is refused, leaves the partner's own terminal with its mid", async () => {
+  const [one, other] = [await insertPartner(connections.pool), await insertPartner(connections.pool)];
+  const put = (partnerId: typeof one, mid: string) => terminals.upsert(partnerId, completeTerminal("C1", { mid }), 30);
+  await put(one, "CM1");
+  await put(other, "CM2");
+  await expect(put(one, "\0")).rejects.toThrow();
+  expect(await put(one, "CM2")).toMatchObject({ outcome: "taken", holder: other });
+  expect(await put(other, "CM1")).toMatchObject({ outcome: "taken", holder: one });
+});
+
 const insertTransaction = (commandAndState: string, batchId = "batch_id") => `
   INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, facts, tid, batch_id)
   SELECT partner_id, r.id, 'command', ${commandAndState}, r.id::text, r.id, '{"fields":{}}', tid, ${batchId}

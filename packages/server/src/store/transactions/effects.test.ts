@@ -162,6 +162,12 @@ test("an upload leaves the batch as it is, and one that is refused opens it unde
   expect(await one("SELECT FROM batches WHERE tid = $1", tid)).toBeUndefined();
 });
 
+test("a result that cannot be written leaves no transaction open to the next one", async () => {
+  const [spoilt, whole] = [await begun({ tid: newTid() }), await begun({ tid: newTid() })];
+  await expect(complete(spoilt, { state: "INVALID" as "ERROR", amountMinor: 1n })).rejects.toThrow();
+  expect(await complete(whole, { amountMinor: 1n })).toMatchObject({ outcome: "completed" });
+});
+
 function fail(): never {
   throw new Error("It was due.");
 }

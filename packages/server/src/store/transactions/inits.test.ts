@@ -122,6 +122,35 @@ async function beginUnanswered(init: Init, commit: (client: PoolClient) => unkno
   return { id: init.id, client };
 }
 
+test("a command whose COMMIT happened without an answer has begun, and is no repeat of itself", async () => {
+  const [home] = connections.homes.all;
+  if (home === undefined) throw new Error("There is one.");
+  let isAnswered = false;
+  const connect = async () => {
+    const client = await home.engine.connect();
+    const query = async (statement: string) => {
+      const result = await client.query(statement);
+      if (statement === "COMMIT" && !isAnswered) {
+        isAnswered = true;
+        throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+      }
+      return result;
+    };
+    return { query, release: (destroys?: boolean) => client.release(destroys) };
+  };
+  const homes = new Homes([{ ...home, engine: { connect } as unknown as Pool }]);
+  const init = sampleInit(partnerId, leaseId, { tid: newTid() });
+  expect(await new PostgresTransactions({ engine: home.engine, homes }).begin(init)).toMatchObject({
+    outcome: "begun",
+  });
+});
+
+test("a command that cannot be looked up leaves no transaction open to the next one", async () => {
+  await expect(second.begin(sampleInit(partnerId, leaseId, { reqId: "\0" }))).rejects.toThrow();
+  const next = sampleInit(partnerId, leaseId, { tid: newTid() });
+  expect(await second.begin(next)).toMatchObject({ outcome: "begun" });
+});
+
 const settlement = (tid: string) => sampleInit(partnerId, leaseId, { tid, command: "SETTLEMENT", takes: settles });
 
 test("a settlement whose COMMIT was not answered is undone, also if that happens later", async () => {
