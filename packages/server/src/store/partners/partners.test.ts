@@ -165,13 +165,17 @@ describe("a partner", () => {
     const { directory, registry } = service();
     const { partner } = await registry.register(input);
     const pauses = async () => (await directory.find(partner.id))?.pauses ?? [];
-    for (const state of ["active", "paused", "disabled"] as const) await registry.setState(partner.id, state);
+    await registry.setState(partner.id, "active");
+    const { updatedAt: pausedAt } = await registry.setState(partner.id, "paused");
+    await registry.setState(partner.id, "disabled");
     expect(await pauses()).toEqual([]);
     await registry.setState(partner.id, "active");
     await registry.setState(partner.id, "paused");
     await registry.setState(partner.id, "active");
     const [first = [0, 0], second = [0, 0], ...more] = await pauses();
     expect(more).toEqual([]);
+    // A disable goes on with the pause before it.
+    expect(new Date(first[0]).toISOString()).toBe(pausedAt);
     expect(first[0]).toBeLessThan(first[1]);
     expect(first[1]).toBeLessThanOrEqual(second[0]);
     expect(Math.abs(second[1] - Date.now())).toBeLessThan(60_000);
