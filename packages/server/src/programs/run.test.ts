@@ -202,8 +202,11 @@ test("an export of the audit that follows it writes each entry once, and one tha
   await append();
   const follower = processOf({ DATABASE_URL: stored.url });
   const [first, second] = [follower.prints('"seq":1,'), follower.prints('"seq":2,')];
+  const reads = vi.spyOn(PostgresAudit.prototype, "following");
   const ended = runAuditExport(follower, { format: "json-lines", after: 0, follow: true });
   await first;
+  // It has found nothing more: what is added now is read by the next look.
+  await expect.poll(() => reads.mock.settledResults.map(({ value }) => value)).toContainEqual([]);
   await append();
   await second;
   follower.signal("SIGINT");
