@@ -81,21 +81,6 @@ describe("an acquirer over ISO 8583", () => {
     expect(await acquirer.ask(sale, { ...patient, site })).toMatchObject({ responseCode: "00", site });
   });
 
-  test("says that its host does not know a message that is still on its way there", async () => {
-    const { acquirer, host } = await opened();
-    const till = new Till();
-    const sale = till.sale("tok_approve");
-    // The line breaks under the Sale, which the host books later; the Reversal overtakes it.
-    host.answer = (request, socket) => {
-      if (request.mti === "0400") return answerTo(request, "25");
-      socket.destroy();
-      return undefined;
-    };
-    await expect(acquirer.ask(sale, patient)).rejects.toBeInstanceOf(NoAnswer);
-    const answer = await acquirer.ask(till.reversal(sale), patient);
-    expect(answer).toMatchObject({ responseCode: "25", site: `127.0.0.1:${host.port}` });
-  });
-
   test("sends no other request under the key of one that may be answered yet", async () => {
     const timings = { ...example.timings, reversalMarginMs: 600_000 };
     const { acquirer, host } = await opened({}, { ...example, timings });

@@ -91,17 +91,6 @@ describe("a bank's books", () => {
     expect(bank.find(complete.transactionId)?.standing).toBe("settled");
   });
 
-  test("count a voided Sale that is reversed, and its Void, nowhere", () => {
-    const bank = new SimulatedBank({ strict: true });
-    const till = new Till();
-    const sale = till.sale("t");
-    const voided = till.void(sale, bank.receive(sale));
-    bank.receive(voided);
-    expect(bank.receive(till.reversal(sale)).responseCode).toBe("00");
-    expect(bank.receive(till.reversal(voided)).responseCode).toBe("00");
-    expect(bank.openBatch(till.mid, till.tid, "VND")).toEqual({ batchNo: "000001", ...emptyTotals });
-  });
-
   test("do not find an original by a wrong reference, nor a reversed message by another traceNo", () => {
     const bank = new SimulatedBank();
     const till = new Till();

@@ -34,12 +34,12 @@ const network = (code: string): IsoMessage => ({
     [70, code],
   ]),
 });
-const request = (traceNo: string, tid = "T0000001"): IsoMessage => ({
+const request = (traceNo: string): IsoMessage => ({
   mti: "0200",
   fields: new Map([
     [7, "1122061112"],
     [11, traceNo],
-    [41, tid],
+    [41, "T0000001"],
   ]),
 });
 
@@ -140,18 +140,6 @@ describe("the link to a host", () => {
     const traceNos = Array.from({ length: 50 }, (_, at) => at.toString().padStart(6, "0"));
     const answers = await Promise.all(traceNos.map((traceNo) => link.request(request(traceNo), patient)));
     expect(answers.map(({ fields }) => fields.get(39))).toEqual(traceNos.map((traceNo) => traceNo.slice(-2)));
-  });
-
-  test("distinguishes two terminals with the same trace number", async () => {
-    const one = await host();
-    one.answer = (message) => answerTo(message, message.fields.get(41) === "T0000001" ? "00" : "51");
-    const { link } = open([one]);
-    await link.isUpWithin(600_000);
-    const [first, second] = await Promise.all([
-      link.request(request("000001", "T0000001"), patient),
-      link.request(request("000001", "T0000002"), patient),
-    ]);
-    expect([first.fields.get(39), second.fields.get(39)]).toEqual(["00", "51"]);
   });
 
   test("uses the next host if one cannot be reached, or refuses the sign-on", async () => {
