@@ -5,6 +5,7 @@ import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { clearingSchema } from "../../acquirer/iso8583/profile/schema.ts";
 import { Clearing } from "../../clearing/clearing.ts";
 import type { ClearingStore } from "../../clearing/store.ts";
+import { newId } from "../../ids.ts";
 import { createLog } from "../../log.ts";
 import { PostgresClearing } from "./clearing.ts";
 
@@ -57,6 +58,15 @@ test("of a file that cannot be read to its end nothing is stored, not even what 
   expect(id).toBeDefined();
   expect(await slow.store.chunk(id ?? "", 0)).toEqual([]);
   expect(await slow.store.chunk(id ?? "", stored.length - 1)).toEqual([]);
+});
+
+test("a line that is recorded again matches its transaction once, and no other line matches it", async () => {
+  const { store } = instance();
+  const [one, file, another] = [{ partnerId: newId<"partner">(), id: newId<"transaction">() }, newId(), newId()];
+  const record = (fileId: string, line: number) =>
+    store.record("bank", fileId, { matched: [{ line, with: one }], entries: [] });
+  expect([await record(file, 2), await record(file, 2)]).toEqual([[], []]);
+  expect([await record(file, 3), await record(another, 2)]).toMatchObject([[{ line: 3 }], [{ line: 2 }]]);
 });
 
 test("an instance that lost a file at its last lines does not end it", async () => {
