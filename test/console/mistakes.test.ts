@@ -49,12 +49,14 @@ describe("an action", () => {
   test(
     "that was confirmed is not run again by more clicks while its dialog closes, but can be confirmed anew",
     async () => {
-      const partner = await service.register({ name: "Clicked" });
-      const page = await browser.open(`/partners/${partner.id}?tab=keys`);
-      const rotations = requestsOf(page, "/keys/rotate");
+      // Its button stays when it has succeeded; that of a key's rotation is replaced by the new key's.
+      const partner = await service.register({ name: "Clicked", callBackUrlChange: "partner" });
+      const page = await browser.open("/?tab=endpoints", { token: partner.secrets.apiKey });
+      const changes = requestsOf(page, "/v1/callback-url");
       for (const times of [1, 2]) {
-        await page.getByRole("button", { name: "Rotate" }).last().click();
-        const confirm = page.getByRole("dialog").getByRole("button", { name: "Rotate" });
+        await page.getByLabel("New URL").fill(partner.server.url);
+        await page.getByRole("button", { name: "Test and change" }).click();
+        const confirm = page.getByRole("dialog").getByRole("button", { name: "Test and change" });
         await confirm.waitFor();
         await confirm.evaluate(
           (button: { isConnected: boolean; click(): void }) =>
@@ -67,7 +69,7 @@ describe("an action", () => {
               }, 10);
             }),
         );
-        expect(rotations).toHaveLength(times);
+        expect(changes).toHaveLength(times);
       }
     },
     limitMs,
