@@ -152,17 +152,19 @@ describe("a redelivery", () => {
     expect(bench.told).toHaveLength(13);
   });
 
-  test.each(["pending", "parked"] as const)("of a %s one probes a tripped circuit now", async (state) => {
+  test.each(["pending", "parked"] as const)("of a %s one probes its partner's tripped circuit now", async (state) => {
     const id = await insertNotification(bench.pool, partner.id, { state });
+    const other = newId<"partner">();
     await bench.pool.query(
       `INSERT INTO endpoints (partner_id, id, kind, target, queue, state, failures, probes, probe_at, epoch, control_no)
-       VALUES ($1, $2, 'origin', 'https://partner.example', 'https://partner.example', 'open', 5, 3,
-         now() + interval '5 minutes', 1, 0)`,
-      [partner.id, newId()],
+       SELECT p, gen_random_uuid(), 'origin', 'https://partner.example', 'https://partner.example', 'open', 5, 3,
+         now() + interval '5 minutes', 1, 0 FROM unnest($1::uuid[]) AS p`,
+      [[partner.id, other]],
     );
     await redeliver(id);
     const text = "SELECT probe_at <= now() AS is_due, control_no, probes FROM endpoints WHERE partner_id = $1";
     expect((await bench.pool.query(text, [partner.id])).rows).toEqual([{ is_due: true, control_no: 1, probes: 3 }]);
+    expect((await bench.pool.query(text, [other])).rows).toEqual([{ is_due: false, control_no: 0, probes: 3 }]);
     await bench.pool.query("UPDATE partners SET state = 'paused' WHERE id = $1", [partner.id]);
     expect(await redeliver(id)).toMatchObject({ held: "paused" });
 
@@ -261,6 +263,9 @@ describe("a redelivery of many", () => {
     await bench.notifications.redeliverMany({ partnerId: other.id }, { to: "original" });
     expect(await places(byOther)).toEqual({ pending: 1, parked: 0 });
     expect(bench.told).toEqual([other.id]);
+    expect(await bench.notifications.backlog(other.id)).toMatchObject({ pending: 1, parked: 0 });
+    const nothing = { pending: 0, oldestPendingAt: null };
+    expect(await bench.notifications.backlog(partner.id)).toMatchObject({ ...nothing, parked: 3 });
   });
 
   test("takes those that are named, of every partner and in every state, and none by anything else", async () => {
@@ -329,6 +334,7 @@ describe("a redelivery of many", () => {
       createdAt: expect.stringMatching(/Z$/),
     });
     expect(await progress(other.id)).toMatchObject({ redelivered: 2, delivered: 1, pending: 1 });
+    expect(await progress(partner.id)).toMatchObject({ redelivered: 4, delivered: 1, parked: 1, pending: 2 });
     const stranger = await registerPartner(bench.pool);
     expect(await codeOf(progress(stranger.id))).toBe("not_found");
     expect(await codeOf(bench.notifications.redelivery("x"))).toBe("not_found");
