@@ -62,6 +62,8 @@ describe("the completions of one report", () => {
     const results = await reports.report(wholeBatch);
     const chain = ["preauth", "complete", "void of complete"].map((id) => durable.find((one) => one.externalId === id));
     expect(chain.map((one) => one?.chainId)).toEqual(Array(3).fill(chain[0]?.id));
+    const followers = durable.flatMap((one) => (one.notification?.follows ? [one.externalId] : [])).sort();
+    expect(followers).toEqual(["complete", "void of another", "void of complete"]);
     expect(results.map(({ externalId, result }) => [externalId, result])).toEqual(
       wholeBatch.map(({ externalId }) => [externalId, "accepted"]),
     );
