@@ -129,6 +129,9 @@ test("a merchant's sales of a period are counted by their results, and a batch l
   const { body: standing } = await shop.run(sale({ tid, amount: "20" }));
   service.acquirer.behave(next("REVERSAL", { declines: "12" }));
   await shop.run({ command: "REVERSAL", reqId: randomUUID(), transactionId: standing["id"] });
+  // A PreAuth is no sale, so its Void takes nothing back.
+  const { body: reserved } = await shop.run({ ...sale({ tid, amount: "5" }), command: "PREAUTH" });
+  await shop.run({ command: "VOID", reqId: randomUUID(), transactionId: reserved["id"] });
   const to = new Date(Date.now() + 1_000).toISOString();
   const { items } = await get(`merchants?partner=${shop.id}&from=${from}&to=${to}`);
   expect(merchantsSchema.shape.items.parse(items)).toEqual([

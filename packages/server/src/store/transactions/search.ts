@@ -12,7 +12,7 @@ import type {
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
 import { serviceId } from "../events.ts";
-import { commandsInSql, settlementCommands } from "./command-lists.ts";
+import { commandsInSql, settlementCommands, voidedCommand } from "./command-lists.ts";
 import { withChain } from "./transactions.ts";
 
 interface Shown {
@@ -179,7 +179,7 @@ const merchants = `
   SELECT t.partner_id AS "partnerId", coalesce(t.facts #>> '{fields,mid}', '') AS mid,
     coalesce(max(t.facts #>> '{fields,merchantName}'), '') AS "merchantName", coalesce(t.currency, '') AS currency,
     ${money("sale", `${approved} IN ${commandsInSql(chargingCommands)}`)},
-    ${money("void", `${approved} = 'VOID'`)},
+    ${money("void", `${approved} = 'VOID' AND ${voidedCommand} IS DISTINCT FROM 'PREAUTH'`)},
     ${money("refund", `${approved} = 'REFUND'`)},
     count(*) FILTER (WHERE t.reversal_state = 'done')::integer AS "reversedQuantity",
     count(*) FILTER (WHERE t.state = 'ERROR')::integer AS "declinedQuantity"

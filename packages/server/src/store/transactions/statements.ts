@@ -3,7 +3,7 @@ import { highestId, lowestId, nilId, type PartnerId } from "../../ids.ts";
 import type { ClosedBatch, OwnSearch, SettlementRow, StatementRow, StatementStore } from "../../ledger/statements.ts";
 import { queryAlongIndexes } from "../database/along-indexes.ts";
 import type { Homes } from "../database/homes.ts";
-import { commandsInSql } from "./command-lists.ts";
+import { commandsInSql, voidedCommand } from "./command-lists.ts";
 
 const pageRows = 500;
 /** Clocks of instances differ by less: an id has the time of one, and created_at that of the database. */
@@ -13,13 +13,9 @@ const soonMs = 600_000;
 const commands = commandsInSql(notifiedCommands);
 const isSlow = "t.completed_at - t.created_at > interval '10 minutes'";
 const isUntimed = "get_byte(uuid_send(t.id), 6) >> 4 <> 7";
-// A switch may say that it voided a PreAuth which it has not reported.
 const columns = `
   t.id, t.command, t.state, t.original_id AS "originalId", t.notification_id AS "notificationId", t.req_id AS "reqId",
-  t.facts -> 'fields' AS fields, CASE WHEN t.command <> 'VOID' THEN NULL
-    WHEN t.facts ->> 'voidsPreAuth' = 'true' THEN 'PREAUTH'
-    ELSE (SELECT o.command FROM transactions o WHERE o.partner_id = t.partner_id AND o.id = t.original_id)
-  END AS "originalCommand"`;
+  t.facts -> 'fields' AS fields, ${voidedCommand} AS "originalCommand"`;
 const completed = `
   SELECT 'transaction' AS kind, t.completed_at AS at, ${columns}, %key AS key FROM transactions t
   WHERE t.partner_id = $1 AND t.completed_at >= $2 AND t.completed_at < $3 AND t.command IN ${commands}
