@@ -17,7 +17,7 @@ const places = {
   },
   "partner/errors": { path: "^packages/partner/src/misused\\.ts$" },
   cli: { path: "^packages/cli/src/", imports: ["contract", "partner"], dynamic: ["server/index"] },
-  console: { path: "^packages/console/src/", imports: ["contract"] },
+  console: { path: "^packages/console/src/", imports: ["contract"], types: ["partner"] },
   server: { path: "^packages/server/src/(config/|guards/|(?!app\\.ts|index\\.ts)[^/]+\\.ts$)", imports: ["contract"] },
   ...folder("commands", [], ["ipn"]),
   ...folder("ipn"),

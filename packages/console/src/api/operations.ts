@@ -2,22 +2,47 @@
 // Change its routes and schemas, not this file.
 
 import type {
-  CardIpn,
   CardScheme,
   Cipher,
-  Command,
   Encoding,
   FieldSet,
   IpnKind,
   NotifiedCommand,
   PaymentType,
-  SettlementIpn,
   Status,
   SwipeType,
   TransactionType,
-  UnsignedIpn,
   WireNames,
 } from "@paybell/contract";
+
+import type {
+  ApiKeyToMake,
+  Certification,
+  Certify,
+  CommandRequest,
+  Endpoint,
+  EndpointCertificates,
+  EndpointPage,
+  Figures,
+  KeyUse,
+  KeyVersion,
+  NewApiKey,
+  Notification,
+  NotificationSearch,
+  NotificationSubject,
+  ParkedOfPartner,
+  PartnerApi,
+  Problem,
+  RedeliveredNotification,
+  RedeliveryProgress,
+  RotatedKey,
+  Transaction,
+  Trouble,
+} from "@paybell/partner/client";
+
+export type * from "@paybell/partner/client";
+
+export const csrfHeader = "paybell-csrf";
 
 export type Acquirer = {
   name: string;
@@ -56,12 +81,6 @@ export type AcquirerTerminals = {
   isCut: boolean;
 };
 
-export type ApiKeyToMake = {
-  name: string;
-  scopes: ("read" | "pull" | "commands" | "manage")[];
-  expiresInDays?: number;
-};
-
 export type AuditPage = {
   items: {
     seq: number;
@@ -78,35 +97,6 @@ export type AuditPage = {
   }[];
   next: string | null;
 };
-
-export type Backlog = {
-  trouble: Trouble | null;
-  pending: number;
-  oldestPendingAt: string | null;
-  parked: number;
-  parkedBecause: ParkedOfPartner | null;
-  pull: { at: string; upTo: string | null; left: number | null; problem: string | null } | null;
-};
-
-export type Batch = {
-  id: string;
-  tid: string;
-  mid: string;
-  batchNo: string;
-  currency: string | null;
-  settlementId: string;
-  notificationId: string | null;
-  saleQuantity: number;
-  saleTotalAmount: string;
-  voidQuantity: number;
-  voidTotalAmount: string;
-  refundQuantity: number;
-  refundTotalAmount: string;
-  netAmount: string;
-  closedAt: string;
-};
-
-export type BatchPage = { items: Batch[]; next: string | null };
 
 export type BatchRecord = {
   id: string;
@@ -169,37 +159,6 @@ export type CardCompletion = {
   transaction_type?: "SALE" | "VOID" | "SETTLE" | "CANCEL";
 };
 
-export type CardTransaction = UnsignedIpn<CardIpn> & {
-  status: Status;
-  command: Command;
-  createdAt: string;
-  notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
-  emv?: string;
-};
-
-export type Certification = {
-  passed: boolean;
-  url: string;
-  run: string;
-  durationMs: number;
-  certificateEndsAt: string | null;
-  counts: { passed: number; failed: number; notRun: number; leftOut: number };
-  diagnoses: { code: string; cases: string[]; means: string; fix: string; documentation: string }[];
-  cases: CertifiedCase[];
-};
-
-export type CertifiedCase = {
-  code: string;
-  title: string;
-  expected: "2xx" | "4xx";
-  verdict: "passed" | "failed" | "not_run" | "left_out";
-  finding: { code: string; means: string; fix: string; documentation: string } | null;
-  note: string | null;
-  exchanges: { what: string; status: number | null; failure: string | null; detail: string | null; ms: number }[];
-};
-
-export type Certify = { url?: string };
-
 export type ClearingException = {
   id: string;
   kind: "missing_here" | "missing_there" | "different" | "chargeback";
@@ -258,114 +217,7 @@ export type ClearingLine = {
   reason: string;
 };
 
-export type CommandRequest =
-  | SaleCommand
-  | VoidCommand
-  | PreauthCommand
-  | PreauthCompleteCommand
-  | RefundCommand
-  | SettlementCommand
-  | LogonCommand
-  | ReversalCommand
-  | BatchUploadCommand;
-
-export type BatchUploadCommand = Omit<LogonCommand, "command"> & { command: "BATCH_UPLOAD" };
-
-export type LogonCommand = { command: "LOGON"; reqId: string; tid: string; mid: string };
-
-export type PreauthCommand = Omit<SaleCommand, "command"> & { command: "PREAUTH" };
-
-export type PreauthCompleteCommand = Omit<VoidCommand, "command"> & {
-  command: "PREAUTH_COMPLETE";
-  amount: string;
-  tid?: string;
-};
-
-export type RefundCommand = Omit<VoidCommand, "command"> & { command: "REFUND"; amount: string; tid?: string };
-
-export type ReversalCommand = { command: "REVERSAL"; reqId: string; transactionId?: string; originalReqId?: string };
-
-export type SaleCommand = {
-  command: "SALE";
-  reqId: string;
-  amount: string;
-  currency: string;
-  tid: string;
-  mid: string;
-  merchantTransId: string;
-  billId?: string;
-  paymentType?: PaymentType;
-  allowPartial?: boolean;
-  extraData?: string;
-  deviceId?: string;
-  appName?: string;
-  callBackUrl?: string;
-  card: {
-    token: string;
-    number?: string;
-    scheme?: CardScheme;
-    aid?: string;
-    swipeType?: SwipeType;
-    holder?: string;
-    expiry?: string;
-    tc?: string;
-    sequenceNumber?: string;
-    track2?: string;
-    pinBlock?: string;
-    emv?: string;
-  };
-};
-
-export type SettlementCommand = {
-  command: "SETTLEMENT";
-  reqId: string;
-  tid: string;
-  mid: string;
-  merchantTransId?: string;
-  extraData?: string;
-  deviceId?: string;
-  appName?: string;
-  callBackUrl?: string;
-};
-
-export type VoidCommand = {
-  command: "VOID";
-  reqId: string;
-  transactionId: string;
-  merchantTransId?: string;
-  billId?: string;
-  extraData?: string;
-  deviceId?: string;
-  appName?: string;
-  callBackUrl?: string;
-};
-
-export type Endpoint = {
-  id: string;
-  partnerId: string;
-  kind: "origin" | "url";
-  target: string;
-  state: "closed" | "open" | "gone";
-  failures: number;
-  lastReason: string | null;
-  openedAt: string | null;
-  probeAt: string | null;
-  probes: number;
-  updatedAt: string;
-};
-
-export type EndpointCertificates = {
-  items: {
-    whose: "server" | "client" | "authority";
-    target: string | null;
-    endsAt: string | null;
-    problem: string | null;
-  }[];
-};
-
 export type EndpointClosing = { partnerId?: string };
-
-export type EndpointPage = { items: Endpoint[]; next: string | null };
 
 export type EventFeed = { items: EventRecord[]; next: string };
 
@@ -392,20 +244,6 @@ export type ExplainedNotification = {
   body: string;
 };
 
-export type Figures = {
-  span: "hour" | "day" | "week";
-  asOf: string;
-  points: { at: string; accepted: number; failed: number; parked: number }[];
-  accepted: number;
-  failed: number;
-  parked: number;
-  attemptP50Ms: number | null;
-  attemptP99Ms: number | null;
-  deliveryP50Ms: number | null;
-  deliveryP99Ms: number | null;
-  failures: { reason: string; httpStatus: number | null; attempts: number; lastAt: string }[];
-};
-
 export type FoundTerminal = Terminal & { partnerId: string };
 
 export type InspectedNotification = Notification & {
@@ -428,20 +266,6 @@ export type InspectedNotification = Notification & {
   events: { kind: string; at: string; detail: Record<string, unknown> }[];
 };
 
-export type KeyUse = { items: { keyId: string; accepted: number; failed: number; lastAcceptedAt: string | null }[] };
-
-export type KeyVersion = {
-  id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret" | "callbackKey";
-  activeFrom: string;
-  expiresAt: string | null;
-  seals?: number;
-  name?: string;
-  scopes?: ("read" | "pull" | "commands" | "manage")[];
-  lastUsedAt?: string | null;
-  createdAt: string;
-};
-
 export type LinkedTransaction = TransactionRecord & {
   merchantTransId: string | null;
   notificationId: string | null;
@@ -449,8 +273,6 @@ export type LinkedTransaction = TransactionRecord & {
   successorCommand: string | null;
   successorState: "in_flight" | "in_doubt" | "done" | null;
 };
-
-export type ListedNotification = Notification & { subject: NotificationSubject };
 
 export type MerchantTotals = {
   partnerId: string;
@@ -469,8 +291,6 @@ export type MerchantTotals = {
 
 export type MerchantTotalsList = { items: MerchantTotals[] };
 
-export type NewApiKey = { id: string; apiKey: string };
-
 export type NewOperator = Operator & { token: string };
 
 export type NewPartner = {
@@ -479,70 +299,6 @@ export type NewPartner = {
   encryptionKey: string;
   signingKey: string;
   webhookSecret: string;
-};
-
-export type Notification = {
-  id: string;
-  partnerId: string;
-  transactionId: string | null;
-  command: NotifiedCommand;
-  kind: IpnKind;
-  state: "pending" | "accepted" | "parked";
-  attemptsMade: number;
-  nextAttemptAt: string | null;
-  lastReason: string | null;
-  lastHttpStatus: number | null;
-  createdAt: string;
-  outcomeAt: string | null;
-  waiting: Waiting | null;
-  partnerName: string;
-};
-
-export type NotificationDetail = Notification & {
-  callBackUrl: string | null;
-  subject: NotificationSubject;
-  schedule: { beganAt: string; attempts: string[]; endsAt: string } | null;
-  attempts: {
-    attemptNo: number;
-    startedAt: string;
-    durationMs: number;
-    url: string;
-    address: string | null;
-    httpStatus: number | null;
-    reason: string | null;
-    detail: string | null;
-    answer: string | null;
-    keyId: string | null;
-    instanceId: string;
-  }[];
-};
-
-export type NotificationPage = {
-  items: {
-    id: string;
-    createdAt: string;
-    kind: IpnKind;
-    state: "pending" | "accepted" | "parked";
-    data: string;
-    headers: Record<string, string>;
-  }[];
-  next: string;
-};
-
-export type NotificationSearch = { items: ListedNotification[]; next: string | null };
-
-export type NotificationSubject = {
-  merchantTransId: string | null;
-  amount: string | null;
-  currency: string | null;
-  tid: string | null;
-  mid: string | null;
-  merchantName: string | null;
-  refId: string | null;
-  approveCode: string | null;
-  isoResponseCode: string | null;
-  reqId: string | null;
-  lastFour: string | null;
 };
 
 export type Operator = {
@@ -577,27 +333,6 @@ export type Overview = {
     settlementsWaiting: number;
   };
   failing: { partnerId: string; accepted: number; failed: number; parked: number }[];
-};
-
-export type OwnRedeliveries = {
-  filter: { state?: "pending" | "accepted" | "parked"; from?: string; to?: string; ids?: string[]; reason?: string };
-  to?: "original" | "registered";
-  dryRun?: boolean;
-  limit?: number;
-  redelivery?: string;
-};
-
-export type OwnRotation = { key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret"; overlapHours?: number };
-
-export type ParkedOfPartner = {
-  partnerId: string;
-  partnerName: string;
-  notificationId: string;
-  reason: string | null;
-  httpStatus: number | null;
-  since: string | null;
-  parked: number;
-  acceptedAt: string | null;
 };
 
 export type Partner = {
@@ -764,18 +499,6 @@ export type PartnerRegistration = {
   };
 };
 
-export type Problem = {
-  type: string;
-  title: string;
-  status: number;
-  code: string;
-  detail: string;
-  remedy: string;
-  documentation: string;
-  instance: string;
-  errors?: { field: string; code: string; message: string }[];
-};
-
 export type ProofOfDelivery = {
   proof:
     | {
@@ -843,8 +566,6 @@ export type Proposal = {
 
 export type Reason = { reason: string };
 
-export type RedeliveredNotification = Notification & { held: "paused" | "order" | null };
-
 export type Redeliveries = {
   filter: {
     partner?: string;
@@ -858,17 +579,6 @@ export type Redeliveries = {
   dryRun?: boolean;
   limit?: number;
   redelivery?: string;
-};
-
-export type RedeliveryProgress = {
-  id: string;
-  createdAt: string;
-  redelivered: number;
-  delivered: number;
-  pending: number;
-  failed: number;
-  parked: number;
-  held: { paused: number; order: number };
 };
 
 export type RemovedPartner = { id: string; records: number };
@@ -909,14 +619,6 @@ export type ReversalRetry = { reason?: string };
 
 export type ReversalsPage = { items: ReversalRecord[]; next: string | null };
 
-export type RotatedKey = {
-  id: string;
-  kind: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
-  secret: string;
-  activeFrom: string;
-  expiresOld: string;
-};
-
 export type Rotation = {
   key: "apiKey" | "encryptionKey" | "signingKey" | "webhookSecret";
   overlapHours?: number;
@@ -938,16 +640,6 @@ export type SandboxReceiver = {
 };
 
 export type SandboxReceiverMode = { mode: "accept" | "fail" | "hang" | "refuse" | "reject" };
-
-export type SealedNotification = {
-  data: string;
-  headers: Record<string, string>;
-  cipher: Cipher;
-  encoding: Encoding;
-  encryptionKeyId: string;
-};
-
-export type Self = Partner & { egressAddresses: string[]; proofPublicKey: string };
 
 export type Session =
   | {
@@ -979,25 +671,6 @@ export type Settings = {
     unit: string | null;
     meaning: string;
   }[];
-};
-
-export type Settlement = Omit<LogonCommand, "command"> & {
-  id: string;
-  status: Status;
-  isoResponseCode: string;
-  merchantTransId: string;
-  batchNo: string;
-  currency: string | null;
-  saleQuantity: string;
-  saleTotalAmount: string;
-  voidQuantity: string;
-  voidTotalAmount: string;
-  refId: string;
-  settlementDate: string;
-  listed: number;
-  notificationId: string | null;
-  createdAt: string;
-  completedAt: string | null;
 };
 
 export type SettlementCompletion = {
@@ -1057,8 +730,6 @@ export type SettlementDetail = {
   listed: number;
 };
 
-export type SettlementPage = { items: Settlement[]; next: string | null };
-
 export type SettlementRecord = {
   id: string;
   partnerId: string | null;
@@ -1073,17 +744,6 @@ export type SettlementRecord = {
   dueAt: string;
 };
 
-export type SettlementTransaction = UnsignedIpn<SettlementIpn> & {
-  status: Status;
-  command: Command;
-  createdAt: string;
-  notification: { id: string; state: "pending" | "accepted" | "parked" } | null;
-  emv?: string;
-  isoResponseCode: string;
-  refId: string;
-  settlementDate: string;
-};
-
 export type SettlementsPage = { items: SettlementRecord[]; next: string | null };
 
 export type ShownTotals = {
@@ -1096,48 +756,6 @@ export type ShownTotals = {
 };
 
 export type SignIn = { token?: string };
-
-export type Statement = {
-  date: string;
-  timeZone: string;
-  from: string;
-  to: string;
-  isComplete: boolean;
-  lines: StatementLine[];
-  totals: StatementTotals[];
-};
-
-export type StatementLine = Omit<LogonCommand, "command"> & {
-  kind: "transaction" | "reversal";
-  at: string;
-  id: string;
-  notificationId: string | null;
-  command: NotifiedCommand;
-  status: "SUCCESS" | "ERROR";
-  isoResponseCode: string;
-  currency: string;
-  amount: string;
-  movement: string;
-  merchantTransId: string;
-  batchNo: string;
-  traceNo: string;
-  refId: string;
-  approveCode: string;
-  originalId: string;
-};
-
-export type StatementTotals = {
-  currency: string;
-  saleQuantity: number;
-  saleTotalAmount: string;
-  voidQuantity: number;
-  voidTotalAmount: string;
-  refundQuantity: number;
-  refundTotalAmount: string;
-  reversedQuantity: number;
-  reversedTotalAmount: string;
-  netAmount: string;
-};
 
 export type Terminal = {
   tid: string;
@@ -1158,14 +776,6 @@ export type TerminalRegistration = {
   deviceId?: string;
   appName?: string;
   acquirer?: string;
-};
-
-export type Transaction = CardTransaction | SettlementTransaction;
-
-export type TransactionDetail = Transaction & {
-  batch: { batchNo: string; state: "open" | "closing" | "closed" } | null;
-  reversal: "pending" | "done" | "parked" | null;
-  chain: { id: string; command: Command; status: Status; isoResponseCode: string; amount: string; createdAt: string }[];
 };
 
 export type TransactionRecord = {
@@ -1193,149 +803,13 @@ export type TransactionRecord = {
 
 export type TransactionsPage = { items: TransactionRecord[]; next: string | null };
 
-export type Trouble = {
-  partnerId: string;
-  partnerName: string;
-  notificationId: string;
-  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
-  reason: string | null;
-  httpStatus: number | null;
-  since: string | null;
-  waiting: number;
-  nextAttemptAt: string | null;
-  parkingAt: string | null;
-};
-
 export type TwoAdminRule = { minutes: number };
 
 export type ViewLink = { id: string; url: string; expiresAt: string };
 
 export type ViewLinkToMake = { minutes?: number };
 
-export type Waiting = {
-  because: "paused" | "disabled" | "circuit" | "gone" | "order" | "retry" | "turn";
-  since: string | null;
-  endpointId: string | null;
-  target: string | null;
-  reason: string | null;
-  after: string | null;
-};
-
-export const csrfHeader = "paybell-csrf";
-
-export interface Api<Options> {
-  /** Run a command. POST /v1/commands */
-  runCommand(body: CommandRequest, options?: Options): Promise<Transaction>;
-  /** Get a transaction by its id. GET /v1/transactions/{id} */
-  getTransaction(id: string, options?: Options): Promise<TransactionDetail>;
-  /** Find a transaction by its reqId. GET /v1/transactions */
-  findTransaction(query: { reqId: string }, options?: Options): Promise<TransactionDetail>;
-  /** List your settled batches. GET /v1/batches */
-  listBatches(
-    query?: {
-      tid?: undefined | string;
-      from?: undefined | string | string;
-      to?: undefined | string | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-    },
-    options?: Options,
-  ): Promise<BatchPage>;
-  /** List your Settlements, under way or ended. GET /v1/settlements */
-  listSettlements(
-    query?: {
-      tid?: undefined | string;
-      from?: undefined | string | string;
-      to?: undefined | string | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-    },
-    options?: Options,
-  ): Promise<SettlementPage>;
-  /** Get the statement of a day. GET /v1/statements/{date} */
-  getStatement(date: string, options?: Options): Promise<Statement>;
-  /** Fetch what was missed. GET /v1/notifications */
-  pullNotifications(
-    query?: { after?: undefined | string; limit?: undefined | number; wait?: undefined | number },
-    options?: Options,
-  ): Promise<NotificationPage>;
-  /** Search your notifications. GET /v1/notifications/search */
-  searchOwnNotifications(
-    query?: {
-      state?: undefined | "pending" | "accepted" | "parked";
-      reason?: undefined | string;
-      q?: undefined | string;
-      from?: undefined | string;
-      to?: undefined | string;
-      command?: undefined | NotifiedCommand;
-      tid?: undefined | string;
-      mid?: undefined | string;
-      refId?: undefined | string;
-      approveCode?: undefined | string;
-      billId?: undefined | string;
-      lastFour?: undefined | string;
-      contains?: undefined | string;
-      result?: undefined | "approved" | "declined";
-      amountFrom?: undefined | string;
-      amountTo?: undefined | string;
-      after?: undefined | string;
-      limit?: undefined | number;
-    },
-    options?: Options,
-  ): Promise<NotificationSearch>;
-  /** Get a notification with its attempts. GET /v1/notifications/{id} */
-  getNotification(id: string, options?: Options): Promise<NotificationDetail>;
-  /** Fetch one notification, sealed as it would be sent now. GET /v1/notifications/{id}/sealed */
-  getSealedNotification(id: string, options?: Options): Promise<SealedNotification>;
-  /** Redeliver a notification. POST /v1/notifications/{id}/redeliver */
-  redeliverNotification(
-    id: string,
-    body?: { to?: "original" | "registered" },
-    options?: Options,
-  ): Promise<RedeliveredNotification>;
-  /** Redeliver many of your notifications. POST /v1/redeliveries */
-  redeliverOwn(
-    body: OwnRedeliveries,
-    options?: Options,
-  ): Promise<{
-    id: string | null;
-    matched: number;
-    redelivered: number;
-    held: { paused: number; order: number };
-    ids: string[];
-    selection: { commands: Record<string, number>; oldestAt: string | null; urls: (string | null)[] };
-  }>;
-  /** See how much of a redelivery is delivered. GET /v1/redeliveries/{id} */
-  getOwnRedelivery(id: string, options?: Options): Promise<RedeliveryProgress>;
-  /** Send a test notification. POST /v1/test-notification */
-  sendTestNotification(options?: Options): Promise<Notification>;
-  /** See which of your endpoints failed. GET /v1/endpoints */
-  listEndpoints(
-    query?: { state?: undefined | "closed" | "open" | "gone"; after?: undefined | string; limit?: undefined | number },
-    options?: Options,
-  ): Promise<EndpointPage>;
-  /** Close an endpoint's circuit. POST /v1/endpoints/{id}/close */
-  closeEndpoint(id: string, options?: Options): Promise<Endpoint>;
-  /** See when the certificates of your callbacks end. GET /v1/certificates */
-  getCertificates(options?: Options): Promise<EndpointCertificates>;
-  /** See which version of your encryption key your endpoint accepts. GET /v1/key-use */
-  getOwnKeyUse(options?: Options): Promise<KeyUse>;
-  /** Test your endpoint with notifications that it must accept or refuse. POST /v1/certify */
-  certifyEndpoint(body: Certify, options?: Options): Promise<Certification>;
-  /** Change a callback URL of yours, once the new one has accepted a test IPN. PUT /v1/callback-url */
-  changeCallbackUrl(body: { callBackUrl: string | null; command?: NotifiedCommand }, options?: Options): Promise<Self>;
-  /** Get your settings, key versions and our egress addresses. GET /v1/self */
-  getSelf(options?: Options): Promise<Self>;
-  /** Make another API key, which may do what its scopes say. POST /v1/api-keys */
-  addOwnApiKey(body: ApiKeyToMake, options?: Options): Promise<NewApiKey>;
-  /** Revoke one of your API keys. POST /v1/api-keys/{keyId}/revoke */
-  revokeOwnApiKey(keyId: string, options?: Options): Promise<{ id: string }>;
-  /** Replace one of your keys. POST /v1/keys/rotate */
-  rotateOwnKey(body: OwnRotation, options?: Options): Promise<RotatedKey>;
-  /** Get the statistics of deliveries to you. GET /v1/figures */
-  getFigures(query?: { span?: undefined | "hour" | "day" | "week" }, options?: Options): Promise<Figures>;
-  /** See what you have not received, and how far you have pulled. GET /v1/backlog */
-  getBacklog(options?: Options): Promise<Backlog>;
+export interface Api<Options> extends PartnerApi<Options> {
   /** Register a partner. POST /operator/v1/partners */
   registerPartner(body: PartnerRegistration, options?: Options): Promise<NewPartner>;
   /** List the partners, in the order of registration. GET /operator/v1/partners */
