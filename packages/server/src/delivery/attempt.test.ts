@@ -176,15 +176,16 @@ test("a notification that the service cannot handle has one event for each round
   expect(ids[2]).not.toBe(ids[0]);
 });
 
-test.each([{}, { seals: { spend: nothingMayBeSent } }])(
-  "an internal failure is a failed attempt, and only the log says what failed",
-  async (parts) => {
-    const lines: string[] = [];
-    const log = pino({}, { write: (line) => void lines.push(line) });
-    const attempt = attemptMaker(partsOf({ log, ...parts }));
-    const made = await attempt(deliveryOf(partner.id, { content }), partner, held);
-    expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
-    expect(JSON.stringify(made)).not.toContain("nothing may be sent");
-    expect(lines.join("")).toContain("nothing may be sent");
-  },
-);
+test("an internal failure is a failed attempt, and only the log says what failed", async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line) => void lines.push(line) });
+  const made = await attemptMaker(partsOf({ log }))(deliveryOf(partner.id, { content }), partner, held);
+  expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
+  expect(JSON.stringify(made)).not.toContain("nothing may be sent");
+  expect(lines.join("")).toContain("nothing may be sent");
+});
+
+test("a database that reserves no seals puts the notification off, and is no attempt", async () => {
+  const attempt = attemptMaker(partsOf({ seals: { spend: nothingMayBeSent } }));
+  expect(await attempt(deliveryOf(partner.id, { content }), partner, held)).toEqual({ postponeMs: 1_000 });
+});

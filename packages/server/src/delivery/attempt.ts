@@ -130,22 +130,16 @@ async function tryOnce(
   }
   const keyId = partner.keys.encryption.id;
   let originalReqId: string | undefined;
-  const reading = originalReqIdFor(partner, delivery, parts.reqIdOf);
-  if (reading !== undefined) {
-    try {
-      originalReqId = await reading;
-    } catch (error) {
-      // Without the database the attempt could not be recorded either.
-      parts.log.warn({ err: error, notification: delivery.id }, "the original of an IPN could not be read: it waits");
-      return { notWritten: true };
-    }
-  }
   try {
+    const reading = originalReqIdFor(partner, delivery, parts.reqIdOf);
+    if (reading !== undefined) originalReqId = await reading;
     const taken = parts.seals.spend(partner.id, keyId);
     if (taken !== undefined) await taken;
   } catch (error) {
-    if (!(error instanceof KeyExhausted)) throw error;
-    return refused("key_exhausted", error.message);
+    if (error instanceof KeyExhausted) return refused("key_exhausted", error.message);
+    // Without the database the attempt could not be recorded either.
+    parts.log.warn({ err: error, notification: delivery.id }, "the database did not answer: a notification waits");
+    return { notWritten: true };
   }
   const { transport, clock, attemptTimeoutMs: deadlineMs } = parts;
   const attempt = {
