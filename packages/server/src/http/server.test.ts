@@ -73,6 +73,13 @@ describe("a body", () => {
     });
     expect(answer).toMatchObject({ status: 400, body: { code: "unknown_field" } });
   });
+
+  test("with a card number as the name of a field is refused without it", async () => {
+    const json = { ...logon, "4111111111111111": "" };
+    const { text } = await service.call("POST", "/v1/commands", { json });
+    expect(text).toContain("unknown_field");
+    expect(text).not.toContain("4111111111111111");
+  });
 });
 
 describe("every answer", () => {

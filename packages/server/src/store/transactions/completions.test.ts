@@ -113,6 +113,8 @@ test("a completion repeated after an unknown COMMIT is completed, not late, and 
   const first = await completions.complete(completion);
   expect(await completions.complete(completion)).toEqual(first);
   expect(await count("pending", [init.id])).toBe(1);
+  const another = { ...completion, notification: sampleNotification(partnerId, init.id) };
+  expect(await completions.complete(another)).toEqual({ outcome: "late" });
 });
 
 test("a result without an IPN is late after another one, and is known again after its own", async () => {
