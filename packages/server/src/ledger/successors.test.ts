@@ -115,6 +115,20 @@ describe("a Void", () => {
     expect(voiding).toMatchObject({ state: "SUCCESS", facts: { fields: { approveCode, invoiceNo } } });
   });
 
+  test("of a command that ends after it was read waits, too: what was read has no approval code to inherit", async () => {
+    const till = new LedgerTill();
+    const answer = patient.holdLink("the answer to a SALE arrives");
+    const sale = await unhurried.begun(other, till.sale());
+    await answer.reached;
+    const read = unhurried.life.holdsAnswerOf("find");
+    const voiding = unhurried.run(other, till.void(sale));
+    await read.reached;
+    answer.go();
+    await unhurried.endOf(sale);
+    read.release();
+    await expect(voiding).rejects.toMatchObject({ code: "in_flight" });
+  });
+
   test("is refused for a declined or voided one, a Void, an unknown one, or another partner's", async () => {
     const till = new LedgerTill();
     const sale = await instance.ended(partner, till.sale());
