@@ -35,7 +35,7 @@ test("a sandbox whose terminal is closed stops in order, and leaves no PostgreSQ
   expect(() => process.kill(postmaster, 0)).toThrow("ESRCH");
 });
 
-test("a second Ctrl-C waits for nothing in flight, and leaves no PostgreSQL behind", async () => {
+test("a second signal waits for nothing in flight, and leaves no PostgreSQL behind", async () => {
   const { baseUrl, apiKey } = JSON.parse(await readFile(join(home, "sandbox.json"), "utf8")) as Record<string, string>;
   // It has no answer before the stop's own limit, and it was answered 202: the bank has it.
   const unanswered = sale({ card: { token: "tok_timeout" } });
@@ -45,7 +45,7 @@ test("a second Ctrl-C waits for nothing in flight, and leaves no PostgreSQL behi
 
   sandbox.signal("SIGINT");
   await sandbox.said((line) => line.match(/Stopping/));
-  sandbox.signal("SIGINT");
+  sandbox.signal("SIGTERM");
   expect(await sandbox.exited).toBe(0);
   expect(sandbox.output()).not.toContain("Stopped.");
   expect(() => process.kill(postmaster, 0)).toThrow("ESRCH");

@@ -2,7 +2,26 @@ import { EventEmitter } from "node:events";
 import { Writable } from "node:stream";
 import { expect, test } from "vitest";
 import { createLog } from "../log.ts";
-import { endAtUnhandled } from "./process.ts";
+import { endAtUnhandled, stopSignalsOf } from "./process.ts";
+
+test("a Ctrl-C that npm passes on as well is one; another one, or another signal, is the second", async () => {
+  for (const [signal, afterMs, isSecond] of [
+    ["SIGINT", 499, false],
+    ["SIGINT", 500, true],
+    ["SIGTERM", 0, true],
+  ] as const) {
+    const process = new EventEmitter() as NodeJS.Process;
+    let nowMs = 1_000;
+    const { first, second, release } = stopSignalsOf(process, () => nowMs);
+    process.emit("SIGINT", "SIGINT");
+    nowMs += afterMs;
+    process.emit(signal, signal);
+    expect(await first).toBe("SIGINT");
+    expect(await Promise.race([second, Promise.resolve("none")])).toBe(isSecond ? signal : "none");
+    release();
+    expect(process.eventNames()).toEqual([]);
+  }
+});
 
 test("an error that nothing handles is logged without secrets, and ends the process with 1", () => {
   const codes: unknown[] = [];

@@ -16,13 +16,17 @@ export interface StopSignals {
   release(): void;
 }
 
-export function stopSignalsOf(process: NodeJS.Process): StopSignals {
+/** npm passes on the Ctrl-C that the terminal has sent to its script already: the same signal so soon is the same key. */
+const sameKeyMs = 500;
+
+export function stopSignalsOf(process: NodeJS.Process, nowMs = () => performance.now()): StopSignals {
   const first = Promise.withResolvers<NodeJS.Signals>();
   const second = Promise.withResolvers<NodeJS.Signals>();
-  let seen = 0;
+  let seen: { readonly signal: NodeJS.Signals; readonly atMs: number } | undefined;
   const onSignal = (signal: NodeJS.Signals) => {
-    seen += 1;
-    (seen === 1 ? first : second).resolve(signal);
+    if (seen === undefined) first.resolve(signal);
+    else if (signal !== seen.signal || nowMs() - seen.atMs >= sameKeyMs) second.resolve(signal);
+    seen ??= { signal, atMs: nowMs() };
   };
   for (const signal of stopSignals) process.on(signal, onSignal);
   return {

@@ -147,7 +147,7 @@ test("a start that hangs ends at the second signal", async () => {
   const ended = runServe(served);
   await asked;
   served.signal("SIGTERM");
-  served.signal("SIGTERM");
+  served.signal("SIGINT");
   expect(await ended).toBe(0);
   expect(served.printed()).toContain("stopped before it was ready");
 });
