@@ -3,7 +3,7 @@ import { pino } from "pino";
 import { expect, test } from "vitest";
 import { systemClock } from "../clock.ts";
 import { newId } from "../ids.ts";
-import { KeyExhausted } from "../partners/keys.ts";
+import { KeyExhausted, KeyMissing } from "../partners/keys.ts";
 import { partnerSnapshot } from "../partners/partner.fixture.ts";
 import { type AttemptParts, attemptMaker, faultOf } from "./attempt.ts";
 import { deliveryOf } from "./delivery.fixture.ts";
@@ -176,13 +176,17 @@ test("a notification that the service cannot handle has one event for each round
   expect(ids[2]).not.toBe(ids[0]);
 });
 
-test("an internal failure is a failed attempt, and only the log says what failed", async () => {
+test.each<[Partial<AttemptParts>, string]>([
+  [{}, "nothing may be sent"],
+  [{ seals: { spend: () => Promise.reject(new KeyMissing("k-7")) } }, "There is no key version k-7"],
+])("an internal failure is a failed attempt, and only the log says what failed", async (more, failure) => {
   const lines: string[] = [];
   const log = pino({}, { write: (line) => void lines.push(line) });
-  const made = await attemptMaker(partsOf({ log }))(deliveryOf(partner.id, { content }), partner, held);
+  const made = await attemptMaker(partsOf({ log, ...more }))(deliveryOf(partner.id, { content }), partner, held);
   expect(made).toMatchObject({ attempt: { reason: "internal" }, next: { kind: "retry" } });
-  expect(JSON.stringify(made)).not.toContain("nothing may be sent");
-  expect(lines.join("")).toContain("nothing may be sent");
+  expect(JSON.stringify(made)).not.toContain(failure);
+  expect(lines.join("")).toContain(failure);
+  expect(lines.join("")).not.toContain("database did not answer");
 });
 
 test("a database that reserves no seals puts the notification off, and is no attempt", async () => {

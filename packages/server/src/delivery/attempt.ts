@@ -3,7 +3,7 @@ import type { NewEvent } from "../events.ts";
 import { idAt } from "../ids.ts";
 import type { TroubleLog } from "../log.ts";
 import { callbackUrlOf, isRegistered } from "../notification.ts";
-import { KeyExhausted, type SealBudget } from "../partners/keys.ts";
+import { KeyExhausted, KeyMissing, type SealBudget } from "../partners/keys.ts";
 import type { Partner } from "../partners/partner.ts";
 import type { ContentMac } from "./content-mac.ts";
 import type { Attempt, Delivery } from "./delivery.ts";
@@ -137,6 +137,7 @@ async function tryOnce(
     if (taken !== undefined) await taken;
   } catch (error) {
     if (error instanceof KeyExhausted) return refused("key_exhausted", error.message);
+    if (error instanceof KeyMissing) throw error;
     // Without the database the attempt could not be recorded either.
     parts.log.warn({ err: error, notification: delivery.id }, "the database did not answer: a notification waits");
     return { notWritten: true };

@@ -65,6 +65,15 @@ export class KeyExhausted extends Error {
   }
 }
 
+/** Nobody can count the seals of a key version that is not in the database: nothing is sealed with it. */
+export class KeyMissing extends Error {
+  override readonly name = "KeyMissing";
+
+  constructor(keyId: string) {
+    super(`There is no key version ${keyId} to count seals for.`);
+  }
+}
+
 interface Reserve {
   left: number;
   exhausted: boolean;
@@ -92,7 +101,7 @@ export class SealBudget {
   /**
    * Spends one seal. It may be used when this returns, or when the returned promise resolves.
    *
-   * @throws KeyExhausted, thrown or rejected, at 2^32 seals; a rejection by the database may be retried.
+   * @throws KeyExhausted at 2^32 seals, or KeyMissing, thrown or rejected; a rejection by the database may be retried.
    */
   spend(partnerId: PartnerId, keyId: string): undefined | Promise<void> {
     const reserve = this.#reserves.get(keyId) ?? this.#remember(keyId);
@@ -122,7 +131,7 @@ export class SealBudget {
 
   async #reserve(reserve: Reserve, partnerId: PartnerId, keyId: string): Promise<void> {
     const seals = await this.#counts.addSeals(partnerId, keyId, sealsReserved);
-    if (seals === undefined) throw new Error(`There is no key version ${keyId} to count seals for.`);
+    if (seals === undefined) throw new KeyMissing(keyId);
     if (seals > sealsMax) {
       reserve.exhausted = true;
       return;
