@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { openTestDatabase } from "../../../../../test/support/connections.ts";
 import { loseDeadlock } from "../../../../../test/support/locks.ts";
 import { newId, type TransactionId } from "../../ids.ts";
+import { watchPlans } from "../plans.fixture.ts";
 import { createHistory, insertLease, insertPartner, sampleFacts, sampleInit } from "../rows.fixture.ts";
 import { PostgresCompletions } from "../transactions/completions.ts";
 import { PostgresTransactions } from "../transactions/transactions.ts";
@@ -11,6 +12,7 @@ const heldForMs = 60_000;
 const hourMs = 3_600_000;
 
 const connections = await openTestDatabase();
+const engine = watchPlans(connections.engine);
 await createHistory(connections.pool);
 const reversals = new PostgresReversals(connections.homes);
 const transactions = new PostgresTransactions(connections);
@@ -197,3 +199,24 @@ test("a transaction is undecided while it is in flight, and until two days after
   await connections.pool.query(age, [reversed, "DONE"]);
   expect(await undecided(inFlight.tid)).toEqual([{ partnerId, transactionId: inFlight.id }]);
 });
+
+test.each(["T0000001", ""])(
+  "with 20,000 Reversals an answer of the terminal '%s' reads those with its number",
+  async (tid) => {
+    // From now on each connection keeps the plan that it made for few rows.
+    for (let run = 0; run < 20; run += 1) await reversals.undecided(tid, "000042");
+    await connections.pool.query(
+      `WITH ids AS MATERIALIZED (SELECT gen_random_uuid() AS id, nth FROM generate_series(100001, 120000) AS nth),
+     reversed AS (
+       INSERT INTO transactions (partner_id, id, origin, command, state, req_id, chain_id, tid, reversal_state, facts)
+       SELECT $1::uuid, id, 'command', 'SALE', 'ERROR', id, id, 'T0000001', 'pending',
+         json_build_object('fields', json_build_object('traceNo', nth::text)) FROM ids)
+     INSERT INTO reversals (partner_id, transaction_id, tid) SELECT $1::uuid, id, 'T0000001' FROM ids`,
+      [partnerId],
+    );
+    engine.length = 0;
+    expect((await reversals.undecided(tid, "100042")).length).toBeGreaterThan(0);
+    expect(engine).toHaveLength(1);
+    expect(engine[0]?.blocks).toBeLessThan(100);
+  },
+);
