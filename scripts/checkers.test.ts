@@ -1,21 +1,24 @@
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { checkTidiness, passes, rules, describe as text } from "./tidy.ts";
 
 const repository = join(import.meta.dirname, "..");
-const fixtures = join(import.meta.dirname, "fixtures");
 
 /**
- * A repository of the same shape that is wrong on purpose, in a folder of its own, because the repository's rules leave
- * fixtures out. It has these settings of the repository.
+ * A repository of the same shape that is wrong on purpose, in a folder of its own, with these settings of the
+ * repository. Its files are in one archive (the format txtar), so that no check of the repository has to leave them out.
  */
 function fixture(name: string, ...settings: readonly string[]): string {
   const folder = mkdtempSync(join(tmpdir(), `paybell-${name}-`));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  cpSync(join(fixtures, name), folder, { recursive: true });
+  const archive = readFileSync(join(import.meta.dirname, "fixtures", `${name}.txtar`), "utf8");
+  for (const [, path = "", content = ""] of archive.matchAll(/^-- (\S+) --\n((?:(?!-- \S+ --$).*\n)*)/gm)) {
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), content);
+  }
   for (const path of settings) cpSync(join(repository, path), join(folder, path), { recursive: true });
   return folder;
 }
@@ -153,7 +156,7 @@ test("markdownlint refuses the fixture's broken links and its style, and nothing
 
 describe("the rules of style", () => {
   test("refuse exactly what the fixture does wrong, each at least once, and say what to do", () => {
-    const report = checkTidiness(join(fixtures, "tidy"));
+    const report = checkTidiness(fixture("tidy"));
     const server = "packages/server/src";
 
     expect(report.findings.map(({ file, line }) => `${file}:${line}`).sort()).toEqual(

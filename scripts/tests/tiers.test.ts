@@ -177,7 +177,7 @@ describe("the tests after a change", () => {
   test("is none when nothing that a tier tests has changed, and where only tests of others have", () => {
     expect(leftOutAfter()).toEqual(all);
     expect(leftOutAfter("packages/server/src/ledger/reversals.test.ts")).toEqual(all);
-    expect(leftOutAfter("scripts/fixtures/biome/a.test.ts")).not.toContain("checkers");
+    expect(leftOutAfter("scripts/fixtures/biome.txtar")).not.toContain("checkers");
     expect(selectChanged({ since, paths: [] }, root).files).toEqual([]);
     expect(leftOutAfter("CHANGELOG.md", "SECURITY.md", "packages/contractor/a.ts")).toEqual(all);
   });

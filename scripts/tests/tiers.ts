@@ -139,9 +139,8 @@ export function isInput({ tests, inputs }: Tier, path: string): boolean {
   return isWithin(path, tests) || (!isTestFile(path) && isWithin(path, [...inputs, ...sharedInputs]));
 }
 
-/** A fixture of the checkers is none. */
 function isTestFile(path: string): boolean {
-  return /\.test\.tsx?$/.test(path) && !path.startsWith("scripts/fixtures/");
+  return /\.test\.tsx?$/.test(path);
 }
 
 function isWithin(path: string, places: readonly string[]): boolean {
