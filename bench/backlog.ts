@@ -1,5 +1,6 @@
 import { Client } from "pg";
 import { MasterKey } from "../packages/server/src/partners/master-key.ts";
+import { copyRows } from "./copied-rows.ts";
 import type { BenchEnvironment, Cleanup } from "./environment.ts";
 import { type BenchService, openService } from "./service-rows.ts";
 import { type Spread, spread } from "./statistics.ts";
@@ -180,30 +181,11 @@ class BacklogRows {
       ...{ id, transaction_id: id, chain_id: id, content_mac: mac },
       due_at: "t.due_at + i * interval '1 microsecond'",
     };
-    for (const table of ["notifications", "pending"]) {
-      const names = await this.#columns(table);
-      const values = names.map((name) =>
-        Object.hasOwn(changed, name) ? changed[name as keyof typeof changed] : `t.${name}`,
-      );
-      await this.#client.query(
-        `INSERT INTO ${table} (${names.join(", ")}) SELECT ${values.join(", ")}
-         FROM template_${table} t, generate_series($1::integer, $2::integer) AS i`,
-        table === "notifications" ? [...range, ...this.#pads] : range,
-      );
-    }
+    await copyRows(this.#client, "notifications", "template_notifications", changed, [...range, ...this.#pads]);
+    await copyRows(this.#client, "pending", "template_pending", changed, range);
   }
 
   async close(): Promise<void> {
     await this.#client.end();
-  }
-
-  /** Whatever the schema is: a column that is new is copied as it is. */
-  async #columns(table: string): Promise<readonly string[]> {
-    const { rows } = await this.#client.query<{ name: string }>(
-      `SELECT attname AS name FROM pg_attribute
-       WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
-      [table],
-    );
-    return rows.map(({ name }) => name);
   }
 }

@@ -1,20 +1,28 @@
-import { spawn } from "node:child_process";
-import { randomBytes, randomUUID } from "node:crypto";
-import { once } from "node:events";
+import { randomBytes } from "node:crypto";
 import { createWriteStream } from "node:fs";
 import { chmod, mkdir, mkdtemp, readFile, rename } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import { Client } from "pg";
+import { Caller } from "../faults/caller.ts";
+import { freePort, ownTree, ServiceInstance } from "../faults/instance.ts";
 import { startEmbeddedPostgres } from "../packages/server/src/postgres/embedded.ts";
+import { copyRows } from "./copied-rows.ts";
 import { type Cleanup, runCommand } from "./environment.ts";
+import { serviceFlags } from "./service-rows.ts";
 
-const root = join(import.meta.dirname, "..");
 const money = { amount: "150000", currency: "VND" };
+const token = randomBytes(32).toString("hex");
+
+/** @returns the body of the answer */
+type Call = (
+  method: "GET" | "POST" | "PUT",
+  path: string,
+  json?: unknown,
+) => Promise<Readonly<Record<string, unknown>>>;
 
 /**
  * `npm run bench:clearing -- <lines>`: drops a clearing file into the folder of a `paybell serve`, whose ledger has as
@@ -31,83 +39,51 @@ async function run(cleanup: Cleanup): Promise<number> {
   cleanup.add(() => postgres.stop());
   const drop = join(folder, "bank");
   await mkdir(drop);
-  const service = await serve(cleanup, postgres.ownerConnectionString, folder);
-  await service.call("PUT", "/operator/v1/acquirers/bank", await acquirer());
-  await writeSales(service, postgres.superuserConnectionString, lines);
-  await pipeline(Readable.from(textOf(lines)), createWriteStream(join(drop, "day.csv.part")));
-  const memoryMbIdle = await service.memoryMb();
-  service.child.kill("SIGUSR2");
-  const startedMs = performance.now();
-  await rename(join(drop, "day.csv.part"), join(drop, "day.csv"));
-  for (;;) {
-    await pause(100);
-    const { items } = (await service.call("GET", "/operator/v1/clearing-files")) as {
-      items: Record<string, unknown>[];
-    };
-    if (items[0]?.["state"] !== "done") continue;
-    const { matched, missingHere, missingThere, different } = items[0];
-    const elapsedS = (performance.now() - startedMs) / 1_000;
-    const found = { lines, matched, missingHere, missingThere, different, elapsedS, memoryMbIdle };
-    process.stdout.write(`${JSON.stringify({ ...found, ...(await service.end()) })}\n`);
-    return 0;
-  }
-}
-
-async function serve(cleanup: Cleanup, databaseUrl: string, folder: string) {
-  const token = randomUUID() + randomUUID();
-  // As `npm run paybell` starts it.
-  const flags = ["--max-old-space-size=1024", "--heap-growing-percent=100", "--v8-pool-size=2"];
-  flags.push("--conditions=paybell-source", `--import=${new URL("./processes/turns.ts", import.meta.url)}`);
-  const child = spawn(process.execPath, [...flags, join(root, "packages/cli/bin/paybell.js"), "serve"], {
+  const service = new ServiceInstance({
+    tree: ownTree,
+    nodeArguments: [...serviceFlags, `--import=${new URL("./processes/turns.ts", import.meta.url)}`],
+    port: await freePort(),
+    operatorPort: await freePort(),
     env: {
-      PATH: process.env["PATH"],
-      DATABASE_URL: databaseUrl,
+      DATABASE_URL: postgres.ownerConnectionString,
       PAYBELL_MASTER_KEY: randomBytes(32).toString("base64"),
       PAYBELL_OPERATOR_TOKEN: token,
       PAYBELL_ACQUIRER: "simulator",
       PAYBELL_CLEARING_FOLDER: folder,
       PAYBELL_HOME: folder,
-      PAYBELL_PORT: "17420",
-      PAYBELL_OPERATOR_PORT: "17421",
-      PAYBELL_STOP_NOTICE_MS: "0",
     },
-    stdio: ["ignore", "pipe", "inherit"],
   });
-  cleanup.add(() => void child.kill("SIGKILL"));
-  const ready = Promise.withResolvers<void>();
-  let figures = "{}";
-  child.on("exit", () => ready.reject(new Error("paybell serve has ended")));
-  createInterface(child.stdout).on("line", (line) => {
-    if (line.includes('"ready"')) ready.resolve();
-    if (line.startsWith("turns ")) figures = line.slice("turns ".length);
-  });
-  await ready.promise;
-  const fetched = async (method: string, path: string, json?: unknown): Promise<string> => {
-    const headers = {
-      authorization: `Bearer ${token}`,
-      ...(json !== undefined && { "content-type": "application/json" }),
-    };
-    const body = json === undefined ? null : JSON.stringify(json);
-    const response = await fetch(`http://127.0.0.1:17421${path}`, { method, headers, body });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${text}`);
-    return text;
+  cleanup.add(() => service.kill());
+  await service.start();
+  const caller = new Caller([service]);
+  cleanup.add(() => caller.close());
+  const call: Call = async (method, path, json) => {
+    const { status, body } = await caller.call(method, path, token, json);
+    if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(body)}`);
+    return body;
   };
-  return {
-    child,
-    call: async (...call: Parameters<typeof fetched>) => JSON.parse(await fetched(...call)) as unknown,
-    memoryMb: async () =>
-      Number(/^process_resident_memory_bytes (\S+)$/m.exec(await fetched("GET", "/metrics"))?.[1]) / 2 ** 20,
-    end: async () => {
-      child.kill("SIGTERM");
-      await once(child, "close");
-      return JSON.parse(figures) as object;
-    },
-  };
+  await call("PUT", "/operator/v1/acquirers/bank", await acquirer());
+  await writeSales(call, postgres.superuserConnectionString, lines);
+  await pipeline(Readable.from(textOf(lines)), createWriteStream(join(drop, "day.csv.part")));
+  service.signal("SIGUSR2");
+  const startedMs = performance.now();
+  await rename(join(drop, "day.csv.part"), join(drop, "day.csv"));
+  for (;;) {
+    await pause(100);
+    const { items } = (await call("GET", "/operator/v1/clearing-files")) as { items?: Record<string, unknown>[] };
+    if (items?.[0]?.["state"] !== "done") continue;
+    const { matched, missingHere, missingThere, different } = items[0];
+    const elapsedS = (performance.now() - startedMs) / 1_000;
+    await service.stop();
+    const figures = service.lines.find((line) => line.startsWith("turns "))?.slice("turns ".length) ?? "{}";
+    const found = { lines, matched, missingHere, missingThere, different, elapsedS, ...JSON.parse(figures) };
+    process.stdout.write(`${JSON.stringify(found)}\n`);
+    return 0;
+  }
 }
 
 async function acquirer() {
-  const profile = JSON.parse(await readFile(join(root, "docs/operator/acquirer-profile.json"), "utf8")) as object;
+  const profile = JSON.parse(await readFile(join(ownTree, "docs/operator/acquirer-profile.json"), "utf8")) as object;
   const columns = { kind: "TYPE", refId: "RRN", trace: "STAN", tid: "TID", amount: "AMOUNT", date: "DATE" };
   const form = { format: "csv", header: true, currency: money.currency, kinds: { S: "sale" }, daysMax: 0 };
   const clearing = { ...form, columns };
@@ -115,19 +91,20 @@ async function acquirer() {
 }
 
 /** Copies of a Sale that was reported: of yesterday, over twenty hours, with ids that begin with their time. */
-async function writeSales(service: Awaited<ReturnType<typeof serve>>, databaseUrl: string, lines: number) {
+
+async function writeSales(call: Call, databaseUrl: string, lines: number) {
   const addresses = { callbackAddresses: ["203.0.113.0/24"], callingAddresses: ["127.0.0.0/8"] };
   const partner = { name: "Bench", callBackUrl: "https://203.0.113.1/ipn", ...addresses };
-  const { id } = (await service.call("POST", "/operator/v1/partners", partner)) as { id: string };
-  await service.call("POST", `/operator/v1/partners/${id}/pause`, { reason: "nothing is sent" });
+  const { id } = await call("POST", "/operator/v1/partners", partner);
+  await call("POST", `/operator/v1/partners/${id}/pause`, { reason: "nothing is sent" });
   const outcome = { command: "SALE", status: "SUCCESS", isoResponseCode: "00", ...money };
   const named = { refId: "REFERENCE000", traceNo: "TRACE0", tid: "T0000001", mid: "M00000000000001" };
   const completions = [{ partnerId: id, externalId: "sale", ...outcome, ...named }];
-  await service.call("POST", "/operator/v1/completions", { completions });
-  const at = "date_trunc('day', now(), 'UTC') - interval '1 hour' - i * interval '20 hours' / $1::integer";
+  await call("POST", "/operator/v1/completions", { completions });
+  const at = "date_trunc('day', now(), 'UTC') - interval '1 hour' - i * interval '20 hours' / $2::integer";
   const ms = `lpad(to_hex((extract(epoch FROM ${at}) * 1000)::bigint), 12, '0')`;
-  const facts = "replace(facts::text, 'REFERENCE000', lpad(i::text, 12, '0'))";
-  const changed: Readonly<Record<string, string>> = {
+  const facts = "replace(t.facts::text, 'REFERENCE000', lpad(i::text, 12, '0'))";
+  const changed = {
     id: `(${ms} || '70008000' || lpad(to_hex(i), 12, '0'))::uuid`,
     external_id: "i::text",
     acquirer: "'bank'",
@@ -137,21 +114,11 @@ async function writeSales(service: Awaited<ReturnType<typeof serve>>, databaseUr
   };
   const client = new Client({ connectionString: databaseUrl });
   await client.connect();
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT attname AS name FROM pg_attribute
-     WHERE attrelid = 'transactions'::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''`,
-  );
-  const names = rows.map(({ name }) => name);
-  await client.query(
-    `INSERT INTO transactions (${names.join(", ")}) SELECT ${names.map((name) => changed[name] ?? name).join(", ")}
-     FROM transactions, generate_series(1, $1::integer) AS i`,
-    [lines],
-  );
+  await copyRows(client, "transactions", "transactions", changed, [1, lines]);
   await client.query("DELETE FROM transactions WHERE acquirer = ''");
   await client.query("VACUUM ANALYZE transactions");
   await client.end();
 }
-
 function* textOf(lines: number): Generator<string> {
   const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10).replaceAll("-", "");
   yield "TYPE,RRN,STAN,TID,PAN,AMOUNT,DATE\n";

@@ -9,6 +9,8 @@ import type { Row } from "./rows.ts";
 
 /** With their default settings, 32 POSTs in flight each: together as many as an instance has slots. */
 export const partners = 16;
+/** Node's options, as `npm run paybell` has them. */
+export const serviceFlags = ["--max-old-space-size=1024", "--heap-growing-percent=100", "--v8-pool-size=2"];
 /** Callers that hand over 100 at once: as many completions under way as a quarter of what one group commit queues. */
 const batchCallers = 8;
 
@@ -33,12 +35,7 @@ export async function openService(
 ): Promise<BenchService> {
   const { entry = new URL("./processes/service.ts", import.meta.url), ...given } = plan;
   const databaseUrl = given.databaseUrl ?? (await around.newDatabase(name));
-  const process: BenchService["process"] = startProcess(entry, [
-    // As `npm run paybell` starts it.
-    "--max-old-space-size=1024",
-    "--heap-growing-percent=100",
-    "--v8-pool-size=2",
-  ]);
+  const process: BenchService["process"] = startProcess(entry, serviceFlags);
   cleanup.add(() => process.stop());
   const register = given.register ?? Array.from({ length: partners }, () => ({ callBackUrl: around.target.url }));
   const at = await process.ask("start", { ca: around.target.ca, ...given, databaseUrl, register });

@@ -15,6 +15,8 @@ const pauseMs = 100;
 /** As a load balancer's health check does, where there are others. */
 const avoidedForMs = 2_000;
 
+type CallMethod = "GET" | "POST" | "PUT";
+
 const noAnswer: CallerResponse = { status: 0, body: {} };
 
 /** Calls whichever instance answers, as a client behind a load balancer does. */
@@ -32,7 +34,7 @@ export class Caller {
   }
 
   /** One call of one instance. @returns status 0 if there was no answer: its result is unknown */
-  async call(method: "GET" | "POST", path: string, key: string, json?: unknown): Promise<CallerResponse> {
+  async call(method: CallMethod, path: string, key: string, json?: unknown): Promise<CallerResponse> {
     const answer = await this.#call(method, path, key, json);
     const name = answer.status === 0 ? "none" : String(answer.status);
     this.answers.set(name, (this.answers.get(name) ?? 0) + 1);
@@ -56,7 +58,7 @@ export class Caller {
     await this.#agent.destroy();
   }
 
-  async #call(method: "GET" | "POST", path: string, key: string, json: unknown): Promise<CallerResponse> {
+  async #call(method: CallMethod, path: string, key: string, json: unknown): Promise<CallerResponse> {
     const instance = this.#choose();
     if (instance === undefined) return noAnswer;
     const withinMs = path === reportPath ? reportAnsweredWithinMs : answeredWithinMs;

@@ -132,7 +132,8 @@ export class ServiceInstance {
   async #end(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
     if (child === undefined) return;
-    const gone = once(child, "exit");
+    // Its last lines are read by then.
+    const gone = once(child, "close");
     child.kill(signal);
     await gone;
   }

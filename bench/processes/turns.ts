@@ -10,6 +10,7 @@ const sampleEveryMs = 1;
 const turnsUs = createHistogram();
 let beforeUs = 0;
 let began = process.cpuUsage();
+let memoryMbIdle = 0;
 
 function sample(): void {
   const { user, system } = process.threadCpuUsage();
@@ -22,11 +23,12 @@ process.on("SIGUSR2", () => {
   sample();
   turnsUs.reset();
   began = process.cpuUsage();
+  memoryMbIdle = process.memoryUsage.rss() / 2 ** 20;
 });
 process.on("exit", () => {
   const { user, system } = process.cpuUsage(began);
   const turnMs = (percentile: number) => turnsUs.percentile(percentile) / 1_000;
   const memoryMbMax = process.resourceUsage().maxRSS / 1_024;
-  const figures = { cpuS: (user + system) / 1e6, turnMs999: turnMs(99.9), turnMsMax: turnMs(100), memoryMbMax };
-  writeSync(1, `turns ${JSON.stringify(figures)}\n`);
+  const turns = { turnMs999: turnMs(99.9), turnMsMax: turnMs(100) };
+  writeSync(1, `turns ${JSON.stringify({ memoryMbIdle, cpuS: (user + system) / 1e6, ...turns, memoryMbMax })}\n`);
 });
