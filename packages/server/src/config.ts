@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { contradictions } from "./config/contradictions.ts";
+import type { Setting } from "./config/kinds.ts";
 import { descriptionOf, type HostAndPort } from "./config/kinds.ts";
-import type { Setting } from "./config/setting.ts";
 import { type Config, type SettingKey, settings } from "./config/settings.ts";
 
 export type { Config, SettingKey };

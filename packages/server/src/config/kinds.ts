@@ -1,27 +1,18 @@
 import { webhookKey } from "@paybell/contract";
 import { z } from "zod";
 
-/**
- * The types of settings: each reads the text of a variable. Its description completes "must be …", and its unit is
- * shown with it.
- */
+/** The type of a setting: it reads the text of a variable. */
 export type Kind<Value> = z.ZodType<Value, string>;
 
-interface Description {
-  readonly description: string;
-  readonly unit?: string;
+/** What completes "must be …", and the unit that is shown with it. */
+export function descriptionOf(of: Kind<unknown>): { readonly description: string; readonly unit?: string } {
+  const { description, unit } = of.meta() ?? {};
+  if (description === undefined) throw new Error("a setting's type has no description");
+  return { description, ...(typeof unit === "string" && { unit }) };
 }
-
-const descriptions = z.registry<Description>();
 
 function kind<Value>(read: Kind<Value>, description: string, unit?: string): Kind<Value> {
-  return read.register(descriptions, { description, ...(unit !== undefined && { unit }) });
-}
-
-export function descriptionOf(of: Kind<unknown>): Description {
-  const description = descriptions.get(of);
-  if (description === undefined) throw new Error("a setting's type has no description");
-  return description;
+  return read.meta({ description, unit });
 }
 
 export const text = kind(z.string(), "a string");
@@ -101,10 +92,8 @@ function isPercentEncoded(value: string): boolean {
   }
 }
 
-export const addressRange = kind(
-  z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]),
-  "an IP address or a CIDR range",
-);
+const addressRange = kind(z.union([z.ipv4(), z.ipv6(), z.cidrv4(), z.cidrv6()]), "an IP address or a CIDR range");
+export const addressRanges = listOf(addressRange, "IP addresses or CIDR ranges");
 
 export interface HostAndPort {
   readonly host: string;
@@ -214,3 +203,31 @@ export const webhookSecret = kind(
   }),
   "whsec_ and the base64 of 32 bytes",
 );
+
+/** One setting of the service, read from one environment variable. */
+export interface Setting<Value, Initial extends Value | null = Value> {
+  readonly name: string;
+  readonly kind: Kind<Value>;
+  /** The value if the variable is not set, or empty; null where there is none. */
+  readonly default: Initial;
+  readonly meaning: string;
+  /** Its value is never shown, neither in an error nor in a log. It may be in a file, which `<name>_FILE` names. */
+  readonly isSecret: boolean;
+}
+
+function settings(isSecret: boolean) {
+  return <Value, Initial extends Value | null = null>(name: string, kind: Kind<Value>, initial = null as Initial) => ({
+    /** Says in the reference what it is for. */
+    means: (meaning: string): Setting<Value, Initial> => ({ name, kind, default: initial, meaning, isSecret }),
+  });
+}
+
+export const setting = settings(false);
+export const secret = settings(true);
+
+/** Settings under one heading of the reference. */
+export function section<Settings extends Readonly<Record<string, object>>>(title: string, list: Settings) {
+  const entries = Object.entries(list).map(([key, one]) => [key, { ...one, section: title }] as const);
+  // The keys are those of the list.
+  return Object.fromEntries(entries) as { readonly [Key in keyof Settings]: Settings[Key] & { section: string } };
+}
